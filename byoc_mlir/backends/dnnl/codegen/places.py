@@ -81,7 +81,11 @@ def places_of(func: FuncOp) -> dict[SSAValue, Place]:
             places[op.output] = Stored(op)
         elif isinstance(op, ExecutedOp) and op.offsets is not None:
             starts = zip(op.results, ints(op.offsets), strict=True)
-            places |= {result: Workspace(start) for result, start in starts if start >= 0}
+            places |= {
+                root(result): Workspace(start - offset_in_root(result))
+                for result, start in starts
+                if start >= 0
+            }
     places |= {root(value): Output(index) for index, value in enumerate(last.operands)}
     results = (result for op in block.ops for result in op.results)
     return {value: _place(value, places) for value in (*block.args, *results)}

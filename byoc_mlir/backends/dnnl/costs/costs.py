@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.costs.likeness import likeness_of, problem_of
 from byoc_mlir.backends.dnnl.costs.measurements import Rate, current_measuring
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
+    ConcatOp,
     ConvertOp,
     ConvolutionOp,
     LookupOp,
@@ -31,6 +32,7 @@ from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor, api
 from byoc_mlir.backends.dnnl.library.enums import Arg, Query
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Primitive, Types
+from byoc_mlir.backends.dnnl.primitives.joins import can_join
 from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive, reorder
 from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
@@ -120,6 +122,8 @@ class Costs:
         """The costs of an op by each algorithm that may be taken for it."""
         if isinstance(op, LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
+        if isinstance(op, ConcatOp) and can_join(op, layout):
+            return [Cost(0.0)]
         if isinstance(op, QuantizedConvolutionOp) and is_ours(op):
             return self._by_our_integer_kernels(op, layout)
         described = primitive(op, layout)

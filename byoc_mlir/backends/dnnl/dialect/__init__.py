@@ -24,6 +24,7 @@ from byoc_mlir.backends.dnnl.dialect.matrix import InnerProductOp, MatmulOp
 from byoc_mlir.backends.dnnl.dialect.memory import (
     ConcatOp,
     ConvertOp,
+    JoinOp,
     PermuteOp,
     PixelShuffleOp,
     ReorderOp,
@@ -68,6 +69,7 @@ __all__ = [
     "ExecutedOp",
     "GruOp",
     "InnerProductOp",
+    "JoinOp",
     "LayerNormalizationOp",
     "LayoutAttr",
     "LookupOp",
@@ -105,6 +107,7 @@ DNNL = Dialect(
         EltwiseOp,
         GruOp,
         InnerProductOp,
+        JoinOp,
         LayerNormalizationOp,
         LookupOp,
         LrnOp,

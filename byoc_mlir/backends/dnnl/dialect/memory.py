@@ -23,6 +23,7 @@ from byoc_mlir.backends.dnnl.dialect.base import (
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.enums import CONVERSIONS
 from byoc_mlir.dialects.relay.base import (
+    Tensor,
     int_prop,
     ints,
     ints_prop,
@@ -45,8 +46,42 @@ class ConcatOp(ExecutedOp):
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        joined = joined_shape(self.name, self.sources, self.axis.value.data)
-        return (like(self.sources[0], joined),)
+        return (_joined(self),)
+
+
+@irdl_op_definition
+class JoinOp(DnnlOp):
+    """The memory of `sources`, which lie one after the other, as one tensor; nothing is moved.
+
+    All are in the layout of the result, in which what is joined along `axis` lies in one piece.
+    Each source is joined once.
+    """
+
+    name = "dnnl.join"
+    sources = var_operand_def(TensorType)
+    axis = int_prop()
+    output = result_def(TensorType)
+
+    def infer_types(self) -> Sequence[Attribute]:
+        return (_joined(self),)
+
+    def verify_(self) -> None:
+        super().verify_()
+        for source in self.sources:
+            layout = layout_of(source)
+            is_piece = layouts.is_piece(shape_of(source), layout, self.axis.value.data)
+            if layout != layout_of(self.output) or not is_piece:
+                raise VerifyException(
+                    f"{self.name}: {source.type} is no piece of {self.output.type} along axis"
+                    f" {self.axis.value.data}"
+                )
+            if sum(isinstance(use.operation, JoinOp) for use in source.uses) > 1:
+                raise VerifyException(f"{self.name}: {source.type} is joined more than once")
+
+
+def _joined(op: ConcatOp | JoinOp) -> Tensor:
+    """The row-major type of what an op joins."""
+    return like(op.sources[0], joined_shape(op.name, op.sources, op.axis.value.data))
 
 
 @irdl_op_definition

@@ -100,6 +100,13 @@ def strides(dims: Sequence[int], layout: str) -> tuple[int, ...]:
     return tuple(result)
 
 
+def is_piece(dims: Sequence[int], layout: str, axis: int) -> bool:
+    """Whether such a tensor is one piece of a larger one that has more along an axis."""
+    outside = order(layout)[: order(layout).index(axis)]
+    is_whole = padded(dims, layout)[axis] == dims[axis]
+    return is_whole and all(dims[dimension] == 1 for dimension in outside)
+
+
 def same_bytes(dims: Sequence[int], one: str, two: str) -> bool:
     """Whether both layouts put every element of such a tensor at the same place."""
     return one == two or _placement(dims, one) == _placement(dims, two)

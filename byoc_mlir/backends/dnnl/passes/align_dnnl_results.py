@@ -33,8 +33,10 @@ class AlignDnnlResults(RegionPass):
     def change(self, region: FuncOp) -> None:
         last = region.body.block.last_op
         assert isinstance(last, ReturnOp)
+        ops = region.body.block.ops
+        aligned = {root(op.output) for op in ops if isinstance(op, ResamplingOp)}
         for index, value in enumerate(last.operands):
-            if isinstance(root(value).owner, ResamplingOp):
+            if root(value) in aligned:
                 last.operands[index] = _copied(value, last)
 
 

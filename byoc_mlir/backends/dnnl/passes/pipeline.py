@@ -17,6 +17,7 @@ from byoc_mlir.backends.dnnl.passes.fold_dnnl_zero_points import FoldDnnlZeroPoi
 from byoc_mlir.backends.dnnl.passes.fuse_dnnl_concats import FuseDnnlConcats
 from byoc_mlir.backends.dnnl.passes.fuse_dnnl_sums import FuseDnnlSums
 from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
+from byoc_mlir.backends.dnnl.passes.place_dnnl_concats import PlaceDnnlConcats
 from byoc_mlir.backends.dnnl.passes.place_dnnl_products import PlaceDnnlProducts
 from byoc_mlir.backends.dnnl.passes.plan_dnnl_layouts import PlanDnnlLayouts
 from byoc_mlir.backends.dnnl.passes.refuse_dnnl_reference_code import RefuseDnnlReferenceCode
@@ -47,11 +48,12 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
         ChooseDnnlProducts(threads),
         PlaceDnnlProducts(),
         PlanDnnlLayouts(winograd, convolution, choices.layout),
-        AlignDnnlResults(),
         ChooseDnnlAlgorithms(winograd, convolution),
         SplitDnnlActivations(winograd, convolution, choices.activation),
         BoundDnnlWeights(winograd, convolution),
         FuseDnnlConcats(),
+        PlaceDnnlConcats(),
+        AlignDnnlResults(),
         RefuseDnnlReferenceCode(),
         ShareDnnlThreads(threads),
         SelectDnnlPrimitives(threads),

@@ -10,10 +10,14 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.abi import WORKSPACE
-from byoc_mlir.backends.dnnl.dialect import ExecutedOp, layout_of
+from byoc_mlir.backends.dnnl.dialect import ExecutedOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
-from byoc_mlir.backends.dnnl.primitives.descriptions import Types
-from byoc_mlir.backends.dnnl.primitives.shared_memory import root
+from byoc_mlir.backends.dnnl.primitives.shared_memory import (
+    byte_size,
+    is_in_place,
+    offset_in_root,
+    root,
+)
 from byoc_mlir.kernels.arena import Request, plan_offsets
 
 _ELSEWHERE = -1
@@ -47,14 +51,22 @@ class PlaceDnnlBuffers(RegionPass):
 
 
 def _write(op: ExecutedOp, offsets: dict[SSAValue | Operation, int]) -> None:
-    starts = [offsets.get(result, _ELSEWHERE) for result in op.results]
+    starts = [_start(op, result, offsets) for result in op.results]
     is_anywhere = any(start != _ELSEWHERE for start in starts)
     op.offsets = DenseArrayBase.from_list(i64, starts) if is_anywhere else None
     op.scratchpad_offset = IntegerAttr(offsets[op], i64) if op in offsets else None
 
 
+def _start(op: ExecutedOp, result: SSAValue, offsets: dict[SSAValue | Operation, int]) -> int:
+    base = root(result)
+    if is_in_place(op) or base not in offsets:
+        return _ELSEWHERE
+    return offsets[base] + offset_in_root(result)
+
+
 def _requests(region: FuncOp) -> dict[SSAValue | Operation, Request]:
-    """What the workspace must hold: results by themselves, scratchpads by their ops."""
+    """What the workspace must hold: results by the values whose memory they share, scratchpads by
+    their ops."""
     block = region.body.block
     last = block.last_op
     assert isinstance(last, ReturnOp)
@@ -65,10 +77,13 @@ def _requests(region: FuncOp) -> dict[SSAValue | Operation, Request]:
             base = root(operand)
             if base in requests:
                 requests[base] = replace(requests[base], last=last)
-        for result in op.results:
-            if root(result) is result and result not in elsewhere and isinstance(op, ExecutedOp):
-                requests[result] = Request(_size_of(result), first, last)
-        if isinstance(op, ExecutedOp) and op.scratchpad_bytes is not None:
+        if not isinstance(op, ExecutedOp):
+            continue
+        for base in map(root, op.results):
+            if base not in elsewhere:
+                new = Request(byte_size(base), first, last)
+                requests[base] = replace(requests.get(base, new), last=last)
+        if op.scratchpad_bytes is not None:
             requests[op] = Request(op.scratchpad_bytes.value.data, first, last)
     return requests
 
@@ -82,7 +97,3 @@ def _times(ops: Iterable[Operation]) -> list[tuple[Operation, tuple[int, int]]]:
             spans[position] = spans[position - 1]
             spans[position][1] = position
     return [(op, (first, last)) for op, (first, last) in zip(listed, spans, strict=True)]
-
-
-def _size_of(value: SSAValue) -> int:
-    return Types(layout_of).of(value).byte_size

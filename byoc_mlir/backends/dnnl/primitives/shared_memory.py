@@ -7,27 +7,58 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     EltwiseAttr,
+    JoinOp,
     PermuteOp,
     SliceOp,
     SumAttr,
     ViewOp,
+    layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
-from byoc_mlir.backends.dnnl.primitives.descriptions import data_type_of
+from byoc_mlir.backends.dnnl.primitives.descriptions import Types, data_type_of
 
 _NAMES = ViewOp | PermuteOp | SliceOp
 """Ops whose results are other names for the memory of their operand."""
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The value whose memory this one shares: through views, and what is done in place."""
+    """The value whose memory this one shares: through views, what is done in place, and joins."""
+    first = first_name(value)
+    join = join_of(first)
+    return first if join is None else root(join.output)
+
+
+def is_in_place(op: Operation) -> bool:
+    """Whether an op's result is in the memory of one of its operands."""
+    return _shared_operand(op) is not None
+
+
+def shares_memory(op: Operation, operand: SSAValue) -> bool:
+    """Whether an op's result is in the memory of this operand."""
+    return _shared_operand(op) is operand
+
+
+def first_name(value: SSAValue) -> SSAValue:
+    """The value that is written first to the memory of this one."""
     while isinstance(value.owner, Operation):
         source = _shared_operand(value.owner)
         if source is None:
             break
         value = source
     return value
+
+
+def join_of(value: SSAValue) -> JoinOp | None:
+    """The op that joins a value, or what shares its memory from then on, to others."""
+    for use in value.uses:
+        if isinstance(use.operation, JoinOp):
+            return use.operation
+        if shares_memory(use.operation, value):
+            found = join_of(use.operation.results[0])
+            if found is not None:
+                return found
+    return None
 
 
 def is_overwritten(value: SSAValue) -> bool:
@@ -37,7 +68,7 @@ def is_overwritten(value: SSAValue) -> bool:
         if isinstance(op, _NAMES):
             if is_overwritten(op.results[0]):
                 return True
-        elif _shared_operand(op) is value:
+        elif shares_memory(op, value):
             return True
     return False
 
@@ -63,4 +94,14 @@ def offset_in_root(value: SSAValue) -> int:
         if isinstance(value.owner, SliceOp):
             total += value.owner.offset * element_bytes(data_type_of(value))
         value = source
-    return total
+    join = join_of(value)
+    if join is None:
+        return total
+    firsts = [first_name(source) for source in join.sources]
+    before = join.sources[: firsts.index(value)]
+    return total + sum(map(byte_size, before)) + offset_in_root(join.output)
+
+
+def byte_size(value: SSAValue) -> int:
+    """The memory of a value in its layout."""
+    return Types(layout_of).of(value).byte_size

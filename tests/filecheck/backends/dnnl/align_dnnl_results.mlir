@@ -28,3 +28,15 @@ func.func private @inside(%x: tensor<1x8x4x4xf32>) -> tensor<1x8x8x8xf32> attrib
 }
 // CHECK-LABEL: func.func private @inside
 // CHECK-NOT:     dnnl.reorder
+
+// What is joined has the memory of the result.
+func.func private @joined(%x: tensor<1x8x4x4xf32>, %y: tensor<1x8x8x8xf32>) -> tensor<1x16x8x8xf32> attributes {byoc.compiler = "dnnl"} {
+  %0 = dnnl.eltwise %y {algorithm = "relu"} : (tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %1 = dnnl.resampling %x {algorithm = "linear", size = array<i64: 8, 8>} : (tensor<1x8x4x4xf32>) -> tensor<1x8x8x8xf32>
+  %2 = dnnl.join %0, %1 {axis = 1} : (tensor<1x8x8x8xf32>, tensor<1x8x8x8xf32>) -> tensor<1x16x8x8xf32>
+  func.return %2 : tensor<1x16x8x8xf32>
+}
+// CHECK-LABEL: func.func private @joined
+// CHECK:         %[[J:.*]] = dnnl.join
+// CHECK-NEXT:    %[[C:.*]] = dnnl.reorder %[[J]]
+// CHECK-NEXT:    func.return %[[C]]

@@ -1,0 +1,33 @@
+"""The pass `place-dnnl-concats`: parts are written where what joins them is read."""
+
+from __future__ import annotations
+
+from xdsl.dialects.func import FuncOp
+from xdsl.rewriter import Rewriter
+
+from byoc_mlir.backends.dnnl.dialect import ConcatOp, JoinOp, layout_of
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.primitives.joins import can_join
+
+
+class PlaceDnnlConcats(RegionPass):
+    """Takes away concatenations whose parts can lie one after the other in the memory of the
+    result: each part is one piece of it, computed in the region, and in no other concatenation.
+
+    ```mlir
+    %2 = dnnl.concat %0, %1 {axis = 1} : (tensor<1x16x8x8xf32, #dnnl.layout<"aBcd8b">>, …
+    ```
+    becomes
+    ```mlir
+    %2 = dnnl.join %0, %1 {axis = 1} : (tensor<1x16x8x8xf32, #dnnl.layout<"aBcd8b">>, …
+    ```
+    """
+
+    name = "place-dnnl-concats"
+
+    def change(self, region: FuncOp) -> None:
+        for op in list(region.body.block.ops):
+            if isinstance(op, ConcatOp) and can_join(op, layout_of):
+                join = JoinOp(op.sources, axis=op.axis, result_types=[op.output.type])
+                join.location = op.location
+                Rewriter.replace_op(op, join)

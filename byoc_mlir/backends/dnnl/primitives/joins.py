@@ -1,0 +1,60 @@
+"""Which concatenations need no copies: their parts can be written where they are read."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from byoc_mlir.abi import ARENA_ALIGNMENT
+from byoc_mlir.backends.dnnl.dialect import ConcatOp, ExecutedOp, JoinOp
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Types
+from byoc_mlir.backends.dnnl.primitives.shared_memory import (
+    first_name,
+    is_overwritten,
+    shares_memory,
+)
+from byoc_mlir.dialects.relay.base import shape_of
+
+
+def can_join(op: ConcatOp, layout: LayoutOf) -> bool:
+    """Whether the parts of a concatenation can lie in its result, in the given layouts.
+
+    Each must be one piece of it that begins at an aligned place, be computed in the region, and
+    have memory of its own, which nothing overwrites and no other concatenation wants.
+    """
+    if is_overwritten(op.output) or len(set(map(first_name, op.sources))) < len(op.sources):
+        return False
+    return all(_is_piece(op, part, layout) and _is_free(op, part) for part in op.sources)
+
+
+def _is_piece(op: ConcatOp, part: SSAValue, layout: LayoutOf) -> bool:
+    size = Types(layout).of(part).byte_size
+    return (
+        layout(part) == layout(op.output)
+        and layouts.is_piece(shape_of(part), layout(part), op.axis.value.data)
+        and (part is op.sources[-1] or size % ARENA_ALIGNMENT == 0)
+    )
+
+
+def _is_free(op: ConcatOp, part: SSAValue) -> bool:
+    """Whether a part's memory is asked for by nothing but one concatenation."""
+    first = first_name(part)
+    if not isinstance(first.owner, ExecutedOp | JoinOp) or is_overwritten(part):
+        return False
+    is_same = math.prod(shape_of(first)) == math.prod(shape_of(part))
+    return is_same and _askers(first) == {op}
+
+
+def _askers(value: SSAValue) -> set[Operation]:
+    """Ops that need a value, under any of its names, at a place of their own."""
+    found: set[Operation] = set()
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, ConcatOp | JoinOp | ReturnOp):
+            found.add(user)
+        elif shares_memory(user, value):
+            found |= _askers(user.results[0])
+    return found
