@@ -16,6 +16,7 @@ from byoc_mlir.dims.dim import (
     common_factor,
     divided,
     size_of,
+    without_pairs,
 )
 
 Number: TypeAlias = int | float
@@ -60,10 +61,12 @@ class _Search:
             return size
         key = (size, depth)
         if key not in self._known:
-            self._known[key] = self._least(size, depth)
+            self._known[key] = self._least(without_pairs(size), depth)
         return self._known[key]
 
-    def _least(self, size: Dim, depth: int) -> Number:
+    def _least(self, size: Size, depth: int) -> Number:
+        if not isinstance(size, Dim):
+            return size
         factor = common_factor([size])
         if factor > 1:  # what is rounded below is rounded less
             return factor * self.least(divided(size, factor), depth)
