@@ -203,7 +203,7 @@ def without_pairs(size: Size) -> Size:
 
 
 def _pair(size: Size) -> tuple[Size, Size, int] | None:
-    """The first `max(a, b) + min(a, b)` in a sum, maybe times others, with `a + b` and its factor."""
+    """The first `max(a, b) + min(a, b)` in a sum, maybe times others, `a + b`, and its factor."""
     terms = dict(terms_of(size))
     for monomial, factor in terms.items():
         for item in monomial:
