@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from typing import TypeAlias
 
 from byoc_mlir.dims.dim import (
@@ -16,7 +18,10 @@ from byoc_mlir.dims.dim import (
     common_factor,
     divided,
     size_of,
+    without_pairs,
 )
+from byoc_mlir.dims.evaluate import evaluated, symbols_of
+from byoc_mlir.errors import UndecidedSizeError
 
 Number: TypeAlias = int | float
 """An integer, or an infinity."""
@@ -32,15 +37,32 @@ _REPLACED = 64
 """How many functions are replaced in all. Each may bring others, as windows in a row nest them, and
 what is not proved is asked of the call: a longer search would cost more than it is worth."""
 
+_TRIED = (0, 1, 5, 64, 999, 1 << 15, 1 << 20)
+"""What symbols are where a size is tried. Their number is prime: each symbol is all of them."""
+
 
 def bounds(size: Size, ranges: Ranges) -> Range:
     """Numbers that the size is never below, and never above."""
     return _Search(ranges).bounds(size)
 
 
+@lru_cache(maxsize=4096)
 def at_least_zero(size: Size) -> bool:
     """Whether the size is proved to be 0 or more, whatever its symbols are."""
-    return _Search({}).least(size, _DEPTH) >= 0
+    return not _is_seen_below_zero(size) and _Search({}).least(size, _DEPTH) >= 0
+
+
+def _is_seen_below_zero(size: Size) -> bool:
+    """Whether the size is less than 0 for some symbols that are tried: then there is no proof, and
+    looking for one is what takes long.
+    """
+    names = sorted(symbols_of(size))
+    for step in range(len(_TRIED)):
+        values = {name: _TRIED[step * place % len(_TRIED)] for place, name in enumerate(names, 1)}
+        with suppress(UndecidedSizeError):  # a divisor is 0
+            if evaluated(size, values) < 0:
+                return True
+    return False
 
 
 class _Search:
@@ -60,10 +82,12 @@ class _Search:
             return size
         key = (size, depth)
         if key not in self._known:
-            self._known[key] = self._least(size, depth)
+            self._known[key] = self._least(without_pairs(size), depth)
         return self._known[key]
 
-    def _least(self, size: Dim, depth: int) -> Number:
+    def _least(self, size: Size, depth: int) -> Number:
+        if not isinstance(size, Dim):
+            return size
         factor = common_factor([size])
         if factor > 1:  # what is rounded below is rounded less
             return factor * self.least(divided(size, factor), depth)

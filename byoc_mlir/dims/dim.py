@@ -190,6 +190,34 @@ def divided(size: Size, divisor: int) -> Size:
     return size_of({monomial: factor // divisor for monomial, factor in terms_of(size)})
 
 
+def without_pairs(size: Size) -> Size:
+    """The size with `a + b` in the place of `max(a, b) + min(a, b)`.
+
+    Not every sum is written so: `max(a, b) + min(a, b) - min(a, b)` would be `a + b - min(a, b)` or
+    `max(a, b)`, as one begins.
+    """
+    while found := _pair(size):
+        pair, total, factor = found
+        size = size + factor * (total - pair)
+    return size
+
+
+def _pair(size: Size) -> tuple[Size, Size, int] | None:
+    """The first `max(a, b) + min(a, b)` in a sum, maybe times others, `a + b`, and its factor."""
+    terms = dict(terms_of(size))
+    for monomial, factor in terms.items():
+        for item in monomial:
+            if not isinstance(item, Call) or item.kind != "max" or len(item.arguments) != 2:
+                continue
+            others = _without(monomial, (item,)) or ()
+            smallest = _product(others, (Call("min", item.arguments),))
+            if terms.get(smallest) == factor:
+                one, two = item.arguments
+                pair = size_of({monomial: 1, smallest: 1})
+                return pair, size_of({others: 1}) * (one + two), factor
+    return None
+
+
 def ceildiv(dividend: Size, divisor: Size) -> Size:
     """The quotient, rounded up."""
     if isinstance(divisor, int) and divisor > 0:
@@ -215,7 +243,13 @@ def floordiv(dividend: Size, divisor: Size) -> Size:
         return floordiv(-dividend, -divisor)
     whole = size_of({monomial: factor // divisor for monomial, factor in dividend.terms})
     rest = size_of({monomial: factor % divisor for monomial, factor in dividend.terms})
-    return whole + _rest_divided(rest, divisor)
+    found = _pair(rest)
+    if found is None:
+        return whole + _rest_divided(rest, divisor)
+    pair, total, factor = found
+    times = int(2 * factor > divisor)  # 4 * pair is 5 * pair - pair
+    rest = rest - factor * pair + (factor - times * divisor) * total
+    return whole + times * pair + floordiv(rest, divisor)
 
 
 def _rest_divided(rest: Size, divisor: int) -> Size:

@@ -22,7 +22,6 @@ from byoc_mlir.dims.dim import (
     symbol,
     terms_of,
 )
-from byoc_mlir.errors import UndecidedSizeError
 
 
 def largest(*sizes: Size) -> Size:
@@ -132,31 +131,6 @@ def _argument_order(size: Size) -> tuple[bool, str]:
 def substituted(size: Size, values: Mapping[str, Size]) -> Size:
     """The size with other sizes in the place of symbols; what has no value stays."""
     return _replaced(size, lambda name: values.get(name, symbol(name)))
-
-
-def evaluated(size: Size, values: Mapping[str, int]) -> int:
-    """The number that a size is for given symbols.
-
-    Raises:
-        UndecidedSizeError: a symbol has no value, or a divisor is 0.
-    """
-    found = substituted(size, values)
-    if isinstance(found, Dim):
-        missing = ", ".join(sorted(symbols_of(found)))
-        raise UndecidedSizeError(f"the size {size} needs values for {missing}")
-    return found
-
-
-def symbols_of(size: Size) -> frozenset[str]:
-    """The names that the size depends on."""
-    found: set[str] = set()
-    for monomial, _ in terms_of(size):
-        for item in monomial:
-            if isinstance(item, Symbol):
-                found.add(item.name)
-            else:
-                found.update(*map(symbols_of, item.arguments))
-    return frozenset(found)
 
 
 def _replaced(size: Size, value: Callable[[str], Size]) -> Size:

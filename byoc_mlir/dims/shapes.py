@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from byoc_mlir.dims.bounds import Range, Ranges
+from byoc_mlir.dims.bounds import Range, Ranges, bounds
 from byoc_mlir.dims.dim import Dim, Size
-from byoc_mlir.dims.extremes import evaluated, symbols_of
+from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.dims.prove import proved_at_most, proved_same
 from byoc_mlir.errors import UndecidedSizeError
 
@@ -88,12 +88,21 @@ class Facts:
         """Who asks now: the ONNX node, for the guards."""
         self.ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
         """Of each symbol."""
+        self._bounds: dict[Size, Range] = {}
         self._hints = {name: info.hint for name, info in self.symbols.items()}
         self._expected = {
             name: info.hint if info.expected is None else info.expected
             for name, info in self.symbols.items()
         }
         self._usual = {name: max(1, size) for name, size in self._expected.items()}
+
+    def bounds(self, size: Size) -> Range:
+        """Numbers that the size is never below, and never above. Each size is searched once: the
+        ranges of symbols stay what they are, and what has been decided tells nothing of bounds.
+        """
+        if size not in self._bounds:
+            self._bounds[size] = bounds(size, self.ranges)
+        return self._bounds[size]
 
     def hint(self, size: Size) -> int:
         """What the size is expected to be, with symbols of 1 at least: for choices of performance,
@@ -119,7 +128,7 @@ class Facts:
         Raises:
             UndecidedSizeError: it is not known.
         """
-        known = proved_at_most(one, two, self.ranges)
+        known = proved_at_most(one, two, self.bounds)
         if known is None:
             known = self._stated(one, "<=", two)
         return self._decided(one, "<=", two) if known is None else known
@@ -131,7 +140,7 @@ class Facts:
     def _known_same(self, one: Size, two: Size) -> bool | None:
         if one == two:
             return True
-        known = proved_same(one, two, self.ranges)
+        known = proved_same(one, two, self.bounds)
         if known is None:
             known = self._stated(one, "==", two)
         return self._stated(two, "==", one) if known is None else known

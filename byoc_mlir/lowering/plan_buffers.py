@@ -30,7 +30,7 @@ from byoc_mlir.dialects.relay.control import bound_symbol
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, hint, is_symbolic, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
-from byoc_mlir.dims import Dim, Size, bounds, largest
+from byoc_mlir.dims import Dim, Size, largest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits
@@ -271,7 +271,7 @@ def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, 
 
 def _most(size: Size) -> Size:
     """The largest that a size can be."""
-    _, most = bounds(size, asked().ranges)
+    _, most = asked().bounds(size)
     return int(most)
 
 

@@ -23,7 +23,7 @@ from byoc_mlir.dialects.relay.shape import (
     sizes_of,
     tensor_type,
 )
-from byoc_mlir.dims import Dim, Facts, Guard, Ranges, Size, SymbolInfo, bounds, symbol
+from byoc_mlir.dims import Dim, Facts, Guard, Size, SymbolInfo, symbol
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.frontend.sizes import (
     Content,
@@ -82,7 +82,7 @@ class Iterations:
                 found = _computed(op, whole)
         except UndecidedSizeError:
             return None
-        return found if found and all(_fits(content, facts.ranges) for content in found) else None
+        return found if found and all(_fits(content, facts) for content in found) else None
 
 
 def _whole(content: Content) -> Content | None:
@@ -135,11 +135,11 @@ def _is_lesser(one: Size, two: Size) -> bool:
         return not at_most(two, one)
 
 
-def _fits(content: Content, ranges: Ranges) -> bool:
+def _fits(content: Content, facts: Facts) -> bool:
     """Whether the type holds the numbers of all iterations; `i64` holds all that count."""
     if not isinstance(content, SizeTensor) or content.dtype == np.int64:
         return True
     floats = content.dtype.kind == "f"
     most = 1 << (np.finfo(content.dtype).nmant + 1) if floats else np.iinfo(content.dtype).max
-    found = [bounds(size, ranges) for size in content.flat]
+    found = [facts.bounds(size) for size in content.flat]
     return all(-most <= low and high <= most for low, high in found)

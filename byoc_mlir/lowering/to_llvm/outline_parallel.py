@@ -64,7 +64,8 @@ class OutlineParallel(ModulePass):
     }
     ```
     and with threads `llvm.call @byoc_parallel_for(@f_parallel_0_chunk, %captured, 512, 0)`; of a
-    loop with `host.fewest_iterations`, where there are as many, else the call above.
+    loop with `host.fewest_iterations`, where there are as many, else the call above, to a function
+    that is not inlined.
     """
 
     name = "outline-parallel"
@@ -120,6 +121,7 @@ def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool
         then.insert(scf.YieldOp())
         _call(other, body, total, captured)
         other.insert(scf.YieldOp())
+        body.attributes["no_inline"] = UnitAttr()  # LLVM would compile it for both callers
     elif is_shared:
         call_in_parallel(builder, body, total, captured, parent)
     else:

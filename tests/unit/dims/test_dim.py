@@ -7,10 +7,12 @@ from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from sizes import NAMES, POLYNOMIALS, SIZES, VALUES, Expression, Values
 
 from byoc_mlir.dims import (
     Dim,
+    Facts,
     Size,
     bounds,
     ceildiv,
@@ -72,6 +74,25 @@ def test_laws_of_extremes(one: Expression, two: Expression) -> None:
     assert largest(a + 7, b + 7) == largest(a, b) + 7
 
 
+@given(POLYNOMIALS, POLYNOMIALS, POLYNOMIALS, st.integers(1, 5), VALUES)
+@settings(max_examples=60, deadline=None)
+def test_the_largest_and_the_smallest_of_two_are_their_sum(
+    one: Expression, two: Expression, three: Expression, divisor: int, values: Values
+) -> None:
+    a, b, c = one.size, two.size, three.size
+    largest_, smallest_ = largest(a, b), smallest(a, b)
+    both = largest_ + smallest_
+    assert both - smallest_ == largest_
+    for factor in (1, -1, 3):
+        found = floordiv(c * both * factor + A, divisor)
+        plain = floordiv(c * (a + b) * factor + A, divisor)
+        assert Facts().surely_same(found, plain)
+        assert evaluated(found, values) == evaluated(plain, values)
+        assert floordiv(c * both + divisor * largest_, divisor) == (
+            floordiv(c * both, divisor) + largest_
+        )
+
+
 def test_the_largest_of_a_sum_with_an_extreme_and_itself_is_the_sum() -> None:
     size = symbol("a") + largest(symbol("a"), symbol("b"))
     assert largest(size, size) == size
@@ -121,6 +142,8 @@ def test_substitution_is_composition(outer: Expression, inner: Expression, value
         (A % 4, "a - 4*floordiv(a, 4)"),
         (largest(A, 0), "a"),
         (largest(A - 1, 0), "max(a, 1) - 1"),
+        (floordiv(A - largest(A, 8) - smallest(A, 8), 3), "-3"),
+        (floordiv(largest(A, 8) - smallest(A, 8), 2), "floordiv(a, 2) - min(a, 8) + 4"),
         (largest(A + 1, A + 3, B), "max(a, b - 3) + 3"),
         (smallest(A, A + B), "a"),
         (smallest(A, smallest(B, 512)), "min(a, b, 512)"),

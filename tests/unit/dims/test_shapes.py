@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given, settings
 from sizes import SIZES, VALUES, Expression, Values
@@ -24,13 +26,13 @@ from byoc_mlir.errors import UndecidedSizeError
 
 BATCH, SEQ = symbol("batch"), symbol("seq")
 SYMBOLS = (SymbolInfo("batch", hint=4), SymbolInfo("seq", min=1, max=512, hint=128))
-RANGES = {info.name: info.range for info in SYMBOLS}
 
 
 @given(SIZES, SIZES, VALUES)
 @settings(max_examples=60, deadline=None)
 def test_what_is_proved_is_true(one: Expression, two: Expression, values: Values) -> None:
-    same, at_most = (prove(one.size, two.size, {}) for prove in (proved_same, proved_at_most))
+    bounds = Facts().bounds
+    same, at_most = (prove(one.size, two.size, bounds) for prove in (proved_same, proved_at_most))
     a, b = one.value(values), two.value(values)
     assert same in (None, a == b)
     assert at_most in (None, a <= b)
@@ -53,7 +55,7 @@ def test_what_is_proved_is_true(one: Expression, two: Expression, values: Values
     ],
 )
 def test_at_most(one: Size, two: Size, answer: bool | None) -> None:
-    assert proved_at_most(one, two, RANGES) is answer
+    assert proved_at_most(one, two, Facts(SYMBOLS).bounds) is answer
 
 
 def test_a_proof_records_nothing() -> None:
@@ -63,6 +65,22 @@ def test_a_proof_records_nothing() -> None:
     assert not shapes.same(2 * BATCH, 2 * SEQ + 1)
     assert shapes.at_most(SEQ, 600)
     assert not shapes.guards
+
+
+def test_bounds_are_those_of_the_symbols_that_are_asked_for() -> None:
+    wide, narrow = Facts([SymbolInfo("seq")]), Facts(SYMBOLS)
+    for _ in range(2):
+        assert wide.bounds(SEQ + 1) == (1, math.inf)
+        assert narrow.bounds(SEQ + 1) == (2, 513)
+
+
+def test_what_a_trial_asked_is_asked_again() -> None:
+    shapes = Shapes(SYMBOLS)
+    for _ in range(2):
+        with shapes.tentative():
+            assert shapes.at_most(BATCH, SEQ)
+            assert [str(guard) for guard in shapes.guards] == ["batch <= seq"]
+        assert not shapes.guards
 
 
 def test_a_decision_is_recorded_once() -> None:

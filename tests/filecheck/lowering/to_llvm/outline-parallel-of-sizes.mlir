@@ -21,6 +21,7 @@ func.func @chosen(%x: memref<64xf32>, %n: index) {
 // THREADS:        llvm.call @byoc_parallel_for(
 // THREADS-NEXT: } else {
 // THREADS:        func.call @chosen_parallel_0(
+// THREADS:      func.func private @chosen_parallel_0({{.*}}) attributes {no_inline} {
 // SERIAL:       func.func @chosen(
 // SERIAL-NOT:   scf.if
 // SERIAL:       func.call @chosen_parallel_0(
