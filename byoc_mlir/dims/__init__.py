@@ -8,6 +8,7 @@ from __future__ import annotations
 from byoc_mlir.dims.bounds import Range, Ranges, at_least_zero, bounds
 from byoc_mlir.dims.dim import Call, Dim, Size, Symbol, ceildiv, floordiv, symbol
 from byoc_mlir.dims.extremes import evaluated, largest, smallest, substituted, symbols_of
+from byoc_mlir.dims.greatest import greatest
 from byoc_mlir.dims.prove import proved_at_most, proved_same
 from byoc_mlir.dims.shapes import LEAST_HINT, Facts, Guard, Relation, Shapes, SymbolInfo
 from byoc_mlir.dims.text import parse_size
@@ -30,6 +31,7 @@ __all__ = [
     "ceildiv",
     "evaluated",
     "floordiv",
+    "greatest",
     "largest",
     "parse_size",
     "proved_at_most",
