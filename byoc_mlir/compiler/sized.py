@@ -32,8 +32,8 @@ from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asking, is_symbolic, sizes_of
 from byoc_mlir.dialects.relay.symbols import facts_of
+from byoc_mlir.dims import Facts, Size, greatest
 from byoc_mlir.dims import Shapes as Questions
-from byoc_mlir.dims import Size
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.limits import ADDRESS_SPACE
@@ -60,8 +60,8 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
     build = Build(source, shapes, {}, options)
     build.imported = imported
     facts = facts_of(imported.module)
-    questions = Questions(facts.symbols.values(), facts.guards)
-    tensors = _checked_tensors(build, options)
+    questions = Questions(facts.symbols.values(), facts.guards, facts.bound.values())
+    tensors = _checked_tensors(build, facts, options)
     folder = dump_folder(options.dump_ir, source, shapes)
     with compiling(build, folder), asking(questions):
         dump_import(build)
@@ -84,13 +84,16 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
     return SizedProgram(program, symbols, guards, inputs, outputs, arena, limits, tensors, work)
 
 
-def _checked_tensors(build: Build, options: CompileOptions) -> tuple[SizedTensor, ...]:
+def _checked_tensors(
+    build: Build, facts: Facts, options: CompileOptions
+) -> tuple[SizedTensor, ...]:
     """The tensors that may be larger than the limit, though they can be addressed."""
     if options.limits.tensor_bytes >= ADDRESS_SPACE:
         return ()
+    bound = {name: facts.ranges[name] for name in facts.bound}
     return tuple(
         SizedTensor(
-            sizes_of(value),
+            tuple(greatest(size, bound) for size in sizes_of(value)),
             numpy_dtype(tensor_type(value).element_type).itemsize,
             f"a result of {op.name}",
             ", ".join(node_names(op)) or None,

@@ -9,6 +9,7 @@ from byoc_mlir.dims.bounds import Range, Ranges, at_least_zero, bounds
 from byoc_mlir.dims.dim import Call, Dim, Size, Symbol, ceildiv, floordiv, symbol
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.dims.extremes import largest, smallest, substituted
+from byoc_mlir.dims.greatest import greatest
 from byoc_mlir.dims.prove import proved_at_most, proved_same
 from byoc_mlir.dims.shapes import LEAST_HINT, Facts, Guard, Relation, Shapes, SymbolInfo
 from byoc_mlir.dims.text import parse_size
@@ -31,6 +32,7 @@ __all__ = [
     "ceildiv",
     "evaluated",
     "floordiv",
+    "greatest",
     "largest",
     "parse_size",
     "proved_at_most",

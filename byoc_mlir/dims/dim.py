@@ -147,6 +147,15 @@ class Dim:
 Size: TypeAlias = int | Dim
 
 
+def symbol_of(size: Dim) -> str | None:
+    """The name of a size that is a symbol and nothing else."""
+    ((monomial, factor), *others) = size.terms
+    if others or factor != 1 or len(monomial) != 1:
+        return None
+    (item,) = monomial
+    return item.name if isinstance(item, Symbol) else None
+
+
 def symbol(name: str) -> Dim:
     """The size that `name` stands for."""
     return Dim((((Symbol(name),), 1),))

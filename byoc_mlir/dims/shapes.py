@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from byoc_mlir.dims.bounds import Range, Ranges, bounds
-from byoc_mlir.dims.dim import Dim, Size
+from byoc_mlir.dims.dim import Dim, Size, symbol_of
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.dims.prove import proved_at_most, proved_same
 from byoc_mlir.errors import UndecidedSizeError
@@ -74,6 +74,18 @@ class Guard:
             return (one == two) == (self.relation == "==")
         return (one <= two) == (self.relation == "<=")
 
+    @property
+    def least(self) -> tuple[str, int] | None:
+        """The symbol that it says to be a number or more, and the number, where it says that."""
+        match self.one, self.relation, self.two:
+            case (int(least), "<=", Dim() as size) | (Dim() as size, ">", int(least)):
+                name = symbol_of(size)
+            case _:
+                return None
+        if name is None:
+            return None
+        return name, least + (self.relation == ">")
+
     def __str__(self) -> str:
         return f"{self.one} {self.relation} {self.two}"
 
@@ -81,13 +93,22 @@ class Guard:
 class Facts:
     """What is known of sizes: questions are answered by proof, or by what has been decided."""
 
-    def __init__(self, symbols: Iterable[SymbolInfo] = (), guards: Iterable[Guard] = ()):
+    def __init__(
+        self,
+        symbols: Iterable[SymbolInfo] = (),
+        guards: Iterable[Guard] = (),
+        bound: Iterable[SymbolInfo] = (),
+    ):
+        """`bound` are symbols that functions bind to what the model computes; nothing is decided
+        by what those are expected to be.
+        """
         self.symbols = {info.name: info for info in symbols}
+        self.bound: dict[str, SymbolInfo] = {}
         self.guards = list(guards)
         self.reason = ""
         """Who asks now: the ONNX node, for the guards."""
-        self.ranges: Ranges = {name: info.range for name, info in self.symbols.items()}
-        """Of each symbol."""
+        self.ranges: Ranges = {}
+        """Of each symbol, as far as guards do not say that it is larger."""
         self._bounds: dict[Size, Range] = {}
         self._hints = {name: info.hint for name, info in self.symbols.items()}
         self._expected = {
@@ -95,10 +116,30 @@ class Facts:
             for name, info in self.symbols.items()
         }
         self._usual = {name: max(1, size) for name, size in self._expected.items()}
+        for info in bound:
+            self.bind(info)
+        self._find_ranges()
+
+    def bind(self, info: SymbolInfo) -> None:
+        """Adds a symbol that a function binds."""
+        self.bound[info.name] = info
+        self._usual[info.name] = info.hint
+        self._find_ranges()
+
+    def _find_ranges(self) -> None:
+        """Takes the ranges that symbols and guards say now."""
+        ranges = {name: info.range for name, info in {**self.symbols, **self.bound}.items()}
+        for name, least in filter(None, (guard.least for guard in self.guards)):
+            if name in ranges:
+                low, high = ranges[name]
+                ranges[name] = max(low, least), high
+        if ranges != self.ranges:
+            self.ranges = ranges
+            self._bounds.clear()
 
     def bounds(self, size: Size) -> Range:
-        """Numbers that the size is never below, and never above. Each size is searched once: the
-        ranges of symbols stay what they are, and what has been decided tells nothing of bounds.
+        """Numbers that the size is never below, and never above. Each size is searched once, as long
+        as the ranges of symbols stay what they are.
         """
         if size not in self._bounds:
             self._bounds[size] = bounds(size, self.ranges)
@@ -179,6 +220,7 @@ class Shapes(Facts):
         finally:
             if not kept:
                 del self.guards[mark:]
+                self._find_ranges()
 
     def _decided(self, one: Size, relation: Relation, two: Size) -> bool:
         names = {name for size in (one, two) if isinstance(size, Dim) for name in symbols_of(size)}
@@ -189,4 +231,5 @@ class Shapes(Facts):
         answer = Guard(one, relation, two).holds(sizes)
         chosen = relation if answer else _OPPOSITE[relation]
         self.guards.append(Guard(one, chosen, two, self.reason))
+        self._find_ranges()
         return answer

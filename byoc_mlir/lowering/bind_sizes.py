@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from xdsl.builder import Builder
 from xdsl.context import Context
@@ -21,12 +22,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
-from byoc_mlir.dialects.relay.control import bound_symbol
-from byoc_mlir.dialects.relay.shape import at_most
-from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dialects.relay.shape import at_most, names_in
+from byoc_mlir.dialects.relay.symbols import asking_of, bound_symbol
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Call, Dim, Size, Symbol
-from byoc_mlir.dims.dim import Atom, constant_part, terms_of
+from byoc_mlir.dims.dim import Atom, constant_part, size_of, terms_of
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.control_flow import called_symbols
 
@@ -45,7 +45,7 @@ _NUMBER_PLACE = 1
 class BindSizes(ModulePass):
     """Makes symbolic sizes values: of symbols, numbers that a call is given; of other sizes, what
     @main computes from them first; in what it calls, arguments. A function that binds a symbol
-    computes what has it from the number that it is given.
+    computes what has it from the number that it is given, and takes other symbols.
 
     The symbols and guards of the module go. A module without symbols stays as it is. LLVM is told
     to make no vectors of sizes.
@@ -117,10 +117,7 @@ class _Binder:
     def _take(self, function: func.FuncOp) -> Sequence[Size]:
         self.pass_sizes(function)
         bound = bound_symbol(function)
-        if bound is not None:
-            _compute_sizes(function, function.body.block.args[_NUMBER_PLACE], {bound: ()})
-            return ()
-        return _take_sizes(function)
+        return _take_sizes(function) if bound is None else _take_symbols(function, bound)
 
 
 def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
@@ -138,6 +135,21 @@ def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
     return tuple(arguments)
 
 
+def _take_symbols(function: func.FuncOp, bound: str) -> Sequence[Size]:
+    """Makes the symbols that a function uses arguments, beside the one that it binds, and computes
+    sizes from all of them; which they are.
+    """
+    block = function.body.block
+    wanted = [op.size for op in function.walk() if isinstance(op, SizeOp)]
+    others = sorted(names_in(wanted) - {bound})
+    given: dict[str, SSAValue] = {
+        name: block.insert_arg(_INDEX, len(block.args)) for name in others
+    }
+    _compute_sizes(function, block.args[_NUMBER_PLACE], {bound: ()}, given)
+    _update_type(function)
+    return [size_of({(Symbol(name),): 1}) for name in others]
+
+
 def _take_given(main: func.FuncOp, symbols: Sequence[str]) -> None:
     """Gives @main the sizes of symbols, if there are any, and computes others from them."""
     if not symbols:
@@ -149,12 +161,17 @@ def _take_given(main: func.FuncOp, symbols: Sequence[str]) -> None:
 
 
 def _compute_sizes(
-    function: func.FuncOp, given: SSAValue, places: Mapping[str, Sequence[int]]
+    function: func.FuncOp,
+    given: SSAValue,
+    places: Mapping[str, Sequence[int]],
+    known: Mapping[str, SSAValue] = MappingProxyType({}),
 ) -> None:
-    """Computes the sizes that a function uses where it begins, from those of symbols in memory."""
+    """Computes the sizes that a function uses where it begins, from those of symbols in memory, or
+    known as values.
+    """
     first = function.body.block.first_op
     assert first is not None
-    writer = _Writer(Builder(InsertPoint.before(first)), given, places)
+    writer = _Writer(Builder(InsertPoint.before(first)), given, places, known)
     wanted = [op for op in function.walk() if isinstance(op, SizeOp)]
     values = [writer.value(op.size) for op in wanted]
     for op, value in zip(wanted, values, strict=True):
@@ -189,13 +206,19 @@ def _update_type(function: func.FuncOp) -> None:
 class _Writer:
     """Writes the arithmetic of sizes, each part of it once."""
 
-    def __init__(self, builder: Builder, given: SSAValue, places: Mapping[str, Sequence[int]]):
-        """`given` has the sizes of symbols, at their `places`."""
+    def __init__(
+        self,
+        builder: Builder,
+        given: SSAValue,
+        places: Mapping[str, Sequence[int]],
+        known: Mapping[str, SSAValue],
+    ):
+        """`given` has the sizes of symbols, at their `places`; others are `known`."""
         self._builder = builder
         self._given = given
         self._places = places
         self._sizes: dict[Size, SSAValue] = {}
-        self._atoms: dict[Atom, SSAValue] = {}
+        self._atoms: dict[Atom, SSAValue] = {Symbol(name): size for name, size in known.items()}
 
     def value(self, size: Size) -> SSAValue:
         """A size as a value."""

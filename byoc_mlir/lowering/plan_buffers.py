@@ -26,11 +26,10 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.control import bound_symbol
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, hint, is_symbolic, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
-from byoc_mlir.dims import Dim, Size, largest
+from byoc_mlir.dims import Dim, Size, greatest, largest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits
@@ -89,7 +88,6 @@ class _Planner:
 
     def __init__(self, functions: Mapping[str, func.FuncOp]):
         self._functions = functions
-        self._bound = {bound_symbol(function) for function in functions.values()}
         self._places: dict[str, dict[str, Size]] = {}
         self._group_of: dict[str, tuple[str, Group]] = {}
 
@@ -167,7 +165,7 @@ class _Planner:
     def _bytes(self, alloc: Alloc) -> Size:
         """The size of a buffer; the largest one where it has a symbol that a function binds."""
         size = _bytes(alloc.memref.type)
-        return size if names_in([size]).isdisjoint(self._bound) else _most(size)
+        return size if names_in([size]).isdisjoint(asked().bound) else _most(size)
 
     def _needs_memory(self, symbol: str) -> bool:
         return self._is_region(symbol) or self._is_host(symbol)
@@ -270,9 +268,12 @@ def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, 
 
 
 def _most(size: Size) -> Size:
-    """The largest that a size can be."""
-    _, most = asked().bounds(size)
-    return int(most)
+    """The largest that a size can be, whatever the symbols are that functions bind."""
+    facts = asked()
+    if names_in([size]) <= facts.bound.keys():
+        _, most = facts.bounds(size)
+        return int(most)
+    return greatest(size, {name: facts.ranges[name] for name in facts.bound})
 
 
 def _bytes(type_: MemRefType) -> Size:

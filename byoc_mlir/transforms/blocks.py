@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, is_side_effect_free
 
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp, CompositeOp, region_compiler
-from byoc_mlir.dialects.relay.control import bound_symbol
+from byoc_mlir.dialects.relay.symbols import bound_symbol
 from byoc_mlir.patterns.scope import is_movable
 
 

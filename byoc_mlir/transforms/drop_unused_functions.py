@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.dialects.relay import SymbolOp
-from byoc_mlir.dialects.relay.control import bound_symbol
+from byoc_mlir.dialects.relay.symbols import bound_symbol
 from byoc_mlir.dialects.symbols import mentioned_symbols
 
 

@@ -27,8 +27,10 @@ from byoc_mlir.dialects.relay.base import (
 from byoc_mlir.dialects.relay.control import FEWEST_ITERATIONS, ForOp
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
 from byoc_mlir.dialects.relay.numbers import property_with, type_with
+from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr, asking, is_symbolic
 from byoc_mlir.dialects.relay.size import CONSTANT_NAME, ArangeOp, SizesOp
 from byoc_mlir.dialects.relay.symbols import facts_of
+from byoc_mlir.dims import Facts
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import check_time
 from byoc_mlir.tensors import Array
@@ -36,7 +38,8 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class SpecialiseDims(ModulePass):
-    """Puts numbers in the place of all symbols: what is left is the module of that shape.
+    """Puts numbers in the place of all symbols but those that functions bind: what is left is the
+    module of that shape.
 
     ```mlir
     relay.symbol @n {hint = 8}
@@ -81,9 +84,14 @@ def specialised(module: ModuleOp, sizes: Mapping[str, int]) -> ModuleOp:
         VerifyException: an op is not valid for these sizes.
     """
     check_sizes(module, sizes)
+    bound = facts_of(module).bound
+    symbols = [SymbolOp.of(info) for info in bound.values()]
     kept = [op for op in module.body.block.ops if not isinstance(op, SymbolOp | GuardOp)]
-    ops = [_Function(sizes).of(op) if isinstance(op, func.FuncOp) else op.clone() for op in kept]
-    return ModuleOp(ops, dict(module.attributes))
+    with asking(Facts(bound=bound.values())):
+        ops = [
+            _Function(sizes).of(op) if isinstance(op, func.FuncOp) else op.clone() for op in kept
+        ]
+    return ModuleOp([*symbols, *ops], dict(module.attributes))
 
 
 def check_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
@@ -170,7 +178,7 @@ class _Function:
         trial = self._copy(op, [constant.output for constant in constants])
         assert isinstance(trial, RelayOp)
         arrays = [constant.array for constant in constants]
-        if not makes_sizes and not can_be_folded(trial, arrays):
+        if _is_symbolic(trial) or not (makes_sizes or can_be_folded(trial, arrays)):
             trial.drop_all_references()
             return False
         results = evaluate_op(trial, arrays)
@@ -210,6 +218,12 @@ class _Function:
         if isinstance(copy, ForOp) and copy.properties != op.properties:
             _check_repeats(copy)
         return copy
+
+
+def _is_symbolic(op: RelayOp) -> bool:
+    """Whether it has a symbol that a function binds."""
+    has_sizes = any(isinstance(value, ShapeAttr | SizeAttr) for value in op.properties.values())
+    return has_sizes or any(is_symbolic(sizes_of(result)) for result in op.results)
 
 
 def _check_repeats(loop: ForOp) -> None:

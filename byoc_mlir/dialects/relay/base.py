@@ -41,6 +41,7 @@ from byoc_mlir.dialects.relay.shape import (
     SizeAttr,
     Tensor,
     agreeing,
+    asked,
     asking,
     check_encoding,
     is_symbolic,
@@ -53,7 +54,7 @@ from byoc_mlir.dialects.relay.shape import (
 )
 from byoc_mlir.dialects.relay.symbols import facts_of, module_of
 from byoc_mlir.dialects.relay.syntax import parse_properties, print_properties
-from byoc_mlir.dims import Dim, Facts, Size
+from byoc_mlir.dims import Dim, Size
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.limits import check_tensor, check_time
 
@@ -310,9 +311,9 @@ class RelayOp(IRDLOperation, ABC):
         if not types:
             return self._check_results()
         module = module_of(self)
-        facts = Facts() if module is None else facts_of(module)
+        facts = asked() if module is None else facts_of(module)
         for type_ in types:
-            check_encoding(type_, facts.symbols)
+            check_encoding(type_, facts.ranges)
         try:
             with asking(facts):
                 self._check_results()

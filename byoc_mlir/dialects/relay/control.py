@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import FunctionType, StringAttr, SymbolRefAttr, TensorType, i1, i64
+from xdsl.dialects.builtin import FunctionType, SymbolRefAttr, TensorType, i1, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -34,6 +34,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
 )
 from byoc_mlir.dialects.relay.shape import at_most
+from byoc_mlir.dialects.relay.symbols import bound_symbol
 from byoc_mlir.dims import Size
 
 CONDITION = TensorType(i1, [])
@@ -131,12 +132,6 @@ class IfOp(ControlOp):
 
     def check_operands(self) -> None:
         self._check_scalar(self.condition, "the condition", CONDITION)
-
-
-def bound_symbol(function: FuncOp) -> str | None:
-    """The symbol that a function binds to the number that it is given first, if it binds one."""
-    name = function.attributes.get(BINDS)
-    return name.data if isinstance(name, StringAttr) else None
 
 
 @irdl_op_definition

@@ -11,16 +11,12 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects.relay.base import to_attribute
-from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr, Tensor, type_sizes
-from byoc_mlir.dims import Size, evaluated
+from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr, Tensor, tensor_of, type_sizes
+from byoc_mlir.dims import Size, substituted
 
 
 def with_numbers(function: FuncOp, sizes: Mapping[str, int]) -> FuncOp:
-    """A copy of a function with numbers for all symbols in its body; it is in no module.
-
-    Raises:
-        UndecidedSizeError: a symbol has no size.
-    """
+    """A copy of a function with numbers for symbols in its body; it is in no module."""
     copy = function.clone()
     for op in tuple(copy.body.block.ops):
         for name, value in op.properties.items():
@@ -39,17 +35,17 @@ def type_with(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
     tensor = cast(Tensor, type_)
     if not isinstance(tensor.encoding, ShapeAttr):
         return tensor
-    return TensorType(tensor.element_type, _numbers(type_sizes(tensor), sizes))
+    return tensor_of(tensor.element_type, _numbers(type_sizes(tensor), sizes))
 
 
 def property_with(value: Attribute, sizes: Mapping[str, int]) -> Attribute:
     """A property with numbers for its symbols."""
     if isinstance(value, SizeAttr):
-        return cast(Attribute, to_attribute(evaluated(value.data, sizes)))
+        return cast(Attribute, to_attribute(substituted(value.data, sizes)))
     if isinstance(value, ShapeAttr):
         return cast(Attribute, to_attribute(_numbers(value.data, sizes)))
     return value
 
 
-def _numbers(sizes: Sequence[Size], values: Mapping[str, int]) -> list[int]:
-    return [evaluated(size, values) for size in sizes]
+def _numbers(sizes: Sequence[Size], values: Mapping[str, int]) -> list[Size]:
+    return [substituted(size, values) for size in sizes]

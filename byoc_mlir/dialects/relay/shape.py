@@ -18,7 +18,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dims import Dim, Facts, Size, symbols_of
+from byoc_mlir.dims import Dim, Facts, Size, SymbolInfo, symbols_of
 from byoc_mlir.dims.text import read_size
 from byoc_mlir.errors import UndecidedSizeError
 
@@ -202,6 +202,15 @@ def asking(facts: Facts) -> Generator[None]:
 def asked() -> Facts:
     """What questions are put to now."""
     return _ASKED.get() or Facts()
+
+
+@contextmanager
+def binding(info: SymbolInfo) -> Generator[None]:
+    """Asks the same of a symbol that a function binds, too."""
+    facts = asked()
+    facts.bind(info)
+    with asking(facts):
+        yield
 
 
 def same(one: Size, two: Size) -> bool:

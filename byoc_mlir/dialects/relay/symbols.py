@@ -15,12 +15,14 @@ from contextlib import contextmanager
 from typing import cast, get_args
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, i64
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.relay.shape import (
     ShapeAttr,
     Tensor,
@@ -170,16 +172,26 @@ def module_of(op: Operation) -> ModuleOp | None:
     return top if isinstance(top, ModuleOp) else None
 
 
+def bound_symbol(function: FuncOp) -> str | None:
+    """The symbol that a function binds to the number that it is given first, if it binds one."""
+    name = function.attributes.get(BINDS)
+    return name.data if isinstance(name, StringAttr) else None
+
+
 def facts_of(module: ModuleOp) -> Facts:
     """What the module states of sizes."""
-    guards = [op.guard for op in module.body.block.ops if isinstance(op, GuardOp)]
-    return Facts([op.info for op in _symbols(module)], guards)
+    ops = module.body.block.ops
+    guards = [op.guard for op in ops if isinstance(op, GuardOp)]
+    bound = {bound_symbol(op) for op in ops if isinstance(op, FuncOp)}
+    infos = [op.info for op in _symbols(module)]
+    given = [info for info in infos if info.name not in bound]
+    return Facts(given, guards, [info for info in infos if info.name in bound])
 
 
 @contextmanager
 def asking_of(module: ModuleOp) -> Generator[None]:
     """Puts questions to who is asked already, else to what the module states."""
-    if asked().symbols:
+    if asked().ranges:
         yield
         return
     with asking(facts_of(module)):

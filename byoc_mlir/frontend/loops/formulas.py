@@ -60,7 +60,8 @@ class Iterations:
     def facts(self) -> Facts:
         """What is known of sizes, and of numbers of iterations."""
         known = asked()
-        return Facts([*known.symbols.values(), *self._symbols], [*known.guards, *self._ends])
+        symbols = [*known.symbols.values(), *self._symbols]
+        return Facts(symbols, [*known.guards, *self._ends], known.bound.values())
 
     def is_fixed(self, size: Size) -> bool:
         """Whether a size is the same in all iterations."""

@@ -73,6 +73,12 @@ class _Keys:
         """How many keys there are."""
         return self.key.sizes[-2]
 
+    @property
+    def is_of_one_size(self) -> bool:
+        """Whether keys, values and mask have as many places in the same words."""
+        sizes = [self.value.sizes[-2], 1 if self.mask is None else self.mask.sizes[3]]
+        return all(size in (1, self.count) for size in sizes)
+
     def first(self, context: NodeContext, count: Size) -> _Keys:
         """The first of them."""
         key, value = (
@@ -172,10 +178,11 @@ def _attended_to_filled(
     context: NodeContext, q: Value, keys: _Keys, attributes: Attending
 ) -> Value:
     """What queries get of the keys up to the last that counts in any batch entry."""
-    if keys.filled is None or 0 in keys.filled.sizes or not isinstance(keys.count, int):
+    if keys.filled is None or 0 in keys.filled.sizes or not keys.is_of_one_size:
         return _attended(context, q, keys, attributes)[0]
     longest = arith.reduced(context, reduce.MaxOp, keys.filled, range(4), keepdims=False)
-    longest = arith.minimum(context, arith.maximum(context, longest, 1), keys.count)
+    longest = arith.maximum(context, longest, 1)
+    longest = arith.minimum(context, longest, context.size_constant(keys.count))
     return up_to(
         context,
         longest,

@@ -8,40 +8,43 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 
 from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.relay.control import BindOp
-from byoc_mlir.dialects.relay.shape import asked, asking
-from byoc_mlir.dims import LEAST_HINT, Facts, Size, SymbolInfo, symbol
+from byoc_mlir.dialects.relay.shape import at_most, binding, hint
+from byoc_mlir.dims import LEAST_HINT, Size, SymbolInfo, smallest, symbol
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import Value
 
 _STEP = 32
-"""Sizes are multiples of that, so that vectors and tiles are full."""
+"""Sizes are multiples of that, so that vectors and tiles are full, but for the largest."""
 
 _LEAST = 4 * _STEP
 """Of shorter axes all is computed: there is little to gain."""
 
 
 def up_to(
-    context: NodeContext, number: Value, most: int, make: Callable[[NodeContext, Size], Value]
+    context: NodeContext, number: Value, most: Size, make: Callable[[NodeContext, Size], Value]
 ) -> Value:
     """What `make` makes of a size that is at least `number`, and `most` at most.
 
-    The size is a symbol that a function binds when it is called. It is `most` where axes are short,
-    and where other sizes are symbols.
+    The size follows from a symbol that a function binds when it is called. It is `most` where axes
+    are short.
 
     Args:
         number: one `i64`, 1 to `most`, which is computed at run time.
-        make: makes a value of a shape of numbers, in the context that it gets.
+        make: makes a value without that symbol in its shape, in the context that it gets.
     """
-    if most < _LEAST or most % _STEP or asked().symbols:
+    if not at_most(_LEAST, most):
         return make(context, most)
     steps = arith.divide(context, arith.add(context, number, _STEP - 1), _STEP)
-    most_steps = most // _STEP
-    info = SymbolInfo(f"first {most} by {_STEP}", 1, most_steps, max(LEAST_HINT, most_steps // 2))
+    expected = max(LEAST_HINT, hint(most) // _STEP // 2)
+    known = -(-most // _STEP) if isinstance(most, int) else None
+    info = SymbolInfo(f"first {most} by {_STEP}", 1, known, expected)
 
     def build(inner: NodeContext, _path: str, _given: Sequence[Value]) -> list[Value]:
-        with asking(Facts([info])):
-            return [make(inner, symbol(info.name) * _STEP)]
+        with binding(info):
+            size = symbol(info.name) * _STEP
+            is_full = isinstance(most, int) and most % _STEP == 0
+            return [make(inner, size if is_full else smallest(size, most))]
 
     body = context.body("prefix", [steps], build)
     outside, (function,) = context.close_bodies([body])

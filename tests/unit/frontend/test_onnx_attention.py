@@ -209,7 +209,7 @@ def test_one_program_for_all_sizes() -> None:
     model = attention(inputs, shapes=shapes, is_causal=1)
     with byoc_mlir.compile(model, targets=()) as executable:
         assert isinstance(executable, SizedExecutable)
-        for batch, new, keys in ((2, 3, 160), (1, 1, 7), (3, 5, 9)):
+        for batch, new, keys in ((2, 3, 200), (1, 1, 133), (3, 5, 160)):
             fed = {
                 "q": floats(batch, 4, new, SIZE),
                 "k": floats(batch, 2, keys, SIZE),
@@ -218,6 +218,37 @@ def test_one_program_for_all_sizes() -> None:
                 "filled": RNG.integers(0, keys + 1, batch),
             }
             assert_agrees(executable.run(fed), by_onnx(model, fed), 1e-5)
+        assert len(executable.variants) == 1
+
+
+@pytest.mark.parametrize("keys", [150, "keys"])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_as_much_of_a_cache_as_is_filled_where_sizes_are_symbols(
+    keys: int | str, causal: int
+) -> None:
+    shapes = {
+        "q": ["batch", 4, "new", SIZE],
+        "k": ["batch", 2, keys, SIZE],
+        "v": ["batch", 2, keys, SIZE],
+        "filled": ["batch"],
+    }
+    model = attention({**cache(2, 3)}, shapes=shapes, is_causal=causal)
+    with byoc_mlir.compile(model, targets=()) as executable:
+        for batch, new, most in ((2, 3, 150), (1, 1, 150), (3, 5, 201)):
+            capacity = most if isinstance(keys, str) else keys
+            fed = {
+                "q": floats(batch, 4, new, SIZE),
+                "k": floats(batch, 2, capacity, SIZE),
+                "v": floats(batch, 2, capacity, SIZE),
+                "filled": RNG.integers(0, 40, batch),
+            }
+            for longest in (capacity, 65, 64, 1):
+                fed["filled"][0] = longest
+                behind = max(-(-longest // 32), 2) * 32
+                fed["k"][:, :, behind:] = fed["v"][:, :, behind:] = 0
+                want = by_onnx(model, fed)
+                fed["k"][:, :, behind:] = fed["v"][:, :, behind:] = np.nan
+                assert_agrees(executable.run(fed), want, 1e-5)
         assert len(executable.variants) == 1
 
 

@@ -108,71 +108,26 @@ def attention_of(
         present = arith.concatenate(context, stacked, 0)
     masks = (
         addend,
-        _padding_mask(context, mask, query.shape, key.shape[2], mask_filter_value),
+        padding_mask(context, mask, query.shape, key.shape[2], mask_filter_value),
         causal_mask(context, new, key.shape[2], key.shape[2] - new) if causal else None,
     )
-    return merge_heads(context, _attend(context, query, key, value, masks, scale)), present
+    out, _ = attended(context, query, key, value, masks, scale)
+    return merge_heads(context, out), present
 
 
-@register_op(DOMAIN, "MultiHeadAttention")
-def multi_head_attention(
-    context: NodeContext,
-    query: Value,
-    key: Value | None = None,
-    value: Value | None = None,
-    bias: Value | None = None,
-    key_padding_mask: Value | None = None,
-    attention_bias: Value | None = None,
-    past_key: Value | None = None,
-    past_value: Value | None = None,
-    past_sequence_length: Value | None = None,
-    cache_indirection: Value | None = None,
-    *,
-    num_heads: int,
-    mask_filter_value: float = -10000.0,
-    scale: float = 0.0,
-    unidirectional: int = 0,
-) -> Sequence[Value | None]:
-    if past_sequence_length is not None or cache_indirection is not None or context.wants(3):
-        raise NodeRefused(
-            "the inputs past_sequence_length and cache_indirection and the output qk are not"
-            " supported; leave them out"
-        )
-    heads = _projections(context, query, key, value, bias, num_heads)
-    q, k, v = heads
-    if (past_key is None) != (past_value is None):
-        raise NodeRefused("past_key and past_value must be given together")
-    old = 0 if past_key is None else past_key.shape[2]
-    if past_key is not None and past_value is not None:
-        expect_rank(past_key, "past_key", 4)
-        expect_shape(past_value, "past_value", (*past_key.shape[:3], v.shape[3]))
-        k = arith.concatenate(context, [past_key, k], 2)
-        v = arith.concatenate(context, [past_value, v], 2)
-    if unidirectional and k.shape[2] != q.shape[2] + old:
-        raise NodeRefused(
-            f"unidirectional is 1 with {q.shape[2]} queries and {k.shape[2] - old} keys; accepted"
-            " are equal numbers"
-        )
-    masks = (
-        attention_bias,
-        _padding_mask(context, key_padding_mask, q.shape, k.shape[2], mask_filter_value),
-        causal_mask(context, q.shape[2], k.shape[2], old) if unidirectional else None,
-    )
-    return merge_heads(context, _attend(context, q, k, v, masks, scale)), k, v
-
-
-def _attend(
+def attended(
     context: NodeContext,
     query: Value,
     key: Value,
     value: Value,
     masks: Sequence[Value | None],
     scale: float,
-) -> Value:
+) -> tuple[Value, Value]:
+    """What queries get of the values, and the scores with `masks` added to them."""
     scores = scores_of(context, query, key, scale_of(scale, query.shape[3]))
     for mask in masks:
         scores = added(context, scores, mask)
-    return weighted(context, softmax(context, scores), value)
+    return weighted(context, softmax(context, scores), value), scores
 
 
 def cut(context: NodeContext, data: Value, sizes: Sequence[int]) -> list[Value]:
@@ -184,63 +139,7 @@ def cut(context: NodeContext, data: Value, sizes: Sequence[int]) -> list[Value]:
     ]
 
 
-def _projections(
-    context: NodeContext,
-    query: Value,
-    key: Value | None,
-    value: Value | None,
-    bias: Value | None,
-    heads: int,
-) -> tuple[Value, Value, Value]:
-    """Query, key and value as `[batch, heads, sequence, size]`, however they are packed."""
-    match (query.rank, None if key is None else key.rank, None if value is None else value.rank):
-        case (5, None, None):
-            parts = _unpacked(context, query, heads, 3, "query")
-        case (3, 5, None):
-            assert key is not None
-            parts = [query, *_unpacked(context, key, heads, 2, "key")]
-        case (3, 3, 3) | (3, 4, 4):
-            assert key is not None
-            assert value is not None
-            parts = [query, key, value]
-        case _:
-            shapes = [None if each is None else list(each.shape) for each in (query, key, value)]
-            raise NodeRefused(
-                f"query, key and value have shapes {shapes}; accepted are ranks 3, 3, 3, or 3, 4,"
-                " 4, or a packed query of rank 5 alone, or a query with a packed key of rank 5"
-            )
-    if bias is not None:
-        parts = _with_bias(context, parts, bias)
-    q, k, v = (
-        part if part.rank == 4 else split_heads(context, part, heads, what)
-        for part, what in zip(parts, ("query", "key", "value"), strict=True)
-    )
-    return q, k, v
-
-
-def _unpacked(
-    context: NodeContext, packed: Value, heads: int, count: int, what: str
-) -> list[Value]:
-    """`[batch, sequence, heads, count, size]` as `count` tensors `[batch, sequence, width]`."""
-    batch, sequence, _, _, size = packed.shape
-    expect_shape(packed, what, (batch, sequence, heads, count, size))
-    parts = [arith.at(context, packed, 3, place) for place in range(count)]
-    return [arith.reshape(context, part, [batch, sequence, heads * size]) for part in parts]
-
-
-def _with_bias(context: NodeContext, parts: Sequence[Value], bias: Value) -> list[Value]:
-    """The bias of the projections added; keys and values from a cache have had theirs."""
-    width = parts[0].shape[-1]
-    last = bias.shape[0] - 2 * width
-    expect_rank(bias, "bias", 1)
-    biases = cut(context, bias, [width, width, last])
-    return [
-        part if part.rank == 4 else biased(context, part, own)
-        for part, own in zip(parts, biases, strict=True)
-    ]
-
-
-def _padding_mask(
+def padding_mask(
     context: NodeContext,
     mask: Value | None,
     query_shape: Sequence[int],

@@ -4,69 +4,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import index, logic, reduce, transform
-from byoc_mlir.dims import Size
+from byoc_mlir.dialects.relay import logic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.branches import either
 from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.heads import (
-    LOWEST,
-    added,
-    blocked,
-    causal_mask,
-    expect_rank,
-    expect_shape,
-    merge_heads,
-    scale_of,
-    scores_of,
-    softcapped,
-    softmax,
-    split_heads,
-    weighted,
-)
+from byoc_mlir.frontend.ops.heads import expect_shape, merge_heads, scale_of, split_heads
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
+from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, Tokens, present
 from byoc_mlir.frontend.ops.microsoft.norm import simplified_layer_normalization
 from byoc_mlir.frontend.ops.microsoft.rotary import angles_of, rotate
-from byoc_mlir.frontend.ops.prefixes import up_to
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
-
-
-@dataclass(frozen=True)
-class _Tokens:
-    """Where the new tokens stand: behind `past` others."""
-
-    most: int
-    """The largest number of tokens of a batch entry, old and new."""
-    new: int
-    past: int | None
-    """How many old ones there are; `None` where it is known when the model runs."""
-    starts: Value
-    """Of each batch entry, the place of its first new token, `[batch, 1, 1, 1]`."""
-
-    @property
-    def is_prompt(self) -> bool:
-        """Whether there are no old tokens."""
-        return self.past == 0
-
-    def end(self, context: NodeContext) -> Value:
-        """How many tokens the longest batch entry has, one `i64`."""
-        starts = self.starts
-        if starts.sizes[0] != 1:
-            starts = arith.reduced(context, reduce.MaxOp, starts, [0])
-        last = cast(context, arith.reshape(context, starts, ()), np.dtype(np.int64))
-        return arith.add(context, last, self.new)
-
-    def places(self, context: NodeContext, axis: Literal[1, 2]) -> Value:
-        """The place of each new token, those of an entry along `axis`."""
-        return arith.add(context, self.starts, _range(context, self.new, self.starts, axis))
 
 
 @register_op(DOMAIN, "GroupQueryAttention")
@@ -134,79 +86,16 @@ def group_query_attention(
     if (past_key is None) != (past_value is None):
         raise NodeRefused("past_key and past_value must be given together")
     new_k, new_v = k, v
-    k, v = (_present(context, tokens, past, new) for past, new in ((past_key, k), (past_value, v)))
-    attention = _Attention(
+    k, v = (present(context, tokens, past, new) for past, new in ((past_key, k), (past_value, v)))
+    attention = CacheAttention(
         scale=scale_of(scale, q.shape[3]),
         softcap=softcap,
-        bias=attention_bias,
+        biases=() if attention_bias is None else (attention_bias,),
         window=None if local_window_size < 0 else local_window_size,
         is_causal=bool(causal),
         sink=head_sink if smooth_softmax != 1 or head_sink else context.constant([0.0], q.dtype),
     )
     return merge_heads(context, attention.over(context, tokens, q, (new_k, new_v), (k, v))), k, v
-
-
-@dataclass(frozen=True)
-class _Attention:
-    """How queries attend to keys."""
-
-    scale: float
-    softcap: float
-    bias: Value | None
-    window: int | None
-    is_causal: bool
-    sink: Value | None
-
-    def over(
-        self,
-        context: NodeContext,
-        tokens: _Tokens,
-        q: Value,
-        new: tuple[Value, Value],
-        cache: tuple[Value, Value],
-    ) -> Value:
-        """What queries get of the keys and values in a cache, with the new ones in it.
-
-        Several new tokens are mostly a prompt. Where only the run tells, it attends to itself
-        alone. Others attend to what is filled of the cache.
-        """
-        if tokens.past is not None:
-            return self._of(context, tokens, tokens.most, q, *cache)
-
-        def filled(inner: NodeContext) -> Value:
-            return up_to(
-                inner,
-                tokens.end(inner),
-                tokens.most,
-                lambda within, total: self._of(within, tokens, total, q, *cache),
-            )
-
-        if tokens.new == 1 or self.bias is not None:
-            return filled(context)
-        prompt = replace(tokens, most=tokens.new, past=0)
-        return either(
-            context,
-            context.emit(logic.EqualOp, tokens.starts, np.int64(0)),
-            lambda inner: self._of(inner, prompt, tokens.new, q, *new),
-            filled,
-        )
-
-    def _of(
-        self, context: NodeContext, tokens: _Tokens, seen: Size, q: Value, k: Value, v: Value
-    ) -> Value:
-        """What queries get of the first `seen` keys and values, which are all that have tokens."""
-        k, v = (arith.section(context, each, 2, 0, seen) for each in (k, v))
-        scores = scores_of(context, q, k, self.scale)
-        scores = softcapped(context, scores, self.softcap)
-        bias = self.bias
-        if bias is not None and bias.sizes[-1] == tokens.most:
-            bias = arith.section(context, bias, bias.rank - 1, 0, seen)
-        scores = added(context, scores, bias)
-        mask = _mask(context, tokens, seen, self.window, causal=self.is_causal)
-        scores = added(context, scores, mask)
-        if self.sink is None:
-            return weighted(context, softmax(context, scores), v)
-        return weighted(context, _with_sink(context, scores, self.sink), v)
 
 
 def _projections(
@@ -241,7 +130,7 @@ def _projections(
 
 def _tokens(
     context: NodeContext, query: Value, past_key: Value | None, lengths: Value, total: Value
-) -> _Tokens:
+) -> Tokens:
     """What of that is known now: all, or the places in a cache that keeps its size."""
     batch, _, new, _ = query.shape
     capacity = 0 if past_key is None else past_key.shape[2]
@@ -249,18 +138,18 @@ def _tokens(
     if count is None and (batch == 1 or new == 1):
         starts = _starts(context, lengths, total, batch, new)
         starts = checked(context, starts, total, "total_sequence_length", new, capacity)
-        return _Tokens(capacity, new, None, _within(context, starts, new, capacity))
+        return Tokens(capacity, new, None, _within(context, starts, new, capacity))
     count = new if count is None else count  # more new tokens in a batch are always a prompt
     if batch == 1 or count == new:
         places = context.constant(np.full((batch, 1, 1, 1), count - new), np.int64)
-        return _Tokens(count, new, count - new, places)
+        return Tokens(count, new, count - new, places)
     if new > 1:
         raise NodeRefused(
             f"{new} new tokens behind others in a batch of {batch}; accepted is one new token, or"
             " a batch of 1"
         )
     starts = arith.reshape(context, lengths, [batch, 1, 1, 1])
-    return _Tokens(count, new, None, _within(context, starts, new, count))
+    return Tokens(count, new, None, _within(context, starts, new, count))
 
 
 def _count(context: NodeContext, total: Value, new: int, capacity: int) -> int | None:
@@ -290,7 +179,7 @@ def _within(context: NodeContext, starts: Value, new: int, total: int) -> Value:
     return checked(context, starts, starts, what, 0, total - new)
 
 
-def _places(context: NodeContext, tokens: _Tokens, position_ids: Value | None) -> Value:
+def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None) -> Value:
     """The positions of the new tokens, or that of the first one; see `angles_of`."""
     batch = tokens.starts.shape[0]
     if position_ids is not None:
@@ -301,64 +190,3 @@ def _places(context: NodeContext, tokens: _Tokens, position_ids: Value | None) -
     if tokens.past is not None:
         return context.constant([tokens.past], np.int64)
     return arith.reshape(context, tokens.places(context, 1), [batch, tokens.new])
-
-
-def _present(context: NodeContext, tokens: _Tokens, past: Value | None, new: Value) -> Value:
-    """The cache with the new tokens behind the old ones, as large as it was at least."""
-    if past is None:
-        return new
-    batch, heads, _, size = new.shape
-    expect_rank(past, "the cache", 4)
-    capacity = past.shape[2]
-    expect_shape(past, "the cache", (batch, heads, capacity, size))
-    most = max(capacity, tokens.most)
-    if tokens.past is None:
-        starts = arith.reshape(context, tokens.starts, [batch])
-        cache = _filled_up(context, past, most)
-        return context.emit(index.UpdateSliceOp, cache, new, starts, axis=2)
-    kept = [arith.section(context, past, 2, 0, tokens.past)] if tokens.past else []
-    return _filled_up(context, arith.concatenate(context, [*kept, new], 2), most)
-
-
-def _filled_up(context: NodeContext, data: Value, most: int) -> Value:
-    if data.shape[2] >= most:
-        return data
-    widths = [0, 0, 0, 0, 0, most - data.shape[2], 0, 0]
-    return context.emit(transform.PadOp, data, pad_width=widths)
-
-
-def _range(context: NodeContext, count: int, like: Value, axis: Literal[1, 2, 3]) -> Value:
-    shape = [1, 1, 1, 1]
-    shape[axis] = count
-    return context.constant(np.arange(count).reshape(shape), like.dtype)
-
-
-def _mask(
-    context: NodeContext, tokens: _Tokens, keys: Size, window: int | None, *, causal: bool
-) -> Value | None:
-    """What keeps each query from tokens that it must not see."""
-    if tokens.past is not None:
-        if not causal:
-            return None
-        return causal_mask(context, tokens.new, tokens.most, tokens.past, window)
-    queries = tokens.places(context, 2)
-    if not causal:  # all up to the last one
-        queries = arith.section(context, queries, 2, tokens.new - 1, tokens.new)
-    places = _range(context, tokens.most, queries, axis=3)
-    places = arith.section(context, places, 3, 0, keys)
-    seen = context.emit(logic.LessEqualOp, places, queries)
-    if window is not None:
-        first = arith.subtract(context, queries, window)
-        in_window = context.emit(logic.GreaterOp, places, first)
-        seen = context.emit(logic.LogicalAndOp, seen, in_window)
-    return blocked(context, seen, LOWEST)
-
-
-def _with_sink(context: NodeContext, scores: Value, sink: Value) -> Value:
-    """Softmax over the scores and one more for each head, whose weight is dropped."""
-    batch, heads, queries, keys = scores.sizes
-    expect_shape(sink, "head_sink", (operator.index(heads),), (1,))
-    column = arith.reshape(context, cast(context, sink, scores.dtype), [1, sink.shape[0], 1, 1])
-    more = arith.broadcast(context, column, [batch, heads, queries, 1])
-    weights = softmax(context, arith.concatenate(context, [scores, more], 3))
-    return arith.section(context, weights, 3, 0, keys)

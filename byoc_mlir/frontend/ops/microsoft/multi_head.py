@@ -1,0 +1,231 @@
+"""Attention over heads of equal number whose projections come one by one, and with a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byoc_mlir.dialects.relay import elementwise
+from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.checked import checked
+from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.heads import (
+    causal_mask,
+    expect_rank,
+    expect_shape,
+    merge_heads,
+    scale_of,
+    split_heads,
+)
+from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
+from byoc_mlir.frontend.ops.microsoft.attention import attended, cut, padding_mask
+from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, Tokens, present
+from byoc_mlir.frontend.registry import register_op
+from byoc_mlir.frontend.value import NodeRefused, Value
+
+
+@register_op(DOMAIN, "MultiHeadAttention")
+def multi_head_attention(
+    context: NodeContext,
+    query: Value,
+    key: Value | None = None,
+    value: Value | None = None,
+    bias: Value | None = None,
+    key_padding_mask: Value | None = None,
+    attention_bias: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    past_sequence_length: Value | None = None,
+    cache_indirection: Value | None = None,
+    *,
+    num_heads: int,
+    mask_filter_value: float = -10000.0,
+    scale: float = 0.0,
+    unidirectional: int = 0,
+) -> Sequence[Value | None]:
+    if past_sequence_length is not None and context.wants(3):
+        raise NodeRefused(
+            "the output qk is as large as past_sequence_length says, which is known when the model"
+            " runs; leave one of them out"
+        )
+    if (past_key is None) != (past_value is None):
+        raise NodeRefused("past_key and past_value must be given together")
+    q, k, v = _projections(context, query, key, value, bias, num_heads)
+    if unidirectional and k.shape[2] != q.shape[2]:
+        raise NodeRefused(
+            f"unidirectional is 1 with {q.shape[2]} queries and {k.shape[2]} keys; accepted are"
+            " equal numbers"
+        )
+    attention = _Attention(
+        scale=scale_of(scale, q.shape[3]),
+        is_causal=bool(unidirectional),
+        bias=attention_bias,
+        padding=key_padding_mask,
+        amount=mask_filter_value,
+    )
+    if past_key is None or past_value is None:
+        return attention.over(context, q, k, v, 0)
+    expect_rank(past_key, "past_key", 4)
+    expect_shape(past_value, "past_value", (*past_key.shape[:3], v.shape[3]))
+    if past_sequence_length is not None:
+        cache = _SharedCache(past_key, past_value, past_sequence_length, cache_indirection)
+        return attention.over_shared(context, q, (k, v), cache)
+    k = arith.concatenate(context, [past_key, k], 2)
+    v = arith.concatenate(context, [past_value, v], 2)
+    return attention.over(context, q, k, v, past_key.shape[2])
+
+
+@dataclass(frozen=True)
+class _SharedCache:
+    """A cache that keeps its size, as the node has it."""
+
+    key: Value
+    value: Value
+    filled: Value
+    """How many tokens are in it, one number."""
+    beams: Value | None
+    """Which beam each of them comes from, `[batch, beams, tokens]`."""
+
+    @property
+    def capacity(self) -> int:
+        """How many tokens there is room for."""
+        return self.key.shape[2]
+
+    def rows(self, context: NodeContext, tokens: Tokens) -> Value | None:
+        """From which entry each token comes that a beam attends to, `[entries, tokens]`.
+
+        New ones come from their own; so do all where several are new, for which this is `None`.
+        """
+        if self.beams is None or tokens.new != 1:
+            return None
+        entries = self.key.shape[0]
+        expect_rank(self.beams, "cache_indirection", 3)
+        count = max(self.beams.shape[1], 1)
+        shape = (entries // count, count, self.capacity)
+        expect_shape(self.beams, "cache_indirection", shape)
+        given = arith.reshape(context, self.beams, [entries, self.capacity])
+        given = cast(context, arith.section(context, given, 1, 0, tokens.most), np.dtype(np.int64))
+        entry = np.arange(entries)[:, None]
+        is_old = arith.less(
+            context,
+            arith.positions(context, tokens.most, 1, 2),
+            arith.reshape(context, tokens.starts, [1, 1]),
+        )
+        beam = context.emit(elementwise.WhereOp, is_old, given, context.constant(entry % count))
+        beam = checked(context, beam, beam, "cache_indirection", 0, count - 1)
+        return arith.add(context, beam, context.constant(entry - entry % count))
+
+
+@dataclass(frozen=True)
+class _Attention:
+    """How queries attend to keys."""
+
+    scale: float
+    is_causal: bool
+    bias: Value | None
+    padding: Value | None
+    """Which keys are padding, in one of the forms that `padding_mask` takes."""
+    amount: float
+    """What is added to the scores of those."""
+
+    def over(
+        self, context: NodeContext, q: Value, k: Value, v: Value, past: int
+    ) -> Sequence[Value]:
+        """What queries get of keys of which `past` are old, the keys, the values and the scores."""
+        queries, keys = q.shape[2], k.shape[2]
+        masks = self._biases(context, q, keys)
+        if self.is_causal:
+            masks = (*masks, causal_mask(context, queries, keys, past))
+        out, scores = attended(context, q, k, v, masks, self.scale)
+        return merge_heads(context, out), k, v, scores
+
+    def over_shared(
+        self, context: NodeContext, q: Value, new: tuple[Value, Value], cache: _SharedCache
+    ) -> Sequence[Value]:
+        """What queries get of a cache with the new keys and values in it, and that."""
+        count = new[0].shape[2]
+        most = min([cache.capacity, *self._numbers_of_keys()])
+        starts = arith.reshape(context, cache.filled, [1, 1, 1, 1])
+        starts = cast(context, starts, np.dtype(np.int64))
+        starts = checked(context, starts, starts, "past_sequence_length", 0, most - count)
+        tokens = Tokens(most, count, None, starts)
+        k, v = (
+            present(context, tokens, cache.key, new[0]),
+            present(context, tokens, cache.value, new[1]),
+        )
+        attention = CacheAttention(
+            scale=self.scale,
+            is_causal=self.is_causal,
+            biases=self._biases(context, q, most),
+            rows=cache.rows(context, tokens),
+        )
+        return merge_heads(context, attention.over(context, tokens, q, new, (k, v))), k, v
+
+    def _biases(self, context: NodeContext, q: Value, keys: int) -> tuple[Value, ...]:
+        """What is added to the scores, whatever is causal."""
+        padding = padding_mask(context, self.padding, q.shape, keys, self.amount)
+        return tuple(each for each in (self.bias, padding) if each is not None)
+
+    def _numbers_of_keys(self) -> list[int]:
+        """How many keys bias and mask are for, those that say it."""
+        given = [each for each in (self.bias, self.padding) if each is not None]
+        return [each.shape[-1] for each in given if each.rank > 1]
+
+
+def _projections(
+    context: NodeContext,
+    query: Value,
+    key: Value | None,
+    value: Value | None,
+    bias: Value | None,
+    heads: int,
+) -> tuple[Value, Value, Value]:
+    """Query, key and value as `[batch, heads, sequence, size]`, however they are packed."""
+    match (query.rank, None if key is None else key.rank, None if value is None else value.rank):
+        case (5, None, None):
+            parts = _unpacked(context, query, heads, 3, "query")
+        case (3, 5, None):
+            assert key is not None
+            parts = [query, *_unpacked(context, key, heads, 2, "key")]
+        case (3, 3, 3) | (3, 4, 4):
+            assert key is not None
+            assert value is not None
+            parts = [query, key, value]
+        case _:
+            shapes = [None if each is None else list(each.shape) for each in (query, key, value)]
+            raise NodeRefused(
+                f"query, key and value have shapes {shapes}; accepted are ranks 3, 3, 3, or 3, 4,"
+                " 4, or a packed query of rank 5 alone, or a query with a packed key of rank 5"
+            )
+    if bias is not None:
+        parts = _with_bias(context, parts, bias)
+    q, k, v = (
+        part if part.rank == 4 else split_heads(context, part, heads, what)
+        for part, what in zip(parts, ("query", "key", "value"), strict=True)
+    )
+    return q, k, v
+
+
+def _unpacked(
+    context: NodeContext, packed: Value, heads: int, count: int, what: str
+) -> list[Value]:
+    """`[batch, sequence, heads, count, size]` as `count` tensors `[batch, sequence, width]`."""
+    batch, sequence, _, _, size = packed.shape
+    expect_shape(packed, what, (batch, sequence, heads, count, size))
+    parts = [arith.at(context, packed, 3, place) for place in range(count)]
+    return [arith.reshape(context, part, [batch, sequence, heads * size]) for part in parts]
+
+
+def _with_bias(context: NodeContext, parts: Sequence[Value], bias: Value) -> list[Value]:
+    """The bias of the projections added; keys and values from a cache have had theirs."""
+    width = parts[0].shape[-1]
+    last = bias.shape[0] - 2 * width
+    expect_rank(bias, "bias", 1)
+    biases = cut(context, bias, [width, width, last])
+    return [
+        part if part.rank == 4 else biased(context, part, own)
+        for part, own in zip(parts, biases, strict=True)
+    ]
