@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ASSUMED, ConvolutionRates, rates
+from byoc_mlir.kernels.schedules import schedules_of
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
@@ -144,13 +145,13 @@ class ChooseConvolutionAlgorithms(ModulePass):
         for one, way in zip(questions, fastest_within(ways, most), strict=True):
             if way.algorithm != _LOOPS:
                 one.op.attributes[ALGORITHM] = StringAttr(way.algorithm)
-                self._choose_schedule(one.op, way.algorithm)
         for one in questions:
             if one.in_layout is not None and _is_next_to_kernel(one.op):
                 one.op.attributes[ALGORITHM] = StringAttr(one.in_layout)
             taken = one.op.attributes.get(ALGORITHM, StringAttr(_LOOPS))
             assert isinstance(taken, StringAttr)
             took(_problem(described(one.op), self.threads), taken.data)
+            self._choose_schedule(one.op, taken.data)
 
     def _transposed(self, question: _Question, kernels: Set[ConvolutionOp]) -> float:
         """The milliseconds to transpose what loops over single pixels read and write of kernels,
@@ -183,14 +184,15 @@ class ChooseConvolutionAlgorithms(ModulePass):
         return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
 
     def _choose_schedule(self, op: ConvolutionOp, algorithm: str) -> None:
-        """Writes down other tiles of a kernel, which tuning found to be faster."""
+        """Writes down the schedule of a kernel, which tuning found to be faster."""
         convolution = described(op)
         kernels = convolution_kernels(convolution, VectorUnit.of(target_cpu().features))
         kernel = next((one for one in kernels if one.name == algorithm), None)
-        if kernel is None or not kernel.schedules:
+        schedules = {} if kernel is None else schedules_of(kernel)
+        if not schedules:
             return
         problem = f"{algorithm},{_problem(convolution, self.threads)}"
-        ways = (USUAL, *kernel.schedules)
+        ways = (USUAL, *schedules)
         choice = choice_for(problem, ways, nodes=node_names(op)) or USUAL
         took(problem, choice)
         if choice != USUAL:
