@@ -26,6 +26,7 @@ from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
+from byoc_mlir.lowering.convolutions.chain import chain_of
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
     ConvolutionOp,
@@ -175,7 +176,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         times = _estimates(convolution, kernels, unit, max(self.threads, 1))
         problem = _problem(convolution, self.threads)
         ways = sorted(times, key=lambda name: (*_layout(name), times[name]))
-        choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
+        choice = choice_for(problem, ways, nodes=_nodes(op)) if len(times) > 1 else None
         if choice is not None:
             return _Question(op, times, choice)
         if convolution.groups == 1:
@@ -193,7 +194,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
             return
         problem = f"{algorithm},{_problem(convolution, self.threads)}"
         ways = (USUAL, *schedules)
-        choice = choice_for(problem, ways, nodes=node_names(op)) or USUAL
+        choice = choice_for(problem, ways, nodes=_nodes(op)) or USUAL
         took(problem, choice)
         if choice != USUAL:
             op.attributes[SCHEDULE] = StringAttr(choice)
@@ -206,6 +207,13 @@ def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) ->
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
     return min(_estimates(convolution, kernels, unit, threads).values())
+
+
+def _nodes(op: ConvolutionOp) -> Set[str]:
+    """The nodes of a convolution, and of what its kernel does behind it: of loops, that may be
+    what turns their result.
+    """
+    return {name for one in chain_of(op).ops for name in node_names(one)}
 
 
 def _is_next_to_kernel(op: ConvolutionOp) -> bool:
