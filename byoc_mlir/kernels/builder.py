@@ -68,7 +68,9 @@ class FunctionBuilder:
         return self.constant(FloatAttr(value, f32), f32)
 
     def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
-        """A constant of any type: one op for all uses, at the start of the function."""
+        """A constant of any type: one op for all uses, at the start of the function; `finish` takes
+        it away where there are none.
+        """
         if value not in self._constants:
             op = llvm.ConstantOp.create(properties={"value": value}, result_types=[type_])
             first = self._entry.first_op
@@ -319,6 +321,11 @@ class FunctionBuilder:
                 for op in (number, slot):
                     op.detach()
                     op.erase()
+        for constant in self._constants.values():
+            if constant.first_use is None:
+                assert isinstance(constant.owner, Operation)
+                constant.owner.detach()
+                constant.owner.erase()
 
     def _new_block(self, *types: Attribute) -> Block:
         block = Block(arg_types=types)

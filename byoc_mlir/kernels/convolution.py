@@ -230,7 +230,7 @@ class ConvolutionKernel(ABC):
         """What IR and reports call the algorithm."""
 
     @property
-    def schedules(self) -> Mapping[str, ConvolutionKernel]:
+    def tilings(self) -> Mapping[str, ConvolutionKernel]:
         """The same with other tiles, by name: only measuring tells which are faster."""
         return {}
 

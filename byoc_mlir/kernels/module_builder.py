@@ -29,11 +29,13 @@ class ModuleBuilder:
 
     Args:
         has_threads: whether there is an OpenMP runtime; without it, loops run on one thread.
+        numbers: what a kernel's functions are told, where they are for these alone.
     """
 
-    def __init__(self, *, has_threads: bool = True) -> None:
+    def __init__(self, *, has_threads: bool = True, numbers: Sequence[int] | None = None) -> None:
         self.module = ModuleOp([])
         self.has_threads = has_threads
+        self.numbers = numbers
         self._names: set[str] = set()
 
     def function(

@@ -34,7 +34,8 @@ def _words(parameters: Any) -> Iterator[Size]:
 
 
 def read(function: FunctionBuilder, address: SSAValue, description: type[T]) -> T:
-    """Loads all fields; those that the function does not use are gone when it is finished.
+    """Loads all fields; those that the function does not use are gone when it is finished. Where
+    the module is for known numbers, they are constants.
 
     Args:
         function: where they are loaded.
@@ -53,10 +54,17 @@ def _read(
     for one in fields(kind):
         nested = _nested(kind)[one.name]
         if nested is None:
-            values[one.name], slot = function.word_if_used(address, slot), slot + 1
+            values[one.name], slot = _word(function, address, slot), slot + 1
         else:
             values[one.name], slot = _read(function, address, nested, slot)
     return kind(**values), slot
+
+
+def _word(function: FunctionBuilder, address: SSAValue, slot: int) -> SSAValue:
+    numbers = function.module.numbers
+    if numbers is None:
+        return function.word_if_used(address, slot)
+    return function.integer(numbers[slot])
 
 
 @cache

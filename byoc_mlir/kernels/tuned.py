@@ -57,6 +57,11 @@ class Question:
     """The functions of the host that it was asked for."""
     taken: str = ""
 
+    @property
+    def is_of_schedule(self) -> bool:
+        """Whether it is asked for loops and tiles, of an algorithm that is chosen."""
+        return USUAL in self.candidates
+
 
 @dataclass
 class Trial:

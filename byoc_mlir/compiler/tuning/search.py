@@ -18,7 +18,7 @@ import numpy as np
 
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.kernels.tuned import USUAL, Question, Trial, trying
+from byoc_mlir.kernels.tuned import Question, Trial, trying
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.executables.compiled import CompiledExecutable
 from byoc_mlir.runtime.profile import ProfileRow
@@ -66,14 +66,20 @@ class Variant:
         return sum(self.milliseconds.values())
 
     def of_problem(self, problem: str) -> float:
-        """Of the steps that a problem was asked for; infinite where it was not."""
+        """Of the steps that a problem was asked for; infinite where it was not. Algorithms decide
+        what is around them; a schedule is not to blame for steps whose schedules are other problems.
+        """
         question = self.questions.get(problem)
         if question is None:
             return math.inf
+        others: set[str] = set()
+        if question.is_of_schedule:
+            others = {name for one in self.questions.values() for name in one.kernels}
         return sum(
             took
             for step, took in self.milliseconds.items()
-            if step.kernel in question.kernels or question.nodes.intersection(step.nodes)
+            if step.kernel in question.kernels
+            or (step.kernel not in others and question.nodes.intersection(step.nodes))
         )
 
     def note(self, rows: Iterable[ProfileRow]) -> None:
@@ -144,8 +150,8 @@ class Search:
             reason = "it has symbolic dimensions (give sizes), or runs in several pieces"
             return Found(before, before, 1, 1.0, reason)
         self._inputs = _inputs_for(before.executable.inputs)
-        algorithms = self._improved(before, lambda question: USUAL not in question.candidates)
-        schedules = self._improved(algorithms, lambda question: USUAL in question.candidates)
+        algorithms = self._improved(before, lambda question: not question.is_of_schedule)
+        schedules = self._improved(algorithms, lambda question: question.is_of_schedule)
         count = len({id(one) for one in self._built.values()})
         if count == 1:
             reason = (

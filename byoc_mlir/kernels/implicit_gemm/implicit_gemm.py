@@ -85,7 +85,7 @@ class ImplicitGemm(ConvolutionKernel):
         return NAME
 
     @property
-    def schedules(self) -> Mapping[str, ImplicitGemm]:
+    def tilings(self) -> Mapping[str, ImplicitGemm]:
         """With panels of other vectors: fewer rows and more columns, or the other way round."""
         others = self.unit.filled_by(self.convolution.outputs)
         return {

@@ -25,6 +25,8 @@ _PREFIX = "byoc_winograd"
 PART_BYTES = 24 << 10
 """Of a panel: they fit the first cache of any x86-64, 32 KB, with what the rows read and write."""
 
+_UNROLLED = 4
+"""Channels whose products are written one after the other; vectors of all lengths have so many."""
 
 Strips = tuple[int, ...]
 """How many tiles strips have: each length that there is, shortest first."""
@@ -74,7 +76,10 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
         function.loop(parts, partial(part, held, read_from, write_to))
 
     def part(held: SSAValue, read_from: SSAValue, write_to: SSAValue, number: SSAValue) -> None:
-        first, last = function.share(inputs, number, parts)
+        vectors = function.divide(inputs, unit.lanes)
+        first, last = (
+            function.multiply(one, unit.lanes) for one in function.share(vectors, number, parts)
+        )
         steps = function.subtract(last, first)
         held = function.gep(held, function.multiply(first, unit.panel))
         following = function.gep(held, function.multiply(steps, unit.panel))
@@ -129,6 +134,12 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
         function.gep(to, column) for to in results for column in range(0, unit.panel, unit.lanes)
     ]
 
+    def add_vector(index: SSAValue, sums: Sums) -> Sums:
+        first = function.multiply(index, _UNROLLED)
+        for step in range(_UNROLLED):
+            sums = add_input(function.add(first, step), sums)
+        return sums
+
     def add_input(index: SSAValue, sums: Sums) -> Sums:
         function.prefetch(function.gep(ahead, function.multiply(index, distance)), cache=2)
         weights = function.gep(panel, function.multiply(index, unit.panel))
@@ -143,7 +154,8 @@ def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
         lambda: list(map(vectors.load, places)),
         *[zero.type] * len(places),
     )
-    for total, place in zip(function.fold(steps, list(before), add_input), places, strict=True):
+    rounds = function.divide(steps, _UNROLLED)
+    for total, place in zip(function.fold(rounds, list(before), add_vector), places, strict=True):
         vectors.store(total, place)
     function.finish()
     return name

@@ -21,10 +21,12 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ASSUMED, ConvolutionRates, rates
+from byoc_mlir.kernels.schedules import schedules_of
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
+from byoc_mlir.lowering.convolutions.chain import chain_of
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
     ConvolutionOp,
@@ -144,13 +146,13 @@ class ChooseConvolutionAlgorithms(ModulePass):
         for one, way in zip(questions, fastest_within(ways, most), strict=True):
             if way.algorithm != _LOOPS:
                 one.op.attributes[ALGORITHM] = StringAttr(way.algorithm)
-                self._choose_schedule(one.op, way.algorithm)
         for one in questions:
             if one.in_layout is not None and _is_next_to_kernel(one.op):
                 one.op.attributes[ALGORITHM] = StringAttr(one.in_layout)
             taken = one.op.attributes.get(ALGORITHM, StringAttr(_LOOPS))
             assert isinstance(taken, StringAttr)
             took(_problem(described(one.op), self.threads), taken.data)
+            self._choose_schedule(one.op, taken.data)
 
     def _transposed(self, question: _Question, kernels: Set[ConvolutionOp]) -> float:
         """The milliseconds to transpose what loops over single pixels read and write of kernels,
@@ -174,7 +176,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         times = _estimates(convolution, kernels, unit, max(self.threads, 1))
         problem = _problem(convolution, self.threads)
         ways = sorted(times, key=lambda name: (*_layout(name), times[name]))
-        choice = choice_for(problem, ways, nodes=node_names(op)) if len(times) > 1 else None
+        choice = choice_for(problem, ways, nodes=_nodes(op)) if len(times) > 1 else None
         if choice is not None:
             return _Question(op, times, choice)
         if convolution.groups == 1:
@@ -183,15 +185,16 @@ class ChooseConvolutionAlgorithms(ModulePass):
         return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
 
     def _choose_schedule(self, op: ConvolutionOp, algorithm: str) -> None:
-        """Writes down other tiles of a kernel, which tuning found to be faster."""
+        """Writes down the schedule of a kernel, which tuning found to be faster."""
         convolution = described(op)
         kernels = convolution_kernels(convolution, VectorUnit.of(target_cpu().features))
         kernel = next((one for one in kernels if one.name == algorithm), None)
-        if kernel is None or not kernel.schedules:
+        schedules = {} if kernel is None else schedules_of(kernel)
+        if not schedules:
             return
         problem = f"{algorithm},{_problem(convolution, self.threads)}"
-        ways = (USUAL, *kernel.schedules)
-        choice = choice_for(problem, ways, nodes=node_names(op)) or USUAL
+        ways = (USUAL, *schedules)
+        choice = choice_for(problem, ways, nodes=_nodes(op)) or USUAL
         took(problem, choice)
         if choice != USUAL:
             op.attributes[SCHEDULE] = StringAttr(choice)
@@ -204,6 +207,13 @@ def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) ->
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
     return min(_estimates(convolution, kernels, unit, threads).values())
+
+
+def _nodes(op: ConvolutionOp) -> Set[str]:
+    """The nodes of a convolution, and of what its kernel does behind it: of loops, that may be
+    what turns their result.
+    """
+    return {name for one in chain_of(op).ops for name in node_names(one)}
 
 
 def _is_next_to_kernel(op: ConvolutionOp) -> bool:

@@ -25,6 +25,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.kernels.schedules import Scheduled, schedules_of
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.convolutions.chain import Chain, chain_of
 from byoc_mlir.lowering.convolutions.channels import channels_first, channels_last, last_type
@@ -94,7 +95,7 @@ class LowerConvolutions(ModulePass):
             _drop_unused(weight, chain.bias)
 
 
-def _kernel_of(chain: Chain) -> ConvolutionKernel:
+def _kernel_of(chain: Chain) -> Scheduled:
     op = chain.convolution
     name = op.attributes[ALGORITHM]
     assert isinstance(name, StringAttr)
@@ -108,11 +109,11 @@ def _kernel_of(chain: Chain) -> ConvolutionKernel:
     return _scheduled(op, found[name.data])
 
 
-def _scheduled(op: ConvolutionOp, kernel: ConvolutionKernel) -> ConvolutionKernel:
-    """The kernel with the tiles that an op asks for."""
-    schedule, schedules = op.attributes.get(SCHEDULE), kernel.schedules
+def _scheduled(op: ConvolutionOp, kernel: ConvolutionKernel) -> Scheduled:
+    """The kernel with the schedule that an op asks for."""
+    schedule, schedules = op.attributes.get(SCHEDULE), schedules_of(kernel)
     if schedule is None:
-        return kernel
+        return Scheduled(kernel)
     if not isinstance(schedule, StringAttr) or schedule.data not in schedules:
         raise PassFailedException(
             f"{op.name} at {op.location}: schedule is {schedule}, which '{kernel.name}' does not"
@@ -126,10 +127,15 @@ class _Writer:
     """Writes the call of a kernel, before the last op of its chain."""
 
     chain: Chain
-    kernel: ConvolutionKernel
+    scheduled: Scheduled
     threads: int
     module: ModuleBuilder
     """Where the kernel's code goes."""
+
+    @property
+    def kernel(self) -> ConvolutionKernel:
+        """The one that is called."""
+        return self.scheduled.kernel
 
     def write(self) -> SSAValue:
         """The value that the last op of the chain stands for."""
@@ -167,7 +173,7 @@ class _Writer:
 
     def _call(self, b: LinalgBuilder, inputs: dict[Slot, SSAValue]) -> SSAValue:
         """The result, as the kernel writes it."""
-        code = self.kernel.code(self.threads)
+        code = self.scheduled.code(self.threads)
         workspace = self.kernel.workspace_bytes(self.threads) // _ELEMENT_BYTES
         scratch: list[Tensor] = [TensorType(f32, [workspace])] if workspace else []
         output = last_type(self.chain.result)
