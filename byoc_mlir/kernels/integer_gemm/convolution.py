@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Code, Pair, Slot
+from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.integer_gemm import NAME
 from byoc_mlir.kernels.integer_gemm.centring import (
     SIGN,
@@ -109,8 +110,10 @@ class IntegerConvolution:
         return NAME
 
     def milliseconds(self, threads: int) -> float:
-        """About what it takes, with weights from memory."""
-        return self._gemm.milliseconds(int(self._gemm.rows)) / threads
+        """About what it takes, with weights from memory, and the source as it is multiplied."""
+        moved = self._numbers * (1 + self.unit.left_type.itemsize)
+        copying = moved / rates(ConvolutionRates).transformed_bytes
+        return (copying + self._gemm.milliseconds(int(self._gemm.rows))) / threads
 
     @property
     def weight_bytes(self) -> int:
@@ -127,8 +130,13 @@ class IntegerConvolution:
         """The memory for the source as it is multiplied, where it is not so already."""
         if self._reads_source:
             return 0
-        numbers = int(self._lines * self._gemm.pixels) * self._gemm.left_channels
-        return numbers * self.unit.left_type.itemsize + WORD_BYTES  # the last word may end behind
+        size = self._numbers * self.unit.left_type.itemsize
+        return size + WORD_BYTES  # the last word may end behind
+
+    @property
+    def _numbers(self) -> int:
+        """Those of the source as it is multiplied, where it is not so already."""
+        return int(self._lines * self._gemm.pixels) * self._gemm.left_channels
 
     @property
     def _reads_source(self) -> bool:

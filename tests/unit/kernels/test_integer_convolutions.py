@@ -183,3 +183,14 @@ def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) 
     ):
         fastest = min(it.forms(weights), key=lambda one: one.milliseconds(1))
     assert fastest.unit.words == words
+
+
+def test_what_is_copied_counts() -> None:
+    """Pairs are made of bytes before they are multiplied, and bytes are not."""
+    it = replace(_FLAT, unit=IntegerUnit(8, 16, False, saturates=True))
+    weights = np.ones((it.outputs, it.shape[3], *it.window), np.int8)
+    known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
+    integers = {"products": 8e7, "bytes": 7.5e7, "depthwise": 1e7}
+    with using(Rates({"convolutions": known, "integers": integers})):
+        fastest = min(it.forms(weights), key=lambda one: one.milliseconds(1))
+    assert fastest.unit.words == "overlapping"
