@@ -32,7 +32,10 @@ def test_what_c_prints_is_told() -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("print('so far'); raise KeyError('no such key')", r"status 1.*\nso far\n(.|\n)*no such key"),
+        (
+            "print('so far'); raise KeyError('no such key')",
+            r"status 1.*\nso far\n(.|\n)*no such key",
+        ),
         ("import sys; sys.exit(3)", "status 3"),
         ("import os; os.abort()", "status -6"),
     ],
