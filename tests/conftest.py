@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 
@@ -11,4 +12,9 @@ os.environ["BYOC_CACHE"] = "rates"
 if "PYTEST_XDIST_WORKER" not in os.environ:
     _folder = tempfile.TemporaryDirectory(prefix="byoc-rates-")
     os.environ["BYOC_CACHE_DIR"] = _folder.name
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each translates all of the package
+        os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 os.environ["BYOC_STRICT"] = "on"  # a defect that users are spared is one all the same
+
+# Seven thousand tests and all modules are not looked through for garbage again and again.
+gc.set_threshold(50_000, 10, 50)

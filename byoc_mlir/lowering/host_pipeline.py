@@ -116,9 +116,11 @@ def lower_host(
     timing: Timing | None = None,
     shared: SharedKernels | None = None,
     flush_denormals: bool = False,
-    verify_each: bool = False,
 ) -> LoweredHost:
     """Lowers a module whose regions are declarations to the `llvm` dialect, in place.
+
+    The module is not verified: the legality checks at the end of each stage and LLVM's own verifier
+    stand guard. Verifying it after each pass took two thirds of the compilation of SqueezeNet.
 
     Args:
         threads: OpenMP threads of a run; 0 when there is no OpenMP runtime.
@@ -127,26 +129,22 @@ def lower_host(
         shared: kernels that are compiled already; the module then calls them, and the new ones are
             lowered to a module of their own.
         flush_denormals: whether running takes denormals for zero.
-        verify_each: verify the module after each pass, as tests do. Otherwise the legality checks
-            at the end of each stage and LLVM's own verifier stand guard: verifying 13 times took
-            two thirds of the compilation of SqueezeNet.
 
     Returns:
         The constants that the code refers to, some of them made on the way, and the kernels that
         are not in the module.
     """
     parallel = threads > 1
-    run = run_verified if verify_each else run_passes
-    run(context, module, loop_passes(threads=threads), timing)
+    run_passes(context, module, loop_passes(threads=threads), timing)
     constants = host_constants(module)
     separated = SeparatedKernels()
     if shared is not None:
-        run(context, module, (ParametriseKernels(),), timing)
+        run_passes(context, module, (ParametriseKernels(),), timing)
         separated = shared.separate(module)
         if separated.new:
-            run(context, separated.module, llvm_passes(threads=parallel), timing)
+            run_passes(context, separated.module, llvm_passes(threads=parallel), timing)
     entry_points = AddEntryPoints(threads, outputs, flush_denormals)
-    run(context, module, (entry_points, *llvm_passes(threads=parallel)), timing)
+    run_passes(context, module, (entry_points, *llvm_passes(threads=parallel)), timing)
     return LoweredHost(constants, separated)
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.isa import LEVELS, MAX_ISA, max_level, missing_by_level
+from byoc_mlir.testing.forked import run_forked
 
 _CALL = """
 import importlib, sys
@@ -55,17 +53,7 @@ def call_at(
 
 def run_at(level: str, code: str, *arguments: str, seconds: float = 300) -> str:
     """Runs a script in a new process that keeps to a level; otherwise as `call_at`."""
-    lowest = _lowered(level)
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, MAX_ISA: lowest},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=seconds,
-    )
-    assert done.returncode == 0, f"at {lowest}, status {done.returncode}:\n{done.stderr}"
-    return done.stdout
+    return run_forked(code, *arguments, environment={MAX_ISA: _lowered(level)}, seconds=seconds)
 
 
 def _reached(level: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import signal
 import tempfile
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.testing.forked import CONTEXT
 from byoc_mlir.testing.fuzz.case import Case, Outcome, Settings
 from byoc_mlir.testing.fuzz.oracles import ORACLES
 from byoc_mlir.testing.fuzz.worker import serve
@@ -21,16 +21,6 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
 
 _STARTS_WITHIN = 120.0
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(  # what a case needs; else each worker imports it
-    [
-        "byoc_mlir.testing.fuzz.judge",
-        "byoc_mlir.testing.reference",
-        "byoc_mlir.compiler.execution.model",
-        "byoc_mlir.compiler.specialise",
-        "byoc_mlir.runtime.system.jit",
-    ]
-)
 
 
 class Worker:
@@ -85,8 +75,8 @@ class Worker:
         self._process = self._connection = self.case = None
 
     def _start(self) -> None:
-        here, there = _CONTEXT.Pipe()
-        process = _CONTEXT.Process(target=serve, args=(there, self.settings, str(self.log)))
+        here, there = CONTEXT.Pipe()
+        process = CONTEXT.Process(target=serve, args=(there, self.settings, str(self.log)))
         process.daemon = True
         process.start()
         there.close()

@@ -18,6 +18,7 @@ from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.testing.verified import verify_module
 
 _RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
 _GUARD = 64
@@ -49,7 +50,7 @@ class Compiled:
         begin, end = (function.word(slots, POINTERS + n) for n in range(2))
         function.do(symbol, *pointers, begin, end)
         function.finish()
-        module.module.verify()
+        verify_module(module.module)
         first, *others = emit_objects(module.module)
         self._native = NativeModule(first, ["main"], {}, others)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))

@@ -21,6 +21,7 @@ from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
+from byoc_mlir.testing.verified import verify_module
 
 Array = NDArray[np.float32]
 
@@ -73,7 +74,7 @@ class Native:
         function.call("omp_get_num_threads", result=i32)
         function.do(code.define(module), function.parameters[0])
         function.finish()
-        module.module.verify()
+        verify_module(module.module)
         library = find_openmp()
         assert library is not None
         handles = [load_library(library)]

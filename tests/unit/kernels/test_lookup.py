@@ -15,6 +15,7 @@ from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.testing.verified import verify_module
 
 _GUARD = 64
 """Bytes behind the result that nobody may write to."""
@@ -27,7 +28,7 @@ def test_every_byte_is_looked_up(count: int, features: tuple[str, ...]) -> None:
     function = module.function("main", (POINTER,), result=VOID)
     function.do(code.define(module), function.parameters[0])
     function.finish()
-    module.module.verify()
+    verify_module(module.module)
     native = NativeModule(emit_object(module.module), ["main"], {})
     rng = np.random.default_rng(0)
     source, table = (rng.integers(0, 256, size, np.uint8) for size in (count, 256))

@@ -27,6 +27,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
+from byoc_mlir.testing.verified import verify_module
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -54,7 +55,7 @@ class Network:
         self.function.body.block.add_op(func.ReturnOp(*outputs))
         self.function.update_function_type()
         module = ModuleOp([self.function])
-        module.verify()
+        verify_module(module)
         return module
 
 
@@ -67,11 +68,11 @@ def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = Fa
         if isinstance(type_, TensorType)
     ]
     run_passes(Context(), module, loop_passes(threads=2 if threads else 0))
-    module.verify()
+    verify_module(module)
     constants = host_constants(module)
     arena = int_attribute(main, ARENA_BYTES)
     run_passes(Context(), module, llvm_passes(threads=threads))
-    module.verify()
+    verify_module(module)
     symbols = {
         weight_symbol(weight.digest): weight.array.ctypes.data
         for weight in constants

@@ -18,6 +18,7 @@ from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.testing.verified import verify_module
 
 MLIR_TYPES = {
     np.dtype(np.float32): "f32",
@@ -46,10 +47,10 @@ def lowered(text: str, *before: ModulePass) -> ModuleOp:
     """The text lowered to the llvm dialect, after the given passes."""
     context = make_context()
     module = Parser(context, text).parse_module()
-    module.verify()
+    verify_module(module)
     passes = (*before, ExpandMemrefCopy(), LowerScfToCf(), ConvertToLLVM())
-    PassPipeline(passes, lambda _, op, __: op.verify()).apply(context, module)
-    module.verify()
+    PassPipeline(passes, lambda _, op, __: verify_module(op)).apply(context, module)
+    verify_module(module)
     return module
 
 

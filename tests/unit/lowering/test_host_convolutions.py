@@ -24,6 +24,7 @@ from byoc_mlir.lowering.convolutions.decompose_transposed_convolutions import (
     DecomposeTransposedConvolutions,
 )
 from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
+from byoc_mlir.testing.verified import verify_module
 
 _RANDOM = np.random.default_rng(0)
 
@@ -52,7 +53,7 @@ def _check(
     wanted = evaluate(network.function, network.inputs)
     ChooseConvolutionAlgorithms(max(threads, 1), algorithm).apply(Context(), module)
     LowerConvolutions(threads).apply(Context(), module)
-    module.verify()
+    verify_module(module)
     assert _kernels(module) == kernels
     found = run_on_host(module, network.inputs, threads=threads > 0)
     for got, want in zip(found, wanted, strict=True):
@@ -194,7 +195,7 @@ def test_transposed_convolutions(
     module = network.returning(result)
     (wanted,) = evaluate(network.function, network.inputs)
     DecomposeTransposedConvolutions().apply(Context(), module)
-    module.verify()
+    verify_module(module)
     assert not [op for op in module.walk() if "transpose" in op.name]
     assert_close(run_on_host(module, network.inputs)[0], wanted, 1e-5, "transposed")
 

@@ -20,6 +20,7 @@ from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
 from byoc_mlir.rates import Rates, using
 from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.testing.verified import verify_module
 
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
 _WORDS = ("pairs", "widened", *(["overlapping"] if "avx2" in Cpu.host().features else []))
@@ -48,7 +49,7 @@ def _check(module: ModuleOp, inputs: list[Array], lowering: LowerIntegerProducts
     assert isinstance(function, func.FuncOp)
     wanted = evaluate(function, inputs)
     lowering.apply(Context(), module)
-    module.verify()
+    verify_module(module)
     assert not [op for op in module.walk() if op.name.startswith("relay.qnn")]
     kernels = [op for op in module.walk() if isinstance(op, host.KernelOp)]
     assert len(kernels) == 1

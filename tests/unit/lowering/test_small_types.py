@@ -17,6 +17,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
 from byoc_mlir.lowering.small_types import encoding
+from byoc_mlir.testing.verified import verify_module
 
 FLOATS = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"]
 INTEGERS = ["int2", "uint2", "int4", "uint4"]
@@ -43,7 +44,7 @@ def _check(block: Block, inputs: list[np.ndarray]) -> None:
     module, main = _module(block)
     expected = evaluate(main, inputs)
     LowerSmallTypes().apply(make_context(), module)
-    module.verify()
+    verify_module(module)
     found = evaluate(main, [_bytes(array) for array in inputs])
     for result, wanted in zip(found, expected, strict=True):
         decoded = result.view(wanted.dtype).astype(np.float32)

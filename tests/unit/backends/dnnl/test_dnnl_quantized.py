@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ from quantized_models import (
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.testing.forked import run_forked
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.reference import run_onnxruntime
 
@@ -361,14 +359,5 @@ def test_bytes_stay_bytes_between_primitives() -> None:
 def _executions() -> list[str]:
     """The primitives that run, as the library's own log has them."""
     code = "import test_dnnl_quantized as it; it.print_network()"
-    folder = str(Path(__file__).parent)
-    path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": path, "ONEDNN_VERBOSE": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    return [line for line in done.stdout.splitlines() if line.startswith("onednn_verbose,exec")]
+    printed = run_forked(code, environment={"ONEDNN_VERBOSE": "1"}, seconds=120)
+    return [line for line in printed.splitlines() if line.startswith("onednn_verbose,exec")]

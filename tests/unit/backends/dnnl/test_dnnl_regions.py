@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +21,7 @@ from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.dialects.relay.elementwise import ExpOp
 from byoc_mlir.errors import BackendError
 from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.testing.forked import run_forked
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
 
@@ -62,15 +60,8 @@ def generated(monkeypatch: pytest.MonkeyPatch) -> list[NativeCode]:
 
 def _verbose(script: str, **environment: str) -> list[list[str]]:
     """The fields of oneDNN's report on every execution of a script in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "ONEDNN_VERBOSE": "1", **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    lines = done.stdout.rpartition("RUN")[2].splitlines()
+    printed = run_forked(script, environment={"ONEDNN_VERBOSE": "1", **environment}, seconds=120)
+    lines = printed.rpartition("RUN")[2].splitlines()
     return [line.split(",") for line in lines if line.startswith("onednn_verbose,exec")]
 
 
@@ -190,16 +181,10 @@ def test_ops_with_fewer_instructions(isa: str) -> None:
     folder = Path(__file__).parent
     files = [folder / "test_dnnl_ops.py", folder / "test_dnnl_recurrent.py"]
     chosen = "offloaded or lstm or shapes or broadcasts or layer_norm or batch_norm"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-k", chosen, *files],
-        env={**os.environ, "ONEDNN_MAX_CPU_ISA": isa},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "passed" in done.stdout
+    script = "import pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
+    arguments = ["-x", "-p", "no:cacheprovider", "-k", chosen, *map(str, files)]
+    printed = run_forked(script, *arguments, environment={"ONEDNN_MAX_CPU_ISA": isa}, seconds=600)
+    assert "passed" in printed
 
 
 @pytest.mark.parametrize("isa", ISAS)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +12,7 @@ from dnnl_models import model, node
 import byoc_mlir
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
 from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.testing.forked import run_forked
 
 _BEGIN = """
 import signal, sys, time
@@ -80,15 +78,8 @@ np.testing.assert_allclose(y, right, rtol=1e-4, atol=1e-3)
 
 def _check(script: str, target: str, threads: int) -> None:
     """Runs a script with the library kept to instructions for which it has such products."""
-    done = subprocess.run(
-        [sys.executable, "-c", script, target, str(threads)],
-        env={**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    environment = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+    run_forked(script, target, str(threads), environment=environment, seconds=120)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
