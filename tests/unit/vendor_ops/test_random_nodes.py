@@ -6,17 +6,9 @@ import random_nodes
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from nodes import node_model, run_imported
-from onnxruntime.capi import onnxruntime_pybind11_state as onnxruntime_errors
 from random_nodes import Case
 
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
-
-_REFUSALS = (
-    onnxruntime_errors.InvalidArgument,
-    onnxruntime_errors.Fail,
-    onnxruntime_errors.NotImplemented,
-    onnxruntime_errors.RuntimeException,
-)
 
 NODES = st.one_of(
     random_nodes.rotary_embeddings(),
@@ -37,7 +29,9 @@ def check(case: Case) -> None:
     fed = {name: array for name, array in given.items() if name not in case.constants}
     try:
         want = run_onnxruntime(model, fed)
-    except _REFUSALS:
+    except Exception as error:  # of one of many types, of which not all have names in Python
+        if "ONNXRuntimeError" not in str(error):
+            raise
         reject()
     got = run_imported(model, case.inputs)
     for results in (got, want):
