@@ -15,7 +15,9 @@ from byoc_mlir.dims import (
     Size,
     SymbolInfo,
     ceildiv,
+    evaluated,
     floordiv,
+    greatest,
     largest,
     proved_at_most,
     proved_same,
@@ -169,3 +171,50 @@ def test_contradictions(info: SymbolInfo, message: str) -> None:
 
 def test_a_symbol_may_be_one_number() -> None:
     assert SymbolInfo("n", max=1, hint=1).contradiction() is None
+
+
+def test_what_a_guard_says_is_proved_from_then_on() -> None:
+    shapes = Shapes(SYMBOLS)
+    assert shapes.at_most(3, BATCH)
+    assert not shapes.same(BATCH, 1)
+    assert shapes.at_most(2, smallest(BATCH, 7))
+    assert [str(guard) for guard in shapes.guards] == ["3 <= batch"]
+    with shapes.tentative():
+        assert shapes.at_most(4, BATCH)
+    assert shapes.ranges["batch"] == (3, float("inf"))
+
+
+def test_nothing_is_decided_by_a_symbol_that_a_function_binds() -> None:
+    shapes = Shapes(SYMBOLS, bound=[SymbolInfo("keys", min=1, max=8, hint=4)])
+    assert shapes.hint(symbol("keys") * 2) == 8
+    assert shapes.at_most(symbol("keys"), 8)
+    for question in (shapes.same, shapes.at_most):
+        with pytest.raises(UndecidedSizeError):
+            question(symbol("keys"), 4)
+    assert not shapes.guards
+
+
+@given(SIZES, VALUES)
+@settings(max_examples=60, deadline=None)
+def test_no_size_is_more_than_the_greatest(one: Expression, values: Values) -> None:
+    name = sorted(values)[0]
+    try:
+        most = greatest(one.size, {name: (0, values[name])})
+    except UndecidedSizeError:
+        return
+    for number in range(values[name] + 1):
+        assert evaluated(most, values) >= evaluated(one.size, {**values, name: number})
+
+
+@pytest.mark.parametrize(
+    ("size", "most"),
+    [
+        (smallest(32 * SEQ, BATCH) * 4, 4 * BATCH),
+        (BATCH * ceildiv(SEQ, 3), 3 * BATCH),
+        (BATCH - SEQ, BATCH - 1),
+        (largest(SEQ, BATCH), largest(9, BATCH)),
+    ],
+)
+def test_the_greatest_of_sizes(size: Size, most: Size) -> None:
+    high = float("inf") if size == smallest(32 * SEQ, BATCH) * 4 else 9
+    assert greatest(size, {"seq": (1, high)}) == most

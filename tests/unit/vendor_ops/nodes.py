@@ -36,7 +36,7 @@ def node_model(
     types = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, np.float32)
     names = [name if array is not None else "" for name, array in inputs.items()]
     given = {name: array for name, array in inputs.items() if array is not None}
-    node = helper.make_node(op_type, names, list(types), "n", domain=domain, **attributes)
+    node = helper.make_node(op_type, names, list(outputs), "n", domain=domain, **attributes)
     graph = helper.make_graph(
         [node],
         "g",

@@ -104,7 +104,8 @@ def test_scores(causal: int) -> None:
     inputs = dict(step(2, 3, 5, 0, a=floats(2, HEADS, 3, 8), m=np.array([8, 6], np.int32)))
     del inputs["filled"], inputs["beams"]
     outputs = (*OUTPUTS, "qk")
-    attributes = {"num_heads": HEADS, "unidirectional": causal, "mask_filter_value": -9.0}
+    attributes: dict[str, Any] = {"num_heads": HEADS, "mask_filter_value": -9.0}
+    attributes["unidirectional"] = causal
     model = node_model("MultiHeadAttention", inputs, outputs, **attributes)
     fed = {name: array for name, array in inputs.items() if array is not None}
     want, got = run_onnxruntime(model, fed), run_imported(model, inputs)
