@@ -9,8 +9,8 @@ Every engine runs every model in a fresh process of its own; the processes of on
 so that a machine that slows down does so for all. All run on the same number of threads, in f32
 unless another precision is asked for: models of int8 are made by ONNX Runtime's tools, with
 activations of u8 and weights of s8 per channel, and bf16 is what each engine makes of it (ONNX
-Runtime and IREE: f32). Errors are against ONNX Runtime. An engine that dies of a model is a row
-without its number; the others go on.
+Runtime and IREE: f32); a line says so where this project computes in f32, too. Errors are against
+ONNX Runtime. An engine that dies of a model is a row without its number; the others go on.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from measure import Failure, Measurement, add_measuring_options, measure, show_p
 from models import DEFAULT, PRECISIONS, SMALL, known_models
 from report import cost_table, latency_table, plot, rows_of
 
+from byoc_mlir.compiler.options import default_targets
+from byoc_mlir.transforms.gains import why_nothing_gains
+
 
 def main() -> int:
     """0 when every engine answered."""
@@ -46,6 +49,8 @@ def main() -> int:
         results.append(result)
     rows = rows_of(results, arguments.quantile)
     print(latency_table(rows, arguments.engines))
+    if why := why_in_f32(arguments.precision):
+        print(f"\nbyoc computes in f32: {why}")
     print("\nFrom file to first answer, and peak memory:\n")
     print(cost_table(rows, arguments.engines))
     if arguments.json:
@@ -54,6 +59,11 @@ def main() -> int:
     if arguments.plot:
         plot(rows, arguments.engines, arguments.plot)
     return int(any(isinstance(result, Failure) for result in results))
+
+
+def why_in_f32(precision: str) -> str | None:
+    """Why this project computes in f32 on this machine though it was asked for fewer bits."""
+    return why_nothing_gains(precision, default_targets()[0]) if precision == "bf16" else None
 
 
 def machine() -> dict[str, object]:

@@ -179,7 +179,8 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
         one = ops[0]
         where = (one.backend, one.region, one.composite, one.reason)
         return ReportRow(name, op_type, *where, precision=most, times=one.times)
-    reason = "; ".join(dict.fromkeys(one.reason or "no backend was asked" for one in on_host))
+    reasons = "; ".join(one.reason or "no backend was asked" for one in on_host)
+    reason = "; ".join(dict.fromkeys(reasons.split("; ")))  # ops of one node share many of them
     if len(on_host) < len(ops):
         reason = f"{len(on_host)} of its {len(ops)} ops: {reason}"
     times = next((one.times for one in on_host if one.times is not None), None)

@@ -112,6 +112,32 @@ def test_a_node_that_became_several_ops_gives_the_reasons_of_all():
     assert row.reason == "2 of its 3 ops: reporting: no rule for sin; reporting: no rule for cos"
 
 
+@register_backend
+class Refusing(Backend):
+    """Takes nothing, for one reason."""
+
+    name = "refusing"
+
+    def op_rules(self):
+        return dict.fromkeys(("sin", "cos"), lambda op: "it never does")
+
+    def codegen(self, region, context):
+        raise NotImplementedError
+
+
+def test_a_reason_that_several_ops_of_a_node_have_is_said_once():
+    branches = (
+        "t = Constant <value = bool {1}> ()\n"
+        "y = If (t) <then_branch = a () => (float[2, 2] p) { s = Sin (x) p = Cos (s) },"
+        " else_branch = b () => (float[2, 2] r) { r = Cos (x) }>"
+    )
+    targets = ("reporting", "refusing")
+    with byoc_mlir.compile(onnx_model(branches), targets=targets, fallback="allow") as executable:
+        _, row = executable.report()
+    first, both, second = "no rule for sin", "refusing: it never does", "no rule for cos"
+    assert row.reason == f"reporting: {first}; {both}; reporting: {second}"
+
+
 def test_nodes_in_branches_have_rows():
     branches = (
         "y = If (c) <then_branch = a () => (float[2, 2] p) { q = Relu (x) p = Sin (q) },"

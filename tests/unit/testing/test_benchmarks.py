@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from byoc_mlir.runtime.system.cpu import Cpu
+
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
@@ -35,6 +37,13 @@ def test_engines_are_measured_side_by_side(tmp_path: Path) -> None:
         assert entry["started"]["peak_megabytes"] > 20
     assert "| mlp3 | 1 |" in result.stdout
     assert "**geometric mean**" in result.stdout
+
+
+def test_bf16_that_is_f32_is_said() -> None:
+    result = run("--models", "mlp3", "--precision", "bf16", *("--engines", "byoc", "--rounds", 1))
+    assert result.returncode == 0, result.stderr
+    is_rounded = not {"avx512_bf16", "amx_bf16"}.isdisjoint(Cpu.host().features)
+    assert ("byoc computes in f32: dnnl: " in result.stdout) != is_rounded
 
 
 def test_unknown_names_are_refused_with_what_is_known() -> None:
