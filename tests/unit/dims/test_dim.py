@@ -35,13 +35,13 @@ POINTS: list[Values] = [
 
 
 @given(SIZES, VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_size_is_what_arithmetic_gives(expression: Expression, values: Values) -> None:
     assert evaluated(expression.size, values) == expression.value(values)
 
 
 @given(POLYNOMIALS, POLYNOMIALS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_equal_polynomials_have_one_form(one: Expression, two: Expression) -> None:
     equal = all(one.value(point) == two.value(point) for point in POINTS)
     assert (one.size == two.size) == equal
@@ -51,7 +51,7 @@ def test_equal_polynomials_have_one_form(one: Expression, two: Expression) -> No
 
 
 @given(SIZES, SIZES, SIZES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_laws(one: Expression, two: Expression, three: Expression) -> None:
     a, b, c = one.size, two.size, three.size
     assert a + b == b + a
@@ -66,7 +66,7 @@ def test_laws(one: Expression, two: Expression, three: Expression) -> None:
 
 
 @given(POLYNOMIALS, POLYNOMIALS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_laws_of_extremes(one: Expression, two: Expression) -> None:
     a, b = one.size, two.size
     assert smallest(-a, -b) == -largest(a, b)
@@ -75,7 +75,7 @@ def test_laws_of_extremes(one: Expression, two: Expression) -> None:
 
 
 @given(POLYNOMIALS, POLYNOMIALS, POLYNOMIALS, st.integers(1, 5), VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_largest_and_the_smallest_of_two_are_their_sum(
     one: Expression, two: Expression, three: Expression, divisor: int, values: Values
 ) -> None:
@@ -99,13 +99,13 @@ def test_the_largest_of_a_sum_with_an_extreme_and_itself_is_the_sum() -> None:
 
 
 @given(SIZES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_text_reads_back(expression: Expression) -> None:
     assert parse_size(str(expression.size)) == expression.size
 
 
 @given(SIZES, VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_size_lies_within_its_bounds(expression: Expression, values: Values) -> None:
     low, high = bounds(expression.size, {name: (0, 9) for name in NAMES})
     assert low <= expression.value(values) <= high
@@ -120,7 +120,7 @@ def test_functions_in_functions_are_bounded_without_a_long_search() -> None:
 
 
 @given(SIZES, SIZES, VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_substitution_is_composition(outer: Expression, inner: Expression, values: Values) -> None:
     size = substituted(outer.size, {"a": largest(inner.size, 0)})
     at = {**values, "a": max(0, inner.value(values))}

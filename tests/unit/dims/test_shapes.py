@@ -31,7 +31,7 @@ SYMBOLS = (SymbolInfo("batch", hint=4), SymbolInfo("seq", min=1, max=512, hint=1
 
 
 @given(SIZES, SIZES, VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_is_proved_is_true(one: Expression, two: Expression, values: Values) -> None:
     bounds = Facts().bounds
     same, at_most = (prove(one.size, two.size, bounds) for prove in (proved_same, proved_at_most))
@@ -195,7 +195,7 @@ def test_nothing_is_decided_by_a_symbol_that_a_function_binds() -> None:
 
 
 @given(SIZES, VALUES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_size_is_more_than_the_greatest(one: Expression, values: Values) -> None:
     name = sorted(values)[0]
     try:

@@ -60,7 +60,7 @@ def nodes(draw: Any) -> tuple[Any, dict[str, Any]]:
     return attention(inputs, outputs, opset, **attributes), inputs
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(nodes())
 def test_as_the_reference_evaluator(node: tuple[Any, dict[str, Any]]) -> None:
     model, inputs = node

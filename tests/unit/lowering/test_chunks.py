@@ -63,7 +63,7 @@ def ranges(parallel_for: ParallelFor, total: int, threads: int) -> list[tuple[in
     return sorted(found)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(total=st.integers(0, 2000), threads=st.integers(1, 12))
 @example(total=0, threads=1)
 @example(total=1, threads=2)

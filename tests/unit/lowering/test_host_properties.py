@@ -34,7 +34,7 @@ def _broadcast_pair(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 
 
 # one module for many drawn shapes: compiling is what takes the time
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.lists(_broadcast_pair(), min_size=8, max_size=12))
 def test_broadcasting(pairs: list[tuple[list[int], list[int]]]) -> None:
     arrays = [_numbers(shape, n) for n, pair in enumerate(pairs) for shape in pair]
@@ -46,7 +46,7 @@ def test_broadcasting(pairs: list[tuple[list[int], list[int]]]) -> None:
     check_on_host(network, *results)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(st.lists(st.tuples(_SIZES, _SIZES, st.integers(1, 600)), min_size=4, max_size=6))
 def test_products_of_any_size(sizes: list[tuple[int, int, int]]) -> None:
     network = Network()
@@ -57,7 +57,7 @@ def test_products_of_any_size(sizes: list[tuple[int, int, int]]) -> None:
     check_on_host(network, *results)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers(0, 8))))
 def test_plans_keep_what_is_alive_apart(drawn: list[tuple[int, int, int]]) -> None:
     requests = [Request(size, first, first + length) for size, first, length in drawn]

@@ -120,7 +120,7 @@ def _types(case: Case, n: Size, m: Size) -> list[Attribute]:
 
 @pytest.mark.parametrize("name", CASES)
 @given(st.integers(1, 9), st.integers(1, 9))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_inference(name: str, n: int, m: int) -> None:
     case = CASES[name]
     shapes = Shapes([SymbolInfo("n", min=1, hint=6), SymbolInfo("m", min=1, hint=7)])

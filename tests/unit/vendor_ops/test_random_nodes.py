@@ -41,7 +41,7 @@ def check(case: Case) -> None:
     assert_agrees(got, want, 1e-4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(NODES)
 def test_as_onnxruntime(case: Case) -> None:
     check(case)
