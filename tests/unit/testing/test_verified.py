@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import onnx.parser
@@ -52,7 +52,7 @@ def _is_wrong(verify: Callable[[], None]) -> bool:
     return False
 
 
-def _mistakes(op: Operation, others: list[SSAValue]) -> Iterator[str]:
+def _mistakes(op: Operation, others: Sequence[SSAValue]) -> Iterator[str]:
     """Makes one mistake after the other in an op, says which, and takes it back."""
     for name, held in list(op.properties.items()):
         for wrong in (UnitAttr(), IntegerAttr(7, i64)):
@@ -68,7 +68,7 @@ def _mistakes(op: Operation, others: list[SSAValue]) -> Iterator[str]:
         op.operands[index] = operand
 
 
-def _wrong_results(op: Operation, types: list[Attribute]) -> Iterator[str]:
+def _wrong_results(op: Operation, types: Sequence[Attribute]) -> Iterator[str]:
     for index, result in enumerate(op.results):
         for wrong in types:
             replace_type(op.results[index], wrong)
