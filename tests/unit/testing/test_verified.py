@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import onnx.parser
@@ -11,7 +11,8 @@ from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i32, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.frontend import import_model
@@ -26,6 +27,8 @@ MODEL = onnx.parser.parse_model("""
         y = ReduceSum <keepdims = 0> (e, axes)
     }
 """)
+
+replace_type = Rewriter.replace_value_with_new_type
 
 
 def _in_loops() -> ModuleOp:
@@ -49,7 +52,7 @@ def _is_wrong(verify: Callable[[], None]) -> bool:
     return False
 
 
-def _mistakes(op: Operation, others: list[SSAValue]) -> Iterator[str]:
+def _mistakes(op: Operation, others: Sequence[SSAValue]) -> Iterator[str]:
     """Makes one mistake after the other in an op, says which, and takes it back."""
     for name, held in list(op.properties.items()):
         for wrong in (UnitAttr(), IntegerAttr(7, i64)):
@@ -65,21 +68,31 @@ def _mistakes(op: Operation, others: list[SSAValue]) -> Iterator[str]:
         op.operands[index] = operand
 
 
+def _wrong_results(op: Operation, types: Sequence[Attribute]) -> Iterator[str]:
+    for index, result in enumerate(op.results):
+        for wrong in types:
+            replace_type(op.results[index], wrong)
+            yield f"{op.name}: result {index} is {wrong}"
+        replace_type(op.results[index], result.type)
+
+
 @pytest.mark.parametrize("made", [_in_loops, _lowered])
 def test_every_mistake_is_found(made: Callable[[], ModuleOp]) -> None:
     module = made()
     verify_module(module)
-    types: dict[str, SSAValue] = {}
-    for op in module.walk():
-        for result in op.results:
-            types.setdefault(str(result.type), result)
+    values = list({str(one.type): one for op in module.walk() for one in op.results}.values())[:4]
+    types = [value.type for value in values]
     # The last op of a kind stands behind those that are right.
-    kinds = {op.name: op for op in module.walk() if not op.regions}
+    kinds = {op.name: op for op in module.walk() if not op.regions}.values()
+    mistakes = (
+        *((op, _mistakes(op, values)) for op in kinds),
+        *((op, _wrong_results(op, types)) for op in kinds),
+    )
     found = 0
-    for op in kinds.values():
+    for op, made_of_it in mistakes:
         around = op.parent_op()
         assert around is not None
-        for mistake in _mistakes(op, list(types.values())[:4]):
+        for mistake in made_of_it:
             is_wrong = _is_wrong(around.verify)
             assert _is_wrong(partial(verify_module, around)) == is_wrong, mistake
             found += is_wrong
