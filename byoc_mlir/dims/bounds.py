@@ -38,7 +38,7 @@ _REPLACED = 64
 what is not proved is asked of the call: a longer search would cost more than it is worth."""
 
 _TRIED = (0, 1, 5, 64, 999, 1 << 15, 1 << 20)
-"""What symbols are where a size is tried. Their number is prime: each symbol is all of them."""
+"""What symbols are where a size is tried. Their number is prime, so each symbol is all of them."""
 
 
 def bounds(size: Size, ranges: Ranges) -> Range:
@@ -56,9 +56,10 @@ def _is_seen_below_zero(size: Size) -> bool:
     """Whether the size is less than 0 for some symbols that are tried: then there is no proof, and
     looking for one is what takes long.
     """
-    names = sorted(symbols_of(size))
-    for step in range(len(_TRIED)):
-        values = {name: _TRIED[step * place % len(_TRIED)] for place, name in enumerate(names, 1)}
+    count = len(_TRIED)
+    strides = {name: place % (count - 1) + 1 for place, name in enumerate(sorted(symbols_of(size)))}
+    for step in range(count):
+        values = {name: _TRIED[step * stride % count] for name, stride in strides.items()}
         with suppress(UndecidedSizeError):  # a divisor is 0
             if evaluated(size, values) < 0:
                 return True

@@ -88,9 +88,8 @@ def test_the_largest_and_the_smallest_of_two_are_their_sum(
         plain = floordiv(c * (a + b) * factor + A, divisor)
         assert Facts().surely_same(found, plain)
         assert evaluated(found, values) == evaluated(plain, values)
-        assert floordiv(c * both + divisor * largest_, divisor) == (
-            floordiv(c * both, divisor) + largest_
-        )
+    quotient = floordiv(c * both, divisor)
+    assert floordiv(c * both + divisor * largest_, divisor) == quotient + largest_
 
 
 def test_the_largest_of_a_sum_with_an_extreme_and_itself_is_the_sum() -> None:
