@@ -10,7 +10,7 @@ import math
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -28,10 +28,14 @@ Choices: TypeAlias = Mapping[str, str]
 """The name of a way, by problem."""
 
 _ROUNDS, _ROUND_SECONDS = 12, 0.6
-"""Runs of each variant, in turns, and the least time of them; the shortest of each step counts."""
+"""Turns of each variant, and the least time of them."""
+
+_TURN_SECONDS = 0.005
+"""About what a turn takes: of its runs the median one counts, whose weights others have not driven
+from the caches."""
 
 _CLEARLY = 0.97
-"""A way must take less than that share of what is taken without it."""
+"""A way must take less than that share of what a problem takes without it."""
 
 _PAIRS, _PAIR_SECONDS = 21, 0.02
 """Of the last comparison: how often, and the least time of one side."""
@@ -57,39 +61,54 @@ class Variant:
     choices: Choices
     executable: Executable
     questions: Mapping[str, Question]
-    milliseconds: dict[Step, float] = field(default_factory=dict[Step, float])
-    """The shortest of each step."""
+    runs: dict[int, Mapping[Step, float]] = field(default_factory=dict[int, Mapping[Step, float]])
+    """The milliseconds of each step, by the number of the round."""
 
-    @property
-    def total(self) -> float:
-        """Of all steps."""
-        return sum(self.milliseconds.values())
-
-    def of_problem(self, problem: str) -> float:
-        """Of the steps that a problem was asked for; infinite where it was not. Algorithms decide
-        what is around them; a schedule is not to blame for steps whose schedules are other problems.
-        """
-        question = self.questions.get(problem)
-        if question is None:
-            return math.inf
-        others: set[str] = set()
-        if question.is_of_schedule:
-            others = {name for one in self.questions.values() for name in one.kernels}
-        return sum(
-            took
-            for step, took in self.milliseconds.items()
-            if step.kernel in question.kernels
-            or (step.kernel not in others and question.nodes.intersection(step.nodes))
-        )
-
-    def note(self, rows: Iterable[ProfileRow]) -> None:
-        """Another run's times."""
+    def note(self, number: int, rows: Iterable[ProfileRow]) -> None:
+        """The times of a run in a round."""
         seen = Counter[tuple[tuple[str, ...], str]]()
+        run: dict[Step, float] = {}
         for row in rows:
             name = row.nodes, row.implementation
-            step = Step(*name, seen[name])
+            run[Step(*name, seen[name])] = row.milliseconds
             seen[name] += 1
-            self.milliseconds[step] = min(self.milliseconds.get(step, math.inf), row.milliseconds)
+        self.runs[number] = run
+
+    def of_problem(self, problem: str) -> float:
+        """The milliseconds of the steps that a problem was asked for, the median of all rounds."""
+        return statistics.median(self._milliseconds(problem).values())
+
+    def over(self, other: Variant, problem: str | None = None) -> float:
+        """How long this takes over another one, as a whole or for a problem; infinite where that
+        has no steps. The median of the rounds with both: what disturbs one disturbs the other.
+        """
+        if problem is not None and problem not in self.questions:
+            return math.inf
+        ours, others = self._milliseconds(problem), other._milliseconds(problem)
+        ratios = [took / others[one] for one, took in ours.items() if others.get(one)]
+        return statistics.median(ratios) if ratios else math.inf
+
+    def _milliseconds(self, problem: str | None) -> Mapping[int, float]:
+        """By round, those of the steps that a problem was asked for, or of all."""
+        steps = self._steps(problem)
+        return {number: sum(run[step] for step in steps) for number, run in self.runs.items()}
+
+    def _steps(self, problem: str | None) -> Collection[Step]:
+        """Algorithms decide what is around them; a schedule is not to blame for steps whose
+        schedules are other problems.
+        """
+        steps = next(iter(self.runs.values())).keys()
+        if problem is None:
+            return steps
+        question, others = self.questions[problem], set[str]()
+        if question.is_of_schedule:
+            others = {name for one in self.questions.values() for name in one.kernels}
+        return [
+            step
+            for step in steps
+            if step.kernel in question.kernels
+            or (step.kernel not in others and question.nodes.intersection(step.nodes))
+        ]
 
     @property
     def taken(self) -> Choices:
@@ -133,6 +152,7 @@ class Search:
         self._known = known
         self._built: dict[tuple[tuple[str, str], ...], Variant] = {}
         self._longest = 0.0
+        self._rounds = 0
 
     def close(self) -> None:
         """Frees what was compiled."""
@@ -190,8 +210,14 @@ class Search:
         if self._has_time(compilations=1):
             variants.append(self._build({**start.taken, **fastest}))
             self._measure(variants)
-        best = min(variants, key=lambda variant: variant.total)
-        return best if best.total < _CLEARLY * start.total else start
+        best = min(variants, key=lambda variant: variant.over(start))
+        return self._first_in_pairs(start, [best, variants[-1]])
+
+    def _first_in_pairs(self, start: Variant, others: Sequence[Variant]) -> Variant:
+        """The fastest one, without what it takes to time steps."""
+        ratios = [(self._ratio(start, one), one) for one in others if one is not start]
+        ratio, best = min(ratios, key=lambda pair: pair[0], default=(1.0, start))
+        return best if ratio <= _WORTH else start
 
     def _has_time(self, compilations: int) -> bool:
         """Whether so many more fit, besides what is measured."""
@@ -214,16 +240,22 @@ class Search:
     def _measure(self, variants: Sequence[Variant]) -> None:
         """Times the steps of variants in turns, so that what disturbs one disturbs all."""
         different = list({id(variant): variant for variant in variants}.values())
-        begin, rounds = time.thread_time(), 0
-        while rounds < _ROUNDS or time.thread_time() - begin < _ROUND_SECONDS * len(different):
-            rounds += 1
+        begin, first = time.thread_time(), self._rounds
+        least = _ROUND_SECONDS * len(different)
+        runs = self._runs_of(variants[0], _TURN_SECONDS)
+        while self._rounds - first < _ROUNDS or time.thread_time() - begin < least:
+            self._rounds += 1
             for variant in different:
-                variant.note(variant.executable.profile(self._inputs, runs=1))
+                variant.note(self._rounds, variant.executable.profile(self._inputs, runs=runs))
+
+    def _runs_of(self, variant: Variant, seconds: float) -> int:
+        """How many runs take about so long."""
+        one = _seconds(variant.executable.run, self._inputs, 1)
+        return max(1, round(seconds / max(one, 1e-6)))
 
     def _ratio(self, before: Variant, after: Variant) -> float:
         """How long one takes over the other: the median of pairs."""
-        run = before.executable.run
-        runs = max(1, round(_PAIR_SECONDS / max(_seconds(run, self._inputs, 1), 1e-6)))
+        runs = self._runs_of(before, _PAIR_SECONDS)
         pairs = [
             (
                 _seconds(after.executable.run, self._inputs, runs),
@@ -236,8 +268,8 @@ class Search:
 
 def _fastest(problem: str, start: Variant, variants: Sequence[Variant]) -> str:
     """The way that took the least time, if that is clearly less than the start's."""
-    best = min(variants, key=lambda variant: variant.of_problem(problem))
-    is_clear = best.of_problem(problem) < _CLEARLY * start.of_problem(problem)
+    best = min(variants, key=lambda variant: variant.over(start, problem))
+    is_clear = best.over(start, problem) < _CLEARLY
     return (best if is_clear else start).questions[problem].taken
 
 

@@ -90,9 +90,13 @@ def _believing(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def measure(search: Search, variants: list[Variant]) -> None:
         for variant in variants:
-            variant.milliseconds.setdefault(Step((), "", 0), 1 / next(turns))
+            variant.runs.setdefault(0, {Step((), "", 0): 1 / next(turns)})
+
+    def first(search: Search, start: Variant, others: list[Variant]) -> Variant:
+        return others[0]
 
     monkeypatch.setattr(Search, "_measure", measure)
+    monkeypatch.setattr(Search, "_first_in_pairs", first)
     monkeypatch.setattr(Search, "_ratio", lambda search, before, after: ratio)
 
 

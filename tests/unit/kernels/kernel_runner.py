@@ -18,6 +18,7 @@ from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, 
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
+from byoc_mlir.kernels.schedules import Scheduled
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
@@ -66,9 +67,13 @@ def convolution(
 
 
 class Native:
-    """Code of a kernel as a function of its slots."""
+    """Code of a kernel as a function of its slots.
 
-    def __init__(self, code: Code):
+    Args:
+        is_told: whether it is told its numbers; otherwise others, which it must not read.
+    """
+
+    def __init__(self, code: Code, *, is_told: bool = True):
         module = ModuleBuilder()
         function = module.function("main", (POINTER,), result=VOID)
         function.call("omp_get_num_threads", result=i32)
@@ -83,7 +88,7 @@ class Native:
         first, *others = emit_objects(module.module)
         self._native = NativeModule(first, ["main"], symbols, others)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
-        self._words = np.array(code.numbers, np.int64)
+        self._words = np.array(code.numbers if is_told else [-1] * len(code.words), np.int64)
 
     def run(self, given: Mapping[int, NDArray[Any]]) -> None:
         """Runs it on what is in the slots, beside what the code is told."""
@@ -100,9 +105,12 @@ class Compiled:
         in_place: whether the result is written where the residual is.
     """
 
-    def __init__(self, kernel: ConvolutionKernel, threads: int = 1, *, in_place: bool = False):
-        self._kernel, self._threads, self._in_place = kernel, threads, in_place
-        self._native = Native(kernel.code(threads))
+    def __init__(
+        self, kernel: ConvolutionKernel | Scheduled, threads: int = 1, *, in_place: bool = False
+    ):
+        scheduled = kernel if isinstance(kernel, Scheduled) else Scheduled(kernel)
+        self._kernel, self._threads, self._in_place = scheduled.kernel, threads, in_place
+        self._native = Native(scheduled.code(threads), is_told=not scheduled.has_constants)
 
     def __call__(self, **arrays: Array) -> Array:
         """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""

@@ -257,13 +257,13 @@ def test_panels_that_outputs_fill(name: str, unit: VectorUnit, outputs: int, vec
     ("unit", "outputs", "panels"),
     [(AVX2, 96, {3}), (AVX512, 192, {2, 3}), (SSE, 12, set[int]()), (AVX2, 20, set[int]())],
 )
-def test_schedules_are_panels_of_other_vectors(
+def test_tilings_are_panels_of_other_vectors(
     unit: VectorUnit, outputs: int, panels: set[int]
 ) -> None:
     it = convolution((1, 16, 11, 13), outputs, pads=(1, 1, 1, 1), epilogue=_SUM)
-    schedules = _kernel(it, unit, "implicit_gemm").schedules
-    assert schedules.keys() == {f"panels={count}" for count in panels}
-    for kernel in schedules.values():
+    tilings = _kernel(it, unit, "implicit_gemm").tilings
+    assert tilings.keys() == {f"panels={count}" for count in panels}
+    for kernel in tilings.values():
         _check_kernel(it, kernel)
 
 

@@ -47,7 +47,7 @@ func.func @depthwise(%x: tensor<1x32x9x9xf32>) -> tensor<1x32x9x9xf32> {
   // FASTEST:     relay.nn.conv2d
   // FASTEST-NOT: algorithm
   // FASTEST:     func.return
-  // TUNED:       relay.nn.conv2d {{.*}} algorithm = "depthwise"
+  // TUNED:       relay.nn.conv2d {{.*}} algorithm = "depthwise", schedule = "constants"}
   func.return %0 : tensor<1x32x9x9xf32>
 }
 

@@ -45,6 +45,22 @@ func.func @panels(%x: tensor<1x16x8x8xf32>) -> tensor<1x192x8x8xf32> {
 
 // -----
 
+// Code for its numbers alone, which LLVM optimises: it loads none of them.
+func.func @constants(%x: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> {
+  %w = relay.constant dense<0.5> : tensor<16x16x3x3xf32>
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1], algorithm = "f4x3", schedule = "constants"} : (tensor<1x16x8x8xf32>, tensor<16x16x3x3xf32>) -> tensor<1x16x8x8xf32>
+  func.return %0 : tensor<1x16x8x8xf32>
+}
+// CHECK-LABEL: func.func @constants
+// CHECK:       llvm.call @byoc_winograd_f4x3_{{.*}}_of_[[NUMBERS:[0-9a-f]+]]_of_buffers
+// CHECK:       llvm.func internal @byoc_winograd_kernel_{{.*}}_of_[[NUMBERS]](
+// CHECK-NOT:   byoc.vectorised
+// CHECK:       llvm.func internal @byoc_winograd_product_{{.*}}_of_[[NUMBERS]](
+// CHECK-NOT:   !llvm.ptr -> i64
+// CHECK:       llvm.func internal
+
+// -----
+
 // Images of few channels are padded while their planes are laid into each other.
 func.func @image(%x: tensor<1x3x9x8xf32>) -> tensor<1x16x5x4xf32> {
   %w = relay.constant dense<0.5> : tensor<16x3x3x3xf32>
