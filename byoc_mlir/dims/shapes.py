@@ -138,8 +138,8 @@ class Facts:
             self._bounds.clear()
 
     def bounds(self, size: Size) -> Range:
-        """Numbers that the size is never below, and never above. Each size is searched once while the
-        ranges of symbols stay what they are.
+        """Numbers that the size is never below, and never above. Each size is searched once while
+        the ranges of symbols stay what they are.
         """
         if size not in self._bounds:
             self._bounds[size] = bounds(size, self.ranges)
