@@ -218,6 +218,7 @@ def test_one_program_for_all_sizes() -> None:
                 "filled": RNG.integers(0, keys + 1, batch),
             }
             assert_agrees(executable.run(fed), by_onnx(model, fed), 1e-5)
+        assert isinstance(executable, SizedExecutable)
         assert len(executable.variants) == 1
 
 
@@ -249,6 +250,7 @@ def test_as_much_of_a_cache_as_is_filled_where_sizes_are_symbols(
                 want = by_onnx(model, fed)
                 fed["k"][:, :, behind:] = fed["v"][:, :, behind:] = np.nan
                 assert_agrees(executable.run(fed), want, 1e-5)
+        assert isinstance(executable, SizedExecutable)
         assert len(executable.variants) == 1
 
 
