@@ -25,7 +25,7 @@ _NAMES = ViewOp | PermuteOp | SliceOp
 def root(value: SSAValue) -> SSAValue:
     """The value whose memory this one shares: through views, what is done in place, and joins."""
     first = first_name(value)
-    join = join_of(first)
+    join = _join_of(first)
     return first if join is None else root(join.output)
 
 
@@ -49,13 +49,13 @@ def first_name(value: SSAValue) -> SSAValue:
     return value
 
 
-def join_of(value: SSAValue) -> JoinOp | None:
+def _join_of(value: SSAValue) -> JoinOp | None:
     """The op that joins a value, or what shares its memory from then on, to others."""
     for use in value.uses:
         if isinstance(use.operation, JoinOp):
             return use.operation
         if shares_memory(use.operation, value):
-            found = join_of(use.operation.results[0])
+            found = _join_of(use.operation.results[0])
             if found is not None:
                 return found
     return None
@@ -94,7 +94,7 @@ def offset_in_root(value: SSAValue) -> int:
         if isinstance(value.owner, SliceOp):
             total += value.owner.offset * element_bytes(data_type_of(value))
         value = source
-    join = join_of(value)
+    join = _join_of(value)
     if join is None:
         return total
     firsts = [first_name(source) for source in join.sources]
