@@ -103,7 +103,7 @@ class Facts:
         by what those are expected to be.
         """
         self.symbols = {info.name: info for info in symbols}
-        self.bound: dict[str, SymbolInfo] = {}
+        self.bound = {info.name: info for info in bound}
         self.guards = list(guards)
         self.reason = ""
         """Who asks now: the ONNX node, for the guards."""
@@ -116,8 +116,7 @@ class Facts:
             for name, info in self.symbols.items()
         }
         self._usual = {name: max(1, size) for name, size in self._expected.items()}
-        for info in bound:
-            self.bind(info)
+        self._usual |= {name: info.hint for name, info in self.bound.items()}
         self._find_ranges()
 
     def bind(self, info: SymbolInfo) -> None:
