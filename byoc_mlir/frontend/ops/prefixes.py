@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from byoc_mlir.abi import BINDS
 from byoc_mlir.dialects.relay.control import BindOp
 from byoc_mlir.dialects.relay.shape import at_most, binding, hint
-from byoc_mlir.dims import LEAST_HINT, Size, SymbolInfo, smallest, symbol
+from byoc_mlir.dims import LEAST_HINT, Size, SymbolInfo, ceildiv, smallest, symbol
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import Value
@@ -37,7 +37,8 @@ def up_to(
         return make(context, most)
     steps = arith.divide(context, arith.add(context, number, _STEP - 1), _STEP)
     expected = max(LEAST_HINT, hint(most) // _STEP // 2)
-    known = -(-most // _STEP) if isinstance(most, int) else None
+    last = ceildiv(most, _STEP)
+    known = last if isinstance(last, int) else None
     info = SymbolInfo(f"first {most} by {_STEP}", 1, known, expected)
 
     def build(inner: NodeContext, _path: str, _given: Sequence[Value]) -> list[Value]:
