@@ -111,9 +111,10 @@ def _kernel_of(chain: Chain) -> Scheduled:
 
 def _scheduled(op: ConvolutionOp, kernel: ConvolutionKernel) -> Scheduled:
     """The kernel with the schedule that an op asks for."""
-    schedule, schedules = op.attributes.get(SCHEDULE), schedules_of(kernel)
+    schedule = op.attributes.get(SCHEDULE)
     if schedule is None:
         return Scheduled(kernel)
+    schedules = schedules_of(kernel)
     if not isinstance(schedule, StringAttr) or schedule.data not in schedules:
         raise PassFailedException(
             f"{op.name} at {op.location}: schedule is {schedule}, which '{kernel.name}' does not"
