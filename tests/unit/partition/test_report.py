@@ -122,7 +122,7 @@ class Refusing(Backend):
         return {"sin": lambda op: "it never does", "cos": lambda op: "it never does"}
 
     def codegen(self, region, context):
-        raise NotImplementedError
+        raise NotImplementedError  # its rules take nothing
 
 
 def test_a_reason_that_several_ops_of_a_node_have_is_said_once():
