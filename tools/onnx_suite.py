@@ -31,6 +31,7 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 from byoc_mlir.backends.reference import ReferenceBackend
+from byoc_mlir.frontend.graphs import all_nodes
 from byoc_mlir.onnx_backend import ByocBackend
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
@@ -224,11 +225,8 @@ def _value(path: Path, type_: TypeProto) -> Any:
 
 
 def _ops(graph: GraphProto) -> Iterator[tuple[str, str]]:
-    for node in graph.node:
+    for node in all_nodes(graph.node):
         yield "" if node.domain == "ai.onnx" else node.domain, node.op_type
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _ops(inner)
 
 
 def _print_summary(outcomes: dict[str, Outcome]) -> None:

@@ -25,9 +25,10 @@ from byoc_mlir.errors import (
     NodeProblem,
     UnsupportedModelError,
 )
-from byoc_mlir.frontend.files.check import opset_versions, subgraphs
+from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.load import load_model
 from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.importer import import_loaded, import_symbolic
 from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.inputs import model_inputs
