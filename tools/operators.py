@@ -6,12 +6,50 @@ python tools/operators.py
 from __future__ import annotations
 
 import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from byoc_mlir.testing.onnx_suite import Expectations
-from byoc_mlir.testing.operator_table import operators_page
+import onnx
+from onnx.defs import OpSchema
+from onnx.reference.ops import load_op
+from onnx_suite import Expectations, suite_cases
+
+from byoc_mlir.frontend import import_model
+from byoc_mlir.frontend.functions import has_standard_function
+from byoc_mlir.frontend.registry import find_op, registered_ops
+from byoc_mlir.frontend.string_labels import REWRITTEN
 
 _ROOT = Path(__file__).parent.parent
+
+assert import_model  # the frontend registers the functions of the ops
+
+_TEXT = """\
+# ONNX operators
+
+`python tools/operators.py` writes this page from the importer's table and the results of ONNX's
+backend test suite; a test fails when it is stale.
+
+- **native**: compiled, by its own function or, marked *body*, by the body that the ONNX standard
+  gives the op.
+- **net**: runs in the ONNX reference evaluator, behind a warning that names the nodes, unless
+  `fallback="forbid"`. The shapes of its outputs must follow from those of its inputs, unless it
+  works on strings.
+- **no**: refused, with the name of the node.
+
+The last column counts the cases of the suite in which the op occurs, and how many of them pass. Of
+{count} cases {passed} pass, {native} of them without the fallback interpreter. What does not pass
+is listed, with the reasons, in `tests/unit/onnx_suite/expectations.toml`;
+`python tools/onnx_suite.py` runs all cases.
+
+Inputs and outputs may be sequences (lists of arrays) and optionals (`None` or an array); the model
+is compiled for each length. A map may be an input of DictVectorizer and CastMap (a dict), and the
+maps of a ZipMap may be an output (a list of dicts). Random ops with a `seed` give the same numbers
+in every run, without one others in each. What ops give for zero divisors, NaN and other edges is in
+`semantics.md`, and which backend takes which element type in `op-types.md`.
+"""
 
 
 def main() -> int:
@@ -19,6 +57,122 @@ def main() -> int:
     expectations = Expectations.read(_ROOT / "tests/unit/onnx_suite/expectations.toml")
     (_ROOT / "docs/operators.md").write_text(operators_page(expectations))
     return 0
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """One op of the table."""
+
+    domain: str
+    name: str
+    versions: tuple[int, ...]
+    """The versions that can be compiled."""
+    others: tuple[int, ...]
+    """The versions that cannot."""
+    support: str
+    passed: int
+    cases: int
+
+
+def operator_rows(expectations: Expectations) -> list[OpRow]:
+    """A row for every op of the ONNX standard, by domain and name."""
+    passed, cases = _case_counts(expectations)
+    return [
+        _row(versions, passed[domain, name], cases[domain, name])
+        for (domain, name), versions in _schemas()
+    ]
+
+
+def operators_page(expectations: Expectations) -> str:
+    """The content of `docs/operators.md`."""
+    count = len(suite_cases())
+    passed = count - len(expectations.not_passing) - len(expectations.random)
+    native = passed - len(expectations.through_net)
+    parts = [_TEXT.format(count=count, passed=passed, native=native)]
+    for domain, rows in groupby(operator_rows(expectations), lambda row: row.domain):
+        listed = list(rows)
+        native = sum(row.support.startswith("native") for row in listed)
+        title = domain or "ai.onnx"
+        parts.append(f"\n## {title}\n\n{native} of {len(listed)} ops are native.\n")
+        parts.append("| op | versions | support | cases passed |\n| --- | --- | --- | --- |")
+        parts += map(_line, listed)
+    parts += [_VENDOR_TEXT, "| op | versions |\n| --- | --- |", *_vendor_lines()]
+    return "\n".join(parts) + "\n"
+
+
+_VENDOR = "com.microsoft"
+_VENDOR_TEXT = f"""
+## {_VENDOR}
+
+Ops that ONNX Runtime's optimisers and exporters write; ONNX has no schema and no cases for them.
+Each is made of `relay` ops when the model is imported, so the host and every backend take from it
+what they take from those ops, for their element types. What is not supported of attributes and
+inputs is refused with the node, what was found and what is accepted. `SimplifiedLayerNormalization`
+of the default domain is known, too. To add ops of your own see `custom-ops.md`.
+"""
+
+
+def _vendor_lines() -> Iterator[str]:
+    found = [op for op in registered_ops() if op.domain == _VENDOR]
+    for name, versions in groupby(found, lambda op: op.op_type):
+        yield f"| {name} | {', '.join(str(op.since) for op in versions)} |"
+
+
+def _schemas() -> Iterator[tuple[tuple[str, str], list[OpSchema]]]:
+    found: defaultdict[tuple[str, str], list[OpSchema]] = defaultdict(list)
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if not schema.deprecated:
+            found[schema.domain, schema.name].append(schema)
+    for key in sorted(found):
+        yield key, sorted(found[key], key=lambda schema: schema.since_version)
+
+
+def _case_counts(expectations: Expectations) -> tuple[Counter[tuple[str, str]], ...]:
+    passed: Counter[tuple[str, str]] = Counter()
+    cases: Counter[tuple[str, str]] = Counter()
+    for case in suite_cases():
+        ops = case.ops()
+        cases.update(ops)
+        if not expectations.may_fail(case.name):
+            passed.update(ops)
+    return passed, cases
+
+
+def _row(versions: Sequence[OpSchema], passed: int, cases: int) -> OpRow:
+    compiled = tuple(schema.since_version for schema in versions if _is_native(schema))
+    others = tuple(schema.since_version for schema in versions if not _is_native(schema))
+    newest = versions[-1]
+    return OpRow(newest.domain, newest.name, compiled, others, _support(newest), passed, cases)
+
+
+def _is_native(schema: OpSchema) -> bool:
+    return _has_importer(schema) or has_standard_function(schema)
+
+
+def _has_importer(schema: OpSchema) -> bool:
+    if schema.domain == "ai.onnx.ml" and (schema.name, schema.since_version) in REWRITTEN:
+        return True
+    return find_op(schema.domain, schema.name, schema.since_version) is not None
+
+
+def _support(schema: OpSchema) -> str:
+    if _has_importer(schema):
+        return "native"
+    if has_standard_function(schema):
+        return "native (body)"
+    try:
+        load_op(schema.domain, schema.name, schema.since_version)
+    except Exception:  # several kinds, for ops that the evaluator does not know
+        return "no"
+    return "net"
+
+
+def _line(row: OpRow) -> str:
+    versions = ", ".join(map(str, row.versions))
+    others = f"{'; not ' if versions else 'not '}{', '.join(map(str, row.others))}"
+    named = versions + (others if row.others else "")
+    counts = f"{row.passed} of {row.cases}" if row.cases else ""
+    return f"| {row.name} | {named} | {row.support} | {counts} |"
 
 
 if __name__ == "__main__":

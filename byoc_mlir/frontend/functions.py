@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import onnx
 from onnx import AttributeProto
 from onnx.defs import OpSchema
 
+from byoc_mlir.frontend.graphs import graphs_of
 from byoc_mlir.frontend.value import SequenceValue, Value
 
 
@@ -87,16 +88,10 @@ def _bind(node: onnx.NodeProto, given: Mapping[str, AttributeProto], absent: Set
     del node.attribute[:]
     for attribute in attributes:
         if not attribute.ref_attr_name:
-            for inner in (inner for graph in _graphs(attribute) for inner in graph.node):
+            for inner in (inner for graph in graphs_of(attribute) for inner in graph.node):
                 _bind(inner, given, absent)
             node.attribute.append(attribute)
         elif attribute.ref_attr_name in given:
             copy = node.attribute.add()
             copy.CopyFrom(given[attribute.ref_attr_name])
             copy.name = attribute.name
-
-
-def _graphs(attribute: AttributeProto) -> Iterator[onnx.GraphProto]:
-    if attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs

@@ -10,7 +10,8 @@ import onnx
 from onnx import shape_inference
 
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.files.check import opset_versions, subgraphs
+from byoc_mlir.frontend.files.check import opset_versions
+from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.known_ops import standard_name
 from byoc_mlir.frontend.order import defined_names
 from byoc_mlir.frontend.schema import check_node, op_schema

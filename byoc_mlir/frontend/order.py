@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 import onnx
 
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.graphs import subgraphs
 
 
 def ordered_nodes(
@@ -41,9 +42,8 @@ def ordered_nodes(
 def read_names(node: onnx.NodeProto) -> Iterator[str]:
     """The names a node reads, those that its subgraphs take from outside included."""
     yield from (name for name in node.input if name)
-    for attribute in node.attribute:
-        for graph in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-            yield from captured_names(graph)
+    for graph in subgraphs(node):
+        yield from captured_names(graph)
 
 
 def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:

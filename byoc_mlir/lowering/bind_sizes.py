@@ -10,16 +10,15 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    FunctionType,
     IndexType,
     MemRefType,
     ModuleOp,
     StringAttr,
     i64,
 )
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
 from byoc_mlir.dialects.relay.shape import at_most, names_in
@@ -83,8 +82,7 @@ class BindSizes(ModulePass):
                 names = [symbol.sym_name.data for symbol in symbols]
                 _take_given(main, [name for name in names if name not in bound])
             for inner in [*symbols, *(inner for inner in op.ops if isinstance(inner, GuardOp))]:
-                inner.detach()
-                inner.erase()
+                Rewriter.erase_op(inner)
 
 
 class _Binder:
@@ -130,8 +128,8 @@ def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
             varying = op.size - number
             if varying not in arguments:
                 arguments[varying] = block.insert_arg(_INDEX, len(block.args))
-            _replace(op, _plus(op, arguments[varying], number))
-    _update_type(function)
+            Rewriter.replace_op(op, (), [_plus(op, arguments[varying], number)])
+    function.update_function_type()
     return tuple(arguments)
 
 
@@ -146,7 +144,7 @@ def _take_symbols(function: func.FuncOp, bound: str) -> Sequence[Size]:
         name: block.insert_arg(_INDEX, len(block.args)) for name in others
     }
     _compute_sizes(function, block.args[_NUMBER_PLACE], {bound: ()}, given)
-    _update_type(function)
+    function.update_function_type()
     return [size_of({(Symbol(name),): 1}) for name in others]
 
 
@@ -157,7 +155,7 @@ def _take_given(main: func.FuncOp, symbols: Sequence[str]) -> None:
     given = main.body.block.insert_arg(MemRefType(i64, [len(symbols)]), _SIZES_PLACE)
     given.name_hint = "sizes"
     _compute_sizes(main, given, {name: (place,) for place, name in enumerate(symbols)})
-    _update_type(main)
+    main.update_function_type()
 
 
 def _compute_sizes(
@@ -175,7 +173,7 @@ def _compute_sizes(
     wanted = [op for op in function.walk() if isinstance(op, SizeOp)]
     values = [writer.value(op.size) for op in wanted]
     for op, value in zip(wanted, values, strict=True):
-        _replace(op, value)
+        Rewriter.replace_op(op, (), [value])
     function.attributes["passthrough"] = _NO_VECTORS
 
 
@@ -189,18 +187,6 @@ def _plus(op: SizeOp, value: SSAValue, number: int) -> SSAValue:
     constant = builder.insert(arith.ConstantOp.from_int_and_width(number, _INDEX)).result
     no_wrap = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
     return builder.insert(arith.AddiOp(value, constant, _INDEX, no_wrap)).result
-
-
-def _replace(op: SizeOp, value: SSAValue) -> None:
-    op.value.replace_all_uses_with(value)
-    op.detach()
-    op.erase()
-
-
-def _update_type(function: func.FuncOp) -> None:
-    block: Block = function.body.blocks[0]
-    outputs = function.function_type.outputs.data
-    function.properties["function_type"] = FunctionType.from_lists(block.arg_types, outputs)
 
 
 class _Writer:

@@ -7,7 +7,6 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     AnyFloat,
-    FunctionType,
     IntegerType,
     ModuleOp,
     Signedness,
@@ -17,7 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, index, logic, transform
@@ -73,11 +72,8 @@ def _lower_function(function: func.FuncOp, block: Block) -> None:
     for op in tuple(block.ops):
         if isinstance(op, RelayOp) and codes.concern(op):
             _lower_op(op, codes)
-    last = block.last_op
-    if codes.types and isinstance(last, func.ReturnOp):
-        types = [argument.type for argument in block.args]
-        results = [value.type for value in last.operands]
-        function.properties["function_type"] = FunctionType.from_lists(types, results)
+    if codes.types:
+        function.update_function_type()
 
 
 class _Codes:
@@ -127,10 +123,7 @@ def _lower_op(op: RelayOp, codes: _Codes) -> None:
             results = [_reinterpret(op, codes, before)]
         case _:
             results = _compute(op, codes, before)
-    assert op.parent is not None
-    for old, new in zip(op.results, results, strict=True):
-        old.replace_all_uses_with(new)
-    op.parent.erase_op(op)
+    Rewriter.replace_op(op, (), results)
 
 
 class _Before:
@@ -141,10 +134,8 @@ class _Before:
 
     def add(self, op: RelayOp) -> SSAValue:
         """Adds an op and returns its first result."""
-        block = self._op.parent
-        assert block is not None
         op.location = self._op.location
-        block.insert_op_before(op, self._op)
+        Rewriter.insert_op(op, InsertPoint.before(self._op))
         return op.results[0]
 
     def constant(self, array: Array) -> SSAValue:

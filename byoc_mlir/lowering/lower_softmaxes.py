@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.base import sizes_of, tensor_type
@@ -77,12 +78,4 @@ def _lower(op: SoftmaxOp, lanes: int, module: ModuleBuilder) -> None:
     k = Kernel(op, [known], initial=op.data)
     (data,), (words,) = k.outputs, k.inputs
     add_call(k, module, code, words, {Slot.SOURCE: data, Slot.RESULT: data})
-    _replace(op, k.finish(b)[0])
-
-
-def _replace(op: SoftmaxOp, result: SSAValue) -> None:
-    result.name_hint = op.output.name_hint
-    op.output.replace_all_uses_with(result)
-    block = op.parent
-    assert block is not None
-    block.erase_op(op)
+    Rewriter.replace_op(op, (), k.finish(b))

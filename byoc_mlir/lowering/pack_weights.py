@@ -12,6 +12,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import ConstantOp
@@ -95,9 +96,7 @@ def _replace(
     """Makes `op` read the elements of `weight` from `array`."""
     packed = ConstantOp.of("packed_weight", array)
     packed.location = weight.location
-    block = op.parent
-    assert block is not None
-    block.insert_op_before(packed, op)
+    Rewriter.insert_op(packed, InsertPoint.before(op))
     op.operands[1] = packed.output
     data, _, result = op.indexing_maps
     map_ = AffineMap(result.data.num_dims, 0, tuple(exprs))

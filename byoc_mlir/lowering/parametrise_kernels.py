@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, scf
-from xdsl.dialects.builtin import FunctionType, IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import KERNEL
@@ -63,8 +63,7 @@ def _parametrise(kernel: func.FuncOp) -> Sequence[int]:
         if not constant.result.first_use:
             block.erase_op(constant)
     if ends:
-        inputs = [arg.type for arg in block.args]
-        kernel.properties["function_type"] = FunctionType.from_lists(inputs, [])
+        kernel.update_function_type()
     return ends
 
 

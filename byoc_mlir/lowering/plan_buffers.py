@@ -11,7 +11,6 @@ from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
-    FunctionType,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -21,6 +20,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
@@ -220,10 +220,7 @@ def _add_arena(function: func.FuncOp, total: Size) -> SSAValue:
         function.attributes[ARENA_SIZE] = ShapeAttr((total,))
     arena = function.body.block.insert_arg(_arena_type(total), 0)
     arena.name_hint = "arena"
-    type_ = function.function_type
-    function.properties["function_type"] = FunctionType.from_lists(
-        [arena.type, *type_.inputs], type_.outputs.data
-    )
+    function.update_function_type()
     return arena
 
 
@@ -231,11 +228,9 @@ def _pass_arena(call: func.CallOp, arena: SSAValue, offset: Size, size: Size) ->
     """Gives a callee its part of the caller's memory."""
     shift = _index(offset)
     view = _view(arena, shift.results[0], _arena_type(size))
-    block = call.parent
-    assert block is not None
     for op in (shift, view):
         op.location = call.location
-    block.insert_ops_before([shift, view], call)
+    Rewriter.insert_op([shift, view], InsertPoint.before(call))
     call.operands = [view.results[0], *call.operands]
 
 
@@ -282,12 +277,7 @@ def _bytes(type_: MemRefType) -> Size:
 
 def _replace(alloc: Alloc, ops: Sequence[Operation]) -> None:
     """Puts ops, of which the last gives the buffer, in the place of one."""
-    block = alloc.parent
-    assert block is not None
     for op in ops:
         op.location = alloc.location
-    block.insert_ops_before(ops, alloc)
-    (buffer,) = ops[-1].results
-    buffer.name_hint = alloc.memref.name_hint
-    alloc.memref.replace_all_uses_with(buffer)
-    block.erase_op(alloc)
+    Rewriter.insert_op(ops, InsertPoint.before(alloc))
+    Rewriter.replace_op(alloc, (), ops[-1].results)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
@@ -58,9 +59,7 @@ def strip_annotations(block: Block) -> None:
     """Removes all annotations of a block."""
     for op in list(block.ops):
         if isinstance(op, CompilerBeginOp | CompilerEndOp):
-            op.result.replace_all_uses_with(op.value)
-            op.detach()
-            op.erase()
+            Rewriter.replace_op(op, (), [op.value])
 
 
 def unannotated(value: SSAValue) -> SSAValue:
@@ -91,8 +90,7 @@ def insert_annotations(regions: Iterable[AnnotatedRegion]) -> None:
 
 def _insert_begin(value: SSAValue, compiler: str, op: Operation) -> SSAValue:
     begin = CompilerBeginOp(value, compiler)
-    assert op.parent is not None
-    op.parent.insert_op_before(begin, op)
+    Rewriter.insert_op(begin, InsertPoint.before(op))
     return begin.result
 
 
@@ -105,8 +103,7 @@ def _insert_ends(op: Operation, compiler: str, inside: set[Operation]) -> None:
             end.result,
             lambda use, end=end: use.operation not in inside and use.operation is not end,
         )
-        assert op.parent is not None
-        op.parent.insert_op_after(end, op)
+        Rewriter.insert_op(end, InsertPoint.after(op))
 
 
 def _joined(block: Block) -> UnionFind[Operation]:

@@ -8,6 +8,7 @@ from functools import cache
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 from xdsl.traits import ConstantLike, IsTerminator, is_side_effect_free
 
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp, CompositeOp, region_compiler
@@ -134,5 +135,4 @@ def erase_unused(constants: Iterable[Operation]) -> None:
     """Erases those of the constants that nothing uses any more."""
     for constant in constants:
         if not any(result.uses.get_length() for result in constant.results):
-            constant.detach()
-            constant.erase()
+            Rewriter.erase_op(constant)

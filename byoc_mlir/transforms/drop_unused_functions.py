@@ -6,6 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.dialects.relay import SymbolOp
@@ -43,8 +44,7 @@ class DropUnusedFunctions(ModulePass):
         symbols = [each for each in op.ops if isinstance(each, SymbolOp)]
         gone = [symbol for symbol in symbols if symbol.sym_name.data in unbound]
         for each in (*unused.values(), *gone):
-            each.detach()
-            each.erase()
+            Rewriter.erase_op(each)
 
 
 def _is_private(function: FuncOp) -> bool:

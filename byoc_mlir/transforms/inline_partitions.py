@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import REASON, TIMES, CompositeOp, region_compiler
@@ -94,8 +95,7 @@ def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:
         region = by_name[call.callee.string_value()]
         _inline(call, region.body.clone().detach_block(0), call.arguments)
     for region in by_name.values():
-        region.detach()
-        region.erase()
+        Rewriter.erase_op(region)
 
 
 def dissolve_composites(block: Block) -> None:
@@ -112,17 +112,7 @@ def dissolve_composites(block: Block) -> None:
 def _inline(op: Operation, body: Block, arguments: Iterable[SSAValue]) -> None:
     """Replaces `op` by the ops of `body`, whose terminator yields the results."""
     terminator = body.last_op
-    assert op.parent is not None
     assert terminator is not None
-    for argument, value in zip(body.args, arguments, strict=True):
-        argument.replace_all_uses_with(value)
-    for inner in list(body.ops):
-        inner.detach()
-        if inner is not terminator:
-            op.parent.insert_op_before(inner, op)
-    for result, value in zip(op.results, terminator.operands, strict=True):
-        value.name_hint = value.name_hint or result.name_hint
-        result.replace_all_uses_with(value)
-    terminator.erase()
-    op.detach()
-    op.erase()
+    Rewriter.inline_block(body, InsertPoint.before(op), tuple(arguments))
+    Rewriter.replace_op(op, (), terminator.operands)
+    Rewriter.erase_op(terminator)

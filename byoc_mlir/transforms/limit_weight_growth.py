@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import FloatAttr, ModuleOp, TensorType, f32, f64
+from xdsl.dialects.builtin import FloatAttr, ModuleOp, f32, f64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -15,13 +15,12 @@ from xdsl.passes import ModulePass
 from byoc_mlir.dialects.byoc import WEIGHT_GROWTH, CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp, WeightAttr
 from byoc_mlir.dialects.relay.base import tensor_type
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.transforms.blocks import is_constant
-from byoc_mlir.transforms.work import tensor_sizes
+from byoc_mlir.transforms.work import tensor_bytes
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,4 @@ def _is_constant(value: SSAValue) -> bool:
 
 def _size(value: SSAValue) -> int:
     """The bytes of a tensor, for the hints of symbolic sizes."""
-    if not isinstance(value.type, TensorType):
-        return 0
-    elements = hint(math.prod(tensor_sizes(value)))
-    return elements * numpy_dtype(value.type.element_type).itemsize
+    return hint(tensor_bytes(value))

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.locations import fused_location
@@ -108,9 +109,7 @@ class _Outliner:
         symbol = self._symbol(compiler, caller)
         call = CallOp(symbol, inputs, [value.type for value in results])
         call.location = fused_location(ops)
-        block = ops[0].parent
-        assert block is not None
-        block.insert_op_before(call, ops[0])
+        Rewriter.insert_op(call, InsertPoint.before(ops[0]))
         body = Block(arg_types=[value.type for value in inputs])
         function = FuncOp(
             symbol,
@@ -153,8 +152,7 @@ class _Outliner:
 
     def _insert_after(self, caller: FuncOp, function: FuncOp) -> None:
         previous = self._after.get(caller, caller)
-        assert previous.parent is not None
-        previous.parent.insert_op_after(function, previous)
+        Rewriter.insert_op(function, InsertPoint.after(previous))
         self._after[caller] = function
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, WeightAttr
 from byoc_mlir.tensors import Array
@@ -40,12 +40,8 @@ def replace_op(op: Operation, new_ops: Sequence[Operation], values: Sequence[SSA
 
     Name hints carry over; locations are the caller's to set, since it knows what was merged.
     """
-    block = op.parent
-    assert block is not None
-    block.insert_ops_before(new_ops, op)
-    for old, new in zip(op.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    block.erase_op(op)
+    Rewriter.insert_op(new_ops, InsertPoint.before(op))
+    Rewriter.replace_op(op, (), values)
 
 
 def erase_dead_ops(block: Block) -> None:

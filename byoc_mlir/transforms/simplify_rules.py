@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import (
@@ -207,8 +208,7 @@ def _weight_before(op: Operation, array: Array) -> SSAValue:
     """A constant in front of an op, which is made of its weight."""
     constant = ConstantOp.of(constant_name(op, "weight"), array)
     constant.location = op.location
-    assert op.parent is not None
-    op.parent.insert_op_before(constant, op)
+    Rewriter.insert_op(constant, InsertPoint.before(op))
     return constant.output
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
-from byoc_mlir.transforms.work import sized_multiplications, tensor_sizes
+from byoc_mlir.transforms.work import sized_multiplications, tensor_bytes
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Traffic:
             for value in values:
                 if value not in numbers:
                     numbers[value] = len(traffic._bytes)
-                    traffic._bytes.append(_size(value))
+                    traffic._bytes.append(tensor_bytes(value))
                 yield numbers[value]
 
         for op in module.walk():
@@ -79,10 +77,3 @@ class Traffic:
     def _ops_of(self, nodes: Collection[str]) -> list[_Op]:
         wanted = frozenset(nodes)
         return [op for op in self._ops if op.nodes and op.nodes <= wanted]
-
-
-def _size(value: SSAValue) -> Size:
-    type_ = value.type
-    if not isinstance(type_, TensorType):
-        return 0
-    return math.prod(tensor_sizes(value)) * numpy_dtype(type_.element_type).itemsize

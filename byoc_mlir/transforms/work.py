@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import Tensor, relay_name
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import DYNAMIC, type_sizes
 from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
@@ -54,6 +55,13 @@ def tensor_sizes(value: SSAValue) -> tuple[Size, ...]:
     if not isinstance(value.type, TensorType):
         return ()
     return tuple(1 if size == DYNAMIC else size for size in type_sizes(cast(Tensor, value.type)))
+
+
+def tensor_bytes(value: SSAValue) -> Size:
+    """The bytes of a tensor, in terms of the symbols in its shape; 0 for other values."""
+    if not isinstance(value.type, TensorType):
+        return 0
+    return math.prod(tensor_sizes(value)) * numpy_dtype(value.type.element_type).itemsize
 
 
 def _products(op: Operation, shape_of: _ShapeOf) -> Size:

@@ -113,14 +113,14 @@ class DnnlBackend(Backend):
 
     def _faster_whole(self, op: Operation) -> str | None:
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
-        from byoc_mlir.backends.dnnl.costs.split_gains import faster_whole
+        from byoc_mlir.backends.dnnl.gains.split import faster_whole
 
         with _one_at_a_time, measuring(self._measuring):
             return faster_whole(op, Choices.of(self.settings))
 
     def _faster_in_f32(self, op: Operation) -> str | None:
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
-        from byoc_mlir.backends.dnnl.costs.mixed_gains import faster_in_f32
+        from byoc_mlir.backends.dnnl.gains.mixed import faster_in_f32
 
         with _one_at_a_time, measuring(self._measuring):
             return faster_in_f32(op, Choices.of(self.settings))
@@ -128,7 +128,7 @@ class DnnlBackend(Backend):
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
         """Of a region that will hardly go back, the estimate is that of its plan, which is kept."""
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
-        from byoc_mlir.backends.dnnl.costs.regions import (
+        from byoc_mlir.backends.dnnl.gains.regions import (
             planned_milliseconds,
             separate_milliseconds,
         )

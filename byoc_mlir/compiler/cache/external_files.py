@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from byoc_mlir.frontend.files.tensor_check import external_entries
+from byoc_mlir.frontend.graphs import subgraphs
 
 
 def external_locations(model: ModelProto) -> set[str]:
@@ -35,6 +36,5 @@ def _node_tensors(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            graphs = [attribute.g] if attribute.HasField("g") else []
-            for graph in (*graphs, *attribute.graphs):
-                yield from _graph_tensors(graph)
+        for graph in subgraphs(node):
+            yield from _graph_tensors(graph)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
@@ -10,6 +10,7 @@ import onnx
 from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.errors import ExportError, InvalidModelError
 from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.graphs import all_nodes
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.report import Report, ReportRow
 
@@ -57,7 +58,7 @@ def annotated(
     by_output = {(row.op_type, output): row for row in reversed(rows) for output in row.outputs}
     by_name = {row.node: row for row in rows}
     times = {} if profile is None else _times(profile)
-    for node in _nodes(copy.graph):
+    for node in all_nodes(copy.graph.node):
         outputs = ((node.op_type, name) for name in node.output if name)
         row = next((by_output[key] for key in outputs if key in by_output), by_name.get(node.name))
         if row is not None:
@@ -99,12 +100,3 @@ def _annotate(node: onnx.NodeProto, entries: Mapping[str, str]) -> None:
     for key, value in entries.items():
         if value:
             node.metadata_props.add(key=f"{PREFIX}{key}", value=value)
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph, and those of the graphs in them."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from _nodes(inner)

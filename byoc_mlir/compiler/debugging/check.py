@@ -25,15 +25,16 @@ from byoc_mlir.errors import (
     NodeProblem,
     UnsupportedModelError,
 )
-from byoc_mlir.frontend.files.check import opset_versions, subgraphs
+from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.load import load_model
 from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.importer import import_loaded, import_symbolic
 from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import standard_name, unknown_op
 from byoc_mlir.frontend.model import ImportedModel
-from byoc_mlir.frontend.order import names_of, ordered_nodes
+from byoc_mlir.frontend.order import defined_names, names_of, ordered_nodes
 from byoc_mlir.frontend.registry import find_op
 from byoc_mlir.frontend.schema import op_schema
 from byoc_mlir.frontend.stages.split import split_model
@@ -215,24 +216,16 @@ def _unknown(node: NodeProto, model: ModelProto) -> str:
 
 def _all_nodes(model: ModelProto) -> Iterator[tuple[str, NodeProto]]:
     """The nodes with their names, those of graphs in them and of functions too."""
-    graph = model.graph
-    known = {value.name for value in graph.input} | {one.name for one in graph.initializer}
-    known |= {one.values.name for one in graph.sparse_initializer}
-    nodes = ordered_nodes(graph.node, known)
-    for name, node in zip(names_of(nodes), nodes, strict=True):
-        yield name, node
-        yield from _inside(name, node)
+    yield from _named("", ordered_nodes(model.graph.node, defined_names(model.graph)))
     for function in model.functions:
-        for name, node in zip(names_of(function.node), function.node, strict=True):
-            yield f"{function.name}/{name}", node
-            yield from _inside(f"{function.name}/{name}", node)
+        yield from _named(f"{function.name}/", function.node)
 
 
-def _inside(prefix: str, node: NodeProto) -> Iterator[tuple[str, NodeProto]]:
-    for graph in subgraphs(node):
-        for name, inner in zip(names_of(graph.node), graph.node, strict=True):
-            yield f"{prefix}/{name}", inner
-            yield from _inside(f"{prefix}/{name}", inner)
+def _named(prefix: str, nodes: Sequence[NodeProto]) -> Iterator[tuple[str, NodeProto]]:
+    for name, node in zip(names_of(nodes), nodes, strict=True):
+        yield f"{prefix}{name}", node
+        for graph in subgraphs(node):
+            yield from _named(f"{prefix}{name}/", graph.node)
 
 
 def _types(model: ModelProto) -> dict[str, str]:

@@ -14,7 +14,7 @@ from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.partition.report import is_all_on_host
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
-from byoc_mlir.frontend.files.check import subgraphs
+from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.runtime.verification import Compared, FailingPart
 
 Nodes: TypeAlias = Sequence[NodeProto]

@@ -369,6 +369,18 @@ class RelayOp(IRDLOperation, ABC):
         }
 
 
+class AlongAxisOp(RelayOp, ABC):
+    """An op with an `axis` of its first operand."""
+
+    axis = int_prop(0)
+
+    @property
+    def positive_axis(self) -> int:
+        """`axis`, counted from the front."""
+        rank = rank_of(self.operands[0])
+        return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
+
+
 def _compatible(expected: Attribute, found: Attribute) -> bool:
     if not (isinstance(expected, TensorType) and isinstance(found, TensorType)):
         return expected == found

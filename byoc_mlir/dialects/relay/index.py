@@ -16,14 +16,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
+    AlongAxisOp,
     RelayOp,
     Tensor,
     bool_prop,
     check_addressed,
     int_prop,
-    normalize_axis,
     one_size,
-    rank_of,
     size_prop,
     str_prop,
     tensor_of,
@@ -46,18 +45,6 @@ def check_indices(op: RelayOp, value: SSAValue) -> Tensor:
     if not isinstance(type_.element_type, IntegerType) or type_.element_type.width.data < 32:
         raise VerifyException(f"{op.name}: indices must be of i32 or i64, found {type_}")
     return type_
-
-
-class AlongAxisOp(RelayOp, ABC):
-    """An op with an `axis` of its first operand, `data`."""
-
-    data = operand_def(TensorType)
-    axis = int_prop(0)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
 
 @irdl_op_definition
@@ -172,20 +159,14 @@ class ScatterOp(RelayOp, ABC):
 
 
 @irdl_op_definition
-class ScatterElementsOp(ScatterOp):
+class ScatterElementsOp(AlongAxisOp, ScatterOp):
     """`output[i, indices[i, j, k], k] = updates[i, j, k]` for axis 1, and so on."""
 
     name = "relay.scatter_elements"
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
     updates = operand_def(TensorType)
-    axis = int_prop(0)
     output = result_def(TensorType)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices, updates = self.checked()

@@ -10,15 +10,14 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
+    AlongAxisOp,
     RelayOp,
     Tensor,
     bool_prop,
     float_prop,
     int_prop,
-    normalize_axis,
     out_dtype_prop,
     product_element,
-    rank_of,
     tensor_of,
     tensor_type,
     type_sizes,
@@ -110,7 +109,7 @@ class MatmulOp(RelayOp):
 
 
 @irdl_op_definition
-class BiasAddOp(RelayOp):
+class BiasAddOp(AlongAxisOp):
     """`data [...] + bias [C]`, where C is the size of `data` along `axis`."""
 
     name = "relay.nn.bias_add"
@@ -119,18 +118,13 @@ class BiasAddOp(RelayOp):
     axis = int_prop(1)
     output = result_def(TensorType)
 
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
-
     def infer_types(self) -> Sequence[Attribute]:
         check_channels(self, "bias", self.bias, tensor_type(self.data), self.positive_axis)
         return (self.data.type,)
 
 
 @irdl_op_definition
-class BatchNormOp(RelayOp):
+class BatchNormOp(AlongAxisOp):
     """Normalisation with given statistics, `(data - moving_mean) / sqrt(moving_var + epsilon)`,
     times `gamma` plus `beta`; all four are `[C]` along `axis`.
 
@@ -149,11 +143,6 @@ class BatchNormOp(RelayOp):
     out_mean = result_def(TensorType)
     out_var = result_def(TensorType)
 
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
-
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)
         for what in ("gamma", "beta", "moving_mean", "moving_var"):
@@ -162,7 +151,7 @@ class BatchNormOp(RelayOp):
 
 
 @irdl_op_definition
-class LayerNormOp(RelayOp):
+class LayerNormOp(AlongAxisOp):
     """`(data - mean) / sqrt(variance + epsilon) * gamma + beta` over the dimensions from `axis` on.
 
     `gamma` and `beta` have the shape of the normalised dimensions.
@@ -175,11 +164,6 @@ class LayerNormOp(RelayOp):
     axis = int_prop(-1)
     epsilon = float_prop(1e-5)
     output = result_def(TensorType)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)

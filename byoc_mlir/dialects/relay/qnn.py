@@ -18,11 +18,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
+    AlongAxisOp,
     RelayOp,
     Tensor,
     bool_prop,
     int_prop,
-    normalize_axis,
     tensor_of,
     tensor_type,
     type_sizes,
@@ -75,7 +75,7 @@ def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, si
         )
 
 
-class AffineOp(RelayOp, ABC):
+class AffineOp(AlongAxisOp, ABC):
     """Between `f32` and integers, with parameters along `axis`.
 
     Parameters are one number, a vector along `axis`, or of the data's rank with one number for
@@ -89,12 +89,6 @@ class AffineOp(RelayOp, ABC):
     axis = int_prop(1)
     block_size = int_prop(0)
     output = result_def(TensorType)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front; meaningless where all parameters are one number."""
-        rank = len(type_sizes(tensor_type(self.data)))
-        return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def check_parameters(self, zero_element: Attribute) -> None:
         """Checks the shapes and types of scale and zero point.
@@ -159,7 +153,7 @@ class DequantizeOp(AffineOp):
 
 
 @irdl_op_definition
-class RequantizeOp(RelayOp):
+class RequantizeOp(AlongAxisOp):
     """Integers of other parameters, with no number that a user sees in between.
 
     `round((data - input_zero_point) * (input_scale / output_scale)) + output_zero_point`, cut to
@@ -175,12 +169,6 @@ class RequantizeOp(RelayOp):
     output_zero_point = operand_def(TensorType)
     axis = int_prop(1)
     output = result_def(TensorType)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front; meaningless where the input scale is one number."""
-        rank = len(type_sizes(tensor_type(self.data)))
-        return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, [*BYTES, i32])

@@ -8,13 +8,12 @@ from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def
 
 from byoc_mlir.dialects.relay.base import (
     RelayOp,
     Tensor,
     bool_prop,
-    ints_prop,
     str_prop,
     tensor_of,
     type_sizes,
@@ -25,33 +24,30 @@ from byoc_mlir.dialects.relay.window import CorrelationOp, TransposedCorrelation
 from byoc_mlir.dims import Size
 
 
-class QuantizedConvOp(CorrelationOp, ABC):
+class ZeroPointsOp(RelayOp, ABC):
+    """The last operands of a quantised convolution."""
+
+    data_zero_point = operand_def(TensorType)
+    weight_zero_point = operand_def(TensorType)
+
+
+class QuantizedConvOp(CorrelationOp, ZeroPointsOp, ABC):
     """A correlation of `data - data_zero_point` and `weight - weight_zero_point`, in `i32`.
 
     Padding stands for zero. Exact modulo 2^32. The weight's zero point may be a vector, one number
     for each output channel.
     """
 
-    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
-    weight = operand_def(TensorType)
-    data_zero_point = operand_def(TensorType)
-    weight_zero_point = operand_def(TensorType)
-
     def infer_types(self) -> Sequence[Attribute]:
         return _accumulators(self)
 
 
-class QuantizedConvTransposeOp(TransposedCorrelationOp, ABC):
+class QuantizedConvTransposeOp(TransposedCorrelationOp, ZeroPointsOp, ABC):
     """The gradient of a correlation, of `data - data_zero_point` and `weight - weight_zero_point`.
 
     Exact modulo 2^32. The weight's zero point may be a vector, one number for each output channel,
     if there is one group.
     """
-
-    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
-    weight = operand_def(TensorType)
-    data_zero_point = operand_def(TensorType)
-    weight_zero_point = operand_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         return _accumulators(self)
@@ -94,7 +90,7 @@ class QuantizedPoolOp(RelayOp, ABC):
         return tensor_of(zero.element_type, shape)
 
 
-class QuantizedAvgPoolOp(PoolOp, QuantizedPoolOp, ABC):
+class QuantizedAvgPoolOp(QuantizedPoolOp, PoolOp, ABC):
     """The mean of each window, over the elements in the data, requantised.
 
     `round(sum(data - input_zero_point) / count * (input_scale / output_scale))
@@ -102,30 +98,15 @@ class QuantizedAvgPoolOp(PoolOp, QuantizedPoolOp, ABC):
     too, which stands for zero (but never what lies beyond it, which `ceil_mode` can reach).
     """
 
-    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
-    input_scale = operand_def(TensorType)
-    input_zero_point = operand_def(TensorType)
-    output_scale = operand_def(TensorType)
-    output_zero_point = operand_def(TensorType)
-    pool_size = ints_prop()
-    ceil_mode = bool_prop(False)
     count_include_pad = bool_prop(False)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         (pooled,) = super().infer_types()
         return (self.checked_result(type_sizes(cast(Tensor, pooled))),)
 
 
-class QuantizedGlobalAvgPoolOp(GlobalPoolOp, QuantizedPoolOp, ABC):
+class QuantizedGlobalAvgPoolOp(QuantizedPoolOp, GlobalPoolOp, ABC):
     """The mean over all spatial dimensions, requantised as for the other average pools."""
-
-    data = operand_def(TensorType)  # again: a subclass's operands come before its base's
-    input_scale = operand_def(TensorType)
-    input_zero_point = operand_def(TensorType)
-    output_scale = operand_def(TensorType)
-    output_zero_point = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         (pooled,) = super().infer_types()

@@ -11,6 +11,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
+    AlongAxisOp,
     RelayOp,
     bool_prop,
     int_prop,
@@ -119,15 +120,10 @@ class ArgminOp(ArgReduceOp):
     name = "relay.argmin"
 
 
-class SoftmaxLikeOp(UnaryOp, ABC):
+class SoftmaxLikeOp(AlongAxisOp, UnaryOp, ABC):
     """`data [...] -> output [...]`, normalised along `axis`."""
 
     axis = int_prop(-1)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        return normalize_axis(self.axis.value.data, rank_of(self.data), f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         _ = self.positive_axis

@@ -18,14 +18,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
+    AlongAxisOp,
     RelayOp,
     Tensor,
     float_prop,
-    int_prop,
     ints,
     ints_prop,
     normalize_axis,
-    rank_of,
     size_list,
     sizes_prop,
     str_prop,
@@ -140,19 +139,12 @@ class BroadcastToOp(RelayOp):
 
 
 @irdl_op_definition
-class ConcatenateOp(RelayOp):
+class ConcatenateOp(AlongAxisOp):
     """One or more tensors joined along `axis`."""
 
     name = "relay.concatenate"
     data = var_operand_def(TensorType)
-    axis = int_prop(0)
     output = result_def(TensorType)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        rank = rank_of(self.data[0])
-        return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         if not self.data:
@@ -174,20 +166,13 @@ class ConcatenateOp(RelayOp):
 
 
 @irdl_op_definition
-class SplitOp(RelayOp):
+class SplitOp(AlongAxisOp):
     """`data` cut along `axis` into one result for each of the sizes in `sections`."""
 
     name = "relay.split"
     data = operand_def(TensorType)
     sections = sizes_prop()
-    axis = int_prop(0)
     outputs = var_result_def(TensorType)
-
-    @property
-    def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
-        rank = rank_of(self.data)
-        return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 
     def infer_types(self) -> Sequence[Attribute]:
         type_, axis, sections = tensor_type(self.data), self.positive_axis, size_list(self.sections)

@@ -6,13 +6,14 @@ The checks are ours, in Python, since a hostile model is to be refused before C+
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Set
 
 import onnx
 from onnx import AttributeProto
 
 from byoc_mlir.errors import InvalidModelError, LimitExceededError
 from byoc_mlir.frontend.files.tensor_check import check_sparse_tensor, check_tensor
+from byoc_mlir.frontend.graphs import all_nodes, subgraphs
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.limits import current_limits
 
@@ -42,14 +43,6 @@ def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
         for entry in model.opset_import
     }
     return versions if "" in versions or model.ir_version >= 3 else {**versions, "": 1}
-
-
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs among a node's attributes."""
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _check_versions(model: onnx.ModelProto) -> None:
@@ -186,12 +179,5 @@ def _check_calls(
     if key in done or key not in bodies:
         return
     done.add(key)
-    for node in _all_nodes(bodies[key].node):
+    for node in all_nodes(bodies[key].node):
         _check_calls((node.domain, node.op_type), bodies, done, (*stack, key))
-
-
-def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    for node in nodes:
-        yield node
-        for subgraph in subgraphs(node):
-            yield from _all_nodes(subgraph.node)

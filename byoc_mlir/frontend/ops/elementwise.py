@@ -79,11 +79,15 @@ def _register_unary(op_type: str, op: type[RelayOp]) -> None:
     del unary
 
 
-def _register_binary(op_type: str, op: type[RelayOp]) -> None:
-    @onnx_op(op_type, since=7)
+def _register_binary(op_type: str, op: type[RelayOp], since: int = 1) -> None:
+    @onnx_op(op_type, since=since)
     def binary(context: NodeContext, lhs: Value, rhs: Value) -> Value:
         return context.emit(op, lhs, rhs)
 
+    del binary
+
+
+def _register_legacy_binary(op_type: str, op: type[RelayOp]) -> None:
     @onnx_op(op_type)
     def legacy(
         context: NodeContext,
@@ -95,15 +99,7 @@ def _register_binary(op_type: str, op: type[RelayOp]) -> None:
     ) -> Value:
         return context.emit(op, lhs, _at_axis(context, rhs, lhs.rank, axis))
 
-    del binary, legacy
-
-
-def _register_modern_binary(op_type: str, op: type[RelayOp]) -> None:
-    @onnx_op(op_type)
-    def binary(context: NodeContext, lhs: Value, rhs: Value) -> Value:
-        return context.emit(op, lhs, rhs)
-
-    del binary
+    del legacy
 
 
 def _register_variadic(op_type: str, op: type[RelayOp]) -> None:
@@ -117,9 +113,10 @@ def _register_variadic(op_type: str, op: type[RelayOp]) -> None:
 for _op_type, _op in _UNARY.items():
     _register_unary(_op_type, _op)
 for _op_type, _op in _BINARY.items():
-    _register_binary(_op_type, _op)
+    _register_binary(_op_type, _op, since=7)
+    _register_legacy_binary(_op_type, _op)
 for _op_type, _op in _BINARY_WITHOUT_LEGACY.items():
-    _register_modern_binary(_op_type, _op)
+    _register_binary(_op_type, _op)
 for _op_type, _op in _VARIADIC.items():
     _register_variadic(_op_type, _op)
 

@@ -7,7 +7,9 @@ those of another runtime: the standard leaves the generator open.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -84,82 +86,68 @@ def _float_dtype(number: int | None, data: Value | None = None) -> DType:
     return dtype
 
 
-def _normal(
-    context: NodeContext,
-    shape: Sequence[int],
-    dtype: DType,
-    mean: float,
-    scale: float,
-    seed: float | None,
-) -> Value:
-    numbers = _Generator(context, seed).normal(shape, _computed_in(dtype))
-    scaled = arith.add(context, arith.multiply(context, numbers, scale), mean)
-    return cast(context, scaled, dtype)
+@dataclass(frozen=True, kw_only=True)
+class RandomAttributes(ABC):
+    """The attributes of all random floats."""
+
+    dtype: int | None = None
+    seed: float | None = None
+
+    def drawn(self, context: NodeContext, shape: Sequence[int], like: Value | None = None) -> Value:
+        """Numbers of the type that is asked for, else of that of `like`."""
+        dtype = _float_dtype(self.dtype, like)
+        numbers = self.numbers(context, _Generator(context, self.seed), shape, _computed_in(dtype))
+        return cast(context, numbers, dtype)
+
+    @abstractmethod
+    def numbers(
+        self, context: NodeContext, generator: _Generator, shape: Sequence[int], dtype: DType
+    ) -> Value:
+        """Numbers of the distribution."""
 
 
-def _uniform(
-    context: NodeContext,
-    shape: Sequence[int],
-    dtype: DType,
-    low: float,
-    high: float,
-    seed: float | None,
-) -> Value:
-    numbers = _Generator(context, seed).uniform(shape, _computed_in(dtype))
-    scaled = arith.add(context, arith.multiply(context, numbers, high - low), low)
-    return cast(context, scaled, dtype)
+@dataclass(frozen=True, kw_only=True)
+class NormalAttributes(RandomAttributes):
+    """Those of a normal distribution."""
+
+    mean: float = 0.0
+    scale: float = 1.0
+
+    def numbers(
+        self, context: NodeContext, generator: _Generator, shape: Sequence[int], dtype: DType
+    ) -> Value:
+        scaled = arith.multiply(context, generator.normal(shape, dtype), self.scale)
+        return arith.add(context, scaled, self.mean)
 
 
-@onnx_op("RandomNormal")
-def random_normal(
-    context: NodeContext,
-    *,
-    shape: Sequence[int],
-    dtype: int | None = None,
-    mean: float = 0.0,
-    scale: float = 1.0,
-    seed: float | None = None,
-) -> Value:
-    return _normal(context, shape, _float_dtype(dtype), mean, scale, seed)
+@dataclass(frozen=True, kw_only=True)
+class UniformAttributes(RandomAttributes):
+    """Those of a uniform distribution."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def numbers(
+        self, context: NodeContext, generator: _Generator, shape: Sequence[int], dtype: DType
+    ) -> Value:
+        scaled = arith.multiply(context, generator.uniform(shape, dtype), self.high - self.low)
+        return arith.add(context, scaled, self.low)
 
 
-@onnx_op("RandomNormalLike")
-def random_normal_like(
-    context: NodeContext,
-    data: Value,
-    *,
-    dtype: int | None = None,
-    mean: float = 0.0,
-    scale: float = 1.0,
-    seed: float | None = None,
-) -> Value:
-    return _normal(context, data.shape, _float_dtype(dtype, data), mean, scale, seed)
+def _register(op_type: str, kind: type[RandomAttributes]) -> None:
+    @onnx_op(op_type, attributes=kind)
+    def drawn(context: NodeContext, *, attributes: RandomAttributes, shape: Sequence[int]) -> Value:
+        return attributes.drawn(context, shape)
+
+    @onnx_op(f"{op_type}Like", attributes=kind)
+    def drawn_like(context: NodeContext, data: Value, *, attributes: RandomAttributes) -> Value:
+        return attributes.drawn(context, data.shape, data)
+
+    del drawn, drawn_like
 
 
-@onnx_op("RandomUniform")
-def random_uniform(
-    context: NodeContext,
-    *,
-    shape: Sequence[int],
-    dtype: int | None = None,
-    low: float = 0.0,
-    high: float = 1.0,
-    seed: float | None = None,
-) -> Value:
-    return _uniform(context, shape, _float_dtype(dtype), low, high, seed)
-
-
-@onnx_op("RandomUniformLike")
-def random_uniform_like(
-    context: NodeContext,
-    data: Value,
-    *,
-    dtype: int | None = None,
-    low: float = 0.0,
-    high: float = 1.0,
-    seed: float | None = None,
-) -> Value:
-    return _uniform(context, data.shape, _float_dtype(dtype, data), low, high, seed)
+_register("RandomNormal", NormalAttributes)
+_register("RandomUniform", UniformAttributes)
 
 
 @onnx_op("Bernoulli")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
@@ -68,57 +69,51 @@ def _coordinates(count: int, *, aligned: bool) -> np.ndarray[tuple[int], np.dtyp
     return (2 * np.arange(count) + 1) / count - 1
 
 
-@onnx_op("RoiAlign", since=16)
+@dataclass(frozen=True, kw_only=True)
+class RoiAttributes:
+    """The attributes of RoiAlign in all versions."""
+
+    mode: str = "avg"
+    output_height: int = 1
+    output_width: int = 1
+    sampling_ratio: int = 0
+    spatial_scale: float = 1.0
+
+
+@onnx_op("RoiAlign", since=16, attributes=RoiAttributes)
 def roi_align(
     context: NodeContext,
     data: Value,
     rois: Value,
     batch: Value,
     *,
+    attributes: RoiAttributes,
     coordinate_transformation_mode: str = "half_pixel",
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
-    spatial_scale: float = 1.0,
 ) -> Value:
     return context.emit(
         vision.RoiAlignOp,
         data,
         rois,
         batch,
-        pooled_size=[output_height, output_width],
-        spatial_scale=spatial_scale,
-        sample_ratio=sampling_ratio,
-        mode=mode,
+        pooled_size=[attributes.output_height, attributes.output_width],
+        spatial_scale=attributes.spatial_scale,
+        sample_ratio=attributes.sampling_ratio,
+        mode=attributes.mode,
         aligned=coordinate_transformation_mode == "half_pixel",
     )
 
 
-@onnx_op("RoiAlign")
+@onnx_op("RoiAlign", attributes=RoiAttributes)
 def roi_align_without_shift(
-    context: NodeContext,
-    data: Value,
-    rois: Value,
-    batch: Value,
-    *,
-    mode: str = "avg",
-    output_height: int = 1,
-    output_width: int = 1,
-    sampling_ratio: int = 0,
-    spatial_scale: float = 1.0,
+    context: NodeContext, data: Value, rois: Value, batch: Value, *, attributes: RoiAttributes
 ) -> Value:
     return roi_align(
         context,
         data,
         rois,
         batch,
+        attributes=attributes,
         coordinate_transformation_mode="output_half_pixel",
-        mode=mode,
-        output_height=output_height,
-        output_width=output_width,
-        sampling_ratio=sampling_ratio,
-        spatial_scale=spatial_scale,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from onnx import GraphProto, ModelProto, NodeProto
 
 from byoc_mlir.frontend.external import has_graphs
+from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.known_ops import standard_name
 from byoc_mlir.frontend.order import defined_names, needed_nodes, read_names
 from byoc_mlir.frontend.stages.split import finds_its_size
@@ -96,7 +97,7 @@ def _has_searches(node: NodeProto) -> bool:
 
 def _branches(node: NodeProto) -> Iterator[GraphProto]:
     if node.op_type == "If" and not standard_name(node.domain):
-        yield from (attribute.g for attribute in node.attribute if attribute.HasField("g"))
+        yield from subgraphs(node)
 
 
 def _movable(branch: GraphProto, taken: set[str]) -> Sequence[NodeProto]:

@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import ConstantOp
@@ -78,11 +79,8 @@ def _is_supported(op: TransposedOp) -> bool:
 def _decompose(op: TransposedOp) -> None:
     places = _Places.of(op)
     result = places.side_by_side(places.convolved())
-    result.name_hint = op.output.name_hint
-    op.output.replace_all_uses_with(result)
-    block, weight = op.parent, op.weight.owner
-    assert block is not None
-    block.erase_op(op)
+    weight = op.weight.owner
+    Rewriter.replace_op(op, (), [result])
     if isinstance(weight, ConstantOp):
         weight.erase_if_unused()
 

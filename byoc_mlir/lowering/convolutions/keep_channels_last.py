@@ -13,6 +13,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.shape import hint, sizes_of
@@ -84,13 +85,8 @@ def _sink(block: Block) -> None:
 
 def _replace(op: Operation, transposed: SSAValue) -> None:
     """`channels_first` of a value in place of the one result of an op."""
-    (result,) = op.results
     found = channels_first(LinalgBuilder(op), transposed)
-    found.name_hint = result.name_hint
-    result.replace_all_uses_with(found)
-    block = op.parent
-    assert block is not None
-    block.erase_op(op)
+    Rewriter.replace_op(op, (), [found])
 
 
 def _sink_behind_generic(op: linalg.GenericOp) -> None:

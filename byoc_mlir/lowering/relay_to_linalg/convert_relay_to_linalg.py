@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import host_blocks
@@ -104,13 +105,7 @@ def _lower(op: RelayOp) -> None:
         )
     asked().reason = ", ".join(node_names(op))
     results = lowering(op, LinalgBuilder(op))
-    for old, new in zip(op.results, results, strict=True):
-        if new.name_hint is None:
-            new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    block = op.parent
-    assert block is not None
     constants = {value.owner for value in op.operands if isinstance(value.owner, ConstantOp)}
-    block.erase_op(op)
+    Rewriter.replace_op(op, (), results)
     for constant in constants:  # what a lowering packed is not kept twice
         constant.erase_if_unused()

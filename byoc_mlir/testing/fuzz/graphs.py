@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import onnx
+
+from byoc_mlir.frontend.graphs import all_nodes
+from byoc_mlir.frontend.order import read_names
 
 
 def ops_in(graph: onnx.GraphProto) -> frozenset[str]:
     """The ops of a graph and of the graphs in it, with their domain where it is not ONNX's own."""
     return frozenset(
-        f"{node.domain}.{node.op_type}" if node.domain else node.op_type for node in _nodes(graph)
+        f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        for node in all_nodes(graph.node)
     )
-
-
-def names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """What a node reads, by its inputs and in its subgraphs."""
-    yield from node.input
-    for graph in _inside(node):
-        for inner in graph.node:
-            yield from names_read(inner)
-        yield from (output.name for output in graph.output)
 
 
 def part_of(model: onnx.ModelProto, output: str) -> onnx.ModelProto:
@@ -45,20 +38,9 @@ def remove_unneeded(model: onnx.ModelProto) -> frozenset[str]:
         if needed.isdisjoint(node.output):
             graph.node.remove(node)
         else:
-            needed.update(names_read(node))
+            needed.update(read_names(node))
     for value in [value for value in graph.input if value.name not in needed]:
         graph.input.remove(value)
     for tensor in [tensor for tensor in graph.initializer if tensor.name not in needed]:
         graph.initializer.remove(tensor)
     return frozenset(needed)
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for inner in _inside(node):
-            yield from _nodes(inner)
-
-
-def _inside(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    return (attribute.g for attribute in node.attribute if attribute.HasField("g"))

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import onnx
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
+from byoc_mlir.frontend.graphs import subgraphs
+
 _NUMBERS = (0, 1, -1, 2, 3, 7, 127, -128, 2**31 - 1, -(2**31), 2**32, 2**40, 2**63 - 1, -(2**63))
 _FLOATS = (0.0, -0.0, 1e-38, -1.0, 1e38, float("inf"), float("-inf"), float("nan"))
 _TEXTS = ("", "x", "SAME_UPPER", "linear", "\u00e9\n", "a" * 300, "'\"%", "../../etc")
@@ -57,7 +59,7 @@ def mutated_model(rng: Random, model: onnx.ModelProto) -> bytes:
 
 def _node(rng: Random, graph: onnx.GraphProto) -> NodeProto:
     node = rng.choice(list(graph.node))
-    inner = [a.g for a in node.attribute if a.HasField("g") and a.g.node]
+    inner = [each for each in subgraphs(node) if each.node]
     return _node(rng, rng.choice(inner)) if inner and rng.random() < 0.6 else node
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from helpers.verified import verify_module
 from numpy.typing import NDArray
 
 from byoc_mlir.kernels.builder import VOID
@@ -18,7 +19,6 @@ from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.jit import NativeModule
-from byoc_mlir.testing.verified import verify_module
 
 _RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
 _GUARD = 64

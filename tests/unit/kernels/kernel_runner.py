@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from helpers.verified import verify_module
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute
@@ -22,7 +23,6 @@ from byoc_mlir.kernels.schedules import Scheduled
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
-from byoc_mlir.testing.verified import verify_module
 
 Array = NDArray[np.float32]
 

@@ -6,6 +6,7 @@ import ctypes
 
 import numpy as np
 import pytest
+from helpers.verified import verify_module
 
 from byoc_mlir.kernels.builder import VOID
 from byoc_mlir.kernels.convolution import Slot
@@ -15,7 +16,6 @@ from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.jit import NativeModule
-from byoc_mlir.testing.verified import verify_module
 
 _GUARD = 64
 """Bytes behind the result that nobody may write to."""

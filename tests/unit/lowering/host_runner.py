@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from helpers.verified import verify_module
 from jit_helpers import OPENMP_FUNCTIONS
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -27,7 +28,6 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
-from byoc_mlir.testing.verified import verify_module
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

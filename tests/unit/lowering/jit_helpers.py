@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import ml_dtypes
 import numpy as np
+from helpers.verified import verify_module
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -18,7 +19,6 @@ from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.runtime.system.jit import NativeModule
-from byoc_mlir.testing.verified import verify_module
 
 MLIR_TYPES = {
     np.dtype(np.float32): "f32",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.verified import verify_module
 from host_runner import Array, Network, assert_close, run_on_host
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -24,7 +25,6 @@ from byoc_mlir.lowering.convolutions.decompose_transposed_convolutions import (
     DecomposeTransposedConvolutions,
 )
 from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
-from byoc_mlir.testing.verified import verify_module
 
 _RANDOM = np.random.default_rng(0)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.verified import verify_module
 from host_runner import Array, Network, run_on_host
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -20,7 +21,6 @@ from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
 from byoc_mlir.rates import Rates, using
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.testing.verified import verify_module
 
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
 _WORDS = ("pairs", "widened", *(["overlapping"] if "avx2" in Cpu.host().features else []))

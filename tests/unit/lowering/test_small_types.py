@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers.verified import verify_module
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType, f32, i32
 from xdsl.ir import Attribute, Block, Region
@@ -17,7 +18,6 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
 from byoc_mlir.lowering.small_types import encoding
-from byoc_mlir.testing.verified import verify_module
 
 FLOATS = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"]
 INTEGERS = ["int2", "uint2", "int4", "uint4"]

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from byoc_mlir.testing.onnx_suite import Expectations, Outcome, run_case, suite_cases
-from byoc_mlir.testing.operator_table import operators_page
+from onnx_suite import Expectations, Outcome, run_case, suite_cases
+from operators import operators_page
 
 pytestmark = pytest.mark.xdist_group("onnx_cases")  # ONNX takes ten seconds to build them
 

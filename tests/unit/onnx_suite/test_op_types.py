@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from op_types import LEVEL, op_types
+
 from byoc_mlir.testing.isa import call_at
-from byoc_mlir.testing.op_types import LEVEL, op_types
 
 PAGE = Path(__file__).parents[3] / "docs" / "op-types.md"
 OPS = (

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx_suite import SuiteCase, suite_cases
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import ByocError, InputValuesNeededError
 from byoc_mlir.frontend import ImportedModel, import_model
-from byoc_mlir.testing.onnx_suite import SuiteCase, suite_cases
 
 pytestmark = pytest.mark.xdist_group("onnx_cases")  # ONNX takes ten seconds to build them
 

@@ -7,6 +7,7 @@ from functools import partial
 
 import onnx.parser
 import pytest
+from helpers.verified import verify_module
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, i32, i64
@@ -18,7 +19,6 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.frontend import import_model
 from byoc_mlir.lowering.add_entry_points import AddEntryPoints
 from byoc_mlir.lowering.host_pipeline import llvm_passes, loop_passes, run_passes
-from byoc_mlir.testing.verified import verify_module
 
 MODEL = onnx.parser.parse_model("""
     <ir_version: 8, opset_import: ["": 18]>

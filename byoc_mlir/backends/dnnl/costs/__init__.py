@@ -1,1 +1,1 @@
-"""What ops and regions take with oneDNN: measured, else estimated."""
+"""What ops take with oneDNN: measured, else estimated."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
+from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
+
 
 class Status(IntEnum):
     """`dnnl_status_t`, as far as it is told apart here."""
@@ -88,11 +90,10 @@ USE_SCALE = 2
 USE_SHIFT = 4
 FUSE_RELU = 8
 
-_WINOGRAD = ("f2x3", "f4x3", "f6x3", "f4x5")
-OWN_CONVOLUTIONS = (*_WINOGRAD, "implicit_gemm", "depthwise")
+OWN_CONVOLUTIONS = (*ALGORITHMS, "implicit_gemm", "depthwise")
 """Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""
 CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(OWN_CONVOLUTIONS, 1)}
-INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *_WINOGRAD)
+INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *ALGORITHMS)
 """What computes convolutions of bytes: the library, or kernels of `byoc_mlir.kernels`."""
 CONVERSIONS = ("direct", "interleave")
 """What converts types: the library's copies, or `byoc_mlir.kernels.interleave`."""

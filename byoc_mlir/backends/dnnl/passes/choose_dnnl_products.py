@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.backends.dnnl.library.api import openmp_threads
-from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.backends.dnnl.primitives.weighted import is_packable_matrix
 from byoc_mlir.dialects.relay.base import shape_of
 
@@ -73,11 +72,7 @@ def _choose(op: MatmulOp, costs: Costs) -> None:
         for one in view:
             one.erase()
         return
-    for new in (*view, other):
-        new.location = op.location
-    Rewriter.insert_op((*view, other), InsertPoint.before(op))
-    op.output.replace_all_uses_with(other.output)
-    Rewriter.erase_op(op)
+    replace_located(op, *view, other)
 
 
 def _time(op: MatmulOp, costs: Costs, packing: str) -> float:

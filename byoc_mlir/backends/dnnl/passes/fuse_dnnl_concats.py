@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl.dialect import BatchNormalizationOp, ConcatOp, NormalizedConcatOp
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
@@ -80,9 +80,7 @@ def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.flo
     )
     for new in (factors, joined):
         new.location = fused_location([concat, norm])
-    Rewriter.insert_op((factors, joined), InsertPoint.before(norm))
-    norm.output.replace_all_uses_with(joined.output)
-    Rewriter.erase_op(norm)
+    Rewriter.replace_op(norm, (factors, joined))
     for constant in dict.fromkeys(constants):
         if isinstance(constant, ConstantOp):
             constant.erase_if_unused()

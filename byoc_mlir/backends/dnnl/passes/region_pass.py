@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects import byoc
 
@@ -23,3 +25,10 @@ class RegionPass(ModulePass, ABC):
     @abstractmethod
     def change(self, region: FuncOp) -> None:
         """Changes one region in place."""
+
+
+def replace_located(op: Operation, *new: Operation) -> None:
+    """Puts ops in the place of one, located where it is; the last of them gives its results."""
+    for one in new:
+        one.location = op.location
+    Rewriter.replace_op(op, new)

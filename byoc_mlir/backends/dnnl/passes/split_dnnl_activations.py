@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import ArrayAttr, bf16, f32
 from xdsl.dialects.func import FuncOp
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl.choices import MEASURED, Activation, Choices, Convolution, Winograd
 from byoc_mlir.backends.dnnl.costs.costs import Costs
@@ -22,7 +21,7 @@ from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
 from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
-from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.kernels.activations import FORMULAS
 from byoc_mlir.kernels.costs import ASSUMED
@@ -76,11 +75,7 @@ class SplitDnnlActivations(RegionPass):
             bare.erase()
             return
         decide(bare, cost if op.milliseconds is not None else replace(cost, is_measured=False))
-        for new in (bare, result):
-            new.location = op.location
-        Rewriter.insert_op((bare, result), InsertPoint.before(op))
-        op.result.replace_all_uses_with(result.output)
-        Rewriter.erase_op(op)
+        replace_located(op, bare, result)
 
     def _pays(self, split: float, op: PostOpsOp, activation: str, costs: Costs) -> bool:
         """Whether the activation is split off, where that takes so long altogether."""

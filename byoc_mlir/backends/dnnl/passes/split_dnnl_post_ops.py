@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl.dialect import (
     BinaryAttr,
@@ -22,7 +21,7 @@ from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
 from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
-from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.dialects.relay.base import shape_of
 
 
@@ -78,11 +77,7 @@ def _split(op: PostOpsOp, count: int) -> PostOpsOp:
     operands = op.post_op_operands[shorter.post_op_count :]
     first, *others = op.post_ops.data[count:]
     rest = _alone(shorter.result, first, operands, ArrayAttr(others))
-    for new in (shorter, rest):
-        new.location = op.location
-    Rewriter.insert_op((shorter, rest), InsertPoint.before(op))
-    op.result.replace_all_uses_with(rest.result)
-    Rewriter.erase_op(op)
+    replace_located(op, shorter, rest)
     return rest
 
 
@@ -128,11 +123,7 @@ def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
         algorithm="add",
         post_ops=op.post_ops,
     )
-    for new in (view, without, binary):
-        new.location = op.location
-    Rewriter.insert_op((view, without, binary), InsertPoint.before(op))
-    op.output.replace_all_uses_with(binary.output)
-    Rewriter.erase_op(op)
+    replace_located(op, view, without, binary)
 
 
 def _with_post_ops(op: PostOpsOp, count: int) -> PostOpsOp:

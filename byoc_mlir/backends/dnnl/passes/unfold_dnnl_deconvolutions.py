@@ -9,7 +9,6 @@ import numpy as np
 from xdsl.dialects.builtin import bf16
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
@@ -17,7 +16,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     EltwiseAttr,
     PixelShuffleOp,
 )
-from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
+from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
@@ -87,11 +86,7 @@ def unfold(op: DeconvolutionOp) -> ConvolutionOp:
         element=op.element,
     )
     pixels = PixelShuffleOp(convolution.output, block=list(window))
-    for new in (weights, *bias, convolution, pixels):
-        new.location = op.location
-        Rewriter.insert_op(new, InsertPoint.before(op))
-    op.output.replace_all_uses_with(pixels.output)
-    Rewriter.erase_op(op)
+    replace_located(op, weights, *bias, convolution, pixels)
     return convolution
 
 

@@ -48,11 +48,7 @@ def attention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> Sequence[Value | None]:
-    if do_rotary or past_present_share_buffer:
-        raise NodeRefused(
-            f"do_rotary is {do_rotary} and past_present_share_buffer {past_present_share_buffer};"
-            " accepted is 0 for both"
-        )
+    expect_plain(do_rotary, past_present_share_buffer)
     expect_rank(data, "input", 3)
     expect_rank(weights, "weights", 2)
     third = weights.shape[1] // 3
@@ -73,6 +69,19 @@ def attention(
         scale=scale,
         causal=bool(unidirectional),
     )
+
+
+def expect_plain(do_rotary: int, past_present_share_buffer: int) -> None:
+    """Refuses attention that turns its operands, or writes to the cache that it reads.
+
+    Raises:
+        NodeRefused: naming what was found.
+    """
+    if do_rotary or past_present_share_buffer:
+        raise NodeRefused(
+            f"do_rotary is {do_rotary} and past_present_share_buffer {past_present_share_buffer};"
+            " accepted is 0 for both"
+        )
 
 
 def attention_of(

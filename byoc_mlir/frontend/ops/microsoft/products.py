@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.utils.exceptions import VerifyException
 
@@ -41,7 +42,15 @@ def _activation(name: str, parameters: Sequence[float]) -> Activation:
     return activation_of(kind, alpha, beta)
 
 
-@register_op(DOMAIN, "FusedConv", attributes=ConvAttributes)
+@dataclass(frozen=True, kw_only=True)
+class FusedConvAttributes(ConvAttributes):
+    """The attributes of convolutions with an activation."""
+
+    activation: str = ""
+    activation_params: Sequence[float] = ()
+
+
+@register_op(DOMAIN, "FusedConv", attributes=FusedConvAttributes)
 def fused_conv(
     context: NodeContext,
     data: Value,
@@ -49,17 +58,16 @@ def fused_conv(
     bias: Value | None = None,
     addend: Value | None = None,
     *,
-    attributes: ConvAttributes,
-    activation: str = "",
-    activation_params: Sequence[float] = (),
+    attributes: FusedConvAttributes,
 ) -> Value:
     """`addend` comes before the activation."""
     result = conv(context, data, weight, bias, attributes=attributes)
     total = result if addend is None else arith.add(context, result, addend)
-    return _activation(activation, activation_params)(context, total)
+    activation = _activation(attributes.activation, attributes.activation_params)
+    return activation(context, total)
 
 
-@register_op(DOMAIN, "NhwcFusedConv", attributes=ConvAttributes)
+@register_op(DOMAIN, "NhwcFusedConv", attributes=FusedConvAttributes)
 def nhwc_fused_conv(
     context: NodeContext,
     data: Value,
@@ -67,9 +75,7 @@ def nhwc_fused_conv(
     bias: Value | None = None,
     addend: Value | None = None,
     *,
-    attributes: ConvAttributes,
-    activation: str = "",
-    activation_params: Sequence[float] = (),
+    attributes: FusedConvAttributes,
 ) -> Value:
     """Channels are last in `data`, `addend` and the result; the weight is as for Conv."""
     if data.rank < 3:
@@ -80,8 +86,6 @@ def nhwc_fused_conv(
         weight,
         bias,
         None if addend is None else arith.channels_second(context, addend),
-        activation=activation,
-        activation_params=activation_params,
         attributes=attributes,
     )
     return arith.channels_last(context, result)
@@ -96,7 +100,8 @@ def nhwc_conv(
     *,
     attributes: ConvAttributes,
 ) -> Value:
-    return nhwc_fused_conv(context, data, weight, bias, attributes=attributes)
+    fused = FusedConvAttributes(**vars(attributes))
+    return nhwc_fused_conv(context, data, weight, bias, attributes=fused)
 
 
 @register_op(DOMAIN, "FusedMatMul")

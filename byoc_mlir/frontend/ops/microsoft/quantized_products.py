@@ -9,7 +9,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.heads import expect_rank
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
-from byoc_mlir.frontend.ops.microsoft.attention import attention_of, cut
+from byoc_mlir.frontend.ops.microsoft.attention import attention_of, cut, expect_plain
 from byoc_mlir.frontend.ops.microsoft.quantized import parameters
 from byoc_mlir.frontend.ops.qnn import (
     dequantized,
@@ -144,11 +144,7 @@ def qattention(
     scale: float = 0.0,
     unidirectional: int = 0,
 ) -> Sequence[Value | None]:
-    if do_rotary or past_present_share_buffer:
-        raise NodeRefused(
-            f"do_rotary is {do_rotary} and past_present_share_buffer {past_present_share_buffer};"
-            " accepted is 0 for both"
-        )
+    expect_plain(do_rotary, past_present_share_buffer)
     expect_rank(data, "input", 3)
     expect_rank(weights, "weight", 2)
     own = parameters(context, data, data_scale, data_zero_point, "input")

@@ -226,15 +226,7 @@ def _numbers(
 
 
 @register_op(DOMAIN, "DictVectorizer")
-def dict_vectorizer(context: NodeContext, data: Value, **attributes: object) -> Value:
-    return _of_no_input()
-
-
 @register_op(DOMAIN, "CastMap")
-def cast_map(context: NodeContext, data: Value, **attributes: object) -> Value:
-    return _of_no_input()
-
-
-def _of_no_input() -> Value:
+def of_no_input(context: NodeContext, data: Value, **attributes: object) -> Value:
     """Maps that are inputs become tensors before nodes are imported: `frontend/maps.py`."""
     raise NodeRefused("what it reads must be an input of the model that is a map")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -84,17 +85,44 @@ def _given(
     return found
 
 
-class _Listed:
-    """Trees in the form of lists by tree and node, as before version 5."""
+@dataclass(frozen=True, kw_only=True)
+class ListAttributes:
+    """The attributes of ensembles before version 5: lists by tree and node."""
 
-    def __init__(self, attributes: Mapping[str, Any]):
+    base_values: Sequence[float] | None = None
+    base_values_as_tensor: Array | None = None
+    nodes_falsenodeids: Sequence[int] | None = None
+    nodes_featureids: Sequence[int] | None = None
+    nodes_hitrates: Sequence[float] | None = None
+    nodes_hitrates_as_tensor: Array | None = None
+    nodes_missing_value_tracks_true: Sequence[int] | None = None
+    nodes_modes: Sequence[str] | None = None
+    nodes_nodeids: Sequence[int] | None = None
+    nodes_treeids: Sequence[int] | None = None
+    nodes_truenodeids: Sequence[int] | None = None
+    nodes_values: Sequence[float] | None = None
+    nodes_values_as_tensor: Array | None = None
+    post_transform: str = "NONE"
+
+    @property
+    def base(self) -> list[float]:
+        """What is added to the scores; nothing where it is empty."""
+        return _given(self.base_values, self.base_values_as_tensor, "base_values")
+
+
+class _Listed:
+    """Trees in the form of lists by tree and node."""
+
+    def __init__(self, attributes: ListAttributes):
         keys = ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids")
-        lists: dict[str, list[Any]] = {key: list(attributes[f"nodes_{key}"] or ()) for key in keys}
+        lists: dict[str, list[Any]] = {
+            key: list(getattr(attributes, f"nodes_{key}") or ()) for key in keys
+        }
         count = len(lists["treeids"])
         values = _given(
-            attributes["nodes_values"], attributes["nodes_values_as_tensor"], "nodes_values", count
+            attributes.nodes_values, attributes.nodes_values_as_tensor, "nodes_values", count
         )
-        missing = list(attributes["nodes_missing_value_tracks_true"] or [0] * count)
+        missing = list(attributes.nodes_missing_value_tracks_true or [0] * count)
         for key, found in (*lists.items(), ("missing_value_tracks_true", missing)):
             if len(found) != count:
                 raise VerifyException(f"nodes_{key} has {len(found)} entries, accepted are {count}")
@@ -151,34 +179,21 @@ class _Listed:
         return found
 
 
-@register_op(DOMAIN, "TreeEnsembleRegressor")
+@register_op(DOMAIN, "TreeEnsembleRegressor", attributes=ListAttributes)
 def tree_ensemble_regressor(
     context: NodeContext,
     data: Value,
     *,
+    attributes: ListAttributes,
     aggregate_function: str = "SUM",
-    base_values: Sequence[float] | None = None,
-    base_values_as_tensor: Array | None = None,
     n_targets: int = 1,
-    nodes_falsenodeids: Sequence[int] | None = None,
-    nodes_featureids: Sequence[int] | None = None,
-    nodes_hitrates: Sequence[float] | None = None,
-    nodes_hitrates_as_tensor: Array | None = None,
-    nodes_missing_value_tracks_true: Sequence[int] | None = None,
-    nodes_modes: Sequence[str] | None = None,
-    nodes_nodeids: Sequence[int] | None = None,
-    nodes_treeids: Sequence[int] | None = None,
-    nodes_truenodeids: Sequence[int] | None = None,
-    nodes_values: Sequence[float] | None = None,
-    nodes_values_as_tensor: Array | None = None,
-    post_transform: str = "NONE",
     target_ids: Sequence[int] | None = None,
     target_nodeids: Sequence[int] | None = None,
     target_treeids: Sequence[int] | None = None,
     target_weights: Sequence[float] | None = None,
     target_weights_as_tensor: Array | None = None,
 ) -> Value:
-    trees = _Listed(locals())
+    trees = _Listed(attributes)
     weights = _given(target_weights, target_weights_as_tensor, "target_weights")
     entries = trees.entries(target_treeids, target_nodeids, target_ids, weights)
     rows = as_features(context, data)
@@ -192,9 +207,10 @@ def tree_ensemble_regressor(
         n_targets,
         aggregate_function,
     )
-    base = _given(base_values, base_values_as_tensor, "base_values")
-    scores = _with_base(context, scores, base)
-    return cast(context, regressed(context, scores, post_transform), np.dtype(np.float32))
+    scores = _with_base(context, scores, attributes.base)
+    return cast(
+        context, regressed(context, scores, attributes.post_transform), np.dtype(np.float32)
+    )
 
 
 def _with_base(context: NodeContext, scores: Value, base: Sequence[float]) -> Value:
@@ -205,13 +221,12 @@ def _with_base(context: NodeContext, scores: Value, base: Sequence[float]) -> Va
     return arith.add(context, scores, context.constant([base], scores.dtype))
 
 
-@register_op(DOMAIN, "TreeEnsembleClassifier")
+@register_op(DOMAIN, "TreeEnsembleClassifier", attributes=ListAttributes)
 def tree_ensemble_classifier(
     context: NodeContext,
     data: Value,
     *,
-    base_values: Sequence[float] | None = None,
-    base_values_as_tensor: Array | None = None,
+    attributes: ListAttributes,
     class_ids: Sequence[int] | None = None,
     class_nodeids: Sequence[int] | None = None,
     class_treeids: Sequence[int] | None = None,
@@ -219,27 +234,13 @@ def tree_ensemble_classifier(
     class_weights_as_tensor: Array | None = None,
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
-    nodes_falsenodeids: Sequence[int] | None = None,
-    nodes_featureids: Sequence[int] | None = None,
-    nodes_hitrates: Sequence[float] | None = None,
-    nodes_hitrates_as_tensor: Array | None = None,
-    nodes_missing_value_tracks_true: Sequence[int] | None = None,
-    nodes_modes: Sequence[str] | None = None,
-    nodes_nodeids: Sequence[int] | None = None,
-    nodes_treeids: Sequence[int] | None = None,
-    nodes_truenodeids: Sequence[int] | None = None,
-    nodes_values: Sequence[float] | None = None,
-    nodes_values_as_tensor: Array | None = None,
-    post_transform: str = "NONE",
 ) -> Sequence[Value]:
     labels = labels_of(classlabels_int64s, classlabels_strings)
-    trees = _Listed(locals())
+    trees = _Listed(attributes)
     weights = _given(class_weights, class_weights_as_tensor, "class_weights")
     entries = trees.entries(class_treeids, class_nodeids, class_ids, weights)
-    rows, base = (
-        as_features(context, data),
-        _given(base_values, base_values_as_tensor, "base_values"),
-    )
+    rows, base = as_features(context, data), attributes.base
+    post_transform = attributes.post_transform
     ids = set(class_ids or ())
     is_binary = len(labels) == 2 and len(ids) == 1
     if is_binary and ids == {1} and base:

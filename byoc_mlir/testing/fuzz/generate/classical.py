@@ -8,9 +8,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
+from byoc_mlir.testing.fuzz.generate.recipes import finite, maybe, recipe
 from byoc_mlir.testing.fuzz.generate.tensor import ML, RejectedError, Tensor
-from byoc_mlir.testing.fuzz.values import Dtype, Style, is_float
+from byoc_mlir.testing.fuzz.values import Dtype, is_float
 
 WORDS = ("a", "b", "cat", "dog", "", "\u00fcber", "x y")
 _STRING = np.dtype(object)
@@ -23,11 +23,6 @@ def features(graph: GraphBuilder, op_type: str, *, floats: bool = False) -> Tens
     accepted = graph.dtypes(op_type, 0, ML)
     kinds = [dtype for dtype in accepted if is_float(dtype)] if floats else accepted
     return graph.tensor(kinds, shape, style=finite(graph))
-
-
-def finite(graph: GraphBuilder) -> Style | None:
-    """The style of what is added up: beside an infinity the oracles multiply it by zero."""
-    return "plain" if graph.style in ("extreme", "limits") else None
 
 
 def numbers(graph: GraphBuilder, count: int) -> list[float]:

@@ -8,6 +8,7 @@ import onnx
 from onnx import NodeProto, ValueInfoProto, helper, shape_inference
 from onnx.defs import OpSchema
 
+from byoc_mlir.frontend.order import read_names
 from byoc_mlir.testing.fuzz.generate.tensor import (
     TENSOR_TYPES,
     RejectedError,
@@ -15,7 +16,6 @@ from byoc_mlir.testing.fuzz.generate.tensor import (
     initializer_of,
     make_model,
 )
-from byoc_mlir.testing.fuzz.graphs import names_read
 from byoc_mlir.testing.fuzz.values import Dtype, Shape
 
 
@@ -27,7 +27,7 @@ def inferred_types(
     Raises:
         RejectedError: the node is not valid, or its outputs are not known tensors.
     """
-    read = {name for name in names_read(node) if name in known}
+    read = {name for name in read_names(node) if name in known}
     values = [known[name] for name in sorted(read)]
     graph = helper.make_graph(
         [node],

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
+from byoc_mlir.testing.fuzz.values import Style
 
 Recipe: TypeAlias = Callable[[GraphBuilder, str], None]
 """Adds a node of the named op, and what it needs; raises `RejectedError` when that fails."""
@@ -44,3 +45,8 @@ def signed(graph: GraphBuilder, axis: int, rank: int) -> int:
 def maybe(graph: GraphBuilder, value: Any, probability: float = 0.5) -> Any:
     """The value, or `None`: left out."""
     return value if graph.rng.random() < probability else None
+
+
+def finite(graph: GraphBuilder) -> Style | None:
+    """The style of what is multiplied: the oracles multiply infinities by zero, or by padding."""
+    return "plain" if graph.style in ("extreme", "limits") else None

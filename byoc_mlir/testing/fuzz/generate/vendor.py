@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.testing.fuzz.generate.classical import finite
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
+from byoc_mlir.testing.fuzz.generate.recipes import finite, maybe, recipe
 from byoc_mlir.testing.fuzz.generate.tensor import MICROSOFT, Tensor
 from byoc_mlir.testing.fuzz.generate.window import image_of, random_window
 from byoc_mlir.testing.fuzz.values import Shape

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.recipes import maybe, recipe
+from byoc_mlir.testing.fuzz.generate.recipes import finite, maybe, recipe
 from byoc_mlir.testing.fuzz.generate.tensor import RejectedError, Tensor
-from byoc_mlir.testing.fuzz.values import Dtype, Style
+from byoc_mlir.testing.fuzz.values import Dtype
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Window:
         }
 
 
-def random_window(graph: GraphBuilder, rank: int, dilated: bool = True) -> Window:
+def random_window(graph: GraphBuilder, rank: int) -> Window:
     """A window over so many spatial axes."""
     rng = graph.rng
     kernel = [rng.choice([1, 2, 3, 3, 3, 4, 5]) for _ in range(rank)]
@@ -42,7 +42,7 @@ def random_window(graph: GraphBuilder, rank: int, dilated: bool = True) -> Windo
         kernel = [rng.choice([1, 3, 3, 3, 5, 7])] * rank
     strides = [rng.choice([1, 1, 2, 3])] * rank if rng.random() < 0.8 else [1, 2, 3][:rank]
     # the reference evaluator multiplies what lies between dilated taps by zero
-    spread = dilated and rng.random() < 0.2 and graph.style not in ("extreme", "limits")
+    spread = rng.random() < 0.2 and graph.style not in ("extreme", "limits")
     dilations = [rng.choice([1, 2, 3]) if spread else 1 for _ in range(rank)]
     automatic = rng.choice(["SAME_UPPER", "SAME_LOWER", "VALID"]) if rng.random() < 0.2 else None
     reach = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
@@ -76,18 +76,18 @@ def conv(graph: GraphBuilder, op_type: str) -> None:
     add_conv(graph, _image(graph, graph.dtypes(op_type)))
 
 
-def add_conv(graph: GraphBuilder, x: Tensor, window: Window | None = None) -> Tensor:
+def add_conv(graph: GraphBuilder, x: Tensor) -> Tensor:
     """A convolution of `x`, grouped and biased at random; its result."""
     rng = graph.rng
     channels = x.sizes[1]
-    window = window or random_window(graph, x.rank - 2)
+    window = random_window(graph, x.rank - 2)
     groups = rng.choice([g for g in range(1, max(channels, 1) + 1) if channels % g == 0])
     groups = groups if rng.random() < 0.4 else 1
     if not channels or x.rank < 3:
         raise RejectedError("no channels")
     outputs = groups * rng.choice([1, 1, 2, 3, 4, 8, 16] if groups < 5 else [1, 2])
     weights = graph.tensor(
-        x.dtype, (outputs, channels // groups, *window.kernel), style=_finite(graph)
+        x.dtype, (outputs, channels // groups, *window.kernel), style=finite(graph)
     )
     bias = graph.tensor(x.dtype, (outputs,)) if rng.random() < 0.6 else None
     (y,) = graph.emit(
@@ -98,11 +98,6 @@ def add_conv(graph: GraphBuilder, x: Tensor, window: Window | None = None) -> Te
         **window.attributes(graph),
     )
     return y
-
-
-def _finite(graph: GraphBuilder) -> Style | None:
-    """The style of weights: what infinite ones make of the padding is open."""
-    return "plain" if graph.style in ("extreme", "limits") else None
 
 
 @recipe("ConvTranspose")
@@ -119,7 +114,7 @@ def conv_transpose(graph: GraphBuilder, op_type: str) -> None:
         raise RejectedError("the padding is less than nothing, which every oracle places otherwise")
     groups = 2 if x.sizes[1] % 2 == 0 and x.sizes[1] and graph.rng.random() < 0.3 else 1
     outputs = graph.rng.choice([1, 2, 3, 8])
-    weights = graph.tensor(x.dtype, (x.sizes[1], outputs, *window.kernel), style=_finite(graph))
+    weights = graph.tensor(x.dtype, (x.sizes[1], outputs, *window.kernel), style=finite(graph))
     bias = [graph.tensor(x.dtype, (outputs * groups,))] if graph.rng.random() < 0.5 else []
     extra = [graph.rng.randint(0, stride - 1) for stride in window.strides]
     graph.emit(

@@ -10,9 +10,9 @@ from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import Costs
-from byoc_mlir.backends.dnnl.costs.mixed_gains import best_cost
-from byoc_mlir.backends.dnnl.costs.regions import reading_weights
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, MatmulOp
+from byoc_mlir.backends.dnnl.gains.mixed import best_cost
+from byoc_mlir.backends.dnnl.gains.regions import reading_weights
 from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
