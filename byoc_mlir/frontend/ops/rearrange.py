@@ -15,7 +15,7 @@ from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.checked import checked_up_to
+from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
@@ -130,7 +130,7 @@ def tensor_scatter(
         first = cast(context, starts, np.dtype(np.int64))
         if not is_circular:
             most = cache.sizes[along] - update.sizes[along]
-            first = checked_up_to(context, first, "an element of write_indices", most)
+            first = checked(context, first, first, "an element of write_indices", 0, most)
     return context.emit(
         index.UpdateSliceOp, cache, update, first, axis=along, is_circular=is_circular
     )
