@@ -20,6 +20,7 @@ from byoc_mlir.frontend.ops.heads import (
     causal_mask,
     expect_rank,
     expect_shape,
+    places_behind,
     scores_of,
     softcapped,
     softmax,
@@ -47,7 +48,7 @@ class Tokens:
     @staticmethod
     def behind(context: NodeContext, past: Size, new: Size) -> Tokens:
         """New tokens behind as many old ones in each batch entry."""
-        starts = arith.reshape(context, context.size_constant(past), [1, 1, 1, 1])
+        starts = places_behind(context, 1, past, 2)
         return Tokens(past + new, new, past, starts, is_full=True)
 
     def last(self, context: NodeContext) -> Value:
