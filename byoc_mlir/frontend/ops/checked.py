@@ -28,22 +28,20 @@ def checked(
     if is_symbolic(numbers.sizes):  # there may be none, and what is accepted changes nothing
         flat = arith.reshape(context, found, [math.prod(numbers.sizes)])
         found = arith.concatenate(context, [flat, context.size_constant([least])], 0)
-    if not isinstance(least, int):
+    low, high = (size if isinstance(size, int) else None for size in (least, most))
+    data = _within(context, data, found, what, low or 0, _GREATEST if high is None else high)
+    if low is None:
         behind = arith.subtract(context, found, context.size_constant(least))
         data = _within(context, data, behind, f"{what} less {least}", 0, _GREATEST)
-        least = -_GREATEST
-    if not isinstance(most, int):
+    if high is None:
         room = arith.subtract(context, context.size_constant(most), found)
         data = _within(context, data, room, f"the room behind {what}", 0, _GREATEST)
-        most = _GREATEST
-    return _within(context, data, found, what, least, most)
+    return data
 
 
 def _within(
     context: NodeContext, data: Value, numbers: Value, what: str, least: int, most: int
 ) -> Value:
-    if (least, most) == (-_GREATEST, _GREATEST):
-        return data
     for found in _extremes(context, numbers):
         data = context.emit(CheckedOp, data, found, what=what, least=least, most=most)
     return data
