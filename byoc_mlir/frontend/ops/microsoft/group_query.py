@@ -195,9 +195,7 @@ def _starts(
     return arith.where(context, is_prompt, 0, begins)
 
 
-def _places(
-    context: NodeContext, tokens: Tokens, position_ids: Value | None, batch: Size
-) -> Value:
+def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None, batch: Size) -> Value:
     """The positions of the new tokens, or that of the first one; see `angles_of`."""
     if position_ids is not None:
         expect_shape(position_ids, "position_ids", (batch, tokens.new))
