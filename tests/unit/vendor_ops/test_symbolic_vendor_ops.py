@@ -158,8 +158,8 @@ def test_what_does_not_fit_into_a_cache() -> None:
 
 def growing(batch: str | int) -> ModelProto:
     """As exporters write it: the mask says how many tokens there are, and caches grow."""
-    kind = {"dtype": np.int64}
-    constants = {"one": np.array([1], **kind), "axis": np.array(1, **kind)}
+    rng = np.random.default_rng(3)
+    constants = {"one": np.array([1], np.int64), "axis": np.array(1, np.int64)}
     old, new = ([batch, SHARED, size, SIZE] for size in ("past", "all"))
     return model_of(
         [
@@ -184,7 +184,7 @@ def growing(batch: str | int) -> ModelProto:
             "new_k": (new, F32),
             "new_v": (new, F32),
         },
-        constants | {name: random(np.random.default_rng(3), 300, SIZE // 2) for name in ("cos", "sin")},
+        constants | {name: random(rng, 300, SIZE // 2) for name in ("cos", "sin")},
     )
 
 
