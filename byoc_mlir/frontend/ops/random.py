@@ -16,6 +16,7 @@ import onnx
 from byoc_mlir.dialects.relay import elementwise, logic, random
 from byoc_mlir.dialects.relay import index as positions
 from byoc_mlir.dialects.relay import reduce as reductions
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -38,7 +39,7 @@ class _Generator:
         else:
             self._key = context.constant(np.array([seed], np.float64).view(np.uint32))
 
-    def uniform(self, shape: Sequence[int], dtype: DType) -> Value:
+    def uniform(self, shape: Sequence[Size], dtype: DType) -> Value:
         """Of `[0, 1)`: multiples of 2⁻²⁴ in f32, of 2⁻⁵³ in f64."""
         high = self._bits(shape)
         if dtype == _F32:
@@ -48,7 +49,7 @@ class _Generator:
         whole = arith.add(self._context, scaled, low)
         return arith.multiply(self._context, whole, 2.0**-27)
 
-    def normal(self, shape: Sequence[int], dtype: DType) -> Value:
+    def normal(self, shape: Sequence[Size], dtype: DType) -> Value:
         """Of mean 0 and deviation 1 (Box and Muller, 1958)."""
         context = self._context
         radius = arith.subtract(context, 1.0, self.uniform(shape, dtype))  # never 0
@@ -57,7 +58,7 @@ class _Generator:
         angle = arith.multiply(context, self.uniform(shape, dtype), 2 * math.pi)
         return arith.multiply(context, radius, context.emit(elementwise.CosOp, angle))
 
-    def _bits(self, shape: Sequence[int]) -> Value:
+    def _bits(self, shape: Sequence[Size]) -> Value:
         size = math.prod(shape)
         bits = self._context.emit(random.RandomBitsOp, self._key, size=size, stream=self._stream)
         self._stream += 1
@@ -86,7 +87,7 @@ def _float_dtype(number: int | None, data: Value | None = None) -> DType:
 
 def _normal(
     context: NodeContext,
-    shape: Sequence[int],
+    shape: Sequence[Size],
     dtype: DType,
     mean: float,
     scale: float,
@@ -99,7 +100,7 @@ def _normal(
 
 def _uniform(
     context: NodeContext,
-    shape: Sequence[int],
+    shape: Sequence[Size],
     dtype: DType,
     low: float,
     high: float,
@@ -133,7 +134,7 @@ def random_normal_like(
     scale: float = 1.0,
     seed: float | None = None,
 ) -> Value:
-    return _normal(context, data.shape, _float_dtype(dtype, data), mean, scale, seed)
+    return _normal(context, data.sizes, _float_dtype(dtype, data), mean, scale, seed)
 
 
 @onnx_op("RandomUniform")
@@ -159,7 +160,7 @@ def random_uniform_like(
     high: float = 1.0,
     seed: float | None = None,
 ) -> Value:
-    return _uniform(context, data.shape, _float_dtype(dtype, data), low, high, seed)
+    return _uniform(context, data.sizes, _float_dtype(dtype, data), low, high, seed)
 
 
 @onnx_op("Bernoulli")
@@ -170,7 +171,7 @@ def bernoulli(
     if dtype is not None:
         wanted = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
     computed = _computed_in(data.dtype)
-    numbers = _Generator(context, seed).uniform(data.shape, computed)
+    numbers = _Generator(context, seed).uniform(data.sizes, computed)
     return cast(context, arith.less(context, numbers, cast(context, data, computed)), wanted)
 
 
@@ -184,7 +185,7 @@ def multinomial(
     seed: float | None = None,
 ) -> Value:
     """A sample is the number of classes whose cumulative probability it does not stay below."""
-    batch, classes = logits.shape
+    batch, classes = logits.sizes[0], logits.number(1)
     computed = _computed_in(logits.dtype)
     likely = context.emit(reductions.SoftmaxOp, cast(context, logits, computed), axis=1)
     reached = context.emit(positions.CumsumOp, likely, axis=1)
