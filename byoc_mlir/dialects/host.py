@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
     IndexType,
     IntegerAttr,
     MemRefType,
@@ -186,11 +185,11 @@ class CopyApartOp(IRDLOperation):
         super().__init__(operands=[source, destination, elements])
 
     def verify_(self) -> None:
-        shape = cast(MemRefType[Attribute], self.source.type).get_shape()
-        if (DYNAMIC_INDEX in shape) == (self.elements is None):
+        type_ = cast(MemRefType[Attribute], self.source.type)
+        if type_.has_static_shape() == (self.elements is not None):
             raise VerifyException(
-                f"{self.name}: the number of elements is said where the shape, {list(shape)}, does"
-                " not say it, and only there"
+                f"{self.name}: the number of elements is said where the type does not say it, and"
+                f" only there; found {type_}"
             )
 
 
