@@ -23,6 +23,9 @@ from byoc_mlir.errors import (
 STRICT_VARIABLE = "BYOC_STRICT"
 """The environment variable by which tests ask for all defects: `on`."""
 
+_GREATEST = (1 << 63) - 1
+"""The largest `i64`: the limit of numbers that have none."""
+
 
 def raise_if_strict(error: ByocError) -> None:
     """Raises a defect that users are spared, since there is another way; tests want to see it."""
@@ -69,7 +72,8 @@ def value_refused(
 ) -> InvalidInputError:
     """The error for a number that a model was given or has computed."""
     at = f"node '{node}': " if node else ""
-    error = InvalidInputError(f"{at}{what} is {found}; accepted are {least} to {most}")
+    accepted = f"{least} or more" if most == _GREATEST else f"{least} to {most}"
+    error = InvalidInputError(f"{at}{what} is {found}; accepted are {accepted}")
     error.locate("run", node)
     return error
 

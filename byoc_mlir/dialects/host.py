@@ -23,6 +23,7 @@ from xdsl.irdl import (
     ParsePropInAttrDict,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -165,16 +166,31 @@ class CopyApartOp(IRDLOperation):
 
     ```mlir
     host.copy_apart %x, %out : memref<4xf32>, memref<4xf32>
+    host.copy_apart %y, %out of %elements : memref<?xf32>, memref<?xf32>
     ```
+
+    How many elements there are is said where the shape does not.
     """
 
     name = "host.copy_apart"
     source = operand_def(MemRefType)
     destination = operand_def(MemRefType)
-    assembly_format = "$source `,` $destination attr-dict `:` type($source) `,` type($destination)"
+    elements = opt_operand_def(IndexType)
+    assembly_format = (
+        "$source `,` $destination (`of` $elements^)? attr-dict `:` type($source) `,`"
+        " type($destination)"
+    )
 
-    def __init__(self, source: SSAValue, destination: SSAValue):
-        super().__init__(operands=[source, destination])
+    def __init__(self, source: SSAValue, destination: SSAValue, elements: SSAValue | None = None):
+        super().__init__(operands=[source, destination, elements])
+
+    def verify_(self) -> None:
+        type_ = cast(MemRefType[Attribute], self.source.type)
+        if type_.has_static_shape() == (self.elements is not None):
+            raise VerifyException(
+                f"{self.name}: the number of elements is said where the type does not say it, and"
+                f" only there; found {type_}"
+            )
 
 
 @irdl_op_definition

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, tensor
 from xdsl.dialects.builtin import (
@@ -237,9 +239,18 @@ class _Bufferizer:
             return
         source, target = self._view(initial), self._view(result)
         if result in self._storage_plan.aliases:
-            self._add(host.CopyApartOp(source.root, target.root))
+            self._add(host.CopyApartOp(source.root, target.root, self._elements(source)))
         else:
             self._copy(source, target)
+
+    def _elements(self, view: BufferView) -> SSAValue | None:
+        """How many elements a view has, where its shape does not say it."""
+        count = prod(view.shape)
+        if isinstance(count, int):
+            return None
+        size = SizeOp(count)
+        self._add(size)
+        return size.value
 
     def _copy(self, source: BufferView, target: BufferView) -> None:
         element = element_of(source.root)

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp, elementwise, qnn_window, window
-from byoc_mlir.dialects.relay.base import ints, rank_of, shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import ints, rank_of, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
@@ -100,7 +100,7 @@ def _has_faster_algorithm(op: qnn_window.QuantizedConvOp) -> bool:
     groups, (outputs, _, *window) = op.groups.value.data, shape_of(op.weight)
     if groups == 1:
         return window == [3, 3] and {*ints(op.strides), *ints(op.dilation)} == {1}
-    return groups == shape_of(op.data)[1] == outputs and not _is_unsigned(op)
+    return groups == sizes_of(op.data)[1] == outputs and not _is_unsigned(op)
 
 
 def _is_harmless(op: qnn_window.QuantizedConvOp, weights: Array) -> bool:

@@ -14,7 +14,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, pool, qnn, qnn_window, window
-from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_type
+from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.transform import BroadcastToOp, StridedSliceOp
@@ -59,7 +59,7 @@ class DecomposeQnn(ModulePass):
 
 def _spread(op: qnn.AffineOp, parameter: SSAValue, new: OpSequence) -> SSAValue:
     """A scale or zero point, shaped to broadcast to the data."""
-    shape, block, data = shape_of(parameter), op.block_size.value.data, sizes_of(op.data)
+    shape, block, data = sizes_of(parameter), op.block_size.value.data, sizes_of(op.data)
     if not shape:
         return parameter
     axis = op.positive_axis
@@ -107,7 +107,7 @@ def _dequantize(op: qnn.DequantizeOp, new: OpSequence) -> SSAValue:
 
 def _requantize(op: qnn.RequantizeOp, new: OpSequence) -> SSAValue:
     ratio = new.add(elementwise.DivideOp, op.input_scale, op.output_scale)
-    if shape_of(ratio):
+    if sizes_of(ratio):
         ratio = new.along(ratio, op.positive_axis, rank_of(op.data))
     return _placed(_real(op.data, ratio, op.input_zero_point, new), op.output_zero_point, new)
 

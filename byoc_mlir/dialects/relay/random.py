@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop, tensor_of
+from byoc_mlir.dialects.relay.base import RelayOp, int_prop, one_size, size_prop, tensor_of
 
 UI32 = IntegerType(32, Signedness.UNSIGNED)
 KEY = tensor_of(UI32, [2])
@@ -44,11 +44,11 @@ class RandomBitsOp(RelayOp):
 
     name = "relay.random_bits"
     key = operand_def(TensorType)
-    size = int_prop()
+    size = size_prop()
     stream = int_prop(0)
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         if self.key.type != KEY:
             raise VerifyException(f"{self.name}: the key must be {KEY}, found {self.key.type}")
-        return (tensor_of(UI32, [self.size.value.data]),)
+        return (tensor_of(UI32, [one_size(self.size)]),)

@@ -67,7 +67,7 @@ def _diagonal(context: NodeContext, value: Value, term: str) -> tuple[Value, str
             second = term.index(letter, first + 1)
             order = [i for i in range(len(term)) if i not in (first, second)] + [first, second]
             value = arith.transpose(context, value, order)
-            size, rest = value.shape[-1], value.shape[:-2]
+            size, rest = value.number(-1), value.sizes[:-2]
             value = arith.reshape(context, value, (*rest, size * size))
             zeros, steps = [0] * len(rest), [1] * len(rest)
             value = context.emit(

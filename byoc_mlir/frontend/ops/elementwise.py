@@ -212,7 +212,7 @@ def is_inf(
         return context.emit(logic.EqualOp, data, scalar(data, float("inf")))
     if detect_negative:
         return context.emit(logic.EqualOp, data, scalar(data, float("-inf")))
-    return context.constant(np.zeros(data.shape, np.bool_))
+    return context.emit(transform.BroadcastToOp, np.bool_(False), shape=data.sizes)
 
 
 @onnx_op("Reciprocal")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from operator import index
 
 import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import elementwise, nn, reduce
+from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
+from byoc_mlir.dialects.relay.shape import agreeing
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -26,18 +29,18 @@ def expect_rank(value: Value, what: str, *ranks: int) -> None:
     """
     if value.rank not in ranks:
         accepted = " or ".join(map(str, ranks))
-        raise VerifyException(f"{what} has shape {list(value.shape)}, accepted is rank {accepted}")
+        raise VerifyException(f"{what} has shape {list(value.sizes)}, accepted is rank {accepted}")
 
 
-def expect_shape(value: Value, what: str, *shapes: tuple[int, ...]) -> None:
+def expect_shape(value: Value, what: str, *shapes: Sequence[Size]) -> None:
     """Refuses an operand of another shape.
 
     Raises:
         VerifyException: naming the operand, its shape and those that are accepted.
     """
-    if value.shape not in shapes:
+    if not any(agreeing(value.sizes, shape) for shape in shapes):
         accepted = " or ".join(str(list(shape)) for shape in shapes)
-        raise VerifyException(f"{what} has shape {list(value.shape)}, accepted is {accepted}")
+        raise VerifyException(f"{what} has shape {list(value.sizes)}, accepted is {accepted}")
 
 
 def split_heads(context: NodeContext, data: Value, heads: int, what: str) -> Value:
@@ -124,18 +127,30 @@ def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:
     return arith.add(context, scores, cast(context, addend, scores.dtype))
 
 
+def places_behind(context: NodeContext, count: Size, past: Size, axis: int) -> Value:
+    """The places of tokens behind `past` others, along an axis of four."""
+    places = arith.positions(context, count, axis, 4)
+    return places if past == 0 else arith.add(context, places, context.size_constant(past))
+
+
 def causal_mask(
-    context: NodeContext, queries: int, keys: int, past: int, window: int | None = None
+    context: NodeContext, queries: Value, keys: Size, window: int | None = None
 ) -> Value | None:
-    """What keeps queries, which stand behind `past` tokens, from later tokens and from those that
-    lie `window` tokens back and more; `None` where there is nothing to keep from."""
-    places = np.arange(past, past + queries)[:, None]
-    seen = np.arange(keys) <= places
+    """What keeps queries from later tokens and from those that lie `window` tokens back and more;
+    `None` where there is nothing to keep from.
+
+    Args:
+        queries: the places of the queries, `[batch or 1, 1, queries, 1]`.
+    """
+    places = arith.positions(context, keys, 3, 4)
+    seen = context.emit(logic.LessEqualOp, places, queries)
     if window is not None:
-        seen &= np.arange(keys) > places - window
-    if seen.all():
+        first = arith.subtract(context, queries, window)
+        in_window = context.emit(logic.GreaterOp, places, first)
+        seen = context.emit(logic.LogicalAndOp, seen, in_window)
+    if seen.constant is not None and seen.constant.all():
         return None
-    return context.constant(np.where(seen, 0, LOWEST)[None, None], np.float32)
+    return blocked(context, seen, LOWEST)
 
 
 def blocked(context: NodeContext, seen: Value, amount: float) -> Value:

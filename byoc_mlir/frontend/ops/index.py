@@ -14,7 +14,7 @@ from byoc_mlir.dialects.relay.shape import at_most
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.checked import checked_up_to
+from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
@@ -253,7 +253,7 @@ def reverse_sequence(
         )
     times, batches = data.sizes[time_axis], data.sizes[batch_axis]
     length = cast(context, lengths, np.dtype(np.int64))
-    length = checked_up_to(context, length, "an element of sequence_lens", times)
+    length = checked(context, length, length, "an element of sequence_lens", 0, times)
     shape = [batches if at == batch_axis else 1 for at in range(data.rank)]
     length = context.emit(transform.ReshapeOp, length, newshape=shape)
     time = arith.positions(context, times, time_axis, data.rank)

@@ -49,7 +49,7 @@ def _without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
     if not context.wants(1):
         return (data,)
     mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype
-    return data, context.constant(np.ones(data.shape, mask_type))
+    return data, arith.broadcast(context, context.constant(np.ones((), mask_type)), data.sizes)
 
 
 @onnx_op("Relu")
@@ -170,7 +170,7 @@ def batch_normalization(
         statistics = [cast(context, value, data.dtype) for value in (mean, variance)]
         return (context.emit(nn.BatchNormOp, data, *parameters, *statistics, epsilon=epsilon),)
     axes = [axis for axis in range(data.rank) if axis != 1]
-    channels = (data.shape[1],)
+    channels = (data.sizes[1],)
     found = [arith.reshape(context, each, channels) for each in moments(context, data, axes)]
     output = context.emit(nn.BatchNormOp, data, *parameters, *found, epsilon=epsilon)
     running = [

@@ -53,7 +53,7 @@ def zero_point_of(
 
 
 def _single(context: NodeContext, parameter: Value) -> Value:
-    return arith.reshape(context, parameter, ()) if parameter.shape == (1,) else parameter
+    return arith.reshape(context, parameter, ()) if parameter.sizes == (1,) else parameter
 
 
 def one_number(value: Value, what: str) -> Value:
@@ -63,7 +63,7 @@ def one_number(value: Value, what: str) -> Value:
         NodeRefused: it is not one number.
     """
     if value.rank:
-        raise NodeRefused(f"{what} has shape {list(value.shape)}, accepted is one number")
+        raise NodeRefused(f"{what} has shape {list(value.sizes)}, accepted is one number")
     return value
 
 

@@ -40,12 +40,12 @@ def _spread(
     if not block_size:
         return arith.along(context, parameter, axis, data.rank)
     axis %= data.rank
-    blocks = parameter.shape[axis]
-    before, after = parameter.shape[:axis], parameter.shape[axis + 1 :]
+    blocks = parameter.sizes[axis]
+    before, after = parameter.sizes[:axis], parameter.sizes[axis + 1 :]
     split = arith.reshape(context, parameter, (*before, blocks, 1, *after))
     repeated = arith.broadcast(context, split, (*before, blocks, block_size, *after))
     whole = arith.reshape(context, repeated, (*before, blocks * block_size, *after))
-    return arith.section(context, whole, axis, 0, data.shape[axis])
+    return arith.section(context, whole, axis, 0, data.sizes[axis])
 
 
 @onnx_op("QuantizeLinear")

@@ -18,6 +18,7 @@ import onnx
 from byoc_mlir.dialects.relay import elementwise, logic, random
 from byoc_mlir.dialects.relay import index as positions
 from byoc_mlir.dialects.relay import reduce as reductions
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -40,7 +41,7 @@ class _Generator:
         else:
             self._key = context.constant(np.array([seed], np.float64).view(np.uint32))
 
-    def uniform(self, shape: Sequence[int], dtype: DType) -> Value:
+    def uniform(self, shape: Sequence[Size], dtype: DType) -> Value:
         """Of `[0, 1)`: multiples of 2⁻²⁴ in f32, of 2⁻⁵³ in f64."""
         high = self._bits(shape)
         if dtype == _F32:
@@ -50,7 +51,7 @@ class _Generator:
         whole = arith.add(self._context, scaled, low)
         return arith.multiply(self._context, whole, 2.0**-27)
 
-    def normal(self, shape: Sequence[int], dtype: DType) -> Value:
+    def normal(self, shape: Sequence[Size], dtype: DType) -> Value:
         """Of mean 0 and deviation 1 (Box and Muller, 1958)."""
         context = self._context
         radius = arith.subtract(context, 1.0, self.uniform(shape, dtype))  # never 0
@@ -59,7 +60,7 @@ class _Generator:
         angle = arith.multiply(context, self.uniform(shape, dtype), 2 * math.pi)
         return arith.multiply(context, radius, context.emit(elementwise.CosOp, angle))
 
-    def _bits(self, shape: Sequence[int]) -> Value:
+    def _bits(self, shape: Sequence[Size]) -> Value:
         size = math.prod(shape)
         bits = self._context.emit(random.RandomBitsOp, self._key, size=size, stream=self._stream)
         self._stream += 1
@@ -93,7 +94,7 @@ class RandomAttributes(ABC):
     dtype: int | None = None
     seed: float | None = None
 
-    def drawn(self, context: NodeContext, shape: Sequence[int], like: Value | None = None) -> Value:
+    def drawn(self, context: NodeContext, shape: Sequence[Size], like: Value | None = None) -> Value:
         """Numbers of the type that is asked for, else of that of `like`."""
         dtype = _float_dtype(self.dtype, like)
         numbers = self.numbers(context, _Generator(context, self.seed), shape, _computed_in(dtype))
@@ -101,7 +102,7 @@ class RandomAttributes(ABC):
 
     @abstractmethod
     def numbers(
-        self, context: NodeContext, generator: _Generator, shape: Sequence[int], dtype: DType
+        self, context: NodeContext, generator: _Generator, shape: Sequence[Size], dtype: DType
     ) -> Value:
         """Numbers of the distribution."""
 
@@ -114,7 +115,7 @@ class NormalAttributes(RandomAttributes):
     scale: float = 1.0
 
     def numbers(
-        self, context: NodeContext, generator: _Generator, shape: Sequence[int], dtype: DType
+        self, context: NodeContext, generator: _Generator, shape: Sequence[Size], dtype: DType
     ) -> Value:
         scaled = arith.multiply(context, generator.normal(shape, dtype), self.scale)
         return arith.add(context, scaled, self.mean)
@@ -128,7 +129,7 @@ class UniformAttributes(RandomAttributes):
     high: float = 1.0
 
     def numbers(
-        self, context: NodeContext, generator: _Generator, shape: Sequence[int], dtype: DType
+        self, context: NodeContext, generator: _Generator, shape: Sequence[Size], dtype: DType
     ) -> Value:
         scaled = arith.multiply(context, generator.uniform(shape, dtype), self.high - self.low)
         return arith.add(context, scaled, self.low)
@@ -141,7 +142,7 @@ def _register(op_type: str, kind: type[RandomAttributes]) -> None:
 
     @onnx_op(f"{op_type}Like", attributes=kind)
     def drawn_like(context: NodeContext, data: Value, *, attributes: RandomAttributes) -> Value:
-        return attributes.drawn(context, data.shape, data)
+        return attributes.drawn(context, data.sizes, data)
 
     del drawn, drawn_like
 
@@ -158,7 +159,7 @@ def bernoulli(
     if dtype is not None:
         wanted = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
     computed = _computed_in(data.dtype)
-    numbers = _Generator(context, seed).uniform(data.shape, computed)
+    numbers = _Generator(context, seed).uniform(data.sizes, computed)
     return cast(context, arith.less(context, numbers, cast(context, data, computed)), wanted)
 
 
@@ -172,7 +173,7 @@ def multinomial(
     seed: float | None = None,
 ) -> Value:
     """A sample is the number of classes whose cumulative probability it does not stay below."""
-    batch, classes = logits.shape
+    batch, classes = logits.sizes[0], logits.number(1)
     computed = _computed_in(logits.dtype)
     likely = context.emit(reductions.SoftmaxOp, cast(context, logits, computed), axis=1)
     reached = context.emit(positions.CumsumOp, likely, axis=1)

@@ -15,7 +15,7 @@ from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
-from byoc_mlir.frontend.ops.checked import checked_up_to
+from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
@@ -130,7 +130,7 @@ def tensor_scatter(
         first = cast(context, starts, np.dtype(np.int64))
         if not is_circular:
             most = cache.sizes[along] - update.sizes[along]
-            first = checked_up_to(context, first, "an element of write_indices", most)
+            first = checked(context, first, first, "an element of write_indices", 0, most)
     return context.emit(
         index.UpdateSliceOp, cache, update, first, axis=along, is_circular=is_circular
     )
@@ -164,7 +164,7 @@ def col2im(
         place = place[..., None, None] * padded[i] + line
     order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
     places = place.transpose(order).reshape(-1, 1)
-    batch, channels = data.shape[0], data.shape[1] // math.prod(block)
+    batch, channels = data.sizes[0], data.number(1) // math.prod(block)
     planes = batch * channels
     columns = arith.reshape(context, data, [planes, places.size])
     updates = arith.transpose(context, columns, [1, 0])
@@ -204,20 +204,22 @@ def max_unpool(
             f"kernel_shape {list(kernel_shape)} and strides {list(steps)}, accepted are 1 and more"
         )
     spatial = [
-        (data.shape[i + 2] - 1) * steps[i] - around[i] - around[rank + i] + kernel_shape[i]
+        (data.sizes[i + 2] - 1) * steps[i] - around[i] - around[rank + i] + kernel_shape[i]
         for i in range(rank)
     ]
-    shape = [*data.shape[:2], *spatial]
-    count = math.prod(data.shape)
-    if min(spatial) < 0:
+    shape = [*data.sizes[:2], *spatial]
+    count = math.prod(data.sizes)
+    if not all(at_most(0, size) for size in spatial):
         raise VerifyException(f"a result of shape {shape}, sizes must be 0 and more")
-    check_constant(shape, data.dtype.itemsize, "the places of a MaxUnpool")
-    empty = context.constant(np.zeros(math.prod(shape), data.dtype))
+    zero = context.constant(np.zeros(1, data.dtype))
+    empty = arith.broadcast(context, zero, [math.prod(shape)])
     places, values = (arith.reshape(context, value, [count]) for value in (indices, data))
     flat = context.emit(index.ScatterElementsOp, empty, places, values, axis=0)
     result = arith.reshape(context, flat, shape)
     if output_shape is None:
         return result
-    wanted = context.ints(output_shape, "output_shape")
+    wanted = context.sizes(output_shape, "output_shape")
+    if list(wanted) == shape:
+        return result
     widths = [n for new, old in zip(wanted, shape, strict=True) for n in (0, new - old)]
-    return context.emit(transform.PadOp, result, pad_width=widths) if any(widths) else result
+    return context.emit(transform.PadOp, result, pad_width=widths)

@@ -7,6 +7,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import index, nn
 from byoc_mlir.dialects.relay.base import normalize_axis
+from byoc_mlir.dims import floordiv
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.registry import onnx_op
@@ -47,13 +48,12 @@ def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: boo
 def _dft(
     context: NodeContext, data: Value, length: int, axis: int, *, inverse: bool, onesided: bool
 ) -> Value:
-    *_, parts = data.shape
-    count = data.shape[axis]
+    parts, count = data.number(-1), data.number(axis)
     matrix = _matrix(count, parts, length, inverse=inverse, onesided=onesided)
     order = [at for at in range(data.rank) if at != axis]
     order.insert(data.rank - 2, axis)
     moved = arith.transpose(context, data, order)
-    leading = moved.shape[:-2]
+    leading = moved.sizes[:-2]
     rows = arith.reshape(context, moved, [*leading, count * parts])
     product = context.emit(nn.DenseOp, rows, context.constant(matrix, data.dtype))
     parts = 1 if inverse and onesided else 2
@@ -73,9 +73,9 @@ def _transform(
     if length is not None:
         size = context.count(length, "dft_length", least=1)
     elif inverse and onesided:
-        size = 2 * (data.shape[axis] - 1)
+        size = 2 * (data.number(axis) - 1)
     else:
-        size = data.shape[axis]
+        size = data.number(axis)
     return _dft(context, data, size, axis, inverse=bool(inverse), onesided=bool(onesided))
 
 
@@ -116,21 +116,21 @@ def stft(
     *,
     onesided: int = 1,
 ) -> Value:
-    if signal.rank not in (2, 3) or signal.shape[2:] not in ((), (1,), (2,)):
+    if signal.rank not in (2, 3) or signal.sizes[2:] not in ((), (1,), (2,)):
         raise VerifyException(
-            f"the signal is of shape {list(signal.shape)}, accepted are [batch, samples], with 1"
+            f"the signal is of shape {list(signal.sizes)}, accepted are [batch, samples], with 1"
             " appended, or with 2 for complex numbers"
         )
     step = context.count(frame_step, "frame_step", least=1)
-    samples = signal.shape[1]
     if frame_length is not None:
         size = context.count(frame_length, "frame_length", least=1)
     else:
-        size = samples if window is None else window.shape[0]
-    frames = 1 + (samples - size) // step
-    places = np.arange(frames)[:, None] * step + np.arange(size)
-    data = signal if signal.rank == 3 else arith.reshape(context, signal, [*signal.shape, 1])
-    framed = context.emit(index.TakeOp, data, context.constant(places), axis=1)
+        size = signal.number(1) if window is None else window.number(0)
+    frames = 1 + floordiv(signal.sizes[1] - size, step)
+    begins = arith.multiply(context, arith.positions(context, frames, 0, 2), step)
+    places = arith.add(context, begins, arith.positions(context, size, 1, 2))
+    data = signal if signal.rank == 3 else arith.reshape(context, signal, [*signal.sizes, 1])
+    framed = context.emit(index.TakeOp, data, places, axis=1)
     if window is not None:
         framed = arith.multiply(context, framed, arith.reshape(context, window, [size, 1]))
     return _dft(context, framed, size, 2, inverse=False, onesided=bool(onesided))

@@ -297,14 +297,14 @@ def pad(
     along = range(data.rank) if axes is None else context.ints(axes, "axes")
     if constant_value is None or mode != "constant":
         return _padded(context, data, widths, along, 0.0, mode)
-    if math.prod(constant_value.shape) != 1:
-        raise VerifyException(f"the padding value has shape {list(constant_value.shape)}")
+    if math.prod(constant_value.sizes) != 1:
+        raise VerifyException(f"the padding value has shape {list(constant_value.sizes)}")
     if constant_value.constant is not None:
         number = constant_value.constant.reshape(-1)[0].item()
         if not isinstance(number, int) or int(float(number)) == number:
             return _padded(context, data, widths, along, float(number), mode)
     # computed at run time, or an integer that the property, a float, cannot hold
-    inside = context.constant(np.ones(data.shape, np.bool_))
+    inside = arith.broadcast(context, context.constant(np.ones((), np.bool_)), data.sizes)
     kept = _padded(context, inside, widths, along, 0.0, mode)
     padded = _padded(context, data, widths, along, 0.0, mode)
     return arith.where(context, kept, padded, arith.reshape(context, constant_value, []))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,9 +14,10 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import blockwise as relay
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.dialects.relay.base import shape_of, sizes_of, tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
-from byoc_mlir.dialects.relay.shape import known_shape
+from byoc_mlir.dialects.relay.shape import hint
+from byoc_mlir.dims import largest
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
@@ -37,14 +39,15 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
         raise PassFailedException(
             f"{op.name} at {op.location}: elements are {output.element_type}, accepted is f32"
         )
-    rows, width = math.prod(shape_of(op.data)[:-1]), shape_of(op.data)[-1]
+    *outer, width = sizes_of(op.data)
+    rows = math.prod(outer)
     units, blocks, bytes_ = shape_of(op.codes)
-    sizes = Sizes(rows, units, blocks, bytes_, op.bits.value.data)
-    if not rows or not sizes.units:
+    sizes = Sizes(rows, units, blocks, bytes_, op.bits.value.data, hint(rows))
+    if rows == 0 or not sizes.units:
         return [b.empty(output)]
     data = b.reshape(op.data, [rows, width])
-    if width < sizes.steps:
-        data = b.insert(data, b.filled(0, TensorType(f32, [rows, sizes.steps])), [0, 0])
+    if width != sizes.steps:
+        data = b.insert(data, b.filled(0, tensor_of(f32, [rows, sizes.steps])), [0, 0])
     operands = [
         data,
         b.constant(_packed_codes(_constant(op, op.codes)), "packed_weight"),
@@ -52,15 +55,16 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
         b.constant(_packed(_constant(op, op.zero_points)), "packed_zero_points"),
     ]
     result = b.emit(_kernel(op, sizes, operands))
-    return [b.reshape(result, known_shape(output))]
+    return [b.reshape(result, type_sizes(output))]
 
 
 def _kernel(
     op: relay.BlockwiseDenseOp, sizes: Sizes, operands: Sequence[SSAValue]
 ) -> host.KernelOp:
-    results = [TensorType(f32, [sizes.rows, sizes.units])]
-    if sizes.rows <= _FEW_ROWS:
-        results.append(TensorType(f32, [sizes.rows, sizes.blocks]))
+    results = [tensor_of(f32, [sizes.rows, sizes.units])]
+    few = _few_rows(sizes)
+    if few:
+        results.append(TensorType(f32, [few, sizes.blocks]))
     types = tuple(host.buffer_type(type_) for type_ in (*(v.type for v in operands), *results))
     body = _body(sizes, types, one_zero=shape_of(op.zero_points) == (1, 1)).clone()
     for inner in body.walk():
@@ -75,11 +79,29 @@ def _body(sizes: Sizes, types: tuple[Attribute, ...], *, one_zero: bool) -> Regi
     end = host.YieldOp()
     block.add_op(end)
     code, buffers = Code(block, end), Buffers(*block.args[:5])
-    if sizes.rows <= _FEW_ROWS:
-        FewRows(code, sizes, buffers, block.args[5], one_zero=one_zero).write()
-    else:
-        ManyRows(code, sizes, buffers, one_zero=one_zero).write()
+
+    def few_rows() -> FewRows:
+        one_row = sizes if isinstance(sizes.rows, int) else replace(sizes, usual_rows=1)
+        return FewRows(code, one_row, buffers, block.args[5], one_zero=one_zero)
+
+    def many_rows() -> ManyRows:
+        return ManyRows(code, sizes, buffers, one_zero=one_zero)
+
+    if isinstance(sizes.rows, int):
+        (few_rows() if _few_rows(sizes) else many_rows()).write()
+        return Region(block)
+    with code.if_positive(largest(0, _FEW_ROWS + 1 - sizes.rows)):
+        few_rows().write()
+    with code.if_positive(largest(0, sizes.rows - _FEW_ROWS)):
+        many_rows().write()
     return Region(block)
+
+
+def _few_rows(sizes: Sizes) -> int:
+    """How many rows are few; 0 where there are more."""
+    if isinstance(sizes.rows, int):
+        return sizes.rows if sizes.rows <= _FEW_ROWS else 0
+    return _FEW_ROWS
 
 
 def _constant(op: relay.BlockwiseDenseOp, value: SSAValue) -> Array:

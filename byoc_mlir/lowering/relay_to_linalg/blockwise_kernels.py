@@ -8,7 +8,7 @@ packed in memory.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import FloatAttr, VectorType, f32, i1, i8
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
+from byoc_mlir.dims import Size, floordiv
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
@@ -28,6 +29,7 @@ LANES = 16
 """Units of a panel; a processor with shorter vectors takes several for them."""
 
 _TILE_ROWS = 6
+_REST_ROWS = (4, 2, 1)
 _SUMS = 4
 """Sums that are added to in turn, so that an addition need not wait for the one before."""
 _UNROLLED_BYTES = 4
@@ -41,11 +43,13 @@ _BYTES = VectorType(i8, [LANES])
 class Sizes:
     """Of a product; `block` elements of a unit have a scale, in `bytes` bytes."""
 
-    rows: int
+    rows: Size
     units: int
     blocks: int
     bytes: int
     bits: int
+    usual_rows: int
+    """What choices of speed are made for."""
 
     @property
     def panels(self) -> int:
@@ -96,7 +100,7 @@ class _Writer(ABC):
     def write(self) -> None:
         """All panels, on all threads where there is enough to do."""
         sizes = self._sizes
-        work = sizes.rows * sizes.units * sizes.steps / ASSUMED.block_products
+        work = sizes.usual_rows * sizes.units * sizes.steps / ASSUMED.block_products
         if work >= ASSUMED.parallel_cycles and sizes.panels > 1:
             with self._code.parallel([sizes.panels], cycles=work) as (panel,):
                 self._panel(panel)
@@ -174,7 +178,8 @@ class _Writer(ABC):
 
 class FewRows(_Writer):
     """Each code is read once and meets all rows in registers: products with the bare codes are
-    summed by block, then scaled.
+    summed by block, then scaled. Where the run tells how many rows there are, they meet it one by
+    one.
     """
 
     def __init__(
@@ -196,31 +201,39 @@ class FewRows(_Writer):
         super().write()
 
     def _panel(self, panel: SSAValue) -> None:
+        rows = self._sizes.rows
+        if isinstance(rows, int):
+            self._rows(panel, range(rows))
+            return
+        with self._code.loop(rows) as loop:
+            self._rows(panel, [loop.counter])
+
+    def _rows(self, panel: SSAValue, rows: Sequence[Index]) -> None:
+        """16 units of some rows."""
         code, sizes = self._code, self._sizes
-        with code.loop(sizes.blocks, [self._zero] * sizes.rows) as loop:
-            products = self._block(panel, loop.counter)
+        with code.loop(sizes.blocks, [self._zero] * len(rows)) as loop:
+            products = self._block(panel, loop.counter, rows)
             scale, zero = self._scale(panel, loop.counter)
             totals: list[SSAValue] = []
-            for row, total in enumerate(loop.carried):
-                at = self._sum(loop.counter, row * sizes.blocks)
+            for row, product, total in zip(rows, products, loop.carried, strict=True):
+                at = self._sum(loop.counter, self._times(row, sizes.blocks))
                 shift = self._product(zero, self._number(self._sums, at))
-                centred = self._minus(products[row], shift)
-                totals.append(self._plus(total, self._product(scale, centred)))
+                totals.append(self._plus(total, self._product(scale, self._minus(product, shift))))
             loop.carry(totals)
         mask = self._mask(panel)
-        for row, total in enumerate(loop.results):
-            self._store(total, self._sum(row * sizes.units, self._times(panel, LANES)), mask)
+        for row, total in zip(rows, loop.results, strict=True):
+            at = self._sum(self._times(row, sizes.units), self._times(panel, LANES))
+            self._store(total, at, mask)
 
-    def _block(self, panel: SSAValue, block: SSAValue) -> list[SSAValue]:
+    def _block(self, panel: SSAValue, block: SSAValue, rows: Sequence[Index]) -> list[SSAValue]:
         """For each row the products of a block with its codes."""
-        code, sizes = self._code, self._sizes
+        code, sizes, count = self._code, self._sizes, len(rows)
         number = self._sum(self._times(panel, sizes.blocks), block)
         first_code = self._times(number, sizes.bytes * LANES)
         first_step = self._times(block, sizes.block)
-        chains = max(1, _SUMS // sizes.rows)
-        with code.loop(
-            sizes.bytes, [self._zero] * (chains * sizes.rows), step=_UNROLLED_BYTES
-        ) as loop:
+        begins = [self._times(row, sizes.steps) for row in rows]
+        chains = max(1, _SUMS // count)
+        with code.loop(sizes.bytes, [self._zero] * (chains * count), step=_UNROLLED_BYTES) as loop:
             sums = list(loop.carried)
             chain = cycle(range(chains))
             for offset in range(min(_UNROLLED_BYTES, sizes.bytes)):
@@ -228,18 +241,14 @@ class FewRows(_Writer):
                 numbers = self._codes(self._sum(first_code, self._times(byte, LANES)))
                 for place, weights in enumerate(numbers):
                     step = self._sum(first_step, self._times(byte, sizes.codes), place)
-                    first = next(chain) * sizes.rows
-                    chosen = slice(first, first + sizes.rows)
-                    factors = (
-                        self._number(self._data, self._sum(step, row * sizes.steps))
-                        for row in range(sizes.rows)
-                    )
+                    first = next(chain) * count
+                    chosen = slice(first, first + count)
+                    factors = (self._number(self._data, self._sum(step, at)) for at in begins)
                     sums[chosen] = self._with_products(factors, weights, sums[chosen])
             loop.carry(sums)
-        totals = list(loop.results[: sizes.rows])
-        for place, value in enumerate(loop.results[sizes.rows :]):
-            row = place % sizes.rows
-            totals[row] = self._plus(totals[row], value)
+        totals = list(loop.results[:count])
+        for place, value in enumerate(loop.results[count:]):
+            totals[place % count] = self._plus(totals[place % count], value)
         return totals
 
 
@@ -261,11 +270,25 @@ class ManyRows(_Writer):
                 self._unpack(panel, block, unpacked, self._times(blocks.counter, sizes.block))
             part = _Part(unpacked, self._times(loop.counter, sizes.block), count, panel)
             fresh = code.is_zero(loop.counter)
-            rest = sizes.rows % _TILE_ROWS
-            with code.loop(sizes.rows - rest, step=_TILE_ROWS) as rows:
+            full = floordiv(sizes.rows, _TILE_ROWS) * _TILE_ROWS
+            with code.loop(full, step=_TILE_ROWS) as rows:
                 self._tile(part, rows.counter, _TILE_ROWS, fresh)
-            if rest:
-                self._tile(part, sizes.rows - rest, rest, fresh)
+            self._rest(part, full, sizes.rows - full, fresh)
+
+    def _rest(self, part: _Part, first: Size, rows: Size, fresh: SSAValue) -> None:
+        """The rows behind whole tiles; where the run tells how many, a tile for each bit of their
+        number."""
+        if isinstance(rows, int):
+            if rows:
+                self._tile(part, first, rows, fresh)
+            return
+        code, number = self._code, self._code.index(rows)
+        before: Index = first
+        for bit in _REST_ROWS:
+            has_tile = code.bits(number, bit)
+            with code.if_positive(has_tile):
+                self._tile(part, before, bit, fresh)
+            before = self._sum(before, has_tile)
 
     def _unpack(self, panel: SSAValue, block: SSAValue, target: SSAValue, first: Index) -> None:
         """Writes the weights of a block to `target`, from step `first` on."""

@@ -136,9 +136,9 @@ def _lower_scatter_nd(op: relay.ScatterNdOp, b: LinalgBuilder) -> Sequence[SSAVa
 def _lower_update_slice(op: relay.UpdateSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     k = Kernel(op, [op.update, op.starts], initial=op.data)
     update, starts = k.inputs
-    shape, axis = k.outputs[0].shape, op.positive_axis
+    shape, axis = k.outputs[0].sizes, op.positive_axis
     entries, outer, inner = shape[0], math.prod(shape[1:axis]), math.prod(shape[axis + 1 :])
-    size, new = shape[axis], update.shape[axis]
+    size, new = shape[axis], update.sizes[axis]
     target = k.outputs[0].reshaped(entries, outer, size * inner)
     source = update.reshaped(entries, outer, new * inner)
     with k.sequential([entries]) as (entry,):

@@ -163,11 +163,15 @@ _EQUAL = IntegerAttr(llvm.ICmpPredicateFlag("eq").to_int(), 64)
 
 def _copy_apart(op: host.CopyApartOp, emitter: Emitter) -> Sequence[SSAValue]:
     source_type = memref_type(op.source)
-    length = prod(source_type.get_shape()) * byte_width(source_type.element_type)
+    width = byte_width(source_type.element_type)
+    if op.elements is None:
+        length = emitter.constant(prod(source_type.get_shape()) * width)
+    else:
+        length = emitter.emit(llvm.MulOp(emitter[op.elements], emitter.constant(width)))
     source, target = emitter[op.source], emitter[op.destination]
     begin, other = (emitter.emit(llvm.PtrToIntOp(pointer, i64)) for pointer in (source, target))
     is_same = emitter.emit(llvm.ICmpOp(begin, other, _EQUAL))
-    size = emitter.emit(llvm.SelectOp(is_same, emitter.constant(0), emitter.constant(length)))
+    size = emitter.emit(llvm.SelectOp(is_same, emitter.constant(0), length))
     emitter.add(llvm_ext.MemcpyOp(target, source, size))
     return ()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from byoc_mlir.dialects.relay import random as relay
-from byoc_mlir.dialects.relay.base import RelayOp
+from byoc_mlir.dialects.relay.base import RelayOp, shape_of
 from byoc_mlir.tensors import Array
 
 
@@ -26,7 +26,7 @@ def threefry(key: Array, x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _random_bits(op: relay.RandomBitsOp, key: Array) -> Array:
-    positions = np.arange(op.size.value.data, dtype=np.uint32)
+    positions = np.arange(shape_of(op.output)[0], dtype=np.uint32)
     return threefry(key, positions, np.full_like(positions, op.stream.value.data))[0]
 
 

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from byoc_mlir.dialects.relay import logic
+from byoc_mlir.dialects.relay.shape import agreeing, same
+from byoc_mlir.dims import Size, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.heads import (
     added,
     blocked,
@@ -16,6 +19,7 @@ from byoc_mlir.frontend.ops.heads import (
     expect_rank,
     expect_shape,
     merge_heads,
+    places_behind,
     scale_of,
     scores_of,
     softmax,
@@ -51,12 +55,11 @@ def attention(
     expect_plain(do_rotary, past_present_share_buffer)
     expect_rank(data, "input", 3)
     expect_rank(weights, "weights", 2)
-    third = weights.shape[1] // 3
-    sizes = tuple(qkv_hidden_sizes or (third, third, third))
-    if len(sizes) != 3 or sum(sizes) != weights.shape[1]:
+    width = weights.number(1)
+    sizes = tuple(qkv_hidden_sizes or [width // 3] * 3)
+    if len(sizes) != 3 or sum(sizes) != width:
         raise NodeRefused(
-            f"qkv_hidden_sizes is {list(sizes)}, accepted are three sizes that add up to"
-            f" {weights.shape[1]}"
+            f"qkv_hidden_sizes is {list(sizes)}, accepted are three sizes that add up to {width}"
         )
     return attention_of(
         context,
@@ -104,21 +107,23 @@ def attention_of(
         causal: whether keys after a query are hidden from it.
     """
     query, key, value = (split_heads(context, part, heads, "a projection") for part in parts)
-    present, new = None, query.shape[2]
+    present, old = None, 0
     if past is not None:
-        batch, count, _, size = key.shape
+        batch, count, _, size = key.sizes
         expect_rank(past, "past", 5)
-        expect_shape(past, "past", (2, batch, count, past.shape[3], size))
+        old = past.sizes[3]
+        expect_shape(past, "past", (2, batch, count, old, size))
         halves = [arith.at(context, past, 0, half) for half in (0, 1)]
         key = arith.concatenate(context, [halves[0], key], 2)
         value = arith.concatenate(context, [halves[1], value], 2)
     if context.wants(1):
-        stacked = [arith.reshape(context, each, [1, *each.shape]) for each in (key, value)]
+        stacked = [arith.reshape(context, each, [1, *each.sizes]) for each in (key, value)]
         present = arith.concatenate(context, stacked, 0)
+    places = places_behind(context, query.sizes[2], old, 2)
     masks = (
         addend,
-        padding_mask(context, mask, query.shape, key.shape[2], mask_filter_value),
-        causal_mask(context, new, key.shape[2], key.shape[2] - new) if causal else None,
+        padding_mask(context, mask, query, key.sizes[2], mask_filter_value),
+        causal_mask(context, places, key.sizes[2]) if causal else None,
     )
     out, _ = attended(context, query, key, value, masks, scale)
     return merge_heads(context, out), present
@@ -133,7 +138,7 @@ def attended(
     scale: float,
 ) -> tuple[Value, Value]:
     """What queries get of the values, and the scores with `masks` added to them."""
-    scores = scores_of(context, query, key, scale_of(scale, query.shape[3]))
+    scores = scores_of(context, query, key, scale_of(scale, query.number(3)))
     for mask in masks:
         scores = added(context, scores, mask)
     return weighted(context, softmax(context, scores), value), scores
@@ -149,11 +154,7 @@ def cut(context: NodeContext, data: Value, sizes: Sequence[int]) -> list[Value]:
 
 
 def padding_mask(
-    context: NodeContext,
-    mask: Value | None,
-    query_shape: Sequence[int],
-    keys: int,
-    amount: float,
+    context: NodeContext, mask: Value | None, query: Value, keys: Size, amount: float
 ) -> Value | None:
     """What is added to the scores: `amount` for keys that are padding.
 
@@ -161,29 +162,30 @@ def padding_mask(
     """
     if mask is None:
         return None
-    batch, _, queries, _ = query_shape
+    batch, _, queries, _ = query.sizes
     if mask.rank == 1:
         seen = _within_lengths(context, mask, batch, keys)
         return blocked(context, seen, amount)
     shapes = {2: (batch, keys), 3: (batch, queries, keys)}
     if mask.rank == 4:
         mask = _last_queries(context, mask, batch, queries, keys)
-    elif mask.shape != shapes.get(mask.rank):
+    elif not agreeing(mask.sizes, shapes.get(mask.rank, ())):
         raise NodeRefused(
-            f"the mask has shape {list(mask.shape)}; accepted are {list(shapes[2])},"
+            f"the mask has shape {list(mask.sizes)}; accepted are {list(shapes[2])},"
             f" {list(shapes[3])}, [{batch}] and [{2 * batch}]"
         )
-    whole = [batch, 1, mask.shape[-2] if mask.rank > 2 else 1, keys]
+    whole = [batch, 1, mask.sizes[-2] if mask.rank > 2 else 1, keys]
     seen = context.emit(logic.GreaterOp, arith.reshape(context, mask, whole), mask.dtype.type(0))
     return blocked(context, seen, amount)
 
 
-def _within_lengths(context: NodeContext, lengths: Value, batch: int, keys: int) -> Value:
+def _within_lengths(context: NodeContext, lengths: Value, batch: Size, keys: Size) -> Value:
     expect_shape(lengths, "the mask", (batch,), (2 * batch,))
-    places = context.constant(np.arange(keys).reshape(1, 1, 1, keys), lengths.dtype)
+    lengths = cast(context, lengths, np.dtype(np.int64))
+    places = arith.positions(context, keys, 3, 4)
     ends = arith.reshape(context, arith.section(context, lengths, 0, 0, batch), [batch, 1, 1, 1])
     seen = context.emit(logic.LessOp, places, ends)
-    if lengths.shape[0] == batch:
+    if same(lengths.sizes[0], batch):
         return seen
     starts = arith.section(context, lengths, 0, batch, 2 * batch)
     starts = arith.reshape(context, starts, [batch, 1, 1, 1])
@@ -191,9 +193,11 @@ def _within_lengths(context: NodeContext, lengths: Value, batch: int, keys: int)
     return context.emit(logic.LogicalAndOp, seen, begun)
 
 
-def _last_queries(context: NodeContext, mask: Value, batch: int, queries: int, keys: int) -> Value:
+def _last_queries(
+    context: NodeContext, mask: Value, batch: Size, queries: Size, keys: Size
+) -> Value:
     """The part of a square mask `[batch, 1, most, most]` for the last `queries` of `keys`."""
-    most = mask.shape[3]
-    expect_shape(mask, "the mask", (batch, 1, max(most, keys), max(most, keys)))
+    most = largest(mask.sizes[3], keys)
+    expect_shape(mask, "the mask", (batch, 1, most, most))
     rows = arith.section(context, mask, 2, keys - queries, keys)
     return arith.section(context, rows, 3, 0, keys)

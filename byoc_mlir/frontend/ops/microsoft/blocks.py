@@ -8,6 +8,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import blockwise, index, logic, nn
 from byoc_mlir.dialects.relay.evaluate.blockwise import packed, unpacked
+from byoc_mlir.dialects.relay.shape import same
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -43,8 +44,8 @@ def matmul_nbits(
         )
     if weight_prepacked:
         raise NodeRefused(f"weight_prepacked is {weight_prepacked}, accepted is 0")
-    if data.rank < 1 or data.shape[-1] != K:
-        raise VerifyException(f"A has shape {list(data.shape)}, its last size must be K, {K}")
+    if data.rank < 1 or not same(data.sizes[-1], K):
+        raise VerifyException(f"A has shape {list(data.sizes)}, its last size must be K, {K}")
     blocks = -(-K // block_size)
     if g_idx is not None:
         _expect_groups_in_order(context.known(g_idx, "g_idx"), K, block_size)
@@ -103,16 +104,16 @@ def gather_block_quantized(
         return context.emit(index.TakeOp, table, indices, axis=0)
 
     numbers = _unpacked(context, taken(context.derived(data, codes)), bits)
-    shape = [*indices.shape, blocks, width // blocks]
+    shape = [*indices.sizes, blocks, width // blocks]
     numbers = arith.reshape(context, arith.section(context, numbers, -1, 0, width), shape)
     shift = context.derived(zero_points or data, points)
     shift = shift if points.size == 1 else taken(shift)
     columns = [
-        arith.reshape(context, each, [*each.shape, 1])
+        arith.reshape(context, each, [*each.sizes, 1])
         for each in (shift, taken(context.derived(scales, factors)))
     ]
     weights = arith.multiply(context, arith.subtract(context, numbers, columns[0]), columns[1])
-    whole = arith.reshape(context, weights, [*indices.shape, width])
+    whole = arith.reshape(context, weights, [*indices.sizes, width])
     return cast(context, whole, scales.dtype)
 
 
@@ -126,9 +127,9 @@ def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
         )
         for offset in range(0, 8, bits)
     ]
-    columns = [arith.reshape(context, part, [*part.shape, 1]) for part in parts]
+    columns = [arith.reshape(context, part, [*part.sizes, 1]) for part in parts]
     joined = arith.concatenate(context, columns, -1)
-    codes = arith.reshape(context, joined, [*packed.shape[:-1], packed.shape[-1] * len(parts)])
+    codes = arith.reshape(context, joined, [*packed.sizes[:-1], packed.sizes[-1] * len(parts)])
     return cast(context, codes, _F32)
 
 

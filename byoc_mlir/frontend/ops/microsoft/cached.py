@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import index, logic, reduce, transform
-from byoc_mlir.dims import Size
+from byoc_mlir.dialects.relay.shape import same
+from byoc_mlir.dims import Size, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.branches import either
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.heads import (
-    LOWEST,
     added,
-    blocked,
     causal_mask,
     expect_rank,
     expect_shape,
+    places_behind,
     scores_of,
     softcapped,
     softmax,
@@ -35,30 +34,33 @@ from byoc_mlir.frontend.value import Value
 class Tokens:
     """Where the new tokens stand: behind `past` others."""
 
-    most: int
+    most: Size
     """The largest number of tokens of a batch entry, old and new."""
-    new: int
-    past: int | None
+    new: Size
+    past: Size | None
     """How many old ones there are; `None` where it is known when the model runs."""
     starts: Value
-    """Of each batch entry, or of all, the place of its first new token, `[batch, 1, 1, 1]`."""
+    """Of each batch entry, or of all, the place of its first new token, `[batch or 1, 1, 1, 1]`, of
+    `i64`."""
+    is_full: bool = False
+    """Whether an entry has `most` tokens; others leave room in a cache."""
 
-    @property
-    def is_prompt(self) -> bool:
-        """Whether there are no old tokens."""
-        return self.past == 0
+    @staticmethod
+    def behind(context: NodeContext, past: Size, new: Size) -> Tokens:
+        """New tokens behind as many old ones in each batch entry."""
+        starts = places_behind(context, 1, past, 2)
+        return Tokens(past + new, new, past, starts, is_full=True)
 
-    def end(self, context: NodeContext) -> Value:
-        """How many tokens the longest batch entry has, one `i64`."""
+    def last(self, context: NodeContext) -> Value:
+        """The place of the first new token of the longest batch entry, one `i64`."""
         starts = self.starts
         if starts.sizes[0] != 1:
             starts = arith.reduced(context, reduce.MaxOp, starts, [0])
-        last = cast(context, arith.reshape(context, starts, ()), np.dtype(np.int64))
-        return arith.add(context, last, self.new)
+        return arith.maximum(context, arith.reshape(context, starts, ()), 0)
 
     def places(self, context: NodeContext, axis: Literal[1, 2]) -> Value:
         """The place of each new token, those of an entry along `axis`."""
-        return arith.add(context, self.starts, _range(context, self.new, self.starts, axis))
+        return arith.add(context, self.starts, arith.positions(context, self.new, axis, 4))
 
 
 @dataclass(frozen=True)
@@ -89,26 +91,31 @@ class CacheAttention:
         Several new tokens are mostly a prompt. Where only the run tells, it attends to itself
         alone. Others attend to what is filled of the cache.
         """
-        if tokens.past is not None:
+        if tokens.is_full:
             return self._of(context, tokens, tokens.most, q, *cache)
+        last = tokens.last(context)
 
         def filled(inner: NodeContext) -> Value:
             return up_to(
                 inner,
-                tokens.end(inner),
+                arith.add(inner, last, inner.size_constant(tokens.new)),
                 tokens.most,
                 lambda within, total: self._of(within, tokens, total, q, *cache),
             )
 
         if tokens.new == 1 or self.biases or self.rows is not None:
             return filled(context)
-        prompt = replace(tokens, most=tokens.new, past=0)
         return either(
             context,
-            context.emit(logic.EqualOp, tokens.starts, np.int64(0)),
-            lambda inner: self._of(inner, prompt, tokens.new, q, *new),
+            context.emit(logic.EqualOp, last, np.int64(0)),
+            lambda inner: self._prompt(inner, tokens, q, *new),
             filled,
         )
+
+    def _prompt(self, context: NodeContext, tokens: Tokens, q: Value, k: Value, v: Value) -> Value:
+        """What queries get of new tokens that have no old ones before them."""
+        prompt = Tokens.behind(context, 0, tokens.new)
+        return self._of(context, prompt, tokens.new, q, k, v)
 
     def _of(
         self, context: NodeContext, tokens: Tokens, seen: Size, q: Value, k: Value, v: Value
@@ -122,28 +129,38 @@ class CacheAttention:
         scores = scores_of(context, q, k, self.scale)
         scores = softcapped(context, scores, self.softcap)
         for bias in self.biases:
-            if bias.sizes[-1] == tokens.most:
+            if same(bias.sizes[-1], tokens.most):
                 bias = arith.section(context, bias, bias.rank - 1, 0, seen)
             scores = added(context, scores, bias)
-        mask = _mask(context, tokens, seen, self.window, causal=self.is_causal)
-        scores = added(context, scores, mask)
+        scores = added(context, scores, self._mask(context, tokens, seen))
         if self.sink is None:
             return weighted(context, softmax(context, scores), v)
         return weighted(context, _with_sink(context, scores, self.sink), v)
 
+    def _mask(self, context: NodeContext, tokens: Tokens, keys: Size) -> Value | None:
+        """What keeps each query from tokens that it must not see."""
+        queries = tokens.places(context, 2)
+        if self.is_causal:
+            return causal_mask(context, queries, keys, self.window)
+        if tokens.past is not None:
+            return None
+        # all up to the last one
+        queries = arith.section(context, queries, 2, tokens.new - 1, tokens.new)
+        return causal_mask(context, queries, keys)
+
 
 def _gathered(context: NodeContext, cache: Value, rows: Value) -> Value:
     """The keys or values at the first places, each of the batch entry that `rows` names."""
-    batch, heads, tokens, size = cache.shape
+    batch, heads, tokens, size = cache.sizes
     entries = arith.reshape(context, rows, [batch, 1, rows.sizes[1]])
     heads_before = arith.add(
         context,
-        arith.multiply(context, entries, heads),
+        arith.multiply(context, entries, context.size_constant(heads)),
         arith.positions(context, heads, 1, 3),
     )
     places = arith.add(
         context,
-        arith.multiply(context, heads_before, tokens),
+        arith.multiply(context, heads_before, context.size_constant(tokens)),
         arith.positions(context, rows.sizes[1], 2, 3),
     )
     flat = arith.reshape(context, cache, [batch * heads * tokens, size])
@@ -154,59 +171,32 @@ def present(context: NodeContext, tokens: Tokens, past: Value | None, new: Value
     """The cache with the new tokens behind the old ones, as large as it was at least."""
     if past is None:
         return new
-    batch, heads, _, size = new.shape
+    batch, heads, _, size = new.sizes
     expect_rank(past, "the cache", 4)
-    capacity = past.shape[2]
+    capacity = past.sizes[2]
     expect_shape(past, "the cache", (batch, heads, capacity, size))
-    most = max(capacity, tokens.most)
+    most = largest(capacity, tokens.most)
     if tokens.past is None:
-        starts = arith.reshape(context, tokens.starts, [tokens.starts.shape[0]])
+        starts = arith.reshape(context, tokens.starts, [tokens.starts.sizes[0]])
         starts = arith.broadcast(context, starts, [batch])
         cache = _filled_up(context, past, most)
         return context.emit(index.UpdateSliceOp, cache, new, starts, axis=2)
-    kept = [arith.section(context, past, 2, 0, tokens.past)] if tokens.past else []
+    kept = [] if tokens.past == 0 else [arith.section(context, past, 2, 0, tokens.past)]
     return _filled_up(context, arith.concatenate(context, [*kept, new], 2), most)
 
 
-def _filled_up(context: NodeContext, data: Value, most: int) -> Value:
-    if data.shape[2] >= most:
+def _filled_up(context: NodeContext, data: Value, most: Size) -> Value:
+    missing = most - data.sizes[2]
+    if missing == 0:
         return data
-    widths = [0, 0, 0, 0, 0, most - data.shape[2], 0, 0]
-    return context.emit(transform.PadOp, data, pad_width=widths)
-
-
-def _range(context: NodeContext, count: int, like: Value, axis: Literal[1, 2, 3]) -> Value:
-    shape = [1, 1, 1, 1]
-    shape[axis] = count
-    return context.constant(np.arange(count).reshape(shape), like.dtype)
-
-
-def _mask(
-    context: NodeContext, tokens: Tokens, keys: Size, window: int | None, *, causal: bool
-) -> Value | None:
-    """What keeps each query from tokens that it must not see."""
-    if tokens.past is not None:
-        if not causal:
-            return None
-        return causal_mask(context, tokens.new, tokens.most, tokens.past, window)
-    queries = tokens.places(context, 2)
-    if not causal:  # all up to the last one
-        queries = arith.section(context, queries, 2, tokens.new - 1, tokens.new)
-    places = _range(context, tokens.most, queries, axis=3)
-    places = arith.section(context, places, 3, 0, keys)
-    seen = context.emit(logic.LessEqualOp, places, queries)
-    if window is not None:
-        first = arith.subtract(context, queries, window)
-        in_window = context.emit(logic.GreaterOp, places, first)
-        seen = context.emit(logic.LogicalAndOp, seen, in_window)
-    return blocked(context, seen, LOWEST)
+    return context.emit(transform.PadOp, data, pad_width=[0, 0, 0, 0, 0, missing, 0, 0])
 
 
 def _with_sink(context: NodeContext, scores: Value, sink: Value) -> Value:
     """Softmax over the scores and one more for each head, whose weight is dropped."""
     batch, heads, queries, keys = scores.sizes
-    expect_shape(sink, "head_sink", (operator.index(heads),), (1,))
-    column = arith.reshape(context, cast(context, sink, scores.dtype), [1, sink.shape[0], 1, 1])
+    expect_shape(sink, "head_sink", (heads,), (1,))
+    column = arith.reshape(context, cast(context, sink, scores.dtype), [1, sink.sizes[0], 1, 1])
     more = arith.broadcast(context, column, [batch, heads, queries, 1])
     weights = softmax(context, arith.concatenate(context, [scores, more], 3))
     return arith.section(context, weights, 3, 0, keys)

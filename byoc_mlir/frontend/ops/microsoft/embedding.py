@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from byoc_mlir.dialects.relay import index, logic, reduce
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -36,7 +37,7 @@ def embed_layer_normalization(
 ) -> Sequence[Value | None]:
     """`mask_index_type` only says what ONNX Runtime should infer for the second output."""
     expect_rank(input_ids, "input_ids", 2)
-    batch, sequence = input_ids.shape
+    batch, sequence = input_ids.sizes
     if (segment_ids is None) != (segment_embedding is None):
         raise NodeRefused("segment_ids and segment_embedding must be given together")
     total = arith.add(
@@ -45,7 +46,7 @@ def embed_layer_normalization(
         _positions(context, position_embedding, position_ids, batch, sequence),
     )
     if segment_ids is not None and segment_embedding is not None:
-        expect_shape(segment_ids, "segment_ids", input_ids.shape)
+        expect_shape(segment_ids, "segment_ids", input_ids.sizes)
         segments = context.emit(index.TakeOp, segment_embedding, segment_ids, axis=0)
         total = arith.add(context, total, segments)
     output = layer_normalization(context, total, gamma, beta, epsilon=epsilon)[0]
@@ -53,7 +54,7 @@ def embed_layer_normalization(
 
 
 def _positions(
-    context: NodeContext, embedding: Value, ids: Value | None, batch: int, sequence: int
+    context: NodeContext, embedding: Value, ids: Value | None, batch: Size, sequence: Size
 ) -> Value:
     if ids is None:
         return arith.section(context, embedding, 0, 0, sequence)
@@ -61,11 +62,11 @@ def _positions(
     return context.emit(index.TakeOp, embedding, ids, axis=0)
 
 
-def _count(context: NodeContext, mask: Value | None, batch: int) -> Value:
+def _count(context: NodeContext, mask: Value | None, batch: Size) -> Value:
     """How many words of each row the mask keeps, 0 without one."""
     kind = np.dtype(np.int32)
     if mask is None:
-        return context.constant(np.zeros(batch, kind))
+        return arith.broadcast(context, context.constant(np.zeros(1, kind)), [batch])
     kept = cast(context, context.emit(logic.EqualOp, mask, mask.dtype.type(1)), kind)
     return arith.reduced(context, reduce.SumOp, kept, [1], keepdims=False)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import logic
+from byoc_mlir.dialects.relay.shape import at_most, same
+from byoc_mlir.dims import Size, largest, smallest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.checked import checked
@@ -77,8 +79,8 @@ def group_query_attention(
     if do_rotary:
         if cos_cache is None or sin_cache is None:
             raise NodeRefused("do_rotary needs cos_cache and sin_cache")
-        batch, _, new, _ = q.shape
-        places = _places(context, tokens, position_ids)
+        batch, _, new, _ = q.sizes
+        places = _places(context, tokens, position_ids, batch)
         angles = angles_of(context, places, cos_cache, sin_cache, batch, new)
         q, k = (
             rotate(context, each, *angles, interleaved=bool(rotary_interleaved)) for each in (q, k)
@@ -88,7 +90,7 @@ def group_query_attention(
     new_k, new_v = k, v
     k, v = (present(context, tokens, past, new) for past, new in ((past_key, k), (past_value, v)))
     attention = CacheAttention(
-        scale=scale_of(scale, q.shape[3]),
+        scale=scale_of(scale, q.number(3)),
         softcap=softcap,
         biases=() if attention_bias is None else (attention_bias,),
         window=None if local_window_size < 0 else local_window_size,
@@ -131,62 +133,75 @@ def _projections(
 def _tokens(
     context: NodeContext, query: Value, past_key: Value | None, lengths: Value, total: Value
 ) -> Tokens:
-    """What of that is known now: all, or the places in a cache that keeps its size."""
-    batch, _, new, _ = query.shape
-    capacity = 0 if past_key is None else past_key.shape[2]
+    """Where the new tokens stand: behind all that is in a cache which grows with them, or at places
+    in a cache which keeps its size.
+    """
+    batch, _, new, _ = query.sizes
+    if past_key is None:
+        return Tokens.behind(context, 0, new)
+    capacity = past_key.sizes[2]
     count = _count(context, total, new, capacity)
-    if count is None and (batch == 1 or new == 1):
-        starts = _starts(context, lengths, total, batch, new)
-        starts = checked(context, starts, total, "total_sequence_length", new, capacity)
-        return Tokens(capacity, new, None, _within(context, starts, new, capacity))
-    count = new if count is None else count  # more new tokens in a batch are always a prompt
-    if batch == 1 or count == new:
-        places = context.constant(np.full((batch, 1, 1, 1), count - new), np.int64)
-        return Tokens(count, new, count - new, places)
-    if new > 1:
-        raise NodeRefused(
-            f"{new} new tokens behind others in a batch of {batch}; accepted is one new token, or"
-            " a batch of 1"
-        )
-    starts = arith.reshape(context, lengths, [batch, 1, 1, 1])
-    return Tokens(count, new, None, _within(context, starts, new, count))
+    if count is not None and (batch == 1 or count == new):
+        return Tokens.behind(context, count - new, new)
+    if count is None:
+        number = cast(context, arith.reshape(context, total, ()), np.dtype(np.int64))
+        number = checked(context, number, number, "total_sequence_length", new, capacity)
+    else:
+        number = context.size_constant(count)
+    is_prompt = context.emit(logic.EqualOp, number, context.size_constant(new))
+    starts = _starts(context, lengths, is_prompt, batch, new)
+    most = capacity if count is None else count
+    what = f"the number of tokens in the cache, seqlens_k + 1 - {new},"
+    starts = checked(context, starts, starts, what, 0, most - new)
+    return Tokens(most, new, None, starts, is_full=count is not None)
 
 
-def _count(context: NodeContext, total: Value, new: int, capacity: int) -> int | None:
+def _count(context: NodeContext, total: Value, new: Size, capacity: Size) -> Size | None:
     """The number of old and new tokens; `None` where the model tells when it runs: it declares that
     the cache that it returns is no larger than the one it gets.
     """
-    if not capacity:
-        return new
-    size = context.declared_size(1, 2)
-    declared = None if size is None else operator.index(size)
-    if total.constant is not None or declared is None or declared < capacity:
-        return context.count(total, "total_sequence_length", new)
-    return None if declared == capacity else declared
+    count = None if total.known is not None else context.declared_size(1, 2)
+    if count is not None and count == capacity:
+        return None
+    if count is None or not at_most(capacity, count):
+        count = context.size(total, "total_sequence_length")
+    if same(count, capacity + new):
+        return capacity + new
+    if not at_most(new, count):
+        raise VerifyException(
+            f"total_sequence_length is {count}, accepted is {new}, the new tokens, or more"
+        )
+    return count
 
 
-def _starts(context: NodeContext, lengths: Value, total: Value, batch: int, new: int) -> Value:
-    """Prompts begin at 0, other tokens behind the old ones; `lengths` are less by one."""
+def _starts(
+    context: NodeContext, lengths: Value, is_prompt: Value, batch: Size, new: Size
+) -> Value:
+    """The place of the first new token of each batch entry: prompts begin at 0, others behind the
+    old ones; `lengths` are less by one.
+
+    Raises:
+        NodeRefused: several new tokens of several entries are no prompt.
+    """
+    is_several = smallest(largest(new, 1) - 1, 1)
+    entries = arith.where(context, is_prompt, 0, context.size_constant(batch * is_several))
+    what = "the number of batch entries with several new tokens behind others"
+    if entries.constant is not None and entries.constant > 1:
+        raise NodeRefused(f"{what} is {batch}, accepted is 1; or one new token")
     lasts = cast(context, arith.reshape(context, lengths, [batch, 1, 1, 1]), np.dtype(np.int64))
-    count = cast(context, arith.reshape(context, total, ()), np.dtype(np.int64))
-    is_prompt = context.emit(logic.EqualOp, count, np.int64(new))
-    return arith.where(context, is_prompt, 0, arith.subtract(context, lasts, new - 1))
+    if entries.constant is None:
+        lasts = checked(context, lasts, entries, what, 0, 1)
+    begins = arith.subtract(context, lasts, context.size_constant(new - 1))
+    return arith.where(context, is_prompt, 0, begins)
 
 
-def _within(context: NodeContext, starts: Value, new: int, total: int) -> Value:
-    """`starts`, checked: new tokens fit behind them."""
-    what = f"the number of tokens in the cache, seqlens_k + 1 - {new},"
-    return checked(context, starts, starts, what, 0, total - new)
-
-
-def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None) -> Value:
+def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None, batch: Size) -> Value:
     """The positions of the new tokens, or that of the first one; see `angles_of`."""
-    batch = tokens.starts.shape[0]
     if position_ids is not None:
         expect_shape(position_ids, "position_ids", (batch, tokens.new))
-        if not tokens.is_prompt:
+        if tokens.past != 0:
             return position_ids
         return arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)
     if tokens.past is not None:
-        return context.constant([tokens.past], np.int64)
+        return context.size_constant([tokens.past])
     return arith.reshape(context, tokens.places(context, 1), [batch, tokens.new])

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_mlir.dialects.relay import elementwise
+from byoc_mlir.dialects.relay.shape import at_most, same
+from byoc_mlir.dims import Size, floordiv, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.checked import checked
@@ -17,6 +19,7 @@ from byoc_mlir.frontend.ops.heads import (
     expect_rank,
     expect_shape,
     merge_heads,
+    places_behind,
     scale_of,
     split_heads,
 )
@@ -54,13 +57,13 @@ def multi_head_attention(
     if (past_key is None) != (past_value is None):
         raise NodeRefused("past_key and past_value must be given together")
     q, k, v = _projections(context, query, key, value, bias, num_heads)
-    if unidirectional and k.shape[2] != q.shape[2]:
+    if unidirectional and not same(k.sizes[2], q.sizes[2]):
         raise NodeRefused(
-            f"unidirectional is 1 with {q.shape[2]} queries and {k.shape[2]} keys; accepted are"
+            f"unidirectional is 1 with {q.sizes[2]} queries and {k.sizes[2]} keys; accepted are"
             " equal numbers"
         )
     attention = _Attention(
-        scale=scale_of(scale, q.shape[3]),
+        scale=scale_of(scale, q.number(3)),
         is_causal=bool(unidirectional),
         bias=attention_bias,
         padding=key_padding_mask,
@@ -69,13 +72,13 @@ def multi_head_attention(
     if past_key is None or past_value is None:
         return attention.over(context, q, k, v, 0)
     expect_rank(past_key, "past_key", 4)
-    expect_shape(past_value, "past_value", (*past_key.shape[:3], v.shape[3]))
+    expect_shape(past_value, "past_value", (*past_key.sizes[:3], v.sizes[3]))
     if past_sequence_length is not None:
         cache = _SharedCache(past_key, past_value, past_sequence_length, cache_indirection)
         return attention.over_shared(context, q, (k, v), cache)
     k = arith.concatenate(context, [past_key, k], 2)
     v = arith.concatenate(context, [past_value, v], 2)
-    return attention.over(context, q, k, v, past_key.shape[2])
+    return attention.over(context, q, k, v, past_key.sizes[2])
 
 
 @dataclass(frozen=True)
@@ -90,33 +93,36 @@ class _SharedCache:
     """Which beam each of them comes from, `[batch, beams, tokens]`."""
 
     @property
-    def capacity(self) -> int:
+    def capacity(self) -> Size:
         """How many tokens there is room for."""
-        return self.key.shape[2]
+        return self.key.sizes[2]
 
     def rows(self, context: NodeContext, tokens: Tokens) -> Value | None:
         """From which entry each token comes that a beam attends to, `[entries, tokens]`.
 
         New ones come from their own; so do all where several are new, for which this is `None`.
         """
-        if self.beams is None or tokens.new != 1:
+        if self.beams is None or not same(tokens.new, 1):
             return None
-        entries = self.key.shape[0]
+        entries = self.key.sizes[0]
         expect_rank(self.beams, "cache_indirection", 3)
-        count = max(self.beams.shape[1], 1)
-        shape = (entries // count, count, self.capacity)
+        count = largest(self.beams.sizes[1], 1)
+        shape = (floordiv(entries, count), count, self.capacity)
         expect_shape(self.beams, "cache_indirection", shape)
         given = arith.reshape(context, self.beams, [entries, self.capacity])
         given = cast(context, arith.section(context, given, 1, 0, tokens.most), np.dtype(np.int64))
-        entry = np.arange(entries)[:, None]
+        beams = context.size_constant(count)
+        entry = arith.positions(context, entries, 0, 2)
+        first = arith.multiply(context, arith.divide(context, entry, beams), beams)
         is_old = arith.less(
             context,
             arith.positions(context, tokens.most, 1, 2),
             arith.reshape(context, tokens.starts, [1, 1]),
         )
-        beam = context.emit(elementwise.WhereOp, is_old, given, context.constant(entry % count))
+        own = arith.subtract(context, entry, first)
+        beam = context.emit(elementwise.WhereOp, is_old, given, own)
         beam = checked(context, beam, beam, "cache_indirection", 0, count - 1)
-        return arith.add(context, beam, context.constant(entry - entry % count))
+        return arith.add(context, beam, first)
 
 
 @dataclass(frozen=True)
@@ -132,13 +138,14 @@ class _Attention:
     """What is added to the scores of those."""
 
     def over(
-        self, context: NodeContext, q: Value, k: Value, v: Value, past: int
+        self, context: NodeContext, q: Value, k: Value, v: Value, past: Size
     ) -> Sequence[Value]:
         """What queries get of keys of which `past` are old, the keys, the values and the scores."""
-        queries, keys = q.shape[2], k.shape[2]
-        masks = self._biases(context, q, keys)
+        keys = k.sizes[2]
+        masks: tuple[Value | None, ...] = self._biases(context, q, keys)
         if self.is_causal:
-            masks = (*masks, causal_mask(context, queries, keys, past))
+            places = places_behind(context, q.sizes[2], past, 2)
+            masks = (*masks, causal_mask(context, places, keys))
         out, scores = attended(context, q, k, v, masks, self.scale)
         return merge_heads(context, out), k, v, scores
 
@@ -146,8 +153,9 @@ class _Attention:
         self, context: NodeContext, q: Value, new: tuple[Value, Value], cache: _SharedCache
     ) -> Sequence[Value]:
         """What queries get of a cache with the new keys and values in it, and that."""
-        count = new[0].shape[2]
-        most = min([cache.capacity, *self._numbers_of_keys()])
+        count, most = new[0].sizes[2], cache.capacity
+        for keys in self._numbers_of_keys():
+            most = keys if at_most(keys, most) else most
         starts = arith.reshape(context, cache.filled, [1, 1, 1, 1])
         starts = cast(context, starts, np.dtype(np.int64))
         starts = checked(context, starts, starts, "past_sequence_length", 0, most - count)
@@ -164,15 +172,15 @@ class _Attention:
         )
         return merge_heads(context, attention.over(context, tokens, q, new, (k, v))), k, v
 
-    def _biases(self, context: NodeContext, q: Value, keys: int) -> tuple[Value, ...]:
+    def _biases(self, context: NodeContext, q: Value, keys: Size) -> tuple[Value, ...]:
         """What is added to the scores, whatever is causal."""
-        padding = padding_mask(context, self.padding, q.shape, keys, self.amount)
+        padding = padding_mask(context, self.padding, q, keys, self.amount)
         return tuple(each for each in (self.bias, padding) if each is not None)
 
-    def _numbers_of_keys(self) -> list[int]:
+    def _numbers_of_keys(self) -> list[Size]:
         """How many keys bias and mask are for, those that say it."""
         given = [each for each in (self.bias, self.padding) if each is not None]
-        return [each.shape[-1] for each in given if each.rank > 1]
+        return [each.sizes[-1] for each in given if each.rank > 1]
 
 
 def _projections(
@@ -195,7 +203,7 @@ def _projections(
             assert value is not None
             parts = [query, key, value]
         case _:
-            shapes = [None if each is None else list(each.shape) for each in (query, key, value)]
+            shapes = [None if each is None else list(each.sizes) for each in (query, key, value)]
             raise NodeRefused(
                 f"query, key and value have shapes {shapes}; accepted are ranks 3, 3, 3, or 3, 4,"
                 " 4, or a packed query of rank 5 alone, or a query with a packed key of rank 5"
@@ -213,7 +221,7 @@ def _unpacked(
     context: NodeContext, packed: Value, heads: int, count: int, what: str
 ) -> list[Value]:
     """`[batch, sequence, heads, count, size]` as `count` tensors `[batch, sequence, width]`."""
-    batch, sequence, _, _, size = packed.shape
+    batch, sequence, _, _, size = packed.sizes
     expect_shape(packed, what, (batch, sequence, heads, count, size))
     parts = [arith.at(context, packed, 3, place) for place in range(count)]
     return [arith.reshape(context, part, [batch, sequence, heads * size]) for part in parts]
@@ -221,9 +229,9 @@ def _unpacked(
 
 def _with_bias(context: NodeContext, parts: Sequence[Value], bias: Value) -> list[Value]:
     """The bias of the projections added; keys and values from a cache have had theirs."""
-    width = parts[0].shape[-1]
-    last = bias.shape[0] - 2 * width
     expect_rank(bias, "bias", 1)
+    width = parts[0].number(-1)
+    last = bias.number(0) - 2 * width
     biases = cut(context, bias, [width, width, last])
     return [
         part if part.rank == 4 else biased(context, part, own)

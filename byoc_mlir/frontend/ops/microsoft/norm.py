@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import reduce
+from byoc_mlir.dialects.relay.shape import agreeing
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -77,10 +78,10 @@ def _three(outputs: Sequence[Value]) -> Sequence[Value | None]:
 
 def _with_skip(context: NodeContext, data: Value, skip: Value, bias: Value | None) -> Value:
     """The sum, whose shape is that of `data`: `skip` may lack its first dimension, or have 1."""
-    tail = skip.shape[-2:] if skip.rank < data.rank or skip.shape[0] == 1 else skip.shape
-    if data.rank not in (2, 3) or tail != data.shape[-len(tail) :]:
+    tail = skip.sizes[-2:] if skip.rank < data.rank or skip.sizes[0] == 1 else skip.sizes
+    if data.rank not in (2, 3) or not agreeing(tail, data.sizes[-len(tail) :]):
         raise VerifyException(
-            f"input has shape {list(data.shape)} and skip {list(skip.shape)}; accepted are"
+            f"input has shape {list(data.sizes)} and skip {list(skip.sizes)}; accepted are"
             " [batch, sequence, hidden] or [tokens, hidden], and for skip the same, or without or"
             " with 1 as the first of three dimensions"
         )

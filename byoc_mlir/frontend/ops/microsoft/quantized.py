@@ -124,7 +124,7 @@ def qlinear_average_pool(
     attributes = WindowAttributes(auto_pad=auto_pad, pads=pads, strides=strides)
 
     def pooled(data: Value) -> Value:
-        place = resolve_window(data.shape[2:], kernel_shape, attributes)
+        place = resolve_window(data.sizes[2:], kernel_shape, attributes)
         return context.emit(
             by_rank(qnn_window.AVG_POOL, data),
             data,

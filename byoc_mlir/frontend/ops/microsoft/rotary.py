@@ -6,6 +6,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import index
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
@@ -42,11 +43,11 @@ def rotary_embedding(
     expect_rank(cos_cache, "cos_cache", 2)
     if data.rank == 4:
         angles = angles_of(
-            context, position_ids, cos_cache, sin_cache, data.shape[0], data.shape[2]
+            context, position_ids, cos_cache, sin_cache, data.sizes[0], data.sizes[2]
         )
         return rotate(context, data, *angles, interleaved=bool(interleaved))
-    batch, sequence, width = data.shape
-    heads = num_heads or width // max(1, rotary_embedding_dim or 2 * cos_cache.shape[1])
+    batch, sequence, _ = data.sizes
+    heads = num_heads or data.number(2) // max(1, rotary_embedding_dim or 2 * cos_cache.number(1))
     parts = split_heads(context, data, heads, "input")
     angles = angles_of(context, position_ids, cos_cache, sin_cache, batch, sequence)
     return merge_heads(context, rotate(context, parts, *angles, interleaved=bool(interleaved)))
@@ -57,8 +58,8 @@ def angles_of(
     position_ids: Value,
     cos_cache: Value,
     sin_cache: Value,
-    batch: int,
-    sequence: int,
+    batch: Size,
+    sequence: Size,
 ) -> tuple[Value, Value]:
     """Cosines and sines `[batch or 1, 1, sequence, pairs]` of tokens.
 
@@ -68,15 +69,15 @@ def angles_of(
     Raises:
         VerifyException: its shape is another, or the caches differ in theirs.
     """
-    expect_shape(sin_cache, "sin_cache", cos_cache.shape)
-    if position_ids.shape == (1,):
-        steps = context.constant(np.arange(sequence), position_ids.dtype)
-        places = arith.reshape(context, arith.add(context, position_ids, steps), [1, sequence])
-    else:
-        expect_shape(position_ids, "position_ids", (1,), (batch, sequence))
-        places = position_ids
+    expect_shape(sin_cache, "sin_cache", cos_cache.sizes)
+    expect_shape(position_ids, "position_ids", (1,), (batch, sequence))
+    places = position_ids
+    if places.rank == 1:
+        first = cast(context, places, np.dtype(np.int64))
+        steps = arith.positions(context, sequence, 0, 1)
+        places = arith.reshape(context, arith.add(context, first, steps), [1, sequence])
     found = [context.emit(index.TakeOp, cache, places, axis=0) for cache in (cos_cache, sin_cache)]
-    shape = [places.shape[0], 1, *found[0].shape[1:]]
+    shape = [places.sizes[0], 1, *found[0].sizes[1:]]
     cos, sin = (arith.reshape(context, each, shape) for each in found)
     return cos, sin
 
@@ -90,12 +91,12 @@ def rotate(
     Raises:
         VerifyException: there are more angles than pairs.
     """
-    pairs, size = cos.shape[-1], data.shape[-1]
+    pairs, size = cos.number(-1), data.number(-1)
     if 2 * pairs > size:
         raise VerifyException(f"the caches have {pairs} angles, a head has {size} features")
     rest = arith.section(context, data, -1, 2 * pairs, size)
     turned = arith.section(context, data, -1, 0, 2 * pairs)
-    shape = [*data.shape[:-1], *((pairs, 2) if interleaved else (2, pairs))]
+    shape = [*data.sizes[:-1], *((pairs, 2) if interleaved else (2, pairs))]
     axis = -1 if interleaved else -2
     split = arith.reshape(context, turned, shape)
     first, second = (arith.at(context, split, axis % len(shape), place) for place in (0, 1))
@@ -115,7 +116,7 @@ def rotate(
 def _joined(context: NodeContext, halves: list[Value], *, interleaved: bool) -> Value:
     if not interleaved:
         return arith.concatenate(context, halves, -1)
-    shape = halves[0].shape
+    shape = halves[0].sizes
     columns = [arith.reshape(context, half, [*shape, 1]) for half in halves]
     joined = arith.concatenate(context, columns, -1)
     return arith.reshape(context, joined, [*shape[:-1], 2 * shape[-1]])
