@@ -83,7 +83,7 @@ with ThreadPoolExecutor(8) as pool:
 
 
 def test_compiling_in_six_threads() -> None:
-    run_script(COMPILE_IN_THREADS, timeout=240, arguments=("", "50"))
+    run_script(COMPILE_IN_THREADS, timeout=240, arguments=("", "15"))
 
 
 def test_compiling_in_six_threads_with_a_cache(tmp_path: Path) -> None:
