@@ -43,12 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of a test marked `pairs`, each value of a parameter runs with each value of every other."""
-    if not config.getoption("--all-combinations"):
-        items[:] = [
-            item
-            for _, of_test in groupby(items, lambda item: item.nodeid.partition("[")[0])
-            for item in _paired([*of_test])
-        ]
+    if config.getoption("--all-combinations"):
+        return
+    tests = groupby(items, lambda item: item.nodeid.partition("[")[0])
+    kept = [item for _, of_test in tests for item in _paired([*of_test])]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[*{*items}.difference(kept)])
+        items[:] = kept
 
 
 def _paired(items: list[pytest.Item]) -> Iterable[pytest.Item]:
