@@ -5,8 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+from collections.abc import Hashable, Iterable
+from itertools import groupby
 
+import pytest
 from hypothesis import settings
+from pairs import covering_pairs
 
 # Tests compile what they test, in subprocesses too, and leave no files in the user's folders. How
 # fast the machine is they measure for all: workers have the folder of who starts them.
@@ -28,3 +32,38 @@ settings.register_profile(
     deadline=None,
 )
 settings.load_profile("shared machine")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Pairs are for every day."""
+    parser.addoption(
+        "--all-combinations", action="store_true", help="of the parameters of tests marked `pairs`"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test marked `pairs`, each value of a parameter runs with each value of every other."""
+    if config.getoption("--all-combinations"):
+        return
+    tests = groupby(items, lambda item: item.nodeid.partition("[")[0])
+    kept = [item for _, of_test in tests for item in _paired([*of_test])]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[*{*items}.difference(kept)])
+        items[:] = kept
+
+
+def _paired(items: list[pytest.Item]) -> Iterable[pytest.Item]:
+    if items[0].get_closest_marker("pairs") is None:
+        return items
+    return [items[number] for number in covering_pairs([_place(item) for item in items])]
+
+
+def _place(item: pytest.Item) -> dict[str, Hashable]:
+    """What each `parametrize` gives a test."""
+    assert isinstance(item, pytest.Function)
+    given = item.callspec.params
+    place: dict[str, Hashable] = {}
+    for mark in item.iter_markers("parametrize"):
+        names = [mark.args[0]] if isinstance(mark.args[0], str) else mark.args[0]
+        place[" ".join(names)] = tuple(id(given[name]) for name in names)
+    return place

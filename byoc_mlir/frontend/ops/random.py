@@ -94,7 +94,9 @@ class RandomAttributes(ABC):
     dtype: int | None = None
     seed: float | None = None
 
-    def drawn(self, context: NodeContext, shape: Sequence[Size], like: Value | None = None) -> Value:
+    def drawn(
+        self, context: NodeContext, shape: Sequence[Size], like: Value | None = None
+    ) -> Value:
         """Numbers of the type that is asked for, else of that of `like`."""
         dtype = _float_dtype(self.dtype, like)
         numbers = self.numbers(context, _Generator(context, self.seed), shape, _computed_in(dtype))

@@ -13,15 +13,21 @@ PACKAGE = Path(byoc_mlir.__file__).parent
 
 
 @cache
+def trees() -> Mapping[str, ast.Module]:
+    """By file, `backends/dnnl/library/api.py`: its syntax."""
+    return {
+        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text())
+        for path in sorted(PACKAGE.rglob("*.py"))
+    }
+
+
+@cache
 def imports() -> Mapping[str, tuple[str, ...]]:
     """By file, `backends/dnnl/library/api.py`: what it imports, `backends.base.Backend`.
 
     Imports inside of functions count, those for type checkers do not. The package itself is `""`.
     """
-    return {
-        path.relative_to(PACKAGE).as_posix(): tuple(_imported(ast.parse(path.read_text())))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
+    return {file: tuple(_imported(tree)) for file, tree in trees().items()}
 
 
 def _imported(tree: ast.AST) -> Iterator[str]:
@@ -32,6 +38,8 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 
 def _modules(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.expr):
+        return
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return
     if isinstance(node, ast.Import):

@@ -6,9 +6,11 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from package_imports import PACKAGE, imports
+from package_imports import PACKAGE, imports, trees
 
 from byoc_mlir.backends import backend_names
+
+pytestmark = pytest.mark.xdist_group("package_imports")  # all of it is parsed once
 
 BACKENDS = sorted(path.parent.name for path in (PACKAGE / "backends").glob("*/__init__.py"))
 
@@ -40,6 +42,6 @@ def test_a_backend_imports_no_other(name: str) -> None:
 def test_the_core_knows_no_backend() -> None:
     for file in _core():
         assert not _backends_imported(file), file
-        tree = ast.parse((PACKAGE / file).read_text())
-        texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        nodes = ast.walk(trees()[file])
+        texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
         assert not texts & set(BACKENDS), file

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from package_imports import imports
 
+pytestmark = pytest.mark.xdist_group("package_imports")  # all of it is parsed once
+
 _PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
 _HEAD = "| folder or file | what it holds | imports |\n| --- | --- | --- |\n"
 

@@ -6,7 +6,10 @@ import ast
 from collections import Counter
 from collections.abc import Mapping
 
-from package_imports import PACKAGE
+import pytest
+from package_imports import trees
+
+pytestmark = pytest.mark.xdist_group("package_imports")  # all of it is parsed once
 
 MOST: Mapping[str, int] = {
     "dialects": 11,  # the base, constants, and `host`, whose tensors are static
@@ -20,9 +23,9 @@ MOST: Mapping[str, int] = {
 
 def test_bare_shapes_become_fewer() -> None:
     found = Counter(
-        path.relative_to(PACKAGE).parts[0]
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        file.partition("/")[0]
+        for file, tree in trees().items()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr == "get_shape"
     )
     more = {folder: count for folder, count in found.items() if count > MOST.get(folder, 0)}

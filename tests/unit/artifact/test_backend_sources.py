@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,8 @@ from typing import Any
 import onnx
 import pytest
 from artifact_files import elementwise_model
+
+from byoc_mlir.testing.forked import run_forked
 
 BACKEND = """
 from byoc_mlir.backends import Backend, CSource
@@ -33,8 +33,18 @@ class Edited(Backend):
 
 REGISTERED = "from byoc_mlir.backends import register_backend\nregister_backend(Edited)\n"
 
+START = """
+import json, os, sys
+folder, path, *sys.argv[1:] = sys.argv[1:]
+os.chdir(folder)
+sys.dont_write_bytecode = True
+sys.path[:0] = path.split(os.pathsep)
+if os.path.exists("site/sitecustomize.py"):
+    exec(open("site/sitecustomize.py").read())
+"""
+"""As `python -B` starts in a folder with this `PYTHONPATH`."""
+
 COMPILE = """
-import json, sys
 import numpy as np
 import byoc_mlir
 executable = byoc_mlir.compile(sys.argv[1], ("edited",), fallback="allow", cache=sys.argv[2])
@@ -44,7 +54,6 @@ print(json.dumps([float(found[0, 0]), seconds == ["cache"]]))
 """
 
 FINGERPRINT = """
-import json, sys
 from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software
 for file in sys.argv[1:]:
     from byoc_mlir.backends.registry import load_backend_module
@@ -86,17 +95,8 @@ class Workshop:
         return number, cached
 
     def _run(self, code: str, *arguments: Path, path: tuple[Path, ...] = ()) -> Any:
-        given = os.environ.get("PYTHONPATH", "")
-        result = subprocess.run(
-            [sys.executable, "-B", "-c", code, *arguments],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (self.site, *path, given)))},
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert result.returncode == 0, result.stderr
-        return json.loads(result.stdout)
+        entries = os.pathsep.join(map(str, (self.site, *path)))
+        return json.loads(run_forked(START + code, str(self.folder), entries, *map(str, arguments)))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -25,12 +24,16 @@ from docs_pages import (
     blocks,
 )
 
+from byoc_mlir.testing.forked import run_forked
 from byoc_mlir.tools.byoc_opt import main as byoc_opt
 
 FILE = re.compile(r"# (?P<name>\w+\.py)\n")
 
 RUN_ALL = """
-import shlex, subprocess, sys
+import os, shlex, subprocess, sys
+_, folder, site, *paths = sys.argv
+os.chdir(folder)
+sys.path[:0] = [folder, site]
 from byoc_mlir.tools import byoc, byoc_opt
 commands = {"byoc": byoc.main, "byoc-opt": byoc_opt.main}
 
@@ -45,7 +48,7 @@ def run(path):
         failed = commands[words[0]](words[1:])
         assert failed == bool(otherwise), line
 
-for path in sys.argv[1:]:
+for path in paths:
     if path.endswith(".sh"):
         run(path)
     else:
@@ -62,21 +65,14 @@ RUN_BY_PAGE = {
 
 @pytest.mark.parametrize("page", RUN_BY_PAGE)
 def test_all_code_runs(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Python blocks run in one process, shell blocks between them; `# name.py` begins a file."""
+    """Python blocks run in one fork, shell blocks between them; `# name.py` begins a file."""
     cache = tmp_path_factory.getbasetemp() / "cache"  # rates of the machine are measured once
     given = tmp_path / "given.py"
     given.write_text(MODEL + GIVEN.get(page, ""))
-    result = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, given, *_written(RUN_BY_PAGE[page], tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ
-        | _pip_installs_into(tmp_path / "site")
-        | {"BYOC_CACHE": "on", "BYOC_CACHE_DIR": str(cache)},
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
+    site = tmp_path / "site"
+    paths = [str(path) for path in (tmp_path, site, given, *_written(RUN_BY_PAGE[page], tmp_path))]
+    caching = {"BYOC_CACHE": "on", "BYOC_CACHE_DIR": str(cache)}
+    run_forked(RUN_ALL, *paths, environment=_pip_installs_into(site) | caching)
 
 
 def _written(run: Sequence[Block], folder: Path) -> list[Path]:

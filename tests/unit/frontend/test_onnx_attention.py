@@ -130,6 +130,7 @@ def test_more_than_there_is_room_for_is_all_and_less_than_none_is_none() -> None
             assert_agrees(executable.run(inputs), by_onnx(model, inputs), 1e-5)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("opset", [24, 25])
 @pytest.mark.parametrize("mask", [bools(2, 1, 3, 70), floats(3, 70)])
 @pytest.mark.parametrize("attributes", [{}, {"is_causal": 1}, {"qk_matmul_output_mode": 2}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -81,15 +80,17 @@ def _run(
 _CASES = {"padded": _PADDED, "flat": _FLAT, "groups": _GROUPED, "colours": _COLOURS}
 
 
+_RESIDUALS = {
+    "alone": None,
+    "signed": _RESIDUAL,
+    "unsigned": replace(_RESIDUAL, is_signed=False),
+}
+
+
+@pytest.mark.pairs
 @UNITS
-@pytest.mark.parametrize(
-    ("case", "residual"),
-    [
-        *product(_CASES.values(), (None, _RESIDUAL)),
-        (_PADDED, replace(_RESIDUAL, is_signed=False)),  # it is read alike in all of them
-    ],
-    ids=[*(f"{case}-{kind}" for case, kind in product(_CASES, ("alone", "signed"))), "unsigned"],
-)
+@pytest.mark.parametrize("case", _CASES.values(), ids=_CASES)
+@pytest.mark.parametrize("residual", _RESIDUALS.values(), ids=_RESIDUALS)
 def test_against_the_definition(
     unit: IntegerUnit, case: IntegerConvolution, residual: ByteResidual | None
 ) -> None:
@@ -98,6 +99,7 @@ def test_against_the_definition(
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.pairs
 @PAIRS
 @pytest.mark.parametrize("window", [(3, 3), (5, 2)])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL])
@@ -112,6 +114,7 @@ def test_depthwise(
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("lanes", [4, 8])
 @pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])

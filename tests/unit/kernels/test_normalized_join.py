@@ -68,6 +68,7 @@ def _check(
     np.testing.assert_allclose(found, wanted, rtol=step, atol=4e-6)
 
 
+@pytest.mark.pairs
 @LANES
 @ELEMENTS
 @pytest.mark.parametrize("relu", [False, True])

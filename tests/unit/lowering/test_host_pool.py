@@ -11,6 +11,7 @@ from host_runner import Network, check_on_host
 from byoc_mlir.dialects.relay import pool
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.uint8])
 @pytest.mark.parametrize("column_major", [False, True])
 @pytest.mark.parametrize(

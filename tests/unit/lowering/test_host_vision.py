@@ -82,6 +82,7 @@ def _check_reference(op_type: str, inputs: Sequence[Array], opset: int, **attrib
     _check_meaning(model, inputs, result)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("aligned", [0, 1])

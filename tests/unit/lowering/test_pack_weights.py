@@ -29,6 +29,7 @@ def test_panels_hold_columns_side_by_side_and_end_in_zeros() -> None:
     np.testing.assert_array_equal(packed[2, :, 5:], np.zeros((5, 3)))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("rows", "steps", "units"),

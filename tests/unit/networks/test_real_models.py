@@ -43,7 +43,7 @@ def _sentences(batch: int, tokens: int) -> Arrays:
 
 
 def _compile(model: ModelProto, targets: tuple[str, ...]) -> byoc_mlir.Executable:
-    return byoc_mlir.compile(model, targets=targets, threads=1, fallback="allow")
+    return byoc_mlir.compile(model, targets, threads=1, prune="off", fallback="allow")
 
 
 @TARGETS

@@ -150,6 +150,7 @@ def test_a_tensor_times_itself_is_split_once() -> None:
 _LARGEST = np.finfo(np.float32).max
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, _LARGEST, -_LARGEST, 3.4e38])
 @pytest.mark.parametrize("times", [1.0, -0.3, 0.0, np.inf, 1.7])

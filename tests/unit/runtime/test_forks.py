@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from process_models import run_script
+
+from byoc_mlir.testing.forked import run_forked
 
 SETUP = """
 import os, signal, sys, threading, time
@@ -98,4 +99,4 @@ TARGETS = {"host": "()", "dnnl": "('dnnl',)"}
 @pytest.mark.parametrize("target", TARGETS)
 def test_children_run(target: str) -> None:
     parts = (SETUP, AFTER_RUNS, FROM_A_WORKER, WHILE_RUNNING, WHILE_COMPILING, WITHOUT_PAUSING)
-    run_script("".join((f"TARGETS = {TARGETS[target]}\n", *parts)), timeout=180)
+    run_forked("".join((f"TARGETS = {TARGETS[target]}\n", *parts)), seconds=180)

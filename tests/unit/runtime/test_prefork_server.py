@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from process_models import run_script
+from byoc_mlir.testing.forked import run_forked
 
 SERVER = """
 import os, signal, socket, threading
@@ -63,4 +63,4 @@ print(len(answered_by), "workers answered")
 
 
 def test_forked_workers_answer_as_the_parent() -> None:
-    assert "workers answered" in run_script(SERVER, timeout=120)
+    assert "workers answered" in run_forked(SERVER, seconds=120)

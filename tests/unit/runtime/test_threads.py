@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from process_models import elementwise, inputs, run_script
+from process_models import elementwise, inputs
 
 import byoc_mlir
+from byoc_mlir.testing.forked import run_forked
 
 COMPILE_IN_THREADS = """
 import sys, threading
@@ -83,20 +84,20 @@ with ThreadPoolExecutor(8) as pool:
 
 
 def test_compiling_in_six_threads() -> None:
-    run_script(COMPILE_IN_THREADS, timeout=240, arguments=("", "50"))
+    run_forked(COMPILE_IN_THREADS, "", "15", seconds=240)
 
 
 def test_compiling_in_six_threads_with_a_cache(tmp_path: Path) -> None:
-    run_script(COMPILE_IN_THREADS, timeout=120, arguments=(str(tmp_path), "3"))
+    run_forked(COMPILE_IN_THREADS, str(tmp_path), "3", seconds=120)
 
 
 def test_compiling_different_models_in_threads() -> None:
-    run_script(DIFFERENT_MODELS, timeout=120)
+    run_forked(DIFFERENT_MODELS, seconds=120)
 
 
 @pytest.mark.parametrize("target", ["", "dnnl"], ids=["host", "dnnl"])
 def test_eight_threads_run_one_executable(target: str) -> None:
-    run_script(RUN_IN_THREADS, timeout=180, arguments=(target, "1000"))
+    run_forked(RUN_IN_THREADS, target, "1000", seconds=180)
 
 
 def test_idle_threads_do_not_spin() -> None:

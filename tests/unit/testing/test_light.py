@@ -24,7 +24,7 @@ def test_random_weights_give_a_distribution_that_is_not_flat(name: str) -> None:
     onnx.checker.check_model(model, full_check=True)
     inputs = random_inputs(model)
     assert len(inputs) == 1
-    (probabilities,) = run_onnxruntime(model, inputs, threads=2).values()
+    (probabilities,) = run_onnxruntime(model, inputs).values()
     assert np.isfinite(probabilities).all()
     ordered = np.sort(probabilities.ravel())
     assert 0.003 < ordered[-1] < 0.99
@@ -33,7 +33,7 @@ def test_random_weights_give_a_distribution_that_is_not_flat(name: str) -> None:
 
 def test_logits_of_densenet_vary() -> None:
     model = with_random_weights(onnx.load(light_networks()["light_densenet121"]), seed=3)
-    (logits,) = run_onnxruntime(model, random_inputs(model), threads=2).values()
+    (logits,) = run_onnxruntime(model, random_inputs(model)).values()
     assert 0.1 < logits.std() < 30
 
 

@@ -35,7 +35,7 @@ def digest(model: ModelProto) -> str:
 def test_network_is_valid_and_its_outputs_vary(name: str) -> None:
     model = build(name)
     onnx.checker.check_model(model, full_check=True)
-    outputs = run_onnxruntime(model, random_inputs(model), threads=2)
+    outputs = run_onnxruntime(model, random_inputs(model))
     declared = {output.name for output in model.graph.output}
     assert set(outputs) == declared
     for value in outputs.values():
@@ -57,7 +57,7 @@ def test_same_seed_same_bytes(name: str) -> None:
 def test_batch_is_a_dimension_of_every_output(name: str) -> None:
     model = build(name, batch=2)
     onnx.checker.check_model(model, full_check=True)
-    outputs = run_onnxruntime(model, random_inputs(model), threads=2)
+    outputs = run_onnxruntime(model, random_inputs(model))
     axis = 1 if name == "lstm2" else 0
     for output, value in outputs.items():
         assert output == "selected" or value.shape[axis] == 2

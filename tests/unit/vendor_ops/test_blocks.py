@@ -204,6 +204,7 @@ def test_rows_of_a_table(kind: str, bits: int, width: int, zeros: bool) -> None:
         assert_agrees(executable.run(fed), want, TOLERANCE)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("kind", [*KINDS, "i8"])

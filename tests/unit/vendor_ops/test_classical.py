@@ -36,6 +36,7 @@ def test_linear_regressor(targets: int, post: str) -> None:
     )
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("post", ["NONE", "LOGISTIC", "SOFTMAX"])
 @pytest.mark.parametrize(("classes", "labels"), [(1, [5, 7]), (2, [5, 7]), (3, [0, 1, 2])])
 @pytest.mark.parametrize("data", [DATA, WHOLE])

@@ -183,6 +183,7 @@ def test_normalisations_of_the_default_domain(
     check_node(op_type, given, outputs, domain="", **attributes)
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("with_segments", [True, False])
 @pytest.mark.parametrize("with_mask", [True, False])
 @pytest.mark.parametrize("places", [None, 1, 2])

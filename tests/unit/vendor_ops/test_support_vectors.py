@@ -40,6 +40,7 @@ def machine(classes: int, *, probabilities: bool, **more: Any) -> dict[str, Any]
     return {**found, **more}
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("probabilities", [False, True])
 @pytest.mark.parametrize("classes", [2, 3, 4])
 @pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])

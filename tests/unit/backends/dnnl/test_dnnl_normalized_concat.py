@@ -39,6 +39,7 @@ def _dense_block(batch: int, growth: int, *, relu: bool = True) -> ModelProto:
     return net.build()
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("layout", ["channels_last", "blocked_8"])
 @pytest.mark.parametrize("batch", [1, 2])
 @pytest.mark.parametrize("relu", [True, False])

@@ -95,6 +95,7 @@ FORMS: dict[str, dict[str, int]] = {
 }
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose"])

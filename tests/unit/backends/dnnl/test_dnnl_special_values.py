@@ -174,6 +174,7 @@ def _max_pool(x: Array, size: int, stride: int, pad: int) -> Array:
     return windows[every].max(axis=tuple(range(x.ndim, 2 * x.ndim - 2)))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize("channels", [3, 12, 32])
 @pytest.mark.parametrize(
     ("rank", "size", "stride", "pad"), [(1, 3, 2, 1), (2, 3, 1, 1), (3, 2, 2, 0)]

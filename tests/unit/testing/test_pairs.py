@@ -1,0 +1,42 @@
+"""Of stacked parameters, each value stands with each value of every other one."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import pytest
+from pairs import covering_pairs
+
+
+def _points(*sizes: int) -> list[dict[str, int]]:
+    return [dict(zip("abcde", point, strict=False)) for point in product(*map(range, sizes))]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most"),
+    [((3,), 3), ((3, 4), 12), ((2, 2, 2), 5), ((7, 3, 2), 22), ((2, 2, 2, 2, 2), 8)],
+)
+def test_every_pair_is_there_and_few_points_are(sizes: tuple[int, ...], most: int) -> None:
+    points = _points(*sizes)
+    kept = [points[number] for number in covering_pairs(points)]
+    assert len(kept) <= most
+    for axes in combinations("abcde"[: len(sizes)], min(2, len(sizes))):
+        found = {tuple(point[axis] for axis in axes) for point in kept}
+        assert found == {tuple(point[axis] for axis in axes) for point in points}
+
+
+def test_of_points_that_are_not_a_product_none_is_asked_for_that_is_not_there() -> None:
+    points = [{"a": 0, "b": 0}, {"a": 1, "b": 1}]
+    assert covering_pairs(points) == [0, 1]
+    assert covering_pairs(points[1:]) == [0]
+
+
+@pytest.mark.pairs
+@pytest.mark.parametrize("third", range(3))
+@pytest.mark.parametrize("second", range(3))
+@pytest.mark.parametrize("first", range(3))
+def test_marked(request: pytest.FixtureRequest, first: int, second: int, third: int) -> None:
+    """Of this test's 27 combinations, no more run than pairs need."""
+    ours = [item for item in request.session.items if item.name.startswith("test_marked[")]
+    wanted = 27 if request.config.getoption("--all-combinations") else 12
+    assert len(ours) <= wanted, (first, second, third)
