@@ -12,7 +12,6 @@ U8, I8 = np.uint8, np.int8
 F32 = np.float32
 
 
-@pytest.mark.pairs
 @pytest.mark.parametrize("op_type", ["QLinearAdd", "QLinearMul"])
 @pytest.mark.parametrize("dtype", [U8, I8])
 @pytest.mark.parametrize("shift", [0, 3, 100])

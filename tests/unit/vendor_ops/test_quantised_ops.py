@@ -27,7 +27,6 @@ F32 = np.float32
 TYPES = [(U8, U8), (U8, I8), (I8, I8)]
 
 
-@pytest.mark.pairs
 @pytest.mark.parametrize(("of_data", "of_weight"), TYPES)
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -59,7 +58,6 @@ def test_qlinear_conv(of_data: Any, of_weight: Any, per_channel: bool, symmetric
     )
 
 
-@pytest.mark.pairs
 @pytest.mark.parametrize(("of_a", "of_b"), TYPES)
 @pytest.mark.parametrize("per_column", [False, True])
 @pytest.mark.parametrize("known", [False, True])
