@@ -313,7 +313,8 @@ class _Units:
                 self._residuals(None if residual is None else function.gep(residual, at, i8))
                 for at in places
             ]
-            finished = self._finished(sums[first * len(factors) :], factors, added)
+            some = sums[first * len(factors) : (first + len(places)) * len(factors)]
+            finished = self._finished(some, factors, added)
             for at, values in zip(places, finished, strict=True):
                 self._store_row(values, function.gep(target, at, self._element))
         written, size = Rows(result, parameters.outputs), self.variant.epilogue.element_bytes
@@ -363,14 +364,14 @@ class _Units:
         factors: Factors,
         residuals: Sequence[Sequence[SSAValue | None]],
     ) -> Sequence[Sequence[SSAValue]]:
-        """What is stored of some rows, the first ones of the sums."""
+        """What is stored of some rows, whose sums these are."""
         vectors = [
             (*factor, added)
             for row in residuals
             for factor, added in zip(factors, row, strict=True)
         ]
         finished = self.finish.of(
-            [(total, *others) for total, others in zip(sums, vectors, strict=False)]
+            [(total, *others) for total, others in zip(sums, vectors, strict=True)]
         )
         if len(residuals) == 1:
             return [finished]

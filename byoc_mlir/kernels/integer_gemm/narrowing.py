@@ -123,7 +123,7 @@ class Saturating:
 
     def _rounded(self, number: SSAValue) -> SSAValue:
         """The nearest integers, halves to even; the least one, where a number is smaller."""
-        within = extreme(self.function, llvm.VectorFMinOp, number, self.upper)
+        within = _extreme(self.function, llvm.VectorFMinOp, number, self.upper)
         return self._called(_ROUND, [within], _vector(i32, AVX2_LANES))
 
     def _words(self, one: SSAValue, other: SSAValue) -> SSAValue:
@@ -153,17 +153,17 @@ def limited(
     function: FunctionBuilder, number: SSAValue, lower: SSAValue, upper: SSAValue
 ) -> SSAValue:
     """Numbers between two limits."""
-    above = extreme(function, llvm.VectorFMaxOp, number, lower)
-    return extreme(function, llvm.VectorFMinOp, above, upper)
+    above = _extreme(function, llvm.VectorFMaxOp, number, lower)
+    return _extreme(function, llvm.VectorFMinOp, above, upper)
 
 
-def extreme(
+def _extreme(
     function: FunctionBuilder,
     op: type[llvm.VectorFMaxOp | llvm.VectorFMinOp],
     lhs: SSAValue,
     rhs: SSAValue,
 ) -> SSAValue:
-    """The larger or the smaller ones of two vectors of numbers."""
+    """The larger or the smaller ones of two vectors."""
     properties: dict[str, Attribute] = {"fastmathFlags": _NO_NANS}
     return function.insert(
         op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
