@@ -294,6 +294,16 @@ def shuffled(
     return function.insert(llvm.ShuffleVectorOp(one, other, mask, type_))
 
 
+def split(function: FunctionBuilder, value: SSAValue, parts: int) -> list[SSAValue]:
+    """Vectors of the same lanes, as many in each."""
+    assert isinstance(value.type, VectorType)
+    lanes = value.type.element_count() // parts
+    return [
+        shuffled(function, value, value, range(first, first + lanes))
+        for first in range(0, parts * lanes, lanes)
+    ]
+
+
 @cache
 def splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAttr:
     """A whole number for all lanes."""

@@ -28,7 +28,7 @@ from byoc_mlir.kernels.integer_gemm.places import Places
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.kernels.vectors import Vectors
+from byoc_mlir.kernels.vectors import Vectors, split
 
 _PREFIX = "byoc_integer_gemm"
 
@@ -98,7 +98,10 @@ def define_units(module: ModuleBuilder, variant: Variant) -> str:
     parameters = read(function, arguments.parameters, Parameters[SSAValue])
     row_bytes = variant.unit.panel * variant.epilogue.element_bytes
     aside = function.stack_slots(-(-variant.rows * row_bytes // 8))
-    finish = Finish.told(function, variant.unit.lanes, variant.epilogue, parameters.bytes)
+    unit = variant.unit
+    finish = Finish.told(
+        function, unit.lanes, variant.epilogue, parameters.bytes, narrows=unit.narrows
+    )
     units = _Units(function, variant, arguments, parameters, aside, finish)
     function.loop(
         function.subtract(end, begin), lambda index: units.write(function.add(begin, index))
@@ -300,12 +303,20 @@ class _Units:
             read = Rows(given, parameters.outputs)
             function.when(is_part, lambda: part.copy(read, aside, i8, 1))
         factors = self._factors(columns)
-        for number in range(self.variant.rows):
-            at = function.multiply(distance, number)
-            added = None if residual is None else function.gep(residual, at, i8)
-            values = self._finished_row(sums, number, factors, self._residuals(added))
-            address = function.gep(target, at, self._element)
-            self._store_row(values, address)
+        rows, together = self.variant.rows, self._together
+        for first in range(0, rows, together):
+            places = [
+                function.multiply(distance, number)
+                for number in range(first, min(first + together, rows))
+            ]
+            added = [
+                self._residuals(None if residual is None else function.gep(residual, at, i8))
+                for at in places
+            ]
+            some = sums[first * len(factors) : (first + len(places)) * len(factors)]
+            finished = self._finished(some, factors, added)
+            for at, values in zip(places, finished, strict=True):
+                self._store_row(values, function.gep(target, at, self._element))
         written, size = Rows(result, parameters.outputs), self.variant.epilogue.element_bytes
         function.when(is_part, lambda: part.copy(aside, written, self._element, size))
 
@@ -341,21 +352,31 @@ class _Units:
             for at in self._offsets
         ]
 
-    def _finished_row(
+    @property
+    def _together(self) -> int:
+        """The rows that are finished together: as many as their vectors are narrowed."""
+        width, most = len(self._offsets), self.finish.narrowing.most
+        return most // width if self.variant.epilogue.kind == "bytes" and most % width == 0 else 1
+
+    def _finished(
         self,
-        sums: Sequence[SSAValue],
-        number: int,
+        sums: Sums,
         factors: Factors,
-        residuals: Sequence[SSAValue | None],
-    ) -> Sequence[SSAValue]:
-        width = len(factors)
-        row = sums[number * width : (number + 1) * width]
-        return self.finish.of(
-            [
-                (total, *factor, residual)
-                for total, factor, residual in zip(row, factors, residuals, strict=True)
-            ]
+        residuals: Sequence[Sequence[SSAValue | None]],
+    ) -> Sequence[Sequence[SSAValue]]:
+        """What is stored of some rows, whose sums these are."""
+        vectors = [
+            (*factor, added)
+            for row in residuals
+            for factor, added in zip(factors, row, strict=True)
+        ]
+        finished = self.finish.of(
+            [(total, *others) for total, others in zip(sums, vectors, strict=True)]
         )
+        if len(residuals) == 1:
+            return [finished]
+        (whole,) = finished
+        return [[part] for part in split(self.function, whole, len(residuals))]
 
 
 def _lanes(value: SSAValue) -> int:

@@ -363,7 +363,7 @@ class _Rows:
     ) -> None:
         """Writes the bytes of a pixel's block."""
         function, unit, epilogue = self.function, self.variant.unit, self.variant.epilogue
-        finish = Finish.told(function, unit.lanes, epilogue, self.told.bytes)
+        finish = Finish.told(function, unit.lanes, epilogue, self.told.bytes, narrows=unit.narrows)
         order = _order(unit.lanes)
         added: list[SSAValue | None] = [None] * _HALVES
         if epilogue.residual is not None:

@@ -7,23 +7,20 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerType, VectorType, f32, i8, i32
-from xdsl.dialects.utils.fast_math import FastMathFlag
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerType, VectorType, i32
+from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import float_bits
+from byoc_mlir.kernels.integer_gemm.narrowing import Narrowing, Rounding, Saturating, limited
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters, ResidualParameters
 from byoc_mlir.kernels.ops import float_arithmetic
-from byoc_mlir.kernels.vectors import Vectors, broadcast, joined
+from byoc_mlir.kernels.vectors import Vectors
 
 Kind = Literal["sums", "numbers", "bytes"]
 
 _EXACT = llvm.FastMathAttr(None)
-_NO_NANS = llvm.FastMathAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
-_ROUNDING = 1.5 * 2.0**23
-"""What a number of less than 22 bits is added to, so that its fraction finds no place."""
 
 _SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
 
@@ -88,9 +85,7 @@ class Finish:
     function: FunctionBuilder
     lanes: int
     epilogue: IntegerEpilogue
-    limits: tuple[SSAValue, SSAValue]
-    """Vectors of the least and the largest number, less what stands for 0."""
-    zero_point: SSAValue
+    narrowing: Narrowing
     residual: Sequence[SSAValue]
     """Vectors of the fields of `ByteResidual`; none where nothing is added."""
 
@@ -100,21 +95,23 @@ class Finish:
         lanes: int,
         epilogue: IntegerEpilogue,
         parameters: BytesParameters[SSAValue],
+        *,
+        narrows: bool = False,
     ) -> Finish:
-        """What a kernel is told in its parameters is read here, once for all sums."""
-        vectors, residual = Vectors(function, lanes), parameters.residual
+        """What a kernel is told in its parameters is read here, once for all sums.
 
-        def limit(parameter: SSAValue) -> SSAValue:
-            number = function.subtract(parameter, parameters.zero_point)
-            return vectors.broadcast(function.insert(llvm.SIToFPOp(number, f32)))
-
-        bits = (residual.lower, residual.upper, residual.factor, residual.shift)
+        Args:
+            narrows: whether the instructions of `Saturating` are there.
+        """
+        vectors, it = Vectors(function, lanes), parameters.residual
+        bits = (it.lower, it.upper, it.factor, it.shift)
         return Finish(
             function,
             lanes,
             epilogue,
-            (limit(parameters.lower), limit(parameters.upper)),
-            function.insert(llvm.TruncOp(parameters.zero_point, i8)),
+            Saturating.told(function, parameters)
+            if narrows
+            else Rounding.told(function, lanes, parameters),
             [] if epilogue.residual is None else [vectors.broadcast_bits(one) for one in bits],
         )
 
@@ -124,7 +121,7 @@ class Finish:
         if self.epilogue.kind != "bytes":
             return numbers
         whole = 1 << len(numbers).bit_length() - 1
-        return [self._bytes(some) for some in (numbers[:whole], numbers[whole:]) if some]
+        return [self.narrowing.of(some) for some in (numbers[:whole], numbers[whole:]) if some]
 
     def _number(
         self,
@@ -148,26 +145,9 @@ class Finish:
         extend = llvm.SExtOp if self.epilogue.residual.is_signed else llvm.ZExtOp
         byte = self._insert(extend(residual, self._vector(i32)))
         lower, upper, factor, shift = self.residual
-        above = self._extreme(llvm.VectorFMaxOp, number, lower)
-        within = self._extreme(llvm.VectorFMinOp, above, upper)
+        within = limited(self.function, number, lower, upper)
         total = self._added(within, self._insert(llvm.SIToFPOp(byte, number.type)))
         return self._added(self._multiplied(total, factor), shift)
-
-    def _bytes(self, numbers: Sequence[SSAValue]) -> SSAValue:
-        (lower, upper), rounding = self.limits, Vectors(self.function, self.lanes).splat(_ROUNDING)
-        words: list[SSAValue] = []
-        for number in numbers:
-            above = self._extreme(llvm.VectorFMaxOp, number, lower)
-            within = self._extreme(llvm.VectorFMinOp, above, upper)
-            # the lowest bits of the sum are the integer, rounded to the nearest, halves to even
-            rounded = self._added(within, rounding)
-            words.append(self._insert(llvm.BitcastOp(rounded, self._vector(i32))))
-        whole = joined(self.function, words)
-        lanes = self.lanes * len(numbers)
-        bytes_ = self._insert(llvm.TruncOp(whole, VectorType(i8, [lanes])))
-        return self.function.binary(
-            llvm.AddOp, bytes_, broadcast(self.function, self.zero_point, bytes_)
-        )
 
     def _vector(self, element: IntegerType) -> VectorType[IntegerType]:
         return VectorType(element, [self.lanes])
@@ -177,14 +157,6 @@ class Finish:
 
     def _added(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self._insert(float_arithmetic(llvm.FAddOp, lhs, rhs, _EXACT))
-
-    def _extreme(
-        self, op: type[llvm.VectorFMaxOp | llvm.VectorFMinOp], lhs: SSAValue, rhs: SSAValue
-    ) -> SSAValue:
-        properties: dict[str, Attribute] = {"fastmathFlags": _NO_NANS}
-        return self._insert(
-            op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
-        )
 
     def _insert(self, op: Operation) -> SSAValue:
         return self.function.insert(op)

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.kernels.integer_gemm.narrowing import AVX2_LANES
 from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast, shuffled, splat
 
 WORD_BYTES = 4
@@ -81,6 +82,11 @@ class IntegerUnit:
     def takes_bytes(self) -> bool:
         """Whether words are four bytes."""
         return self.has_vnni or self.overlaps
+
+    @property
+    def narrows(self) -> bool:
+        """Whether there are the instructions of `Saturating`, those of AVX2."""
+        return self.lanes == AVX2_LANES and (self.has_vnni or self.saturates)
 
     @property
     def group(self) -> int:

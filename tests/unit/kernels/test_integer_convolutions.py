@@ -29,8 +29,15 @@ _PAIRS = [
     *(IntegerUnit(8, 16, False, 3), IntegerUnit(16, 32, False, 4)),
 ]
 _OVERLAPPING = [replace(unit, overlaps=True) for unit in saturating_units()]
-PAIRS = pytest.mark.parametrize("unit", _PAIRS, ids=lambda unit: unit.name)
-UNITS = pytest.mark.parametrize("unit", [*_PAIRS, *_OVERLAPPING], ids=lambda unit: unit.name)
+_NARROWING = [unit for unit in saturating_units() if unit.narrows]
+
+
+def _name(unit: IntegerUnit) -> str:
+    return unit.name + "_narrows" * unit.narrows
+
+
+PAIRS = pytest.mark.parametrize("unit", [*_PAIRS, *_NARROWING[:1]], ids=_name)
+UNITS = pytest.mark.parametrize("unit", [*_PAIRS, *_OVERLAPPING, *_NARROWING], ids=_name)
 _BYTES = IntegerEpilogue("bytes", True, 3, -128, 127)
 _PADDED = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 7, 6, 5), True, -11, 37),

@@ -35,8 +35,9 @@ UNITS = pytest.mark.parametrize(
             *((*_VNNI[:2], _WIDE[1]) if _HAS_VNNI else ()),
         ),
         *(replace(unit, overlaps=True) for unit in saturating_units()),
+        *(unit for unit in saturating_units() if unit.narrows),
     ],
-    ids=lambda unit: unit.name,
+    ids=lambda unit: unit.name + "_narrows" * unit.narrows,
 )
 
 
@@ -110,6 +111,8 @@ def test_windows(unit: IntegerUnit, dilation: tuple[int, int]) -> None:
     [
         IntegerEpilogue("bytes", False, 100, 100, 255),
         IntegerEpilogue("bytes", False, -3, -128, 127),
+        IntegerEpilogue("bytes", False, 10, 30, 200),
+        IntegerEpilogue("bytes", False, -128, -128, -5),
     ],
 )
 def test_bytes(unit: IntegerUnit, limits: IntegerEpilogue) -> None:
@@ -120,6 +123,20 @@ def test_bytes(unit: IntegerUnit, limits: IntegerEpilogue) -> None:
     sums = (expected_sums(it, left, right) + start).astype(np.int32)
     rounded = np.rint(sums.astype(np.float32) * scale) + np.float32(limits.zero_point)
     wanted = rounded.clip(limits.lower, limits.upper).astype(np.int32).astype(np.int8)
+    np.testing.assert_array_equal(found, wanted)
+
+
+@UNITS
+@pytest.mark.parametrize(("lower", "upper"), [(0, 255), (-128, 127), (-20, 30)])
+def test_numbers_of_more_than_32_bits(unit: IntegerUnit, lower: int, upper: int) -> None:
+    """And those around the ends of 16 and of 32 bits."""
+    it = IntegerGemm.of_matrices(unit, 7, 4, 40, IntegerEpilogue("bytes", False, 5, lower, upper))
+    left, right = np.zeros((1, 1, 7, 4), np.int16), np.zeros((1, 1, 4, 40), np.int16)
+    left[..., 0], right[..., 0, :] = np.arange(7), np.arange(-20, 20)
+    scale = np.resize(np.array([1, 2**8, 2**13, 2**29, 2**60, 1e38], np.float32), 40)
+    found = Compiled(it)(left, right, start=np.zeros(40, np.int32), scale=scale)
+    numbers = (np.arange(7)[:, None] * np.arange(-20, 20)).astype(np.float64) * scale
+    wanted = (numbers + 5).clip(lower, upper).astype(np.int32).astype(np.int8)
     np.testing.assert_array_equal(found, wanted)
 
 
