@@ -87,7 +87,7 @@ class FunctionBuilder:
 
     def address(self, symbol: str) -> SSAValue:
         """The address of a global."""
-        return self._add(llvm.AddressOfOp(symbol, POINTER))
+        return self._add(ops.address(symbol))
 
     def slot(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
         """The address of a slot of an array."""
@@ -159,7 +159,7 @@ class FunctionBuilder:
 
     def select(self, condition: SSAValue, one: SSAValue, other: SSAValue) -> SSAValue:
         """One value or the other."""
-        return self._add(llvm.SelectOp(condition, one, other))
+        return self._add(ops.select(condition, one, other))
 
     def least(self, one: SSAValue, other: SSAValue) -> SSAValue:
         """The smaller of two integers with a sign."""
@@ -207,19 +207,19 @@ class FunctionBuilder:
     def call(self, name: str, *arguments: SSAValue, result: Attribute = i32) -> SSAValue:
         """Calls a function and returns what it returns, which is not nothing."""
         self.module.declare(name, [argument.type for argument in arguments], result)
-        return self._add(llvm.CallOp(name, *arguments, return_type=result))
+        return self._add(ops.call(ops.symbol_reference(name), arguments, result))
 
     def do(self, name: str, *arguments: SSAValue) -> None:
         """Calls a function that returns nothing."""
         self.module.declare(name, [argument.type for argument in arguments], VOID)
-        self.block.add_op(llvm.CallOp(name, *arguments))
+        self.block.add_op(ops.call(ops.symbol_reference(name), arguments, None))
 
     def check(self, status: SSAValue) -> None:
         """Returns from the function with the status unless it is 0."""
         failed = self.compare("ne", status, self.integer(0, i32))
         stop, on = self._new_block(), self._new_block()
         self.block.add_op(ops.branch_if(failed, (stop, ()), (on, ())))
-        stop.add_op(llvm.ReturnOp(status))
+        stop.add_op(ops.return_(status))
         self.block = on
 
     def parallel_for(
@@ -315,7 +315,7 @@ class FunctionBuilder:
 
     def finish(self, status: SSAValue | None = None) -> None:
         """Returns, and ends the function."""
-        self.block.add_op(llvm.ReturnOp(status))
+        self.block.add_op(ops.return_(status))
         for slot, number in self._if_used:
             if number.results[0].first_use is None:
                 for op in (number, slot):

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     DenseArrayBase,
     IntegerAttr,
     IntegerType,
+    StringAttr,
     SymbolRefAttr,
     UnitAttr,
     VectorType,
@@ -94,6 +96,52 @@ def integer_arithmetic(op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> Ope
     return op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
 
 
+def unary(op: type[Operation], value: SSAValue, type_: Attribute) -> Operation:
+    """An op of one operand without flags, as most conversions are."""
+    return op.create(operands=[value], result_types=[type_])
+
+
+def shuffle(one: SSAValue, other: SSAValue, lanes: tuple[int, ...]) -> llvm.ShuffleVectorOp:
+    """Some lanes of two vectors of one type, counted through both."""
+    type_ = one.type
+    assert isinstance(type_, VectorType)
+    return llvm.ShuffleVectorOp.create(
+        operands=[one, other],
+        result_types=[vector_type(type_.element_type, len(lanes))],
+        properties={"mask": _lanes(lanes)},
+    )
+
+
+def select(condition: SSAValue, one: SSAValue, other: SSAValue) -> llvm.SelectOp:
+    """One value or the other."""
+    return llvm.SelectOp.create(
+        operands=[condition, one, other],
+        result_types=[one.type],
+        properties={"fastmathFlags": _NO_FAST_MATH},
+    )
+
+
+def address(symbol: str) -> llvm.AddressOfOp:
+    """The address of a global or a function."""
+    return llvm.AddressOfOp.create(
+        result_types=[POINTER], properties={"global_name": symbol_reference(symbol)}
+    )
+
+
+def intrinsic(name: str, arguments: Sequence[SSAValue], result: Attribute) -> llvm.CallIntrinsicOp:
+    """A call of one of LLVM's functions that gives something."""
+    return llvm.CallIntrinsicOp.create(
+        operands=arguments,
+        result_types=[result],
+        properties={
+            "intrin": _name(name),
+            "op_bundle_sizes": _NO_BUNDLES,
+            "operandSegmentSizes": _segment_sizes(len(arguments), 0),
+            "fastmathFlags": _NO_FAST_MATH,
+        },
+    )
+
+
 def compare(predicate: str, lhs: SSAValue, rhs: SSAValue) -> llvm.ICmpOp:
     """A comparison of two integers or pointers, or of vectors of integers."""
     type_ = lhs.type
@@ -140,6 +188,11 @@ def call(
     )
 
 
+def return_(value: SSAValue | None) -> llvm.ReturnOp:
+    """The end of a function, which gives nothing when `value` is `None`."""
+    return llvm.ReturnOp.create(operands=[] if value is None else [value])
+
+
 def branch(target: Block, arguments: Sequence[SSAValue]) -> llvm.BrOp:
     """A jump."""
     return llvm.BrOp.create(operands=arguments, successors=[target])
@@ -166,6 +219,28 @@ def _predicate(name: str) -> Attribute:
 @lru_cache(maxsize=4096)
 def _segment_sizes(*sizes: int) -> DenseArrayBase:
     return DenseArrayBase.from_list(i32, sizes)
+
+
+@lru_cache(maxsize=4096)
+def _lanes(lanes: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, lanes)
+
+
+@lru_cache(maxsize=4096)
+def vector_type(element: Attribute, lanes: int) -> VectorType[Any]:
+    """The type of a vector; the same object for the same numbers."""
+    return VectorType(element, [lanes])
+
+
+@lru_cache(maxsize=4096)
+def symbol_reference(name: str) -> SymbolRefAttr:
+    """A reference to a function or global; the same object for the same name."""
+    return SymbolRefAttr(name)
+
+
+@lru_cache(maxsize=4096)
+def _name(name: str) -> StringAttr:
+    return StringAttr(name)
 
 
 def _alignment(alignment: int | None) -> dict[str, Attribute]:

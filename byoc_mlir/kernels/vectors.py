@@ -25,7 +25,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp, ReduceFMaximumOp
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import Limits
-from byoc_mlir.kernels.ops import float_arithmetic
+from byoc_mlir.kernels.ops import float_arithmetic, shuffle
 
 ELEMENT_BYTES = 4
 
@@ -288,10 +288,7 @@ def shuffled(
     function: FunctionBuilder, one: SSAValue, other: SSAValue, lanes: Sequence[int]
 ) -> SSAValue:
     """Some lanes of two vectors of one type, counted through both."""
-    assert isinstance(one.type, VectorType)
-    mask = DenseArrayBase.from_list(i32, list(lanes))
-    type_ = VectorType(one.type.element_type, [len(lanes)])
-    return function.insert(llvm.ShuffleVectorOp(one, other, mask, type_))
+    return function.insert(shuffle(one, other, tuple(lanes)))
 
 
 def split(function: FunctionBuilder, value: SSAValue, parts: int) -> list[SSAValue]:

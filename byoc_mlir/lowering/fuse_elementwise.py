@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from xdsl.context import Context
 from xdsl.dialects import tensor
-from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
@@ -21,6 +22,7 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
+from byoc_mlir.lowering.relay_to_linalg.builder import operand_segments
 
 _MOST_INPUTS = 12
 """More pointers than this do not fit the registers of a loop."""
@@ -63,7 +65,7 @@ def _fuse_operands(consumer: linalg.GenericOp) -> None:
     while number < len(consumer.inputs):
         producer = consumer.inputs[number].owner
         if isinstance(producer, linalg.GenericOp) and _can_fuse(producer, consumer, number):
-            consumer = _fused(producer, consumer, number)
+            _take_in(producer, consumer, number)
         else:
             number += 1
 
@@ -142,56 +144,44 @@ def _knows_its_sizes(producer: linalg.GenericOp, consumer: linalg.GenericOp, num
     return len(known) == maps[0].num_dims
 
 
-def _fused(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> linalg.GenericOp:
-    """One op in place of the two; the inputs of the producer stand where its result stood."""
-    maps = [attribute.data for attribute in consumer.indexing_maps]
-    new_maps = [*maps[:number], *_composed_maps(producer, consumer, number), *maps[number + 1 :]]
-    inputs = [*consumer.inputs[:number], *producer.inputs, *consumer.inputs[number + 1 :]]
-    fused = linalg.GenericOp(
-        inputs,
-        consumer.outputs,
-        _fused_body(producer, consumer, number),
-        [AffineMapAttr(map_) for map_ in new_maps],
-        consumer.iterator_types,
-        consumer.result_types,
-        doc=_joined_names((producer, consumer)),
-    )
-    fused.location = fused_location((producer, consumer))
-    block = consumer.parent
-    assert block is not None
-    block.insert_op_before(fused, consumer)
-    for old, new in zip(consumer.results, fused.results, strict=True):
-        new.name_hint = old.name_hint
-        old.replace_all_uses_with(new)
-    block.erase_op(consumer)
-    if not producer.results[0].first_use:
-        block.erase_op(producer)
-    return fused
+def _take_in(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> None:
+    """The consumer does what the producer did; its inputs stand where its result stood."""
+    maps, inputs, outputs = consumer.indexing_maps.data, consumer.inputs, consumer.outputs
+    composed = [AffineMapAttr(map_) for map_ in _composed_maps(producer, consumer, number)]
+    kept = [*inputs[:number], *producer.inputs, *inputs[number + 1 :]]
+    is_last_reader = _is_read_once(producer.results[0], consumer)
+    _take_body(producer, consumer, number, is_copied=not is_last_reader)
+    consumer.indexing_maps = ArrayAttr([*maps[:number], *composed, *maps[number + 1 :]])
+    consumer.doc = _joined_names((producer, consumer))
+    consumer.location = fused_location((producer, consumer))
+    consumer.properties["operandSegmentSizes"] = operand_segments(len(kept), len(outputs))
+    consumer.operands = [*kept, *outputs]
+    if is_last_reader:
+        Rewriter.erase_op(producer)
 
 
-def _fused_body(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> Region:
-    """The producer's body with the consumer's behind it.
+def _take_body(
+    producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int, *, is_copied: bool
+) -> None:
+    """Puts the producer's body before the consumer's.
 
-    Bodies are moved, not copied, where nobody else needs them: in a chain each op would be copied
-    once for every op behind it.
+    It is moved, not copied, where nobody else needs it.
     """
-    last_reader = _is_read_once(producer.results[0], consumer)
-    region = producer.detach_region(producer.body) if last_reader else producer.body.clone()
-    block, reading = region.block, consumer.body.block
-    block.erase_arg(block.args[-1])  # its output is new, and so not read
-    end = block.last_op
+    region = producer.body.clone() if is_copied else producer.detach_region(producer.body)
+    source, target = region.block, consumer.body.block
+    *read, _ = source.args  # its output is new, and so not read
+    for place, argument in enumerate(read, number + 1):
+        argument.replace_all_uses_with(target.insert_arg(argument.type, place))
+    end = source.last_op
     assert isinstance(end, linalg.YieldOp)
-    (result,) = end.arguments
-    block.erase_op(end)
-    reading.args[number].replace_all_uses_with(result)
-    for position, argument in enumerate(reading.args):
-        if position != number:
-            place = position if position < number else len(block.args)
-            argument.replace_all_uses_with(block.insert_arg(argument.type, place))
-    for op in tuple(reading.ops):
+    target.args[number].replace_all_uses_with(end.arguments[0])
+    target.erase_arg(target.args[number])
+    source.erase_op(end)
+    first = target.first_op
+    assert first is not None
+    for op in tuple(source.ops):
         op.detach()
-        block.add_op(op)
-    return region
+        target.insert_op_before(op, first)
 
 
 def _joined_names(ops: Sequence[linalg.GenericOp]) -> StringAttr:

@@ -82,7 +82,7 @@ class UnsignedBytes(ModulePass):
         for block in host_blocks(op):
             ops = list(block.ops)
             values = _convertible(ops)
-            if with_vnni and not _gains_zeros(values):
+            if not values or (with_vnni and not _gains_zeros(values)):
                 continue
             for one in ops:
                 _convert(one, values)
@@ -97,7 +97,7 @@ def _convertible(ops: Sequence[Operation]) -> Collection[SSAValue]:
     found = {
         value
         for op in ops
-        if isinstance(op, (*_WRITES, *_MOVES))
+        if type(op) in _WRITES or isinstance(op, _MOVES)
         for value in op.results
         if _is_signed(value)
     }
@@ -158,7 +158,7 @@ def _convert(op: Operation, values: Container[SSAValue]) -> None:
     if isinstance(op, ClipOp) and op.output in values:
         op.a_min = FloatAttr(op.a_min.value.data + _SIGN, op.a_min.type)
         op.a_max = FloatAttr(op.a_max.value.data + _SIGN, op.a_max.type)
-    if not isinstance(op, (*_READS, *_WRITES)):
+    if not isinstance(op, RelayOp):
         return
     for name, zero in _READS.get(type(op), {}).items():
         if getattr(op, name) in values:

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, Tensor
+from byoc_mlir.dialects.relay.base import RelayOp, Tensor, tensor_of
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.errors import MissingWeightsError
 from byoc_mlir.tensors import Array, aligned
@@ -182,7 +182,7 @@ class ConstantOp(RelayOp):
     @classmethod
     def of(cls, name: str, array: Array) -> ConstantOp:
         """A constant that holds `array` (frozen from now on): inline when small, else by handle."""
-        type_ = TensorType(relay_type(array.dtype), array.shape)
+        type_ = tensor_of(relay_type(array.dtype), array.shape)
         if array.size <= INLINE_ELEMENTS and _can_be_inline(array):
             return cls.inline(array, type_)
         return cls(value=WeightAttr(Weight.of(name, array)), result_types=[type_])

@@ -55,7 +55,7 @@ def check_scalar(op: RelayOp, what: str, value: SSAValue, element: Attribute) ->
     Raises:
         VerifyException: another rank or type.
     """
-    if value.type != TensorType(element, []):
+    if value.type != tensor_of(element, ()):
         raise VerifyException(f"{op.name}: {what} must be tensor<{element}>, found {value.type}")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
@@ -99,9 +100,15 @@ def is_symbolic(sizes: Iterable[Size]) -> bool:
 def tensor_of(element_type: Attribute, sizes: Sequence[Size]) -> Tensor:
     """The tensor type with these sizes; symbolic ones are named in its encoding."""
     if not is_symbolic(sizes):
-        return TensorType(element_type, cast(Sequence[int], sizes))
+        return _known_tensor(element_type, tuple(cast(Sequence[int], sizes)))
     shape = [DYNAMIC if isinstance(size, Dim) else size for size in sizes]
     return TensorType(element_type, shape, ShapeAttr(tuple(sizes)))
+
+
+@lru_cache(maxsize=4096)
+def _known_tensor(element_type: Attribute, shape: tuple[int, ...]) -> Tensor:
+    """The tensor type of a known shape; the same object for the same shape."""
+    return TensorType(element_type, shape)
 
 
 def tensor_type(value: SSAValue) -> Tensor:

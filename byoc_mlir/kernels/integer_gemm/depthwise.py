@@ -31,6 +31,7 @@ from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.kernels.ops import unary, vector_type
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import Vectors, shuffled, splat
 
@@ -344,7 +345,7 @@ class _Rows:
     def _interleaved(self, *places: tuple[SSAValue, int]) -> list[SSAValue]:
         """Words of the numbers at two places, each so many pixels from an address."""
         function, lanes = self.function, self.variant.unit.lanes
-        type_, words_ = VectorType(i16, [_HALVES * lanes]), VectorType(i32, [lanes])
+        type_, words_ = vector_type(i16, _HALVES * lanes), vector_type(i32, lanes)
         one, other = (
             function.load(
                 function.gep(line, function.multiply(self.told.channels, x), i16), type_, 2
@@ -354,7 +355,7 @@ class _Rows:
         order = _order(lanes)
         halves = (order[:lanes], order[lanes:])
         return [
-            function.insert(llvm.BitcastOp(shuffled(function, one, other, lanes_), words_))
+            function.insert(unary(llvm.BitcastOp, shuffled(function, one, other, lanes_), words_))
             for lanes_ in ([at for n in half for at in (n, n + 2 * lanes)] for half in halves)
         ]
 

@@ -26,6 +26,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.narrowing import AVX2_LANES
+from byoc_mlir.kernels.ops import intrinsic, unary, vector_type
 from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast, shuffled, splat
 
 WORD_BYTES = 4
@@ -185,7 +186,7 @@ class IntegerVectors:
     @property
     def type(self) -> VectorType[IntegerType]:
         """The type of a vector."""
-        return VectorType(i32, [self.unit.lanes])
+        return vector_type(i32, self.unit.lanes)
 
     def load(self, address: SSAValue) -> SSAValue:
         """The words from an address on."""
@@ -202,9 +203,9 @@ class IntegerVectors:
 
         def widened(column: int) -> SSAValue:
             bytes_ = function.load(function.gep(address, column, i16), narrow, 1)
-            numbers = function.insert(llvm.SExtOp(bytes_, wide))
+            numbers = function.insert(unary(llvm.SExtOp, bytes_, wide))
             shifted = function.binary(llvm.AddOp, numbers, broadcast(function, shift, numbers))
-            return function.insert(llvm.BitcastOp(shifted, self.type))
+            return function.insert(unary(llvm.BitcastOp, shifted, self.type))
 
         return [widened(column) for column in range(0, panel, self.unit.lanes)]
 
@@ -222,7 +223,7 @@ class IntegerVectors:
         if self.unit.has_vnni:
             name = f"llvm.x86.avx512.vpdpbusd.{32 * self.unit.lanes}"
             numbers = self._numbers(i8, lhs, rhs)
-            return self.function.insert(llvm.CallIntrinsicOp(name, [total, *numbers], [self.type]))
+            return self.function.insert(intrinsic(name, [total, *numbers], self.type))
         if self.unit.overlaps:
             return self.add(total, self._words(lhs, rhs))
         return self.add(total, self._pairs(lhs, rhs))
@@ -236,19 +237,20 @@ class IntegerVectors:
 
     @property
     def _pair_type(self) -> VectorType[IntegerType]:
-        return VectorType(i16, [2 * self.unit.lanes])
+        return vector_type(i16, 2 * self.unit.lanes)
 
     def _called(
         self, name: str, numbers: Sequence[SSAValue], type_: VectorType[IntegerType]
     ) -> SSAValue:
-        return self.function.insert(llvm.CallIntrinsicOp(name, list(numbers), [type_]))
+        return self.function.insert(intrinsic(name, numbers, type_))
 
     def _pairs(self, left: SSAValue, right: SSAValue) -> SSAValue:
         """Sums of two products, in the form that LLVM knows as one instruction."""
         function = self.function
-        wide = VectorType(i32, [2 * self.unit.lanes])
+        wide = vector_type(i32, 2 * self.unit.lanes)
         one, other = (
-            function.insert(llvm.SExtOp(number, wide)) for number in self._numbers(i16, left, right)
+            function.insert(unary(llvm.SExtOp, number, wide))
+            for number in self._numbers(i16, left, right)
         )
         products = function.binary(llvm.MulOp, one, other)
         even, odd = (
@@ -259,11 +261,12 @@ class IntegerVectors:
 
     def _numbers(self, element: IntegerType, *words: SSAValue) -> list[SSAValue]:
         """Vectors of words as vectors of the numbers in them."""
-        return [self.function.insert(llvm.BitcastOp(word, self._of(element))) for word in words]
+        type_ = self._of(element)
+        return [self.function.insert(unary(llvm.BitcastOp, word, type_)) for word in words]
 
     def _of(self, element: IntegerType) -> VectorType[IntegerType]:
         """The numbers of a vector of words."""
-        return VectorType(element, [self.unit.lanes * self.unit.group])
+        return vector_type(element, self.unit.lanes * self.unit.group)
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`lhs + rhs`."""

@@ -27,6 +27,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums, add_products
+from byoc_mlir.kernels.ops import unary
 from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
 
@@ -34,6 +35,7 @@ TABLE_ENTRY = i32
 """The type of the entries of a gathered tile's table."""
 
 _INDEX = IndexType()
+_MAY_OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 _UNROLLED = 4
 TILE_VECTORS = 2
 """Vectors in a row of the usual tile, and of a panel."""
@@ -245,7 +247,7 @@ class _TileCode:
         """The sums with the products of one step added."""
         code, at = self._code, self._code.index(step)
         a_shift = code.index(code.product(at, self._a_step))
-        b_at = code.emit(arith.AddiOp(self._b_start, self._b_shift(at)))
+        b_at = code.emit(_sum(self._b_start, self._b_shift(at)))
         columns = [self._column(b_at, n) for n in self._vectors]
         numbers = (self._number(start, a_shift) for start in row_starts)
         return add_products(partial(multiply_add, code.emit), numbers, columns, sums)
@@ -261,9 +263,9 @@ class _TileCode:
     def _number(self, start: SSAValue, shift: SSAValue) -> SSAValue:
         """An element of `a` in all lanes."""
         code = self._code
-        place = code.emit(arith.AddiOp(start, shift))
-        scalar = code.emit(memref.LoadOp.get(self._a, [place]))
-        return code.emit(vector.BroadcastOp(scalar, self._type))
+        place = code.emit(_sum(start, shift))
+        scalar = code.emit(_element(self._a, place))
+        return code.emit(unary(vector.BroadcastOp, scalar, self._type))
 
     def _b_shift(self, step: SSAValue) -> SSAValue:
         code = self._code
@@ -310,3 +312,16 @@ class _TileCode:
             code.add(vector.StoreOp(value, self._c, [at]))
         else:
             code.add(vector.MaskedStoreOp(self._c, [at], self._masks[number], value))
+
+
+def _sum(lhs: SSAValue, rhs: SSAValue) -> arith.AddiOp:
+    """The constructor takes four times as long, as that of a load does; tiles are full of both."""
+    return arith.AddiOp.create(
+        operands=[lhs, rhs], result_types=[lhs.type], properties=_MAY_OVERFLOW
+    )
+
+
+def _element(buffer: SSAValue, place: SSAValue) -> memref.LoadOp:
+    type_ = buffer.type
+    assert isinstance(type_, MemRefType)
+    return memref.LoadOp.create(operands=[buffer, place], result_types=[type_.element_type])

@@ -201,7 +201,7 @@ class LinalgBuilder:
                     "indexing_maps": ArrayAttr(AffineMapAttr(map_) for map_ in maps),
                     "iterator_types": ArrayAttr(kinds),
                     "doc": StringAttr(name or self.name),
-                    "operandSegmentSizes": _segments(len(reads)),
+                    "operandSegmentSizes": operand_segments(len(reads)),
                 },
                 regions=[Region(block)],
             )
@@ -296,13 +296,14 @@ def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
 
 
 @cache
-def _segments(inputs: int) -> DenseArrayBase:
-    """How many operands of a `linalg.generic` are inputs; there is one output."""
-    return DenseArrayBase.from_list(i32, [inputs, 1])
+def operand_segments(inputs: int, outputs: int = 1) -> DenseArrayBase:
+    """How many operands of a `linalg.generic` are inputs, and how many outputs."""
+    return DenseArrayBase.from_list(i32, [inputs, outputs])
 
 
 def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:
-    scalars.block.add_op(linalg.YieldOp(scalars.wrap(value, type_.element_type)))
+    end = linalg.YieldOp.create(operands=[scalars.wrap(value, type_.element_type)])
+    scalars.block.add_op(end)
 
 
 def slice_offsets(op: Slice) -> tuple[Size, ...]:

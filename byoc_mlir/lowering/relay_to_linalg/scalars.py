@@ -32,6 +32,7 @@ from byoc_mlir.dialects.arith_ext import RemFOp
 from byoc_mlir.dialects.relay.element_types import is_unsigned, numpy_dtype
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Size
+from byoc_mlir.kernels.ops import unary
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
@@ -162,7 +163,7 @@ class Scalars:
         return self._as_type(value, element_type)
 
     def _as_type(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        return value if value.type == type_ else self.emit(arith.BitcastOp(value, type_))
+        return value if value.type == type_ else self.emit(unary(arith.BitcastOp, value, type_))
 
     def constant(self, value: float, type_: Attribute) -> SSAValue:
         """A constant of the (signless) type; integers must be whole numbers in range.

@@ -55,3 +55,15 @@ func.func @broadcast(%x: tensor<4xf32>, %y: tensor<8x4xf32>) -> tensor<8x4xf32> 
   %1 = relay.add %0, %y : (tensor<4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
   func.return %1 : tensor<8x4xf32>
 }
+
+// -----
+
+// A reader may have two outputs: an index beside the number that is there.
+// CHECK-LABEL: func.func @two_outputs
+func.func @two_outputs(%x: tensor<4x3xf32>) -> tensor<4xi64> {
+  // CHECK: doc = "exp_argmax"} ins(%{{[^,]+}} : tensor<4x3xf32>) outs(%{{[^,]+}}, %{{[^,]+}} : tensor<4xf32>, tensor<4xi64>)
+  // CHECK: math.exp
+  %0 = relay.exp %x : (tensor<4x3xf32>) -> tensor<4x3xf32>
+  %1 = relay.argmax %0 {axis = [1]} : (tensor<4x3xf32>) -> tensor<4xi64>
+  func.return %1 : tensor<4xi64>
+}
