@@ -121,7 +121,7 @@ def test_implicit_products_of_many_kinds_walk_through_the_image_by_one_function(
     """Tiles, padding and limits are the business of kernels that it is told."""
     module = ModuleBuilder()
     for width, pad, epilogue in ((12, 1, _RELU), (12, 1, _SUM), (10, 0, _RELU)):
-        it = convolution((1, 64, 12, width), 64, pads=(pad,) * 4, epilogue=epilogue)
+        it = convolution((1, 64, 12, width), 64, pads=(pad, pad, pad, pad), epilogue=epilogue)
         _kernel(it, AVX2, "implicit_gemm").code(1).define(module)
     names = [op.sym_name.data for op in module.module.ops if isinstance(op, llvm.FuncOp)]
     assert len([name for name in names if "_kernel_" in name]) > 3
