@@ -214,6 +214,10 @@ class FunctionBuilder:
         self.module.declare(name, [argument.type for argument in arguments], VOID)
         self.block.add_op(ops.call(ops.symbol_reference(name), arguments, None))
 
+    def do_at(self, address: SSAValue, *arguments: SSAValue) -> None:
+        """Calls the function at an address, which returns nothing."""
+        self.block.add_op(ops.call_at(address, arguments))
+
     def check(self, status: SSAValue) -> None:
         """Returns from the function with the status unless it is 0."""
         failed = self.compare("ne", status, self.integer(0, i32))

@@ -5,7 +5,7 @@ Those check and convert every argument and build each attribute anew, which cost
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -174,11 +174,22 @@ def call(
     callee: SymbolRefAttr, arguments: Sequence[SSAValue], result: Attribute | None
 ) -> llvm.CallOp:
     """A plain call of a function, which gives nothing when `result` is `None`."""
+    return _call({"callee": callee}, arguments, result)
+
+
+def call_at(address: SSAValue, arguments: Sequence[SSAValue]) -> llvm.CallOp:
+    """A plain call of the function at an address, which gives nothing."""
+    return _call({}, [address, *arguments], None)
+
+
+def _call(
+    callee: Mapping[str, Attribute], arguments: Sequence[SSAValue], result: Attribute | None
+) -> llvm.CallOp:
     return llvm.CallOp.create(
         operands=arguments,
         result_types=[] if result is None else [result],
         properties={
-            "callee": callee,
+            **callee,
             "fastmathFlags": _NO_FAST_MATH,
             "CConv": _C_CONVENTION,
             "TailCallKind": _NO_TAIL_CALL,

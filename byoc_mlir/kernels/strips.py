@@ -40,6 +40,11 @@ class Strips(ABC):
     def suffix(self) -> str:
         """What tells code apart that is written for it."""
 
+    @property
+    def counting(self) -> str:
+        """What tells code apart that has no kernels of its own, but counts their strips."""
+        return f"{self.suffix}_{self.longest}"
+
     @abstractmethod
     def of(self, pixels: Size) -> tuple[Size, Size]:
         """The parameters `strips` and `long_strips` for so many pixels."""
@@ -60,6 +65,10 @@ class LevelStrips(Strips):
 
     @property
     def suffix(self) -> str:
+        return ""
+
+    @property
+    def counting(self) -> str:
         return ""
 
     def of(self, pixels: Size) -> tuple[Size, Size]:

@@ -28,16 +28,39 @@ def define_implicit_gemm(
     name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias + "_parts" * in_parts
     if module.has(name):
         return name
-    units = _define_units(module, variant, strips, in_parts)
+    kernels = [
+        (define_kernel(module, replace(one, pixels=size)), size)
+        for one in (_of_parts(variant) if in_parts else (variant,))
+        for size in strips.sizes
+    ]
+    units = _define_units(module, variant.unit, strips, in_parts)
     function = module.function(name, (POINTER,), result=VOID, internal=True)
     (slots,) = function.parameters
     parameters = _parameters(function, slots)
     if not bias:
         zeros = _zeros(function, parameters, function.pointer(slots, Slot.WEIGHTS))
         function.store(zeros, function.slot(slots, Slot.BIAS))
-    function.parallel_for(units, slots, function.multiply(parameters.blocks, parameters.panels))
+    total = function.multiply(parameters.blocks, parameters.panels)
+    function.parallel_for(units, _told(function, slots, kernels), total)
     function.finish()
     return name
+
+
+_PARTS = 3
+"""The kinds of parts of a window, each of which has kernels of its own."""
+
+
+def _told(
+    function: FunctionBuilder, slots: SSAValue, kernels: Sequence[tuple[str, int]]
+) -> SSAValue:
+    """What units are told: the slots, then the address of each kernel and its pixels."""
+    words = [slots]
+    for kernel, pixels in kernels:
+        words += [function.address(kernel), function.integer(pixels)]
+    told = function.stack_slots(len(words))
+    for place, word in enumerate(words):
+        function.store(word, function.slot(told, place))
+    return told
 
 
 def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
@@ -51,23 +74,27 @@ def _zeros(
     return function.gep(weights, function.multiply(parameters.panels, parameters.panel))
 
 
-def _define_units(module: ModuleBuilder, variant: Variant, strips: Strips, in_parts: bool) -> str:
-    """`void (slots, begin, end)`: some units, the panels of one block after the other."""
-    name = f"{PREFIX}_units_{variant.suffix}{strips.suffix}" + "_parts" * in_parts
+def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_parts: bool) -> str:
+    """`void (told, begin, end)`: some units, the panels of one block after the other. Kernels are
+    what it is told, so that LLVM compiles it once for many of them.
+    """
+    name = f"{PREFIX}_units_{unit.panel_vectors}x{unit.lanes}{strips.counting}"
+    name += "_parts" * in_parts
     if module.has(name):
         return name
-    kernels = [
-        [define_kernel(module, replace(one, pixels=size)) for size in strips.sizes]
-        for one in (_of_parts(variant) if in_parts else (variant,))
-    ]
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
-    slots, begin, end = function.parameters
-    units = _Units(function, slots, _parameters(function, slots), variant.unit)
+    told, begin, end = function.parameters
+    slots, count = function.pointer(told, 0), len(strips.sizes)
+    kernels = [
+        [_Kernel.read(function, told, part * count + number) for number in range(count)]
+        for part in range(_PARTS if in_parts else 1)
+    ]
+    units = _Units(function, slots, _parameters(function, slots), unit)
 
-    def unit(index: SSAValue) -> None:
+    def write(index: SSAValue) -> None:
         units.write(function.add(begin, index), kernels, strips)
 
-    function.loop(function.subtract(end, begin), unit)
+    function.loop(function.subtract(end, begin), write)
     function.finish()
     return name
 
@@ -78,6 +105,19 @@ def _of_parts(variant: Variant) -> tuple[Variant, Variant, Variant]:
     """
     first = replace(variant, limits="none")
     return first, replace(first, residual=True), replace(variant, residual=True)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel that units are told."""
+
+    address: SSAValue
+    pixels: SSAValue
+
+    @staticmethod
+    def read(function: FunctionBuilder, told: SSAValue, number: int) -> _Kernel:
+        place = 1 + 2 * number
+        return _Kernel(function.pointer(told, place), function.word(told, place + 1))
 
 
 @dataclass(frozen=True)
@@ -105,7 +145,7 @@ class _Units:
     parameters: Parameters[SSAValue]
     unit: VectorUnit
 
-    def write(self, number: SSAValue, kernels: Sequence[Sequence[str]], strips: Strips) -> None:
+    def write(self, number: SSAValue, kernels: Sequence[Sequence[_Kernel]], strips: Strips) -> None:
         """Writes the code of one unit: a block of pieces of lines by one panel.
 
         `kernels` are those of the whole window, or of its first part, those between and the last.
@@ -115,7 +155,7 @@ class _Units:
         first, last = function.share(parameters.pieces, block, parameters.blocks)
         count = function.subtract(last, first)
 
-        def part(number: SSAValue, kernels: Sequence[str], *, is_first: bool = False) -> None:
+        def part(number: SSAValue, kernels: Sequence[_Kernel], *, is_first: bool = False) -> None:
             held = self._panel(panel, number, is_first)
 
             def piece(index: SSAValue, prefetched: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -123,8 +163,8 @@ class _Units:
                 row, number = function.divmod(rest, parameters.line_pieces)
                 state = self._begin(image, row, number, held, *prefetched)
                 counts = strips.counts(function, parameters, number)
-                for kernel, size, count in zip(kernels, strips.sizes, counts, strict=True):
-                    state = self._strips(state, held, kernel, size, count)
+                for kernel, count in zip(kernels, counts, strict=True):
+                    state = self._strips(state, held, kernel, count)
                 return (state.prefetched,)
 
             function.fold(count, (function.integer(0),), piece)
@@ -196,7 +236,7 @@ class _Units:
         )
 
     def _strips(
-        self, start: _Position, panel: _Panel, kernel: str, size: int, count: SSAValue
+        self, start: _Position, panel: _Panel, kernel: _Kernel, count: SSAValue
     ) -> _Position:
         """Writes a loop over strips of one length. Returns the place behind them."""
         function, parameters = self.function, self.parameters
@@ -206,7 +246,7 @@ class _Units:
         zeros = _zeros(function, parameters, weights)
         following = function.gep(panel.weights, parameters.part)
         steps = [
-            function.multiply(step, size)
+            function.multiply(step, kernel.pixels)
             for step in (
                 parameters.windows.stride_x,
                 parameters.source_pixel,
@@ -219,8 +259,8 @@ class _Units:
         def strip(_: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
             *places, prefetched = state
             x, place, to = places
-            function.do(
-                kernel,
+            function.do_at(
+                kernel.address,
                 *(function.pointer(self.slots, Slot.PARAMETERS), function.gep(source, place)),
                 *(start.y, x, panel.weights, panel.bias, zeros),
                 function.gep(following, prefetched),

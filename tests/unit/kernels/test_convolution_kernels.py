@@ -14,11 +14,13 @@ from kernel_runner import (
     expected,
     random_arrays,
 )
+from xdsl.dialects import llvm
 
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.implicit_gemm.implicit_gemm import MOST_PART_BYTES, ImplicitGemm
+from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 from byoc_mlir.kernels.winograd.product import PART_BYTES
@@ -113,6 +115,17 @@ def test_lines_of_few_channels_are_not_cut() -> None:
     width = MOST_PART_BYTES // (4 * AVX2.panel) + 1
     it = convolution((1, 1, 2, width + 3), AVX2.panel, (2, width), epilogue=_RELU)
     _check(it, AVX2, "implicit_gemm")
+
+
+def test_implicit_products_of_many_kinds_walk_through_the_image_by_one_function() -> None:
+    """Tiles, padding and limits are the business of kernels that it is told."""
+    module = ModuleBuilder()
+    for width, pad, epilogue in ((12, 1, _RELU), (12, 1, _SUM), (10, 0, _RELU)):
+        it = convolution((1, 64, 12, width), 64, pads=(pad, pad, pad, pad), epilogue=epilogue)
+        _kernel(it, AVX2, "implicit_gemm").code(1).define(module)
+    names = [op.sym_name.data for op in module.module.ops if isinstance(op, llvm.FuncOp)]
+    assert len([name for name in names if "_kernel_" in name]) > 3
+    assert len([name for name in names if "_units_" in name]) == 1
 
 
 @pytest.mark.parametrize(("pads", "dilation"), [((1, 0, 0, 0), (1, 1)), ((0, 0, 0, 0), (1, 2))])
