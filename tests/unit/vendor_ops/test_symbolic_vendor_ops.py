@@ -133,6 +133,23 @@ def test_prompts_and_steps_with_a_cache_of_a_fixed_size(
         assert executable.compiled_in == 0
 
 
+def test_positions_that_a_model_gives() -> None:
+    """Those of a prompt follow the first one, whatever the others say."""
+    model = grouped(40, do_rotary=1)
+    model.graph.node[0].input.append("places")
+    info = helper.make_tensor_value_info("places", I64, ["batch", "tokens"])
+    model.graph.input.append(info)
+    rng, all_inputs = np.random.default_rng(0), list[Arrays]()
+    for batch, new, last in [(1, 5, 4), (2, 5, 4), (1, 1, 7), (2, 1, 7), (1, 3, 9)]:
+        places = rng.integers(0, 300, (batch, new))
+        all_inputs.append({**step(batch, new, [last] * batch, 40), "places": places})
+    with compiled(model) as executable:
+        for inputs in all_inputs:
+            got, expected = executable.run(inputs), run_onnxruntime(model, inputs)
+            np.testing.assert_allclose(got["y"], expected["y"], rtol=1e-4, atol=1e-5)
+        assert len(executable.variants) == 1
+
+
 def test_a_cache_is_written_in_place() -> None:
     model, inputs = grouped(160), step(2, 1, [9, 30], 160)
     with compiled(model) as executable:

@@ -96,9 +96,10 @@ class CacheAttention:
         last = tokens.last(context)
 
         def filled(inner: NodeContext) -> Value:
+            end = arith.add(inner, last, inner.size_constant(tokens.new))
             return up_to(
                 inner,
-                arith.add(inner, last, inner.size_constant(tokens.new)),
+                arith.maximum(inner, end, 1),  # there may be no new tokens
                 tokens.most,
                 lambda within, total: self._of(within, tokens, total, q, *cache),
             )

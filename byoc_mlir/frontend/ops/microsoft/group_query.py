@@ -199,9 +199,20 @@ def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None, ba
     """The positions of the new tokens, or that of the first one; see `angles_of`."""
     if position_ids is not None:
         expect_shape(position_ids, "position_ids", (batch, tokens.new))
-        if tokens.past != 0:
-            return position_ids
-        return arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)
+        return _given_places(context, tokens, position_ids)
     if tokens.past is not None:
         return context.size_constant([tokens.past])
     return arith.reshape(context, tokens.places(context, 1), [batch, tokens.new])
+
+
+def _given_places(context: NodeContext, tokens: Tokens, position_ids: Value) -> Value:
+    """The positions that a model gives; those of a prompt follow the first one, whatever they are."""
+    if isinstance(tokens.past, int) and tokens.past:
+        return position_ids
+    first = arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)
+    if tokens.past == 0:
+        return first
+    first = arith.reshape(context, cast(context, first, np.dtype(np.int64)), [1, 1])
+    following = arith.add(context, first, arith.positions(context, tokens.new, 1, 2))
+    is_prompt = context.emit(logic.EqualOp, tokens.last(context), np.int64(0))
+    return arith.where(context, is_prompt, following, position_ids)
