@@ -206,7 +206,7 @@ def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None, ba
 
 
 def _given_places(context: NodeContext, tokens: Tokens, position_ids: Value) -> Value:
-    """The positions that a model gives; those of a prompt follow the first one, whatever they are."""
+    """The positions that a model gives; those of a prompt follow the first one in any case."""
     if isinstance(tokens.past, int) and tokens.past:
         return position_ids
     first = arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)
