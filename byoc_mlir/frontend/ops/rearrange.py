@@ -209,8 +209,9 @@ def max_unpool(
     ]
     shape = [*data.sizes[:2], *spatial]
     count = math.prod(data.sizes)
-    if not is_symbolic(shape):
-        check_constant(shape, data.dtype.itemsize, "the places of a MaxUnpool")
+    numbers = [size for size in shape if isinstance(size, int)]
+    if len(numbers) == len(shape):
+        check_constant(numbers, data.dtype.itemsize, "the places of a MaxUnpool")
     if not all(at_most(0, size) for size in spatial):
         raise VerifyException(f"a result of shape {shape}, sizes must be 0 and more")
     zero = context.constant(np.zeros(1, data.dtype))
