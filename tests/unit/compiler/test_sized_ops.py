@@ -53,7 +53,9 @@ _NETWORKS: dict[str, Built] = {
     "IsInf": _never_infinite,
     "DepthToSpace": lambda b, x: b.op("DepthToSpace", x, blocksize=2),
     "SpaceToDepth": lambda b, x: b.op(
-        "SpaceToDepth", b.op("Resize", x, "", b.constant(np.array([1, 1, 2, 2], np.float32))), blocksize=2
+        "SpaceToDepth",
+        b.op("Resize", x, "", b.constant(np.array([1, 1, 2, 2], np.float32))),
+        blocksize=2,
     ),
 }
 
