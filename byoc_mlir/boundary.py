@@ -23,7 +23,7 @@ from byoc_mlir.errors import (
 STRICT_VARIABLE = "BYOC_STRICT"
 """The environment variable by which tests ask for all defects: `on`."""
 
-_GREATEST = (1 << 63) - 1
+UNLIMITED = (1 << 63) - 1
 """The largest `i64`: the limit of numbers that have none."""
 
 
@@ -72,7 +72,7 @@ def value_refused(
 ) -> InvalidInputError:
     """The error for a number that a model was given or has computed."""
     at = f"node '{node}': " if node else ""
-    accepted = f"{least} or more" if most == _GREATEST else f"{least} to {most}"
+    accepted = f"{least} or more" if most == UNLIMITED else f"{least} to {most}"
     error = InvalidInputError(f"{at}{what} is {found}; accepted are {accepted}")
     error.locate("run", node)
     return error

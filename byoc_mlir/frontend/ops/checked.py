@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from byoc_mlir.boundary import UNLIMITED
 from byoc_mlir.dialects.relay import reduce
 from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.shape import is_symbolic
@@ -15,8 +16,6 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.value import Value
 
-_GREATEST = int(np.iinfo(np.int64).max)
-
 
 def checked(
     context: NodeContext, data: Value, numbers: Value, what: str, least: Size, most: Size
@@ -24,27 +23,26 @@ def checked(
     """`data`; the run is an `InvalidInputError` unless all of `numbers` are `least` to `most`."""
     if 0 in numbers.sizes:
         return data
-    found = cast(context, numbers, np.dtype(np.int64))
+    wide = cast(context, numbers, np.dtype(np.int64))
     if is_symbolic(numbers.sizes):  # there may be none, and what is accepted changes nothing
-        flat = arith.reshape(context, found, [math.prod(numbers.sizes)])
-        found = arith.concatenate(context, [flat, context.size_constant([least])], 0)
-    low, high = (size if isinstance(size, int) else None for size in (least, most))
-    data = _within(context, data, found, what, low or 0, _GREATEST if high is None else high)
-    if low is None:
-        behind = arith.subtract(context, found, context.size_constant(least))
-        data = _within(context, data, behind, f"{what} less {least}", 0, _GREATEST)
-    if high is None:
-        room = arith.subtract(context, context.size_constant(most), found)
-        data = _within(context, data, room, f"the room behind {what}", 0, _GREATEST)
+        flat = arith.reshape(context, wide, [math.prod(numbers.sizes)])
+        wide = arith.concatenate(context, [flat, context.size_constant([least])], 0)
+    extremes = _extremes(context, wide)
+    low = least if isinstance(least, int) else 0
+    high = most if isinstance(most, int) else UNLIMITED
+    for found in extremes:
+        data = context.emit(CheckedOp, data, found, what=what, least=low, most=high)
+    if not isinstance(least, int):
+        behind = arith.subtract(context, extremes[0], context.size_constant(least))
+        data = _not_negative(context, data, behind, f"{what} less {least}")
+    if not isinstance(most, int):
+        room = arith.subtract(context, context.size_constant(most), extremes[-1])
+        data = _not_negative(context, data, room, f"the room behind {what}")
     return data
 
 
-def _within(
-    context: NodeContext, data: Value, numbers: Value, what: str, least: int, most: int
-) -> Value:
-    for found in _extremes(context, numbers):
-        data = context.emit(CheckedOp, data, found, what=what, least=least, most=most)
-    return data
+def _not_negative(context: NodeContext, data: Value, number: Value, what: str) -> Value:
+    return context.emit(CheckedOp, data, number, what=what, least=0, most=UNLIMITED)
 
 
 def _extremes(context: NodeContext, numbers: Value) -> list[Value]:
