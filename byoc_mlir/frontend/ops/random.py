@@ -119,8 +119,7 @@ class NormalAttributes(RandomAttributes):
     def numbers(
         self, context: NodeContext, generator: _Generator, shape: Sequence[Size], dtype: DType
     ) -> Value:
-        scaled = arith.multiply(context, generator.normal(shape, dtype), self.scale)
-        return arith.add(context, scaled, self.mean)
+        return _moved(context, generator.normal(shape, dtype), self.scale, self.mean)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +132,11 @@ class UniformAttributes(RandomAttributes):
     def numbers(
         self, context: NodeContext, generator: _Generator, shape: Sequence[Size], dtype: DType
     ) -> Value:
-        scaled = arith.multiply(context, generator.uniform(shape, dtype), self.high - self.low)
-        return arith.add(context, scaled, self.low)
+        return _moved(context, generator.uniform(shape, dtype), self.high - self.low, self.low)
+
+
+def _moved(context: NodeContext, numbers: Value, scale: float, shift: float) -> Value:
+    return arith.add(context, arith.multiply(context, numbers, scale), shift)
 
 
 def _register(op_type: str, kind: type[RandomAttributes]) -> None:
