@@ -218,6 +218,12 @@ class FunctionBuilder:
         """Calls the function at an address, which returns nothing."""
         self.block.add_op(ops.call_at(address, arguments))
 
+    def call_intrinsic(
+        self, name: str, arguments: Sequence[SSAValue], result: Attribute
+    ) -> SSAValue:
+        """Calls one of LLVM's functions and returns what it gives."""
+        return self._add(ops.intrinsic(name, arguments, result))
+
     def check(self, status: SSAValue) -> None:
         """Returns from the function with the status unless it is 0."""
         failed = self.compare("ne", status, self.integer(0, i32))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerType, VectorType, f32, i8, i16, i32
+from xdsl.dialects.builtin import f32, i8, i16, i32
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
-from byoc_mlir.kernels.ops import float_arithmetic
+from byoc_mlir.kernels.ops import float_arithmetic, unary, vector_type
 from byoc_mlir.kernels.vectors import Vectors, broadcast, joined, shuffled
 
 _EXACT = llvm.FastMathAttr(None)
@@ -78,9 +78,11 @@ class Rounding:
             within = limited(function, number, self.lower, self.upper)
             # the lowest bits of the sum are the integer, rounded to the nearest, halves to even
             rounded = function.insert(float_arithmetic(llvm.FAddOp, within, rounding, _EXACT))
-            words.append(function.insert(llvm.BitcastOp(rounded, _vector(i32, self.lanes))))
+            words.append(
+                function.insert(unary(llvm.BitcastOp, rounded, vector_type(i32, self.lanes)))
+            )
         whole, lanes = joined(function, words), self.lanes * len(numbers)
-        bytes_ = function.insert(llvm.TruncOp(whole, _vector(i8, lanes)))
+        bytes_ = function.insert(unary(llvm.TruncOp, whole, vector_type(i8, lanes)))
         return _added(function, bytes_, self.zero_point)
 
 
@@ -117,26 +119,23 @@ class Saturating:
             (both,) = words
             words = [shuffled(self.function, both, both, range(at, at + 8)) for at in (0, 8)]
         size = _HALF * len(integers) // 2
-        bytes_ = self._called(_TO_BYTES[size], words, _vector(i8, size))
+        bytes_ = self.function.call_intrinsic(_TO_BYTES[size], words, vector_type(i8, size))
         ordered = shuffled(self.function, bytes_, bytes_, _order(len(numbers), size // 2))
         return _added(self.function, ordered, self.lowest)
 
     def _rounded(self, number: SSAValue) -> SSAValue:
         """The nearest integers, halves to even; the least one, where a number is smaller."""
         within = _extreme(self.function, llvm.VectorFMinOp, number, self.upper)
-        return self._called(_ROUND, [within], _vector(i32, AVX2_LANES))
+        return self.function.call_intrinsic(_ROUND, [within], vector_type(i32, AVX2_LANES))
 
     def _words(self, one: SSAValue, other: SSAValue) -> SSAValue:
         """Words of 16 bits, less the lowest byte: first halves of both, then the others."""
-        type_ = _vector(i16, 2 * AVX2_LANES)
-        words = self._called(_TO_WORDS, [one, other], type_)
+        type_ = vector_type(i16, 2 * AVX2_LANES)
+        words = self.function.call_intrinsic(_TO_WORDS, [one, other], type_)
         distances = broadcast(self.function, self.distance, words)
-        return self._called(f"llvm.sadd.sat.v{2 * AVX2_LANES}i16", [words, distances], type_)
-
-    def _called(
-        self, name: str, operands: Sequence[SSAValue], type_: VectorType[IntegerType]
-    ) -> SSAValue:
-        return self.function.insert(llvm.CallIntrinsicOp(name, list(operands), [type_]))
+        return self.function.call_intrinsic(
+            f"llvm.sadd.sat.v{2 * AVX2_LANES}i16", [words, distances], type_
+        )
 
 
 def _order(vectors: int, half: int) -> list[int]:
@@ -182,7 +181,3 @@ def _limit(
 
 def _added(function: FunctionBuilder, bytes_: SSAValue, byte: SSAValue) -> SSAValue:
     return function.binary(llvm.AddOp, bytes_, broadcast(function, byte, bytes_))
-
-
-def _vector(element: IntegerType, lanes: int) -> VectorType[IntegerType]:
-    return VectorType(element, [lanes])

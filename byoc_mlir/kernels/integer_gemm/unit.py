@@ -9,7 +9,7 @@ instructions. Words of four bytes that overlap use that instruction nevertheless
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.narrowing import AVX2_LANES
-from byoc_mlir.kernels.ops import intrinsic, unary, vector_type
+from byoc_mlir.kernels.ops import unary, vector_type
 from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast, shuffled, splat
 
 WORD_BYTES = 4
@@ -223,7 +223,7 @@ class IntegerVectors:
         if self.unit.has_vnni:
             name = f"llvm.x86.avx512.vpdpbusd.{32 * self.unit.lanes}"
             numbers = self._numbers(i8, lhs, rhs)
-            return self.function.insert(intrinsic(name, [total, *numbers], self.type))
+            return self.function.call_intrinsic(name, [total, *numbers], self.type)
         if self.unit.overlaps:
             return self.add(total, self._words(lhs, rhs))
         return self.add(total, self._pairs(lhs, rhs))
@@ -232,17 +232,14 @@ class IntegerVectors:
         """Sums of four products of bytes, each two of which do not saturate."""
         names = _INSTRUCTIONS[self.unit.lanes]
         ones = self.function.constant(splat(1, self._pair_type), self._pair_type)
-        pairs = self._called(names[0], self._numbers(i8, left, right), self._pair_type)
-        return self._called(names[1], [pairs, ones], self.type)
+        pairs = self.function.call_intrinsic(
+            names[0], self._numbers(i8, left, right), self._pair_type
+        )
+        return self.function.call_intrinsic(names[1], [pairs, ones], self.type)
 
     @property
     def _pair_type(self) -> VectorType[IntegerType]:
         return vector_type(i16, 2 * self.unit.lanes)
-
-    def _called(
-        self, name: str, numbers: Sequence[SSAValue], type_: VectorType[IntegerType]
-    ) -> SSAValue:
-        return self.function.insert(intrinsic(name, numbers, type_))
 
     def _pairs(self, left: SSAValue, right: SSAValue) -> SSAValue:
         """Sums of two products, in the form that LLVM knows as one instruction."""
