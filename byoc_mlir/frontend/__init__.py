@@ -1,12 +1,17 @@
 """Reading ONNX models and importing them as `relay`; importers of a user's own ops."""
 
-from byoc_mlir.frontend.builder import NodeContext
-from byoc_mlir.frontend.carried import carry
-from byoc_mlir.frontend.files.load import load_model
-from byoc_mlir.frontend.importer import import_model
-from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
-from byoc_mlir.frontend.registry import register_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byoc_mlir.frontend.builder import NodeContext
+    from byoc_mlir.frontend.carried import carry
+    from byoc_mlir.frontend.files.load import load_model
+    from byoc_mlir.frontend.importer import import_model
+    from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
+    from byoc_mlir.frontend.registry import register_op
+    from byoc_mlir.frontend.value import NodeRefused, Value
 
 __all__ = [
     "ImportedModel",
@@ -20,3 +25,24 @@ __all__ = [
     "load_model",
     "register_op",
 ]
+
+_HOMES = {
+    "NodeContext": "byoc_mlir.frontend.builder",
+    "carry": "byoc_mlir.frontend.carried",
+    "load_model": "byoc_mlir.frontend.files.load",
+    "import_model": "byoc_mlir.frontend.importer",
+    "register_op": "byoc_mlir.frontend.registry",
+    **dict.fromkeys(("ImportedModel", "OnnxNode", "TensorInfo"), "byoc_mlir.frontend.model"),
+    **dict.fromkeys(("NodeRefused", "Value"), "byoc_mlir.frontend.value"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first used: what only reads models loads no compiler."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'byoc_mlir.frontend' has no attribute {name!r}")
+    from importlib import import_module
+
+    if name != "load_model":
+        import_module("byoc_mlir.frontend.importer")  # a user's ops come after those of ONNX
+    return getattr(import_module(_HOMES[name]), name)

@@ -15,11 +15,17 @@ from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
-from byoc_mlir.dialects.relay.base import check_tensor_type
+from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type, tensor_of
+from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.shape import asking
 from byoc_mlir.dims import LEAST_HINT, Guard, SymbolInfo
 from byoc_mlir.dims import Shapes as DecidedSizes
-from byoc_mlir.errors import InputValuesNeededError, NodeProblem, UnsupportedModelError
+from byoc_mlir.errors import (
+    InputValuesNeededError,
+    NodeProblem,
+    UnsupportedModelError,
+    UnsupportedTypeError,
+)
 from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.bodies import Bodies
@@ -113,6 +119,19 @@ def import_symbolic(
     return imported
 
 
+def _input_type(info: BoundInput) -> Tensor:
+    """The tensor type of an input of `@main`.
+
+    Raises:
+        UnsupportedModelError: its elements are of a type that is not supported.
+    """
+    try:
+        return tensor_of(relay_type(info.dtype), info.shape)
+    except UnsupportedTypeError as error:
+        problem = NodeProblem(info.name, "input", "", str(error))
+        raise UnsupportedModelError([problem]) from error
+
+
 def _guard_op(guard: Guard) -> GuardOp:
     op = GuardOp.of(guard)
     op.location = node_location(guard.reason)
@@ -123,9 +142,10 @@ def _imported(
     model: onnx.ModelProto, reader: TensorReader, inputs: Sequence[BoundInput], values: Values
 ) -> ImportedModel:
     constants = reader.graph_tensors(model.graph)
-    for info in inputs:
-        check_tensor_type(info.type, f"input '{info.name}'")
-    block = Block(arg_types=[info.type for info in inputs])
+    types = list(map(_input_type, inputs))
+    for info, type_ in zip(inputs, types, strict=True):
+        check_tensor_type(type_, f"input '{info.name}'")
+    block = Block(arg_types=types)
     given = {info.name for info in inputs}
     fixed = {name: array for name, array in constants.items() if name not in given}
     packed = with_packed_weights(model.graph, fixed)

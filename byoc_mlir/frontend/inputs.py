@@ -10,19 +10,15 @@ from typing import Any
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay.base import Tensor, tensor_of
-from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dims import Size, symbol
 from byoc_mlir.errors import (
     InvalidInputError,
     InvalidModelError,
     NodeProblem,
     UnsupportedModelError,
-    UnsupportedTypeError,
 )
-from byoc_mlir.frontend.model import TensorInfo
 from byoc_mlir.frontend.structures import kind_of, tensor_type_of
-from byoc_mlir.tensors import StructureInfo
+from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 
 @dataclass(frozen=True)
@@ -32,19 +28,6 @@ class BoundInput:
     name: str
     dtype: np.dtype[Any]
     shape: tuple[Size, ...]
-
-    @property
-    def type(self) -> Tensor:
-        """Its tensor type.
-
-        Raises:
-            UnsupportedModelError: its elements are of a type that is not supported.
-        """
-        try:
-            return tensor_of(relay_type(self.dtype), self.shape)
-        except UnsupportedTypeError as error:
-            problem = NodeProblem(self.name, "input", "", str(error))
-            raise UnsupportedModelError([problem]) from error
 
     @property
     def info(self) -> TensorInfo:

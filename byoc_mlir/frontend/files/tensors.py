@@ -13,7 +13,7 @@ from onnx import TensorProto, numpy_helper
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 from byoc_mlir.frontend.files.external_data import ExternalFiles
 from byoc_mlir.frontend.files.tensor_check import external_entries, payload_bytes
-from byoc_mlir.frontend.value import Array
+from byoc_mlir.tensors import Array
 
 
 class TensorReader:
