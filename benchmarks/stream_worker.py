@@ -1,8 +1,9 @@
 """One engine that answers a stream of requests in one process.
 
 `stream_worker.py ENGINE MODEL THREADS CLOCK OUTPUTS ORDER INPUTS...` compiles the model, answers
-the requests whose numbers are in ORDER, and then the last ones again and again. It prints one JSON
-line with `Answered`; the first answer to each request is in the folder OUTPUTS.
+the requests whose numbers are in ORDER, waits for what the engine compiles beside, and answers the
+last ones again and again. It prints one JSON line with `Answered`; the first answer to each request
+is in the folder OUTPUTS.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -38,7 +40,11 @@ class Answered:
     steady_milliseconds: list[float]
     """Of the last requests, each one in the median of many calls."""
     peak_megabytes: float
-    """Most memory the process ever held while it answered, interpreter and libraries included."""
+    """Most memory the process ever held, interpreter and libraries included."""
+    beside_seconds: float
+    """Of the processor, in other processes that compiled for it."""
+    beside_megabytes: float
+    """Most memory that one of those held."""
 
 
 def main() -> None:
@@ -63,10 +69,19 @@ def main() -> None:
         if number not in seen:
             seen.add(number)
             np.savez(Path(outputs) / f"{number}.npz", allow_pickle=False, **answer)
-    peak = peak_megabytes()
+    if hasattr(engine, "wait"):
+        engine.wait()
     last = list(dict.fromkeys(reversed(numbers)))[:_STEADY_REQUESTS]
     steady = [_steady(engine, requests[number], clock) for number in last]
-    answered = Answered(compile_seconds, milliseconds, steady, peak)
+    beside = resource.getrusage(resource.RUSAGE_CHILDREN)
+    answered = Answered(
+        compile_seconds,
+        milliseconds,
+        steady,
+        peak_megabytes(),
+        beside.ru_utime + beside.ru_stime,
+        beside.ru_maxrss / 1024,
+    )
     print(json.dumps(asdict(answered)), file=answers, flush=True)
 
 

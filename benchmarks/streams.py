@@ -7,8 +7,9 @@
 Every engine answers a stream in a fresh process. The first process of `byoc` finds an empty cache,
 the second one what the first has left. `whole` is the time from the model's file to the last
 answer, without imports of the engine; `first`, the first answer of a further size; `repeated`, one
-of a size that came before; `steady`, one size again and again. Ratios are to the faster or smaller
-of the peers. Errors are against ONNX Runtime.
+of a size that came before; `steady`, one size again and again, when nothing is compiled any more.
+`beside` is what another process takes that compiles meanwhile: seconds of the processor, and the
+most memory. Ratios are to the faster or smaller of the peers. Errors are against ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -113,12 +114,13 @@ def main() -> int:
 def table(results: Sequence[Result | Failure]) -> str:
     """A row for each process, with ratios to the best of the peers on that stream."""
     head = ["stream", "threads", "engine", "whole s", "first ms", "repeated ms", "steady ms", "MB"]
-    lines = [table_row([*head, "error"]), table_row(["---", *["---:"] * len(head)])]
+    head += ["beside", "error"]
+    lines = [table_row(head), table_row(["---", *["---:"] * (len(head) - 1)])]
     for result in results:
         place = [result.stream if isinstance(result, Result) else result.model]
         place += [str(result.threads), result.engine]
         if isinstance(result, Failure):
-            lines.append(table_row([*place, *["failed"] * len(_COLUMNS), "-"]))
+            lines.append(table_row([*place, *["failed"] * len(_COLUMNS), "-", "-"]))
             continue
         peers = [
             other
@@ -127,8 +129,16 @@ def table(results: Sequence[Result | Failure]) -> str:
             if (other.stream, other.threads) == (result.stream, result.threads)
         ]
         values = [_compared(result, peers, column) for column in _COLUMNS]
-        lines.append(table_row([*place, *values, f"{result.error:.0e}"]))
+        lines.append(table_row([*place, *values, _beside(result), f"{result.error:.0e}"]))
     return "\n".join(lines)
+
+
+def _beside(result: Result) -> str:
+    """What the processes took that compiled for one."""
+    answered = result.answered
+    if not answered.beside_seconds:
+        return "-"
+    return f"{rounded(answered.beside_seconds)} s, {rounded(answered.beside_megabytes)} MB"
 
 
 def _compared(result: Result, peers: Sequence[Result], column: str) -> str:

@@ -21,6 +21,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each translates all of the package
         os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 os.environ["BYOC_STRICT"] = "on"  # a defect that users are spared is one all the same
+os.environ["BYOC_EAGER"] = "off"  # what answers before it is compiled has tests of its own
 
 # Seven thousand tests and all modules are not looked through for garbage again and again.
 gc.set_threshold(50_000, 10, 50)

@@ -26,3 +26,7 @@ class Engine:
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
         """Outputs by name."""
         return self.executable.run(inputs)
+
+    def wait(self) -> None:
+        """Until nothing is compiled beside the calls."""
+        self.executable.wait()

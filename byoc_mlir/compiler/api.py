@@ -6,6 +6,7 @@ from the cache does not pay.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,11 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byoc_mlir.boundary import boundary, check_argument
+from byoc_mlir.compiler.cache.cached_executable import cached_executable
 from byoc_mlir.compiler.cache.cached_model import CachedModel
-from byoc_mlir.compiler.cache.cached_specialiser import CachedSpecialiser
-from byoc_mlir.compiler.cache.cached_stages import CachedStages
 from byoc_mlir.compiler.cache.folder import Cache, Folder
-from byoc_mlir.compiler.execution.ahead import compile_ahead
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.verifying import Verifying
@@ -53,6 +52,7 @@ def compile(
     exact: Sequence[str] = (),
     samples: Sequence[Mapping[str, Any]] | None = None,
     weight_memory: float = 2.0,
+    eager: bool = True,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -101,6 +101,9 @@ def compile(
         weight_memory: what packed weights may take, in times of the model's, beside as much as its
             intermediate values take. Where faster convolutions need more, slower ones are taken;
             `math.inf` sets no bound. See docs/costs.md.
+        eager: whether a model whose sizes come with its inputs answers at once, node by node, while
+            another process compiles it; not where the cache has it, or is off, or anything else is
+            asked for but `threads`. See docs/eager.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -148,7 +151,9 @@ def compile(
             _tune(request, tune)
         if samples is not None:
             request = _with_products_kept(request, samples)
-        executable = _compile(request, cache if dump_ir is None else False)
+        check_argument("eager", eager, bool, "True or False")
+        at_once = eager and tune is None and samples is None and _may_be_eager()
+        executable = _compile(request, cache if dump_ir is None else False, at_once)
         executable.verify_with(Verifying.of(request))
         return executable
 
@@ -167,19 +172,29 @@ def _with_products_kept(request: Request, samples: Sequence[Mapping[str, Any]]) 
     return replace(request, exact=(*request.exact, *products_to_keep(request, samples)))
 
 
-def _compile(request: Request, cache: Folder) -> Executable:
+def _compile(request: Request, cache: Folder, eager: bool) -> Executable:
     opened = Cache.open(cache)
     cached = None if opened is None else CachedModel.of(opened, request)
-    entry = None if cached is None else cached.read_entry()
-    if cached is not None and entry is not None:
-        specialiser = CachedSpecialiser(cached, entry)
-        return compile_ahead(entry.inputs, entry.outputs, specialiser, request.limits)
-    staged = None if cached is None else CachedStages(cached).executable()
-    if staged is not None:
-        return staged
+    found = None if cached is None else cached_executable(cached)
+    if found is not None:
+        return found
+    path = request.plain_file
+    if eager and cached is not None and path is not None:
+        with modules_imported():
+            from byoc_mlir.compiler.execution.at_once import answering_at_once
+
+        answering = answering_at_once(path, cached)
+        if isinstance(answering, Executable):
+            return answering
+        request = replace(request, model=answering)
     with modules_imported():
         from byoc_mlir.compiler.execution.model import compile_model
 
     executable = compile_model(request, cached)
     return_freed_memory()
     return executable
+
+
+def _may_be_eager() -> bool:
+    """Whether the environment allows it."""
+    return os.environ.get("BYOC_EAGER") != "off"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -89,6 +89,16 @@ class Request:
                 f"backend_options is {self.backend_options!r}, accepted is a dictionary of"
                 " dictionaries, as {'dnnl': {'winograd': False}}"
             )
+
+    @property
+    def plain_file(self) -> Path | None:
+        """The ONNX file of a request that says nothing of how it is compiled, but for how many
+        threads; `None` of others.
+        """
+        if not isinstance(self.model, str | Path) or Path(self.model).suffix == ".mlir":
+            return None
+        is_plain = replace(self, threads=None, fallback="warn") == Request(self.model)
+        return Path(self.model) if is_plain else None
 
     @property
     def choices(self) -> list[object]:

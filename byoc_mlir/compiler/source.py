@@ -21,7 +21,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
-from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.load import LoadedFile, load_model
 from byoc_mlir.frontend.files.mlir_file import check_module_size, check_order, read_mlir
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
@@ -33,7 +33,7 @@ from byoc_mlir.frontend.normal_form import in_normal_form
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
 
-ModelSource: TypeAlias = "str | Path | bytes | ModelProto | ModelInMemory | ModuleOp"
+ModelSource: TypeAlias = "str | Path | bytes | LoadedFile | ModelProto | ModelInMemory | ModuleOp"
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 Values: TypeAlias = Mapping[str, Array]
 
@@ -107,18 +107,27 @@ def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> S
     if isinstance(model, ModelInMemory):
         model, given = model.proto, model.arrays
     accepted = "the path of an .onnx or .mlir file, bytes, an onnx.ModelProto, or an xDSL ModuleOp"
-    kinds = str | Path | bytes | ModelProto
+    kinds = str | Path | bytes | LoadedFile | ModelProto
     check_argument("the model", model, kinds, accepted, InvalidModelError)
-    apart = with_tensors_apart(load_model(model))
+    apart = with_tensors_apart(model.take() if isinstance(model, LoadedFile) else load_model(model))
     loaded = in_normal_form(apart.proto)
     loaded = with_fixed_sizes(loaded, sizes) if sizes else loaded
     outputs = tuple(output.name for output in loaded.graph.output)
-    folder = Path(model).parent if isinstance(model, str | Path) else None
-    inputs, tensors = model_inputs(loaded), TensorReader(folder, {**given, **apart.arrays})
+    inputs, tensors = (
+        model_inputs(loaded),
+        TensorReader(_folder_of(model), {**given, **apart.arrays}),
+    )
     if all(info.is_static for info in inputs):
         return Source(inputs, outputs, loaded, tensors)
     check_nodes(loaded)  # it is imported when the first inputs come
     return Source(inputs, outputs, loaded, tensors, SymbolicModel(loaded, tensors))
+
+
+def _folder_of(model: object) -> Path | None:
+    """Where a model's external data lies."""
+    if isinstance(model, LoadedFile):
+        return model.path.parent
+    return Path(model).parent if isinstance(model, str | Path) else None
 
 
 def _from_module(module: ModuleOp) -> Source:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
@@ -18,15 +18,18 @@ class EagerModel:
     """Runs the nodes of a model one after the other.
 
     Args:
-        model: checked, of ops that are known here, with all of its tensors in it.
+        model: checked, of ops that are known here (`known_ops`).
+        tensors: its initializers by name.
+        threads: that a run uses.
     """
 
-    def __init__(self, model: ModelProto):
-        evaluator: Any = ReferenceEvaluator(model, new_ops=list(OPS))
+    def __init__(self, model: ModelProto, tensors: Mapping[str, Array], threads: int):
+        evaluator: Any = ReferenceEvaluator(_without_tensors(model), new_ops=list(OPS))
         self._nodes: Sequence[OpRun] = evaluator.rt_nodes_
-        self._constants: Mapping[str, Array] = evaluator.rt_inits_
+        self._tensors = tensors
+        self._threads = threads
         self._outputs = tuple(output.name for output in model.graph.output)
-        self._freed = _freed_after(self._nodes, {*self._outputs, *self._constants})
+        self._freed = _freed_after(self._nodes, {*self._outputs, *tensors})
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, arrays of the caller's own.
@@ -34,7 +37,7 @@ class EagerModel:
         Raises:
             Exception: whatever an op raises; the model, or the inputs, may be wrong.
         """
-        values: dict[str, Any] = {"": None, **self._constants, **inputs}
+        values: dict[str, Any] = {"": None, **self._tensors, **inputs}
         with np.errstate(all="ignore"):
             for node, freed in zip(self._nodes, self._freed, strict=True):
                 results = node.run(*(values[name] for name in node.input))
@@ -42,6 +45,16 @@ class EagerModel:
                 for name in freed:
                     del values[name]
         return {name: np.array(values[name]) for name in self._outputs}
+
+
+def _without_tensors(model: ModelProto) -> ModelProto:
+    """A model with the nodes of another one, whose message nothing holds then."""
+    graph, found = model.graph, GraphProto(name=model.graph.name)
+    found.input.extend(graph.input)
+    found.output.extend(graph.output)
+    found.node.extend(graph.node)
+    opsets = model.opset_import
+    return ModelProto(ir_version=model.ir_version, opset_import=opsets, graph=found)
 
 
 def _freed_after(nodes: Sequence[OpRun], kept: set[str]) -> list[list[str]]:

@@ -204,6 +204,14 @@ class Executable(ABC):
         with boundary("warmup"):
             self._warmup(shapes)
 
+    def wait(self) -> None:
+        """Waits for what is compiled beside the calls: the program of a model that answers node by
+        node until then, or a faster one for shapes that come again and again. See docs/shapes.md.
+
+        Raises:
+            ByocError: the model cannot be compiled.
+        """
+
     def report(self) -> Report:
         """Where every ONNX node went and why, for the shapes used last; of a model in stages, of
         those that are compiled.

@@ -11,7 +11,26 @@ from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.files import read_file
 from byoc_mlir.frontend.files.check import MAX_OPSET, check_model
 
-__all__ = ["MAX_OPSET", "load_model"]
+__all__ = ["MAX_OPSET", "LoadedFile", "load_model"]
+
+
+class LoadedFile:
+    """A model's file that was read and checked already. Who takes the message has it alone."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._model: onnx.ModelProto | None = load_model(path)
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The message, which nobody has taken yet."""
+        assert self._model is not None
+        return self._model
+
+    def take(self) -> onnx.ModelProto:
+        """The message, which is not held here any more."""
+        model, self._model = self.model, None
+        return model
 
 
 def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:

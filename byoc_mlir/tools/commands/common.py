@@ -139,6 +139,7 @@ def compile_model(
     *,
     profile: bool = False,
     dump_ir: Path | None = None,
+    eager: bool = False,
 ) -> Executable:
     """Compiles the model that the arguments name; the others are those of `compile`."""
     options = _options(args)
@@ -151,6 +152,7 @@ def compile_model(
             cache=cache,
             profile=profile,
             dump_ir=dump_ir,
+            eager=eager,
             rates=args.rates,
             samples=[read_inputs(path) for path in args.samples] or None,
         )
@@ -183,14 +185,16 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def open_model(args: argparse.Namespace, *, profile: bool = False) -> Executable:
+def open_model(
+    args: argparse.Namespace, *, profile: bool = False, eager: bool = False
+) -> Executable:
     """As `compile_model`; a `.so` file, which is compiled already, is loaded.
 
     Raises:
         InvalidInputError: targets, sizes or a precision are given for such a file.
     """
     if not args.model.endswith(".so"):
-        return compile_model(args, profile=profile)
+        return compile_model(args, profile=profile, eager=eager)
     if args.targets is not None or args.precision != "f32" or args.sizes:
         raise InvalidInputError(
             f"{args.model} is compiled already; --targets, --size and --precision change nothing"

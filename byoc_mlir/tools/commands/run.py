@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.compare and args.model.endswith(".so"):
         raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
     start = time.perf_counter()
-    with open_model(args) as executable:
+    with open_model(args, eager=True) as executable:
         if args.input:
             inputs = read_inputs(args.input)
         else:
@@ -62,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         with shown("run"):
             outputs = executable.run(inputs)
             first = time.perf_counter() - start
+            executable.wait()
             seconds = _median_seconds(lambda: executable.run(inputs))
         report = executable.report()
     apart: Mapping[str, Difference] = {}

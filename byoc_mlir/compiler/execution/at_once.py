@@ -1,0 +1,63 @@
+"""Models that answer at once, node by node, while another process compiles them.
+
+Those whose sizes come with inputs: nothing can be compiled for them before, and then the first
+answer would wait for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onnx import ModelProto
+
+from byoc_mlir.artifact import write
+from byoc_mlir.boundary import boundary
+from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
+from byoc_mlir.eager.known_ops import unknown
+from byoc_mlir.frontend.files.load import LoadedFile
+from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.executables.tiered import TieredExecutable
+from byoc_mlir.runtime.system.threads import available_threads
+
+_SIZED_BY_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
+"""Ops whose results' sizes come with values."""
+
+
+def answering_at_once(path: Path, cached: CachedModel) -> Executable | LoadedFile:
+    """The executable of a model that answers at once; of other models the file, which was read.
+
+    Args:
+        path: of the model.
+        cached: the model, where its programs come.
+
+    Raises:
+        InvalidModelError: it is not a model, or an invalid one.
+    """
+    with boundary("read"):
+        file = LoadedFile(path)
+        if can_start() and _waits_for_sizes(file.model) and not unknown(file.model):
+            return _executable(file, cached) or file
+        return file
+
+
+def _waits_for_sizes(model: ModelProto) -> bool:
+    is_sized = all(info.is_static for info in model_inputs(model))
+    return not is_sized or any(node.op_type in _SIZED_BY_VALUES for node in model.graph.node)
+
+
+def _executable(file: LoadedFile, cached: CachedModel) -> Executable | None:
+    try:
+        compilation = CompilingProcess(cached)
+    except OSError:
+        return None  # there can be no more processes: it is compiled here
+    from byoc_mlir.eager.model import EagerModel  # with ONNX's evaluator, which few models need
+
+    inputs = model_inputs(file.model)
+    outputs = [output.name for output in file.model.graph.output]
+    tensors = TensorReader(file.path.parent).graph_tensors(file.model.graph)
+    threads = cached.request.threads or available_threads()
+    answer = EagerModel(file.take(), tensors, threads).run
+    return TieredExecutable(inputs, outputs, answer, compilation, write)

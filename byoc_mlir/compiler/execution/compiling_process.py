@@ -1,0 +1,148 @@
+"""A compilation in a process of its own, which leaves what it makes in the cache.
+
+The caller's process imports no compiler, holds none of its memory, and shares no interpreter lock
+with it. What is run as that process is `main`; it reads from its standard input.
+"""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from byoc_mlir.compiler.cache.cached_executable import cached_executable
+from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.program import Array
+from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.runtime.system.memory import return_freed_memory
+from byoc_mlir.runtime.system.threads import starts
+
+_SCRIPT = """
+import pickle, sys
+sys.path[:] = pickle.load(sys.stdin.buffer)
+from byoc_mlir.compiler.execution.compiling_process import main
+sys.exit(main())
+"""
+
+_at_work: set[CompilingProcess] = set()
+"""An exit waits for them: what is half compiled would be compiled again by the next process."""
+
+
+def can_start() -> bool:
+    """Whether this process can start another Python: not where it is built into a program."""
+    is_python = Path(sys.executable or "").name.startswith("python")
+    return is_python and not getattr(sys, "frozen", False)
+
+
+class CompilingProcess:
+    """Compiles a model; see `runtime.executables.tiered.Compilation`.
+
+    Args:
+        cached: the model, and the cache that it is put into.
+
+    Raises:
+        OSError: no process can be started.
+    """
+
+    def __init__(self, cached: CachedModel):
+        self._cached = cached
+        self._lock = ForkSafeLock()
+        self._has_work = False
+        self._process = _started()
+        weakref.finalize(self, _end, self._process).atexit = False  # its input ends with this one
+        self._write(pickle.dumps(sys.path) + pickle.dumps(cached))
+
+    def start(self, inputs: Mapping[str, Array]) -> None:
+        """Has the model compiled for inputs like these; the second call does nothing."""
+        with self._lock:
+            if self._has_work:
+                return
+            self._has_work = True
+        _at_work.difference_update([one for one in _at_work if one.is_over()])
+        _at_work.add(self)
+        data = pickle.dumps(dict(inputs), pickle.HIGHEST_PROTOCOL)
+        # a pipe holds little, and the process may not read it yet
+        thread = threading.Thread(target=self._write, args=(data,), daemon=True)
+        if not starts(thread):
+            self._write(data)
+
+    def is_over(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.poll() is not None
+
+    def result(self) -> Executable:
+        """The executable, when the process has ended; what it did not leave is compiled here.
+
+        Raises:
+            ByocError: the model cannot be compiled.
+        """
+        self.stop()
+        self.wait()
+        return_freed_memory()
+        found = cached_executable(self._cached)
+        if found is not None:
+            return found
+        with modules_imported():
+            from byoc_mlir.compiler.execution.model import compile_model
+
+        return compile_model(self._cached.request, self._cached)
+
+    def wait(self) -> None:
+        """Waits until the process has ended."""
+        self._process.wait()
+
+    def stop(self) -> None:
+        """Ends the process, unless it compiles: then it goes on, for those who come later."""
+        with self._lock:
+            if not self._has_work:
+                _end(self._process)
+
+    def _write(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError):  # the process ended, which `is_over` says
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+
+
+def main() -> int:
+    """Compiles what standard input names, and runs it on the inputs that follow; 0 when that is in
+    the cache.
+    """
+    cached = pickle.load(sys.stdin.buffer)
+    mine = CachedModel.of(cached.cache, cached.request)
+    if mine is None or mine.key != cached.key:
+        return 1  # the process that asks has backends of its own
+    with modules_imported():
+        from byoc_mlir.compiler.execution.model import compile_model
+
+    executable = compile_model(mine.request, mine)
+    executable.run(pickle.load(sys.stdin.buffer))
+    return 0
+
+
+def _started() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+@atexit.register
+def _wait_for_all() -> None:
+    for one in tuple(_at_work):
+        one.wait()

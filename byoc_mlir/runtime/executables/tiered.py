@@ -1,0 +1,174 @@
+"""The executable of a model that answers at once, and is compiled meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.arguments import Inputs, Shape
+from byoc_mlir.runtime.executable import Executable, Exporter, Step, Verifier
+from byoc_mlir.runtime.profiled import TimedRun
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.staged_program import AnyProgram
+from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.tensors import Array, TensorInfo
+
+LONGEST_ANSWER = 1.0
+"""Seconds. Where an answer node by node took longer, the next call waits for what is compiled."""
+
+Answer: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
+"""The outputs for inputs, both by name. It may raise anything."""
+
+
+class Compilation(Protocol):
+    """A compilation that goes on beside the calls."""
+
+    def start(self, inputs: Mapping[str, Array]) -> None:
+        """Has the model compiled for inputs like these; the second call does nothing."""
+        ...
+
+    def is_over(self) -> bool:
+        """Whether nothing is compiled any more, since all is done or since it failed."""
+        ...
+
+    def result(self) -> Executable:
+        """The executable, when the compilation is over; what is missing is compiled here.
+
+        Raises:
+            ByocError: the model cannot be compiled.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Nobody waits for the result."""
+        ...
+
+
+class TieredExecutable(Executable):
+    """Answers node by node until the model is compiled, and by the compiled program from then on.
+
+    Whatever else is asked of it waits for the program.
+
+    Args:
+        inputs: what the model takes, in order.
+        outputs: the names of what it gives, in order.
+        answer: answers while the model is compiled.
+        compilation: compiles it.
+        exporter: as for `Executable`.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[str],
+        answer: Answer,
+        compilation: Compilation,
+        exporter: Exporter | None,
+    ):
+        super().__init__(inputs, outputs, exporter)
+        self._answer: Answer | None = answer
+        self._compilation = compilation
+        self._compiled: Executable | None = None
+        self._latest: Mapping[str, Array] | None = None
+        """What was answered last; the program has not seen it."""
+        self._lock = ForkSafeLock()
+        self._is_closed = False
+
+    @property
+    def program(self) -> Program:
+        return self._used().program
+
+    def report(self) -> Report:
+        return self._used().report()
+
+    def wait(self) -> None:
+        self._used().wait()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._answer = None
+            self._compilation.stop()
+            if self._compiled is not None:
+                self._compiled.close()
+
+    def _run(self, inputs: Inputs) -> dict[str, Any]:
+        if self._compiled is not None:
+            return self._compiled.run(inputs)
+        arrays = self._arguments.checked(inputs)
+        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        answered = self._answered(given)
+        return self._settled().run(given) if answered is None else answered
+
+    def timed(self, inputs: Inputs) -> TimedRun:
+        return self._settled().timed(inputs)
+
+    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
+        return self._settled().steps(inputs, changing)
+
+    def _verifying(self) -> Verifier:
+        self._settled()  # the program is verified, not what answers before it is there
+        return super()._verifying()
+
+    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
+        self._settled().warmup(shapes)
+
+    def _exported(self, shapes: Mapping[str, Shape] | None) -> AnyProgram:
+        return self._settled()._exported(shapes)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """What pickle keeps: the model, which is compiled again."""
+        return self._settled().__reduce__()
+
+    def _answered(self, given: Mapping[str, Array]) -> dict[str, Array] | None:
+        """The outputs, computed node by node; `None` where the program has to say them."""
+        answer = self._answer
+        if answer is None or self._compilation.is_over() or not _sizes_agree(self.inputs, given):
+            return None
+        start = time.perf_counter()
+        try:
+            outputs = answer(given)
+        except Exception:  # the compiled program says what is wrong, or that nothing is
+            return None
+        self._compilation.start(given)
+        self._latest = given
+        if time.perf_counter() - start > LONGEST_ANSWER:
+            self._answer = None
+        return outputs
+
+    def _used(self) -> Executable:
+        """As `_settled`; it has run if this one has, as a report and who waits expect."""
+        compiled = self._settled()
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            compiled.run(latest)
+        return compiled
+
+    def _settled(self) -> Executable:
+        """The compiled executable, waited for.
+
+        Raises:
+            ExecutionError: this one is closed.
+            ByocError: the model cannot be compiled.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise ExecutionError("the executable is closed; compile the model again")
+            if self._compiled is None:
+                self._answer = None  # its memory is free before the program is loaded
+                self._compiled = self._compilation.result()
+            return self._compiled
+
+
+def _sizes_agree(infos: Sequence[TensorInfo], given: Mapping[str, Array]) -> bool:
+    """Whether each symbol is one size in all inputs."""
+    sizes: dict[str, int] = {}
+    return all(
+        sizes.setdefault(name, size) == size
+        for info in infos
+        for name, size in zip(info.shape, given[info.name].shape, strict=True)
+        if isinstance(name, str)
+    )

@@ -1,0 +1,177 @@
+"""`compile` of models whose sizes come with inputs: another process compiles them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import byoc_mlir
+from byoc_mlir.compiler.execution import compiling_process
+from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.runtime.executables.tiered import TieredExecutable
+from byoc_mlir.tensors import Array
+from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+
+_SUM = "s = Add(x, y) z = Relu(s)"
+_HEAD = '<ir_version: 10, opset_import: ["": 21]>'
+
+
+@pytest.fixture(autouse=True)
+def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests ask for it; others compile what they test."""
+    monkeypatch.setenv("BYOC_EAGER", "on")
+
+
+def _file(folder: Path, body: str = _SUM, size: str = "n") -> Path:
+    text = f"{_HEAD} g (float[{size}, 4] x, float[{size}, 4] y) => (float[{size}, 4] z) {{ {body} }}"
+    path = folder / "model.onnx"
+    onnx.save(parser.parse_model(text), path)
+    return path
+
+
+def _inputs(count: int) -> dict[str, Array]:
+    rng = np.random.default_rng(count)
+    return {name: rng.standard_normal((count, 4), np.float32) for name in "xy"}
+
+
+def _check(executable: byoc_mlir.Executable, path: Path, given: Mapping[str, Array]) -> None:
+    assert_agrees(executable.run(given), run_onnxruntime(onnx.load(path), given))
+
+
+def _compiled(path: Path, **options: Any) -> byoc_mlir.Executable:
+    return byoc_mlir.compile(path, threads=1, cache=path.parent / "cache", **options)
+
+
+def test_another_process_compiles_what_is_answered_meanwhile(tmp_path: Path) -> None:
+    path = _file(tmp_path)
+    with _compiled(path) as executable:
+        assert isinstance(executable, TieredExecutable)
+        for count in (3, 1, 0, 7):
+            _check(executable, path, _inputs(count))
+        executable.wait()
+        assert executable.report().compile_seconds[0][0] == "cache"  # it was not compiled here
+        for count in (7, 2, 0):
+            _check(executable, path, _inputs(count))
+        assert len(executable.report().variants) == 1
+    with _compiled(path) as again:
+        assert not isinstance(again, TieredExecutable)
+        _check(again, path, _inputs(4))
+        assert again.report().compile_seconds[0][0] == "cache"
+
+
+def test_an_exit_waits_for_what_is_compiled(tmp_path: Path) -> None:
+    path = _file(tmp_path)
+    script = f"""
+import numpy as np, byoc_mlir
+given = dict.fromkeys("xy", np.ones((2, 4), np.float32))
+with byoc_mlir.compile({str(path)!r}, threads=1, cache={str(tmp_path / "cache")!r}) as executable:
+    print(executable.run(given)["z"].sum())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert (done.stdout, done.stderr) == ("16.0\n", "")
+    with _compiled(path) as again:
+        assert not isinstance(again, TieredExecutable)
+        _check(again, path, _inputs(4))
+        assert again.report().compile_seconds[0][0] == "cache"
+
+
+def test_sizes_that_come_with_values(tmp_path: Path) -> None:
+    text = f"{_HEAD} g (float[3, 4] x) => (int64[2, found] z) {{ z = NonZero(x) }}"
+    path = tmp_path / "model.onnx"
+    onnx.save(parser.parse_model(text), path)
+    given = {"x": np.eye(3, 4, dtype=np.float32)}
+    with _compiled(path) as executable:
+        assert isinstance(executable, TieredExecutable)
+        _check(executable, path, given)
+        executable.wait()
+        _check(executable, path, given)
+        _check(executable, path, {"x": np.zeros((3, 4), np.float32)})
+
+
+def test_what_fails_beside_is_compiled_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiling_process, "_SCRIPT", "import sys; sys.exit(3)")
+    path = _file(tmp_path)
+    with _compiled(path) as executable:
+        assert isinstance(executable, TieredExecutable)
+        for count in (3, 1):
+            _check(executable, path, _inputs(count))
+            time.sleep(0.5)  # it is gone by now
+        assert "cache" not in dict(executable.report().compile_seconds)
+
+
+def test_where_there_is_no_process_it_is_compiled_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    path = _file(tmp_path)
+    with _compiled(path) as executable:
+        assert not isinstance(executable, TieredExecutable)
+        _check(executable, path, _inputs(3))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"eager": False},
+        {"targets": ()},
+        {"prune": "off"},
+        {"precision": "bf16"},
+        {"disable": ("simplify",)},
+        {"sizes": {"n": 3}},
+        {"profile": True},
+        {"limits": byoc_mlir.Limits(nodes=10)},
+    ],
+    ids=str,
+)
+def test_who_says_how_it_is_compiled_waits(tmp_path: Path, options: dict[str, Any]) -> None:
+    with _compiled(_file(tmp_path), **options) as executable:
+        assert not isinstance(executable, TieredExecutable)
+
+
+def test_the_environment_may_forbid_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOC_EAGER", "off")
+    with _compiled(_file(tmp_path)) as executable:
+        assert not isinstance(executable, TieredExecutable)
+
+
+def test_fixed_sizes_are_compiled_first(tmp_path: Path) -> None:
+    with _compiled(_file(tmp_path, size="3")) as executable:
+        assert not isinstance(executable, TieredExecutable)
+
+
+def test_ops_that_are_not_known_are_compiled_first(tmp_path: Path) -> None:
+    with _compiled(_file(tmp_path, "s = Add(x, y) z = Celu(s)")) as one:
+        assert not isinstance(one, TieredExecutable)
+
+
+def test_a_model_is_not_run_that_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"\x08\x0a no model")
+    with pytest.raises(InvalidModelError, match="ONNX model"):
+        _compiled(path)
+
+
+def test_sizes_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    path = _file(tmp_path)
+    with _compiled(path) as executable:
+        _check(executable, path, _inputs(3))
+        with pytest.raises(InvalidInputError, match="n"):
+            executable.run({"x": _inputs(3)["x"], "y": _inputs(2)["y"]})
+        _check(executable, path, _inputs(2))
