@@ -77,10 +77,6 @@ def _recurrent(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
 _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}
 
 
-def _power(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    return "a power of integers that is none" if types[0] in _INTEGERS - {types[1]} else ""
-
-
 def _mod(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
     return "" if types[0] in _INTEGERS or attributes.get("fmod") else "remainders of floats"
 
@@ -123,7 +119,7 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     # one result for each element
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _op(_NUMBERS)),
     **dict.fromkeys(("Neg", "Abs"), _op(_NUMBERS)),
-    "Pow": _op(_NUMBERS, refused=_power),
+    "Pow": _op(_FLOATS),
     "Mod": _op(_NUMBERS, "fmod", refused=_mod),
     **dict.fromkeys(("Sum", "Mean"), _op(_FLOAT)),
     **dict.fromkeys(("Max", "Min"), _op(_NUMBERS)),

@@ -79,6 +79,13 @@ def _halve(x: Array, out: Array) -> None:
     np.multiply(out, np.float32(0.5), out=out)
 
 
+def _hard_swish(x: Array, out: Array) -> None:
+    np.multiply(x, np.float32(1 / 6), out=out)
+    np.add(out, np.float32(0.5), out=out)
+    np.clip(out, 0, 1, out=out)
+    np.multiply(out, x, out=out)
+
+
 def softmax(rows: Array, out: Array) -> None:
     """Writes the shares of the exponentials in each row."""
     np.subtract(rows, rows.max(axis=-1, keepdims=True), out=out)
@@ -152,11 +159,7 @@ class HardSwish(OpRun):
     op_domain = ""
 
     def _run(self, x: Array) -> tuple[Array]:
-        share = x * np.float32(1 / 6)
-        share += np.float32(0.5)
-        np.clip(share, 0, 1, out=share)
-        share *= x
-        return (share,)
+        return (by_blocks(_hard_swish, x),)
 
 
 class Relu(OpRun):

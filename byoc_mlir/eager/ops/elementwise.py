@@ -29,7 +29,6 @@ def _quotient(one: Array, other: Array) -> Array:
 
 
 def _power(base: Array, exponent: Array) -> Array:
-    """Integers to negative powers raise."""
     return np.asarray(np.power(base, exponent)).astype(base.dtype, copy=False)
 
 
