@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
+import numpy as np
 import onnx
+from onnx import helper
 
 from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.eager.model import EagerModel
@@ -59,3 +61,47 @@ def _differences(
     if leaves_open(oracle, model, feeds):
         return None
     return differences(got, want, slack_of(ORACLES[oracle], model, feeds, want))
+
+
+def node_model(
+    op_type: str,
+    operands: Sequence[Array | None],
+    opset: int = 17,
+    outputs: int = 1,
+    **attributes: Any,
+) -> tuple[onnx.ModelProto, Mapping[str, Array]]:
+    """A model of one node and its inputs: all operands but those that are left out."""
+    names = ["" if value is None else f"x{place}" for place, value in enumerate(operands)]
+    feeds = {name: value for name, value in zip(names, operands, strict=True) if value is not None}
+    results = [f"y{place}" for place in range(outputs)]
+    node = helper.make_node(op_type, names, results, **attributes)
+    inputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
+        )
+        for name, value in feeds.items()
+    ]
+    made = [onnx.ValueInfoProto(name=name) for name in results]
+    graph = helper.make_graph([node], "one", inputs, made)
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    model = onnx.shape_inference.infer_shapes(model)
+    return model, feeds
+
+
+def check_node(op_type: str, *operands: Array | None, **others: Any) -> None:
+    """Checks that a node is run, and its results are those of an oracle."""
+    model, feeds = node_model(op_type, operands, **others)
+    assert not unknown(model)
+    EagerModel(model).run(feeds)
+    assert verdict(model, feeds) == "agrees"
+
+
+def floats(*shape: int, seed: int = 0) -> Array:
+    """Random numbers."""
+    return np.random.default_rng(seed + sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def integers(*values: int) -> Array:
+    """A vector of `i64`."""
+    return np.array(values, np.int64)
