@@ -2,7 +2,311 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
 
-KNOWN_OPS: Set[str] = frozenset()
-"""Names of ops of ONNX's default domain."""
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper
+
+_OPSETS = range(7, 29)
+"""The versions of the default domain whose ops were compared with ONNX Runtime's."""
+
+_FLOAT = frozenset((TensorProto.FLOAT,))
+_FLOATS = _FLOAT | {TensorProto.DOUBLE}
+_INTEGERS = frozenset((TensorProto.INT64, TensorProto.INT32))
+_NUMBERS = _FLOATS | _INTEGERS
+_BOOL = frozenset((TensorProto.BOOL,))
+_ALL = _NUMBERS | _BOOL | {TensorProto.UINT8}
+
+_Attributes = Mapping[str, Any]
+_Types = Sequence["int | None"]
+"""Of each operand; `None` where it is left out."""
+_Check = Callable[[NodeProto, _Attributes, _Types], str]
+"""Why a node is not run, from its attributes and the types of its operands; empty where it is."""
+
+
+@dataclass(frozen=True)
+class KnownOp:
+    """What of an op is known.
+
+    Attributes:
+        types: that its first operand may have; the others have one of any op, and ONNX's schema
+            says which.
+        attributes: names of those that may have any value; others may have their default.
+        since: the first version of the default domain in which it is right.
+        refused: why a node is not run, where the rest does not tell.
+    """
+
+    types: Set[int]
+    attributes: Set[str] = frozenset()
+    since: int = 7
+    refused: _Check = lambda node, attributes, types: ""
+
+
+def _op(types: Set[int], attributes: str = "", **others: Any) -> KnownOp:
+    return KnownOp(types, frozenset(attributes.split()), **others)
+
+
+def _one_result(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    return "more than one result" if len(node.output) > 1 else ""
+
+
+def _same_types(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    return "types that differ" if len({*types} - {None}) > 1 else ""
+
+
+def _statistics(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    return _one_result(node, attributes, types) or _same_types(node, attributes, types)
+
+
+def _dropout(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    if len(types) > 2 and types[2] is not None:
+        return "training"
+    return _one_result(node, attributes, types)
+
+
+def _recurrent(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    usual = _ACTIVATIONS[node.op_type] * (2 if attributes.get("direction") == "bidirectional" else 1)
+    if attributes.get("activations", usual) != usual:
+        return "activations"
+    if len(types) > 7 and types[7] is not None:
+        return "peepholes"
+    return ""
+
+
+_ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}
+
+
+def _mod(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    return "" if types[0] in _INTEGERS or attributes.get("fmod") else "remainders of floats"
+
+
+def _cast(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    if attributes["to"] not in _ALL:
+        return f"the type {attributes['to']}"
+    to_bytes = attributes["to"] == TensorProto.UINT8 and types[0] in _FLOATS
+    return "bytes of floats" if to_bytes else ""
+
+
+def _constant(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    names = {"value", "value_int", "value_ints", "value_float", "value_floats"}
+    return "" if attributes.keys() <= names else "a constant that is no tensor"
+
+
+def _pad(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    mode = attributes.get("mode", "constant")
+    return "" if mode in ("constant", "edge", "reflect") else f"mode {mode}"
+
+
+def _scatter(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+    combines = attributes.get("reduction", "none") != "none"
+    return "what is combined" if combines and types[0] not in _NUMBERS else ""
+
+
+def _reduction(types: Set[int], **others: Any) -> KnownOp:
+    return _op(types, "axes keepdims", **others)
+
+
+def _identical(**others: Any) -> KnownOp:
+    """A reduction that leaves its operand as it is where there are no axes and it is told so."""
+    return _op(others.pop("types"), "axes keepdims noop_with_empty_axes", **others)
+
+
+_RECURRENT = "direction hidden_size layout activations"
+_WINDOW = "auto_pad kernel_shape strides pads dilations"
+
+KNOWN_OPS: Mapping[str, KnownOp] = {
+    # one result for each element
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _op(_NUMBERS)),
+    **dict.fromkeys(("Neg", "Abs"), _op(_NUMBERS)),
+    "Pow": _op(_FLOATS),
+    "Mod": _op(_NUMBERS, "fmod", refused=_mod),
+    **dict.fromkeys(("Sum", "Mean"), _op(_FLOAT)),
+    **dict.fromkeys(("Max", "Min"), _op(_NUMBERS)),
+    **dict.fromkeys(("Sqrt", "Exp", "Log", "Reciprocal", "Floor", "Ceil", "Round"), _op(_FLOATS)),
+    **dict.fromkeys(("Sin", "Cos", "Tan", "Sinh", "Cosh", "Atan", "Asinh"), _op(_FLOAT)),
+    **dict.fromkeys(("Tanh", "Sigmoid", "Relu", "Softplus", "Softsign"), _op(_FLOAT)),
+    **dict.fromkeys(("Erf", "HardSwish", "PRelu"), _op(_FLOAT)),
+    **dict.fromkeys(("LeakyRelu", "Elu", "ThresholdedRelu"), _op(_FLOAT, "alpha")),
+    "HardSigmoid": _op(_FLOAT, "alpha beta"),
+    "Selu": _op(_FLOAT, "alpha gamma"),
+    "Gelu": _op(_FLOAT, "approximate"),
+    "Clip": _op(_NUMBERS, "min max"),
+    "Sign": _op(_NUMBERS),
+    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _op(_NUMBERS)),
+    **dict.fromkeys(("And", "Or", "Xor", "Not"), _op(_BOOL)),
+    "IsNaN": _op(_FLOATS),
+    "IsInf": _op(_FLOATS, "detect_negative detect_positive"),
+    "Where": _op(_BOOL),
+    "Cast": _op(_ALL, "to saturate", refused=_cast),
+    "Dropout": _op(_FLOAT, "ratio seed", refused=_dropout),
+    # elements that move, and sizes
+    "Identity": _op(_ALL),
+    "Constant": _op(_ALL, "value value_int value_ints value_float value_floats", refused=_constant),
+    "ConstantOfShape": _op(_INTEGERS, "value"),
+    "Shape": _op(_ALL, "start end"),
+    "Size": _op(_ALL),
+    "Range": _op(_INTEGERS),
+    "Reshape": _op(_ALL, "allowzero"),
+    **dict.fromkeys(("Squeeze", "Unsqueeze"), _op(_ALL, "axes")),
+    **dict.fromkeys(("Flatten", "Concat"), _op(_ALL, "axis")),
+    "Transpose": _op(_ALL, "perm"),
+    "Expand": _op(_ALL, since=8),
+    "Tile": _op(_ALL),
+    "Slice": _op(_ALL, "starts ends axes"),
+    "Split": _op(_ALL, "axis split num_outputs"),
+    "Pad": _op(_ALL, "pads value mode", refused=_pad),
+    "Trilu": _op(_ALL, "upper"),
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _op(_FLOAT, "blocksize mode")),
+    # places that tensors hold
+    **dict.fromkeys(("Gather", "GatherElements"), _op(_ALL, "axis")),
+    "GatherND": _op(_ALL, "batch_dims"),
+    "ScatterElements": _op(_ALL, "axis reduction", refused=_scatter),
+    "ScatterND": _op(_ALL, "reduction", refused=_scatter),
+    "NonZero": _op(_NUMBERS | _BOOL),
+    "TopK": _op(_NUMBERS, "axis k largest"),
+    **dict.fromkeys(("ArgMax", "ArgMin"), _op(_NUMBERS, "axis keepdims select_last_index")),
+    "CumSum": _op(_NUMBERS, "exclusive reverse"),
+    "NonMaxSuppression": _op(_FLOAT, "center_point_box"),
+    # sums and the like
+    "ReduceSum": _identical(types=_NUMBERS),
+    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceProd"), _identical(types=_NUMBERS)),
+    "ReduceMean": _identical(types=_FLOAT),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), _reduction(_FLOAT)),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _reduction(_FLOAT)),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), _op(_FLOAT, "axis")),
+    "LayerNormalization": _op(_FLOAT, "axis epsilon", refused=_statistics),
+    "InstanceNormalization": _op(_FLOAT, "epsilon"),
+    "BatchNormalization": _op(_FLOAT, "epsilon momentum", refused=_statistics),
+    # layers
+    "MatMul": _op(_FLOAT),
+    "Gemm": _op(_FLOAT, "alpha beta transA transB"),
+    "Conv": _op(_FLOAT, f"{_WINDOW} group"),
+    "ConvTranspose": _op(_FLOAT, f"{_WINDOW} group output_padding output_shape"),
+    "MaxPool": _op(_FLOAT, f"{_WINDOW} ceil_mode", refused=_one_result),
+    "AveragePool": _op(_FLOAT, f"{_WINDOW} ceil_mode count_include_pad"),
+    **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), _op(_FLOAT)),
+    "LSTM": _op(_FLOAT, _RECURRENT, refused=_recurrent),
+    "GRU": _op(_FLOAT, f"{_RECURRENT} linear_before_reset", refused=_recurrent),
+}
+"""By their names in ONNX's default domain."""
+
+
+def unknown(model: ModelProto) -> str:
+    """Why a model is not run eagerly: the first node, or the like, that is not known.
+
+    Args:
+        model: that ONNX's checker accepts.
+
+    Returns:
+        The reason, which is empty where the model is run.
+    """
+    return next(_problems(model), "")
+
+
+def _problems(model: ModelProto) -> Iterator[str]:
+    graph = model.graph
+    opset = next((each.version for each in model.opset_import if not each.domain), 0)
+    if opset not in _OPSETS:
+        yield f"version {opset} of the default domain"
+    if model.functions or graph.sparse_initializer:
+        yield "functions, or sparse tensors"
+    types: dict[str, int] = {tensor.name: tensor.data_type for tensor in graph.initializer}
+    types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
+    for name, kind in types.items():
+        if kind not in _ALL:
+            yield f"{name} is of type {kind}"
+    for node in graph.node:
+        problem = _problem(node, opset, [types[name] if name else None for name in node.input])
+        if problem:
+            yield f"{node.op_type} {node.name or node.output[0]}: {problem}"
+        types |= _results(node, opset, types)
+
+
+def _problem(node: NodeProto, opset: int, types: _Types) -> str:
+    known = None if node.domain else KNOWN_OPS.get(node.op_type)
+    if known is None:
+        return "the op is not known"
+    if opset < known.since:
+        return f"version {opset}"
+    if types and types[0] not in known.types:
+        return f"the type {types[0]}"
+    if any(kind not in _ALL for kind in types if kind is not None):
+        return "the type of an operand"
+    attributes = {item.name: _value(item) for item in node.attribute}
+    defaults = defs.get_schema(node.op_type, opset, "").attributes
+    for name, value in attributes.items():
+        if name not in known.attributes and value != _default(defaults.get(name)):
+            return f"{name}={value}"
+    return known.refused(node, attributes, types)
+
+
+def _default(attribute: Any) -> Any:
+    return None if attribute is None else _value(attribute.default_value)
+
+
+def _value(attribute: AttributeProto) -> Any:
+    """The value, texts as such; `None` of an attribute without one."""
+    if attribute.type == AttributeProto.UNDEFINED:
+        return None
+    value = helper.get_attribute_value(attribute)
+    if attribute.type == AttributeProto.STRING:
+        return value.decode()
+    if attribute.type == AttributeProto.STRINGS:
+        return [text.decode() for text in value]
+    return value
+
+
+def _results(node: NodeProto, opset: int, types: Mapping[str, int]) -> dict[str, int]:
+    """The types of a known node's results, as ONNX's schema has them."""
+    schema = defs.get_schema(node.op_type, opset, "")
+    variables: dict[str, int | None] = {}
+    for constraint in schema.type_constraints:
+        if len(constraint.allowed_type_strs) == 1:
+            variables[constraint.type_param_str] = _element(constraint.allowed_type_strs[0])
+    formal = schema.inputs
+    for place, name in enumerate(node.input):
+        if name:
+            variables[formal[min(place, len(formal) - 1)].type_str] = types[name]
+    results: dict[str, int] = {}
+    for place, name in enumerate(node.output):
+        text = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
+        found = _TOLD[node.op_type](node) if node.op_type in _TOLD else variables.get(text)
+        results[name] = found or _element(text)
+    return results
+
+
+def _element(text: str) -> int:
+    """The type of the elements of `tensor(float)`, for example; 0 if it is another one."""
+    return _ELEMENTS.get(text, TensorProto.UNDEFINED)
+
+
+_ELEMENTS = {
+    "tensor(float)": TensorProto.FLOAT,
+    "tensor(double)": TensorProto.DOUBLE,
+    "tensor(int64)": TensorProto.INT64,
+    "tensor(int32)": TensorProto.INT32,
+    "tensor(bool)": TensorProto.BOOL,
+    "tensor(uint8)": TensorProto.UINT8,
+}
+
+
+def _type_of_cast(node: NodeProto) -> int:
+    return next(item.i for item in node.attribute if item.name == "to")
+
+
+def _type_of_constant(node: NodeProto) -> int:
+    for item in node.attribute:
+        if item.type in (AttributeProto.INT, AttributeProto.INTS):
+            return TensorProto.INT64
+        if item.type == AttributeProto.TENSOR:
+            return item.t.data_type
+    return TensorProto.FLOAT
+
+
+_TOLD: Mapping[str, Callable[[NodeProto], int]] = {
+    "Cast": _type_of_cast,
+    "Constant": _type_of_constant,
+    "ConstantOfShape": _type_of_constant,
+}
+"""What is told by an attribute."""

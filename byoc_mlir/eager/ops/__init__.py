@@ -4,4 +4,22 @@ from __future__ import annotations
 
 from onnx.reference.op_run import OpRun
 
-OPS: tuple[type[OpRun], ...] = ()
+from byoc_mlir.eager.ops import (
+    activation,
+    detection,
+    elementwise,
+    index,
+    normalization,
+    rearrange,
+    recurrent,
+)
+
+OPS: tuple[type[OpRun], ...] = (
+    *activation.OPS,
+    *detection.OPS,
+    *elementwise.OPS,
+    *index.OPS,
+    *normalization.OPS,
+    *rearrange.OPS,
+    *recurrent.OPS,
+)

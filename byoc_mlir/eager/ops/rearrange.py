@@ -1,0 +1,192 @@
+"""Ops that move elements about; many give views, so what an op reads is never written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.tensors import Array
+
+
+class Shape(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, start: int | None = None, end: int | None = None) -> tuple[Array]:
+        return (np.array(x.shape[_bound(start, 0, x.ndim) : _bound(end, x.ndim, x.ndim)], np.int64),)
+
+
+def _bound(place: int | None, absent: int, count: int) -> int:
+    """A place between 0 and a count; negative ones are counted from the end."""
+    if place is None:
+        return absent
+    return min(max(place + count if place < 0 else place, 0), count)
+
+
+class Identity(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (x,)
+
+
+class Reshape(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, shape: Array, allowzero: int = 0) -> tuple[Array]:
+        sizes = shape.tolist()
+        if not allowzero and 0 in sizes:
+            sizes = [size or x.shape[axis] for axis, size in enumerate(sizes)]
+        return (x.reshape(sizes),)
+
+
+class Flatten(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, axis: int = 1) -> tuple[Array]:
+        return (x.reshape(prod(x.shape[:axis]), prod(x.shape[axis:]) if axis != x.ndim else 1),)
+
+
+class Squeeze(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, axes: Any = None) -> tuple[Array]:
+        if axes is None:
+            return (x.squeeze(),)
+        if not len(axes):
+            raise NotEagerError("no axes")
+        return (x.squeeze(tuple(int(axis) for axis in axes)),)
+
+
+class Unsqueeze(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, axes: Any) -> tuple[Array]:
+        rank = x.ndim + len(axes)
+        new = {int(axis) + rank if axis < 0 else int(axis) for axis in axes}
+        if len(new) != len(axes) or not new <= set(range(rank)):
+            raise NotEagerError("axes that are not there, or twice")
+        old = iter(x.shape)
+        return (x.reshape([1 if axis in new else next(old) for axis in range(rank)]),)
+
+
+class Expand(OpRun):
+    op_domain = ""
+
+    def _run(self, x: Array, shape: Array) -> tuple[Array]:
+        return (np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist()))),)
+
+
+class Concat(OpRun):
+    op_domain = ""
+
+    def _run(self, *parts: Array, axis: int = 1) -> tuple[Array]:
+        return (np.concatenate(parts, axis),)
+
+
+class Slice(OpRun):
+    op_domain = ""
+
+    def _run(
+        self, x: Array, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+    ) -> tuple[Array]:
+        given = range(len(starts)) if axes is None else [int(axis) % x.ndim for axis in axes]
+        strides = [1] * len(starts) if steps is None else [int(step) for step in steps]
+        if not len(starts) == len(ends) == len(given) == len(strides) or len({*given}) < len(given):
+            raise NotEagerError("bounds that are not those of the axes, or axes twice")
+        parts = [slice(None)] * x.ndim
+        for axis, start, end, stride in zip(given, starts, ends, strides, strict=True):
+            parts[axis] = _part(x.shape[axis], int(start), int(end), stride)
+        return (x[tuple(parts)],)
+
+
+def _part(size: int, start: int, end: int, stride: int) -> slice:
+    """The elements between bounds that are moved to the ends of the axis where they are outside.
+
+    Python has no elements where a backward slice starts before the first one, ONNX has that one.
+    """
+    start, end = (place + size if place < 0 else place for place in (start, end))
+    if stride > 0:
+        return slice(min(max(start, 0), size), min(max(end, 0), size), stride)
+    start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
+    return slice(start, end if end >= 0 else None, stride) if start > end else slice(0)
+
+
+class Split(OpRun):
+    op_domain = ""
+
+    def _run(
+        self, x: Array, split: Any = None, axis: int = 0, num_outputs: int | None = None
+    ) -> tuple[Array, ...]:
+        size, count = x.shape[axis], len(self.onnx_node.output)
+        sizes = _equal_sizes(size, count, bool(num_outputs)) if split is None else list(split)
+        if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
+            raise NotEagerError("parts that are not those of the axis")
+        places = np.cumsum([0, *sizes]).tolist()
+        before = (slice(None),) * (axis % x.ndim)
+        return tuple(x[(*before, slice(first, end))] for first, end in pairwise(places))
+
+
+def _equal_sizes(size: int, count: int, may_differ: bool) -> Sequence[int]:
+    """Parts of equal size, the last one of what is left, if that may be less."""
+    largest = -(-size // count)
+    last = size - largest * (count - 1)
+    return [largest] * (count - 1) + [last] if may_differ or last == largest else []
+
+
+class Pad(OpRun):
+    op_domain = ""
+
+    def _run(
+        self,
+        x: Array,
+        pads: Any,
+        value: Any = None,
+        axes: Any = None,
+        mode: str = "constant",
+    ) -> tuple[Array]:
+        given = range(x.ndim) if axes is None else [int(axis) % x.ndim for axis in axes]
+        if len(pads) != 2 * len(given) or len({*given}) < len(given):
+            raise NotEagerError("pads that are not those of the axes, or axes twice")
+        widths = [(0, 0)] * x.ndim
+        for axis, before, behind in zip(given, pads[: len(given)], pads[len(given) :], strict=True):
+            widths[axis] = (int(before), int(behind))
+        if mode == "constant":
+            fill = x.dtype.type(0) if value is None else np.asarray(value).reshape(()).astype(x.dtype)
+            return (_filled(x, widths, fill),)
+        if min(x.shape, default=1) == 0 or min(map(min, widths), default=0) < 0:
+            raise NotEagerError("pads of nothing, or less than nothing")
+        if mode == "reflect" and any(max(w) >= size for w, size in zip(widths, x.shape, strict=True)):
+            raise NotEagerError("reflections of what is not there")
+        return (np.pad(x, widths, _PADDING[mode]),)
+
+
+_PADDING: Any = {"edge": "edge", "reflect": "reflect"}
+
+
+def _filled(x: Array, widths: Sequence[tuple[int, int]], fill: Any) -> Array:
+    """The array with a number around it; what is cut off where pads are negative is left out."""
+    sizes = [size + sum(pair) for size, pair in zip(x.shape, widths, strict=True)]
+    if min(sizes, default=0) < 0:
+        raise NotEagerError("pads that cut off more than there is")
+    result = np.full(sizes, fill, x.dtype)
+    source = tuple(
+        slice(max(-before, 0), size - max(-behind, 0))
+        for size, (before, behind) in zip(x.shape, widths, strict=True)
+    )
+    target = tuple(
+        slice(max(before, 0), size - max(behind, 0))
+        for size, (before, behind) in zip(sizes, widths, strict=True)
+    )
+    result[target] = x[source]
+    return result
+
+
+OPS = (
+    *(Shape, Identity, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Concat, Slice, Split, Pad),
+)

@@ -1,0 +1,185 @@
+"""Recurrent layers: products of the inputs of all steps at once, and all directions in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+from byoc_mlir.eager.ops.activation import sigmoid
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.products import matmul
+from byoc_mlir.tensors import Array
+
+_Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
+"""From the products of a step's inputs and the states before it to those after it."""
+
+
+@dataclass(frozen=True)
+class _Sequences:
+    """What a layer reads: `x` of steps, rows and features, and how many steps each row has."""
+
+    x: Array
+    directions: Sequence[bool]
+    lengths: Array | None
+
+    def order(self, backwards: bool) -> Array | slice:
+        """The step that each step of a direction reads, for each row if they differ."""
+        if not backwards:
+            return slice(None)
+        if self.lengths is None:
+            return slice(None, None, -1)
+        step = np.arange(len(self.x))[:, None]
+        return np.where(step < self.lengths, self.lengths - 1 - step, step)
+
+    def put_in_order(self, values: Array, backwards: bool) -> Array:
+        """Values of steps and rows in the order of a direction, or from it in that of time."""
+        order = self.order(backwards)
+        return values[order] if isinstance(order, slice) else values[order, np.arange(order.shape[1])]
+
+
+def _run_layer(
+    sequences: _Sequences, w: Array, bias: Array, states: Sequence[Array], step: _Step
+) -> tuple[Array, Sequence[Array]]:
+    """The first state after each step (steps, directions, rows, hidden), and the last states."""
+    steps, rows, features = sequences.x.shape
+    inputs = sequences.x.reshape(steps * rows, features)
+    gates = np.empty((steps, len(w), rows, w.shape[1]), np.float32)
+    for number, backwards in enumerate(sequences.directions):
+        product = matmul(inputs, w[number].T).reshape(steps, rows, -1)
+        np.add(sequences.put_in_order(product, backwards), bias[number], out=gates[:, number])
+    result = np.empty((steps, *states[0].shape), np.float32)
+    for number in range(steps):
+        after = step(gates[number], states)
+        if sequences.lengths is None:
+            states, result[number] = after, after[0]
+            continue
+        lives = (number < sequences.lengths)[:, None]
+        states = [np.where(lives, new, old) for new, old in zip(after, states, strict=True)]
+        result[number] = np.where(lives, after[0], np.float32(0))
+    for number, backwards in enumerate(sequences.directions):
+        if backwards:
+            result[:, number] = sequences.put_in_order(result[:, number], backwards).copy()
+    return result, states
+
+
+def _sequences(x: Array, directions: int, direction: str, lengths: Array | None) -> _Sequences:
+    backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
+    if len(backwards) != directions or not x.size:
+        raise NotEagerError("weights that are not those of the directions, or no inputs")
+    if lengths is None or (lengths == len(x)).all():
+        return _Sequences(x, backwards, None)
+    if lengths.shape != x.shape[1:2] or lengths.min() < 1 or lengths.max() > len(x):
+        raise NotEagerError("lengths of sequences that are none")
+    return _Sequences(x, backwards, lengths)
+
+
+def _with_layout(
+    layout: int, result: Array, states: Sequence[Array]
+) -> tuple[Array, ...]:
+    """Steps come first, or behind the rows."""
+    if not layout:
+        return (result, *states)
+    return (result.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in states))
+
+
+def _initial(state: Array | None, layout: int, shape: tuple[int, ...]) -> Array:
+    if state is None:
+        return np.zeros(shape, np.float32)
+    placed = state.swapaxes(0, 1) if layout else state
+    if placed.shape != shape:
+        raise NotEagerError("an initial state that is not that of the layer")
+    return placed
+
+
+class LSTM(OpRun):
+    op_domain = ""
+
+    def _run(
+        self,
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        lengths: Array | None = None,
+        h: Array | None = None,
+        c: Array | None = None,
+        peepholes: Array | None = None,
+        direction: str = "forward",
+        layout: int = 0,
+        **_: object,
+    ) -> tuple[Array, ...]:
+        if peepholes is not None:
+            raise NotEagerError("peepholes")
+        hidden = r.shape[-1]
+        sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)
+        shape = (len(w), sequences.x.shape[1], hidden)
+        states = [_initial(state, layout, shape) for state in (h, c)]
+        bias = np.zeros((len(w), 4 * hidden), np.float32)
+        if b is not None:
+            np.add(b[:, : 4 * hidden], b[:, 4 * hidden :], out=bias)
+        recurrent = np.ascontiguousarray(r.swapaxes(1, 2))
+
+        def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
+            gates += matmul(before[0], recurrent)
+            shares, candidate = gates[..., : 3 * hidden], gates[..., 3 * hidden :]
+            sigmoid(shares, shares)
+            np.tanh(candidate, out=candidate)
+            cell = shares[..., 2 * hidden :] * before[1]
+            candidate *= shares[..., :hidden]
+            cell += candidate
+            state = np.tanh(cell)
+            state *= shares[..., hidden : 2 * hidden]
+            return state, cell
+
+        return _with_layout(layout, *_run_layer(sequences, w, bias, states, step))
+
+
+class GRU(OpRun):
+    op_domain = ""
+
+    def _run(
+        self,
+        x: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        lengths: Array | None = None,
+        h: Array | None = None,
+        direction: str = "forward",
+        layout: int = 0,
+        linear_before_reset: int = 0,
+        **_: object,
+    ) -> tuple[Array, ...]:
+        hidden = r.shape[-1]
+        sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)
+        states = [_initial(h, layout, (len(w), sequences.x.shape[1], hidden))]
+        bias = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
+        of_inputs, of_states = bias[:, : 3 * hidden].copy(), bias[:, 3 * hidden :].copy()
+        added_late = 2 if linear_before_reset else 3  # gates whose biases of states are added at once
+        of_inputs[:, : added_late * hidden] += of_states[:, : added_late * hidden]
+        late = of_states[:, None, 2 * hidden :]
+        recurrent = np.ascontiguousarray(r.swapaxes(1, 2))
+        of_shares, of_candidate = recurrent[..., : 2 * hidden], recurrent[..., 2 * hidden :]
+
+        def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
+            (state,) = before
+            shares, candidate = gates[..., : 2 * hidden], gates[..., 2 * hidden :]
+            if linear_before_reset:
+                products = matmul(state, recurrent)
+                shares += products[..., : 2 * hidden]
+                sigmoid(shares, shares)
+                candidate += shares[..., hidden:] * (products[..., 2 * hidden :] + late)
+            else:
+                shares += matmul(state, of_shares)
+                sigmoid(shares, shares)
+                candidate += matmul(shares[..., hidden:] * state, of_candidate)
+            np.tanh(candidate, out=candidate)
+            return (candidate + shares[..., :hidden] * (state - candidate),)
+
+        return _with_layout(layout, *_run_layer(sequences, w, of_inputs, states, step))
+
+
+OPS = (LSTM, GRU)
