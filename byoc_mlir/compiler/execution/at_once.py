@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onnx import ModelProto
+from onnx import ModelProto, checker
 
 from byoc_mlir.artifact import write
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
 from byoc_mlir.eager.known_ops import unknown
+from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.load import LoadedFile
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
@@ -38,14 +39,29 @@ def answering_at_once(path: Path, cached: CachedModel) -> Executable | LoadedFil
     """
     with boundary("read"):
         file = LoadedFile(path)
-        if can_start() and _waits_for_sizes(file.model) and not unknown(file.model):
-            return _executable(file, cached) or file
-        return file
+        if not _waits_for_sizes(file.model) or not can_start():
+            return file
+        if not _is_valid(file.model) or unknown(file.model):
+            return file
+        return _executable(file, cached) or file
 
 
 def _waits_for_sizes(model: ModelProto) -> bool:
     is_sized = all(info.is_static for info in model_inputs(model))
     return not is_sized or any(node.op_type in _SIZED_BY_VALUES for node in model.graph.node)
+
+
+def _is_valid(model: ModelProto) -> bool:
+    """Whether all nodes are as ONNX says; if not, the compiler says what is wrong."""
+    context = checker.C.CheckerContext()
+    context.ir_version = model.ir_version
+    context.opset_imports = opset_versions(model)
+    try:
+        for node in model.graph.node:
+            checker.check_node(node, context)
+    except checker.ValidationError:
+        return False
+    return True
 
 
 def _executable(file: LoadedFile, cached: CachedModel) -> Executable | None:
