@@ -84,8 +84,6 @@ class CompilingProcess:
         Raises:
             ByocError: the model cannot be compiled.
         """
-        self.stop()
-        self.wait()
         return_freed_memory()
         found = cached_executable(self._cached)
         if found is not None:
@@ -96,7 +94,8 @@ class CompilingProcess:
         return compile_model(self._cached.request, self._cached)
 
     def wait(self) -> None:
-        """Waits until the process has ended."""
+        """Waits until the process has ended; one that has nothing to compile is ended."""
+        self.stop()
         self._process.wait()
 
     def stop(self) -> None:

@@ -34,8 +34,12 @@ class Compilation(Protocol):
         """Whether nothing is compiled any more, since all is done or since it failed."""
         ...
 
+    def wait(self) -> None:
+        """Waits until it is over; at once where it was not started."""
+        ...
+
     def result(self) -> Executable:
-        """The executable, when the compilation is over; what is missing is compiled here.
+        """The executable, when it is over; what is missing is compiled here.
 
         Raises:
             ByocError: the model cannot be compiled.
@@ -101,7 +105,10 @@ class TieredExecutable(Executable):
         arrays = self._arguments.checked(inputs)
         given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
         answered = self._answered(given)
-        return self._settled().run(given) if answered is None else answered
+        if answered is not None:
+            return answered
+        self._latest = None
+        return self._settled().run(given)
 
     def timed(self, inputs: Inputs) -> TimedRun:
         return self._settled().timed(inputs)
@@ -154,6 +161,8 @@ class TieredExecutable(Executable):
             ExecutionError: this one is closed.
             ByocError: the model cannot be compiled.
         """
+        if not self._is_closed and self._compiled is None:
+            self._compilation.wait()  # others are answered meanwhile
         with self._lock:
             if self._is_closed:
                 raise ExecutionError("the executable is closed; compile the model again")

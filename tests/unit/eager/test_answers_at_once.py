@@ -33,7 +33,8 @@ def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _file(folder: Path, body: str = _SUM, size: str = "n") -> Path:
-    text = f"{_HEAD} g (float[{size}, 4] x, float[{size}, 4] y) => (float[{size}, 4] z) {{ {body} }}"
+    tensor = f"float[{size}, 4]"
+    text = f"{_HEAD} g ({tensor} x, {tensor} y) => ({tensor} z) {{ {body} }}"
     path = folder / "model.onnx"
     onnx.save(parser.parse_model(text), path)
     return path

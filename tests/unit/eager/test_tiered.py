@@ -49,6 +49,9 @@ class Compilation:
         self.started: list[Named] = []
         self.is_done = False
         self.is_stopped = False
+        self.is_waited_for = threading.Event()
+        self.may_end = threading.Event()
+        self.may_end.set()
 
     def start(self, inputs: Named) -> None:
         self.started.append(inputs)
@@ -56,8 +59,12 @@ class Compilation:
     def is_over(self) -> bool:
         return self.is_done
 
-    def result(self) -> Executable:
+    def wait(self) -> None:
+        self.is_waited_for.set()
+        self.may_end.wait(10)
         self.is_done = True
+
+    def result(self) -> Executable:
         return byoc_mlir.compile(model(), (), 1, cache=False)
 
     def stop(self) -> None:
@@ -185,6 +192,20 @@ def test_a_closed_one_says_so() -> None:
     for ask in (lambda: tested.run(inputs(2)), tested.report, lambda: pickle.dumps(tested)):
         with pytest.raises(ExecutionError, match="closed"):
             ask()
+
+
+def test_others_are_answered_while_one_waits() -> None:
+    compilation = Compilation()
+    compilation.may_end.clear()
+    with executable(Answers(), compilation) as tested:
+        tested.run(inputs(3))
+        waiting = threading.Thread(target=tested.wait)
+        waiting.start()
+        assert compilation.is_waited_for.wait(10)
+        assert np.array_equal(tested.run(inputs(2))["z"], wanted(inputs(2)) + 1)
+        compilation.may_end.set()
+        waiting.join()
+        assert np.array_equal(tested.run(inputs(2))["z"], wanted(inputs(2)))
 
 
 def test_a_pickle_compiles_again() -> None:
