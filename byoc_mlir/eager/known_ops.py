@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper
@@ -66,7 +67,9 @@ def _dropout(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
 
 
 def _recurrent(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    usual = _ACTIVATIONS[node.op_type] * (2 if attributes.get("direction") == "bidirectional" else 1)
+    usual = _ACTIVATIONS[node.op_type] * (
+        2 if attributes.get("direction") == "bidirectional" else 1
+    )
     if attributes.get("activations", usual) != usual:
         return "activations"
     if len(types) > 7 and types[7] is not None:
@@ -231,14 +234,38 @@ def _problem(node: NodeProto, opset: int, types: _Types) -> str:
         return f"version {opset}"
     if types and types[0] not in known.types:
         return f"the type {types[0]}"
-    if any(kind not in _ALL for kind in types if kind is not None):
-        return "the type of an operand"
+    if not _fit(node.op_type, opset, types):
+        return f"the types {types} of operands"
     attributes = {item.name: _value(item) for item in node.attribute}
     defaults = defs.get_schema(node.op_type, opset, "").attributes
     for name, value in attributes.items():
         if name not in known.attributes and value != _default(defaults.get(name)):
             return f"{name}={value}"
     return known.refused(node, attributes, types)
+
+
+def _fit(op_type: str, opset: int, types: _Types) -> bool:
+    """Whether ONNX has an op for the types of operands, and they are among ours."""
+    allowed, formal = _allowed(op_type, opset)
+    found: dict[str, int] = {}
+    for place, kind in enumerate(types):
+        variable = formal[min(place, len(formal) - 1)]
+        if kind is None:
+            continue
+        if kind not in allowed[variable] or found.setdefault(variable, kind) != kind:
+            return False
+    return True
+
+
+@cache
+def _allowed(op_type: str, opset: int) -> tuple[Mapping[str, Set[int]], Sequence[str]]:
+    """The element types that a type variable may stand for, and the variable of each operand."""
+    schema = defs.get_schema(op_type, opset, "")
+    variables = {each.type_param_str: each.allowed_type_strs for each in schema.type_constraints}
+    formal = [each.type_str for each in schema.inputs]
+    texts = {name: variables.get(name, [name]) for name in formal}
+    allowed = {name: {_element(text) for text in those} & _ALL for name, those in texts.items()}
+    return allowed, formal
 
 
 def _default(attribute: Any) -> Any:

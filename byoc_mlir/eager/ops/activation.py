@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
-from byoc_mlir.eager.ops.versions import opset_of
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 14
@@ -51,7 +50,17 @@ def erf(x: Array, out: Array) -> None:
 
 _ERF_END = np.float32(3.95)
 _ERF = np.array(
-    [-1.6370512366652468e-09, 5.381341547512519e-08, -5.140032812890401e-07, -1.8666624922641025e-06, 7.65043295677154e-05, -0.0006037003535882099, -0.0002021404558222484, 0.1027713126700273, 1.1283792023867183],
+    [
+        -1.6370512366652468e-09,
+        5.381341547512519e-08,
+        -5.140032812890401e-07,
+        -1.8666624922641025e-06,
+        7.65043295677154e-05,
+        -0.0006037003535882099,
+        -0.0002021404558222484,
+        0.1027713126700273,
+        1.1283792023867183,
+    ],
     np.float32,
 )
 """Fitted by least squares, weighted until the largest error was the least."""
@@ -88,26 +97,23 @@ def _hard_swish(x: Array, out: Array) -> None:
 
 def softmax(rows: Array, out: Array) -> None:
     """Writes the shares of the exponentials in each row."""
-    np.subtract(rows, rows.max(axis=-1, keepdims=True), out=out)
+    np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
     np.exp(out, out=out)
-    np.multiply(out, np.reciprocal(out.sum(axis=-1, keepdims=True)), out=out)
+    np.multiply(out, np.reciprocal(np.einsum("rc->r", out))[:, None], out=out)
 
 
 def _log_softmax(rows: Array, out: Array) -> None:
-    np.subtract(rows, rows.max(axis=-1, keepdims=True), out=out)
-    np.subtract(out, np.log(np.exp(out).sum(axis=-1, keepdims=True)), out=out)
+    np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
+    np.subtract(out, np.log(np.einsum("rc->r", np.exp(out)))[:, None], out=out)
 
 
-class _Shares(OpRun):
+class _Shares(Op):
     """Something of each row: of one axis, and before opset 13 of it and all behind."""
-
-    op_domain = ""
-    step: Callable[[Array, Array], None]
 
     def _run(self, x: Array, axis: int | None = None) -> tuple[Array]:
         if not x.size:
             return (x,)
-        if opset_of(self) < 13:
+        if self.opset < 13:
             given = any(item.name == "axis" for item in self.onnx_node.attribute)
             first = (axis or 0) % max(x.ndim, 1) if given else 1
             return (self._of_rows(x.reshape(int(np.prod(x.shape[:first])), -1)).reshape(x.shape),)
@@ -134,37 +140,27 @@ class LogSoftmax(_Shares):
     step = _log_softmax
 
 
-class Sigmoid(OpRun):
-    op_domain = ""
-
+class Sigmoid(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (by_blocks(sigmoid, x),)
 
 
-class Erf(OpRun):
-    op_domain = ""
-
+class Erf(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (by_blocks(erf, x),)
 
 
-class Gelu(OpRun):
-    op_domain = ""
-
+class Gelu(Op):
     def _run(self, x: Array, approximate: str = "none") -> tuple[Array]:
         return (by_blocks(_gelu if approximate == "none" else _gelu_by_tanh, x),)
 
 
-class HardSwish(OpRun):
-    op_domain = ""
-
+class HardSwish(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (by_blocks(_hard_swish, x),)
 
 
-class Relu(OpRun):
-    op_domain = ""
-
+class Relu(Op):
     def _run(self, x: Array) -> tuple[Any]:
         return (np.maximum(x, x.dtype.type(0)),)
 

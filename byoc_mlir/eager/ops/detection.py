@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
-class NonMaxSuppression(OpRun):
-    op_domain = ""
-
+class NonMaxSuppression(Op):
     def _run(
         self,
         boxes: Array,

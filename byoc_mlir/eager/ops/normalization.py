@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
-from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import NotEagerError, Op
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 15
@@ -25,7 +24,8 @@ def standardised(rows: Array, epsilon: float, scale: Array, bias: Array) -> Arra
     for first in range(0, count, height):
         some = slice(first, first + height)
         moved = result[some]
-        np.subtract(rows[some], rows[some].mean(axis=1, keepdims=True), out=moved)
+        mean = np.einsum("rc->r", rows[some]) / np.float32(width)
+        np.subtract(rows[some], mean[:, None], out=moved)
         variance = np.einsum("rc,rc->r", moved, moved)
         variance /= np.float32(width)
         variance += np.float32(epsilon)
@@ -37,9 +37,7 @@ def standardised(rows: Array, epsilon: float, scale: Array, bias: Array) -> Arra
     return result
 
 
-class LayerNormalization(OpRun):
-    op_domain = ""
-
+class LayerNormalization(Op):
     def _run(
         self,
         x: Array,
@@ -56,9 +54,7 @@ class LayerNormalization(OpRun):
         return (standardised(rows, epsilon, scales, biases).reshape(x.shape),)
 
 
-class InstanceNormalization(OpRun):
-    op_domain = ""
-
+class InstanceNormalization(Op):
     def _run(self, x: Array, scale: Array, bias: Array, epsilon: float = 1e-5) -> tuple[Array]:
         if not x.size or scale.shape != x.shape[1:2] or bias.shape != scale.shape:
             raise NotEagerError("normalisation of nothing, or scales that are not of its channels")
@@ -67,9 +63,7 @@ class InstanceNormalization(OpRun):
         return (standardised(rows, epsilon, scales, biases).reshape(x.shape),)
 
 
-class BatchNormalization(OpRun):
-    op_domain = ""
-
+class BatchNormalization(Op):
     def _run(
         self,
         x: Array,
