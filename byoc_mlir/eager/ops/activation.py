@@ -117,9 +117,9 @@ class _Shares(Op):
             given = any(item.name == "axis" for item in self.onnx_node.attribute)
             first = (axis or 0) % max(x.ndim, 1) if given else 1
             return (self._of_rows(x.reshape(int(np.prod(x.shape[:first])), -1)).reshape(x.shape),)
-        if x.ndim == 0:
-            return (self._of_rows(x.reshape(1, 1)).reshape(()),)
         last = -1 if axis is None else axis
+        if last in (-1, x.ndim - 1):
+            return (self._of_rows(x.reshape(-1, x.shape[-1] if x.ndim else 1)).reshape(x.shape),)
         moved = np.moveaxis(x, last, -1)
         rows = self._of_rows(moved.reshape(-1, moved.shape[-1])).reshape(moved.shape)
         return (np.moveaxis(rows, -1, last),)

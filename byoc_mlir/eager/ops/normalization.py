@@ -30,8 +30,7 @@ def standardised(rows: Array, epsilon: float, scale: Array, bias: Array) -> Arra
         variance /= np.float32(width)
         variance += np.float32(epsilon)
         np.sqrt(variance, out=variance)
-        np.reciprocal(variance, out=variance)
-        moved *= variance[:, None]
+        moved /= variance[:, None]
         moved *= scale[some] if len(scale) > 1 else scale
         moved += bias[some] if len(bias) > 1 else bias
     return result
@@ -49,9 +48,14 @@ class LayerNormalization(Op):
     ) -> tuple[Array]:
         tail = x.shape[axis:]
         rows = x.reshape(prod(x.shape[: x.ndim - len(tail)]), prod(tail))
-        given = np.zeros(1, np.float32) if bias is None else bias
-        scales, biases = (np.broadcast_to(each, tail).reshape(1, -1) for each in (scale, given))
+        given = np.zeros(tail, np.float32) if bias is None else bias
+        scales, biases = (_row(each, tail) for each in (scale, given))
         return (standardised(rows, epsilon, scales, biases).reshape(x.shape),)
+
+
+def _row(values: Array, shape: tuple[int, ...]) -> Array:
+    whole = values if values.shape == shape else np.broadcast_to(values, shape)
+    return whole.reshape(1, -1)
 
 
 class InstanceNormalization(Op):

@@ -69,6 +69,13 @@ class Transpose(Op):
         return (x.transpose(perm or None),)
 
 
+class Range(Op):
+    """Of integers."""
+
+    def _run(self, start: Array, limit: Array, delta: Array, **_: object) -> tuple[Array]:
+        return (np.arange(start.item(), limit.item(), delta.item(), start.dtype),)
+
+
 class Expand(Op):
     def _run(self, x: Array, shape: Array) -> tuple[Array]:
         return (np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist()))),)

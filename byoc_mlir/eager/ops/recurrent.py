@@ -117,7 +117,7 @@ class LSTM(Op):
         bias = np.zeros((len(w), 4 * hidden), np.float32)
         if b is not None:
             np.add(b[:, : 4 * hidden], b[:, 4 * hidden :], out=bias)
-        recurrent = np.ascontiguousarray(r.swapaxes(1, 2))
+        recurrent = r.swapaxes(1, 2)
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
             gates += matmul(before[0], recurrent)
@@ -158,7 +158,7 @@ class GRU(Op):
         )  # gates whose biases of states are added at once
         of_inputs[:, : added_late * hidden] += of_states[:, : added_late * hidden]
         late = of_states[:, None, 2 * hidden :]
-        recurrent = np.ascontiguousarray(r.swapaxes(1, 2))
+        recurrent = r.swapaxes(1, 2)
         of_shares, of_candidate = recurrent[..., : 2 * hidden], recurrent[..., 2 * hidden :]
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
