@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -95,20 +96,13 @@ def _hard_swish(x: Array, out: Array) -> None:
     np.multiply(out, x, out=out)
 
 
-def softmax(rows: Array, out: Array) -> None:
-    """Writes the shares of the exponentials in each row."""
-    np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
-    np.exp(out, out=out)
-    np.multiply(out, np.reciprocal(np.einsum("rc->r", out))[:, None], out=out)
-
-
-def _log_softmax(rows: Array, out: Array) -> None:
-    np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
-    np.subtract(out, np.log(np.einsum("rc->r", np.exp(out)))[:, None], out=out)
-
-
 class _Shares(Op):
-    """Something of each row: of one axis, and before opset 13 of it and all behind."""
+    """A function of rows: those of one axis, and before opset 13 of it and all behind."""
+
+    @staticmethod
+    @abstractmethod
+    def write(rows: Array, out: Array) -> None:
+        """Writes the results of some rows."""
 
     def _run(self, x: Array, axis: int | None = None) -> tuple[Array]:
         if not x.size:
@@ -128,16 +122,23 @@ class _Shares(Op):
         result = np.empty(rows.shape, rows.dtype)
         height = max(_BLOCK // rows.shape[1], 1)
         for first in range(0, len(rows), height):
-            type(self).step(rows[first : first + height], result[first : first + height])
+            self.write(rows[first : first + height], result[first : first + height])
         return result
 
 
 class Softmax(_Shares):
-    step = softmax
+    @staticmethod
+    def write(rows: Array, out: Array) -> None:
+        np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
+        np.exp(out, out=out)
+        np.multiply(out, np.reciprocal(np.einsum("rc->r", out))[:, None], out=out)
 
 
 class LogSoftmax(_Shares):
-    step = _log_softmax
+    @staticmethod
+    def write(rows: Array, out: Array) -> None:
+        np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
+        np.subtract(out, np.log(np.einsum("rc->r", np.exp(out)))[:, None], out=out)
 
 
 class Sigmoid(Op):

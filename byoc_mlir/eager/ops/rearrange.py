@@ -73,7 +73,8 @@ class Range(Op):
     """Of integers."""
 
     def _run(self, start: Array, limit: Array, delta: Array, **_: object) -> tuple[Array]:
-        return (np.arange(start.item(), limit.item(), delta.item(), start.dtype),)
+        values: Array = np.arange(start.item(), limit.item(), delta.item())
+        return (values.astype(start.dtype, copy=False),)
 
 
 class Expand(Op):
@@ -105,11 +106,17 @@ def _part(size: int, start: int, end: int, stride: int) -> slice:
 
     Python has no elements where a backward slice starts before the first one, ONNX has that one.
     """
+    if stride < 0 and end in _WHOLE:
+        raise NotEagerError("a slice backwards to the largest integer, the first for ONNX Runtime")
     start, end = (place + size if place < 0 else place for place in (start, end))
     if stride > 0:
         return slice(min(max(start, 0), size), min(max(end, 0), size), stride)
     start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
     return slice(start, end if end >= 0 else None, stride) if start > end else slice(0)
+
+
+_WHOLE = ((1 << 31) - 1, (1 << 63) - 1)
+"""What exporters write for the end of an axis of any size."""
 
 
 class Split(Op):
