@@ -85,15 +85,8 @@ def _mod(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
 
 
 def _cast(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    if attributes["to"] not in _ALL:
-        return f"the type {attributes['to']}"
     to_bytes = attributes["to"] == TensorProto.UINT8 and types[0] in _FLOATS
     return "bytes of floats" if to_bytes else ""
-
-
-def _constant(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    names = {"value", "value_int", "value_ints", "value_float", "value_floats"}
-    return "" if attributes.keys() <= names else "a constant that is no tensor"
 
 
 def _pad(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
@@ -145,7 +138,7 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     "Dropout": _op(_FLOAT, "ratio seed", refused=_dropout),
     # elements that move, and sizes
     "Identity": _op(_ALL),
-    "Constant": _op(_ALL, "value value_int value_ints value_float value_floats", refused=_constant),
+    "Constant": _op(_ALL, "value value_int value_ints value_float value_floats"),
     "ConstantOfShape": _op(_INTEGERS, "value"),
     "Shape": _op(_ALL, "start end"),
     "Size": _op(_ALL),
@@ -216,14 +209,20 @@ def _problems(model: ModelProto) -> Iterator[str]:
         yield "functions, or sparse tensors"
     types: dict[str, int] = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
-    for name, kind in types.items():
-        if kind not in _ALL:
-            yield f"{name} is of type {kind}"
+    yield from _other_types(types)
     for node in graph.node:
         problem = _problem(node, opset, [types[name] if name else None for name in node.input])
         if problem:
             yield f"{node.op_type} {node.name or node.output[0]}: {problem}"
-        types |= _results(node, opset, types)
+        results = _results(node, opset, types)
+        yield from _other_types(results)
+        types |= results
+
+
+def _other_types(types: Mapping[str, int]) -> Iterator[str]:
+    for name, kind in types.items():
+        if kind not in _ALL:
+            yield f"{name} is of type {kind}"
 
 
 def _problem(node: NodeProto, opset: int, types: _Types) -> str:
@@ -297,6 +296,8 @@ def _results(node: NodeProto, opset: int, types: Mapping[str, int]) -> dict[str,
             variables[formal[min(place, len(formal) - 1)].type_str] = types[name]
     results: dict[str, int] = {}
     for place, name in enumerate(node.output):
+        if not name:
+            continue
         text = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
         found = _TOLD[node.op_type](node) if node.op_type in _TOLD else variables.get(text)
         results[name] = found or _element(text)

@@ -106,6 +106,8 @@ def _part(size: int, start: int, end: int, stride: int) -> slice:
 
     Python has no elements where a backward slice starts before the first one, ONNX has that one.
     """
+    if not stride:
+        raise NotEagerError("a step of 0")
     if stride < 0 and end in _WHOLE:
         raise NotEagerError("a slice backwards to the largest integer, the first for ONNX Runtime")
     start, end = (place + size if place < 0 else place for place in (start, end))
