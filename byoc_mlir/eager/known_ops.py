@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper
@@ -66,7 +67,9 @@ def _dropout(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
 
 
 def _recurrent(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    usual = _ACTIVATIONS[node.op_type] * (2 if attributes.get("direction") == "bidirectional" else 1)
+    usual = _ACTIVATIONS[node.op_type] * (
+        2 if attributes.get("direction") == "bidirectional" else 1
+    )
     if attributes.get("activations", usual) != usual:
         return "activations"
     if len(types) > 7 and types[7] is not None:
@@ -82,15 +85,8 @@ def _mod(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
 
 
 def _cast(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    if attributes["to"] not in _ALL:
-        return f"the type {attributes['to']}"
     to_bytes = attributes["to"] == TensorProto.UINT8 and types[0] in _FLOATS
     return "bytes of floats" if to_bytes else ""
-
-
-def _constant(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    names = {"value", "value_int", "value_ints", "value_float", "value_floats"}
-    return "" if attributes.keys() <= names else "a constant that is no tensor"
 
 
 def _pad(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
@@ -142,7 +138,7 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     "Dropout": _op(_FLOAT, "ratio seed", refused=_dropout),
     # elements that move, and sizes
     "Identity": _op(_ALL),
-    "Constant": _op(_ALL, "value value_int value_ints value_float value_floats", refused=_constant),
+    "Constant": _op(_ALL, "value value_int value_ints value_float value_floats"),
     "ConstantOfShape": _op(_INTEGERS, "value"),
     "Shape": _op(_ALL, "start end"),
     "Size": _op(_ALL),
@@ -213,14 +209,20 @@ def _problems(model: ModelProto) -> Iterator[str]:
         yield "functions, or sparse tensors"
     types: dict[str, int] = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
-    for name, kind in types.items():
-        if kind not in _ALL:
-            yield f"{name} is of type {kind}"
+    yield from _other_types(types)
     for node in graph.node:
         problem = _problem(node, opset, [types[name] if name else None for name in node.input])
         if problem:
             yield f"{node.op_type} {node.name or node.output[0]}: {problem}"
-        types |= _results(node, opset, types)
+        results = _results(node, opset, types)
+        yield from _other_types(results)
+        types |= results
+
+
+def _other_types(types: Mapping[str, int]) -> Iterator[str]:
+    for name, kind in types.items():
+        if kind not in _ALL:
+            yield f"{name} is of type {kind}"
 
 
 def _problem(node: NodeProto, opset: int, types: _Types) -> str:
@@ -231,14 +233,38 @@ def _problem(node: NodeProto, opset: int, types: _Types) -> str:
         return f"version {opset}"
     if types and types[0] not in known.types:
         return f"the type {types[0]}"
-    if any(kind not in _ALL for kind in types if kind is not None):
-        return "the type of an operand"
+    if not _fit(node.op_type, opset, types):
+        return f"the types {types} of operands"
     attributes = {item.name: _value(item) for item in node.attribute}
     defaults = defs.get_schema(node.op_type, opset, "").attributes
     for name, value in attributes.items():
         if name not in known.attributes and value != _default(defaults.get(name)):
             return f"{name}={value}"
     return known.refused(node, attributes, types)
+
+
+def _fit(op_type: str, opset: int, types: _Types) -> bool:
+    """Whether ONNX has an op for the types of operands, and they are among ours."""
+    allowed, formal = _allowed(op_type, opset)
+    found: dict[str, int] = {}
+    for place, kind in enumerate(types):
+        variable = formal[min(place, len(formal) - 1)]
+        if kind is None:
+            continue
+        if kind not in allowed[variable] or found.setdefault(variable, kind) != kind:
+            return False
+    return True
+
+
+@cache
+def _allowed(op_type: str, opset: int) -> tuple[Mapping[str, Set[int]], Sequence[str]]:
+    """The element types that a type variable may stand for, and the variable of each operand."""
+    schema = defs.get_schema(op_type, opset, "")
+    variables = {each.type_param_str: each.allowed_type_strs for each in schema.type_constraints}
+    formal = [each.type_str for each in schema.inputs]
+    texts = {name: variables.get(name, [name]) for name in formal}
+    allowed = {name: {_element(text) for text in those} & _ALL for name, those in texts.items()}
+    return allowed, formal
 
 
 def _default(attribute: Any) -> Any:
@@ -270,6 +296,8 @@ def _results(node: NodeProto, opset: int, types: Mapping[str, int]) -> dict[str,
             variables[formal[min(place, len(formal) - 1)].type_str] = types[name]
     results: dict[str, int] = {}
     for place, name in enumerate(node.output):
+        if not name:
+            continue
         text = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
         found = _TOLD[node.op_type](node) if node.op_type in _TOLD else variables.get(text)
         results[name] = found or _element(text)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
-from byoc_mlir.eager.ops.versions import opset_of
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 14
@@ -51,7 +51,17 @@ def erf(x: Array, out: Array) -> None:
 
 _ERF_END = np.float32(3.95)
 _ERF = np.array(
-    [-1.6370512366652468e-09, 5.381341547512519e-08, -5.140032812890401e-07, -1.8666624922641025e-06, 7.65043295677154e-05, -0.0006037003535882099, -0.0002021404558222484, 0.1027713126700273, 1.1283792023867183],
+    [
+        -1.6370512366652468e-09,
+        5.381341547512519e-08,
+        -5.140032812890401e-07,
+        -1.8666624922641025e-06,
+        7.65043295677154e-05,
+        -0.0006037003535882099,
+        -0.0002021404558222484,
+        0.1027713126700273,
+        1.1283792023867183,
+    ],
     np.float32,
 )
 """Fitted by least squares, weighted until the largest error was the least."""
@@ -86,34 +96,24 @@ def _hard_swish(x: Array, out: Array) -> None:
     np.multiply(out, x, out=out)
 
 
-def softmax(rows: Array, out: Array) -> None:
-    """Writes the shares of the exponentials in each row."""
-    np.subtract(rows, rows.max(axis=-1, keepdims=True), out=out)
-    np.exp(out, out=out)
-    np.multiply(out, np.reciprocal(out.sum(axis=-1, keepdims=True)), out=out)
+class _Shares(Op):
+    """A function of rows: those of one axis, and before opset 13 of it and all behind."""
 
-
-def _log_softmax(rows: Array, out: Array) -> None:
-    np.subtract(rows, rows.max(axis=-1, keepdims=True), out=out)
-    np.subtract(out, np.log(np.exp(out).sum(axis=-1, keepdims=True)), out=out)
-
-
-class _Shares(OpRun):
-    """Something of each row: of one axis, and before opset 13 of it and all behind."""
-
-    op_domain = ""
-    step: Callable[[Array, Array], None]
+    @staticmethod
+    @abstractmethod
+    def write(rows: Array, out: Array) -> None:
+        """Writes the results of some rows."""
 
     def _run(self, x: Array, axis: int | None = None) -> tuple[Array]:
         if not x.size:
             return (x,)
-        if opset_of(self) < 13:
+        if self.opset < 13:
             given = any(item.name == "axis" for item in self.onnx_node.attribute)
             first = (axis or 0) % max(x.ndim, 1) if given else 1
             return (self._of_rows(x.reshape(int(np.prod(x.shape[:first])), -1)).reshape(x.shape),)
-        if x.ndim == 0:
-            return (self._of_rows(x.reshape(1, 1)).reshape(()),)
         last = -1 if axis is None else axis
+        if last in (-1, x.ndim - 1):
+            return (self._of_rows(x.reshape(-1, x.shape[-1] if x.ndim else 1)).reshape(x.shape),)
         moved = np.moveaxis(x, last, -1)
         rows = self._of_rows(moved.reshape(-1, moved.shape[-1])).reshape(moved.shape)
         return (np.moveaxis(rows, -1, last),)
@@ -122,49 +122,46 @@ class _Shares(OpRun):
         result = np.empty(rows.shape, rows.dtype)
         height = max(_BLOCK // rows.shape[1], 1)
         for first in range(0, len(rows), height):
-            type(self).step(rows[first : first + height], result[first : first + height])
+            self.write(rows[first : first + height], result[first : first + height])
         return result
 
 
 class Softmax(_Shares):
-    step = softmax
+    @staticmethod
+    def write(rows: Array, out: Array) -> None:
+        np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
+        np.exp(out, out=out)
+        np.multiply(out, np.reciprocal(np.einsum("rc->r", out))[:, None], out=out)
 
 
 class LogSoftmax(_Shares):
-    step = _log_softmax
+    @staticmethod
+    def write(rows: Array, out: Array) -> None:
+        np.subtract(rows, np.maximum.reduce(rows, axis=1, keepdims=True), out=out)
+        np.subtract(out, np.log(np.einsum("rc->r", np.exp(out)))[:, None], out=out)
 
 
-class Sigmoid(OpRun):
-    op_domain = ""
-
+class Sigmoid(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (by_blocks(sigmoid, x),)
 
 
-class Erf(OpRun):
-    op_domain = ""
-
+class Erf(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (by_blocks(erf, x),)
 
 
-class Gelu(OpRun):
-    op_domain = ""
-
+class Gelu(Op):
     def _run(self, x: Array, approximate: str = "none") -> tuple[Array]:
         return (by_blocks(_gelu if approximate == "none" else _gelu_by_tanh, x),)
 
 
-class HardSwish(OpRun):
-    op_domain = ""
-
+class HardSwish(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (by_blocks(_hard_swish, x),)
 
 
-class Relu(OpRun):
-    op_domain = ""
-
+class Relu(Op):
     def _run(self, x: Array) -> tuple[Any]:
         return (np.maximum(x, x.dtype.type(0)),)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
-class NonMaxSuppression(OpRun):
-    op_domain = ""
-
+class NonMaxSuppression(Op):
     def _run(
         self,
         boxes: Array,
@@ -29,9 +27,8 @@ class NonMaxSuppression(OpRun):
         for batch, of_classes in enumerate(scores if limit else ()):
             corners = _corners(boxes[batch], bool(center_point_box))
             for category, values in enumerate(of_classes):
-                order = np.argsort(-values, kind="stable")
-                if floor is not None:
-                    order = order[values[order] > floor]
+                able = np.arange(values.size) if floor is None else np.flatnonzero(values > floor)
+                order = able[np.argsort(-values[able], kind="stable")]
                 kept = _kept(corners[:, order], limit, threshold)
                 found.extend((batch, category, int(order[number])) for number in kept)
         return (np.array(found, np.int64).reshape(-1, 3),)
@@ -54,20 +51,43 @@ def _corners(boxes: Array, have_centres: bool) -> Array:
 
 def _kept(corners: Array, limit: int, threshold: Any) -> list[int]:
     """The boxes, in their order, that none before them that is kept overlaps too much."""
-    low0, low1, high0, high1 = corners
-    areas = (high0 - low0) * (high1 - low1)
-    left = np.arange(corners.shape[1])
     kept: list[int] = []
-    while left.size and len(kept) < limit:
-        first, left = int(left[0]), left[1:]
-        kept.append(first)
-        shared0 = np.minimum(high0[left], high0[first]) - np.maximum(low0[left], low0[first])
-        shared1 = np.minimum(high1[left], high1[first]) - np.maximum(low1[left], low1[first])
-        shared = np.maximum(shared0, 0) * np.maximum(shared1, 0)
-        union = areas[left] + areas[first] - shared
-        overlaps = (shared > 0) & (union > 0) & (areas[left] > 0) & (areas[first] > 0)
-        left = left[~(overlaps & (shared / union > threshold))]
+    for first in range(0, corners.shape[1], _BLOCK):
+        numbers = np.arange(first, min(first + _BLOCK, corners.shape[1]))
+        if kept:
+            beside = _overlap(corners[:, kept], corners[:, numbers], threshold)
+            numbers = numbers[~beside.any(axis=0)]
+        some = corners[:, numbers]
+        is_free, overlap = np.ones(len(numbers), bool), _overlap(some, some, threshold)
+        for place, number in enumerate(numbers.tolist()):
+            if not is_free[place]:
+                continue
+            kept.append(number)
+            if len(kept) == limit:
+                return kept
+            is_free &= ~overlap[place]
     return kept
+
+
+_BLOCK = 64
+"""Boxes that are compared with each other at a time."""
+
+
+def _overlap(one: Array, other: Array, threshold: Any) -> Array:
+    """Whether the shared part of two boxes is more than a share of what both cover."""
+    low0, low1, high0, high1 = one[:, :, None]
+    shared = np.minimum(high0, other[2]) - np.maximum(low0, other[0])
+    beside = np.minimum(high1, other[3]) - np.maximum(low1, other[1])
+    is_shared = (shared > 0) & (beside > 0)
+    shared *= beside
+    area, area_of_other = _area(one)[:, None], _area(other)
+    union = area + area_of_other - shared
+    is_shared &= (shared > 0) & (union > 0) & (area > 0) & (area_of_other > 0)
+    return is_shared & (shared / union > threshold)
+
+
+def _area(corners: Array) -> Array:
+    return (corners[2] - corners[0]) * (corners[3] - corners[1])
 
 
 OPS = (NonMaxSuppression,)

@@ -7,16 +7,16 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
-def _op(name: str, function: Callable[..., Any]) -> type[OpRun]:
-    def run(self: OpRun, *operands: Array) -> tuple[Array]:
+def _op(name: str, function: Callable[..., Any]) -> type[Op]:
+    def run(self: Op, *operands: Array) -> tuple[Array]:
         return (function(*operands),)
 
-    return type(name, (OpRun,), {"op_domain": "", "_run": run})
+    return type(name, (Op,), {"_run": run})
 
 
 def _quotient(one: Array, other: Array) -> Array:
@@ -41,15 +41,34 @@ def _mean(*terms: Array) -> Array:
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _quotient, "Pow": _power},
-    **{"Sum": _sum, "Mean": _mean, "Where": np.where},
-    **{"Max": lambda *terms: reduce(np.maximum, terms)},
-    **{"Min": lambda *terms: reduce(np.minimum, terms)},
-    **{"Equal": np.equal, "Greater": np.greater, "GreaterOrEqual": np.greater_equal},
-    **{"Less": np.less, "LessOrEqual": np.less_equal},
-    **{"And": np.logical_and, "Or": np.logical_or, "Xor": np.logical_xor, "Not": np.logical_not},
-    **{"Sqrt": np.sqrt, "Exp": np.exp, "Log": np.log, "Neg": np.negative, "Abs": np.abs},
-    **{"Reciprocal": np.reciprocal, "Tanh": np.tanh, "Floor": np.floor, "Ceil": np.ceil},
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": _quotient,
+    "Pow": _power,
+    "Sum": _sum,
+    "Mean": _mean,
+    "Where": np.where,
+    "Max": lambda *terms: reduce(np.maximum, terms),
+    "Min": lambda *terms: reduce(np.minimum, terms),
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Not": np.logical_not,
+    "Sqrt": np.sqrt,
+    "Exp": np.exp,
+    "Log": np.log,
+    "Neg": np.negative,
+    "Abs": np.abs,
+    "Reciprocal": np.reciprocal,
+    "Tanh": np.tanh,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
 }
 
 OPS = tuple(_op(name, function) for name, function in _FUNCTIONS.items())

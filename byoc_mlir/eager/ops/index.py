@@ -5,29 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
-from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import NotEagerError, Op
 from byoc_mlir.tensors import Array
 
 
-class Gather(OpRun):
-    op_domain = ""
-
+class Gather(Op):
     def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
         return (np.asarray(x.take(indices, axis)),)
 
 
-class GatherElements(OpRun):
-    op_domain = ""
-
+class GatherElements(Op):
     def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
         return (x[_places(x, indices, axis)],)
 
 
-class GatherND(OpRun):
-    op_domain = ""
-
+class GatherND(Op):
     def _run(self, x: Array, indices: Array, batch_dims: int = 0) -> tuple[Array]:
         shape = indices.shape[:-1]
         if x.shape[:batch_dims] != shape[:batch_dims]:
@@ -36,18 +29,14 @@ class GatherND(OpRun):
         return (np.asarray(x[(*grid, *np.moveaxis(indices, -1, 0))]),)
 
 
-class ScatterElements(OpRun):
-    op_domain = ""
-
+class ScatterElements(Op):
     def _run(
         self, x: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "none"
     ) -> tuple[Array]:
         return (_scattered(x, _places(x, indices, axis), updates, reduction),)
 
 
-class ScatterND(OpRun):
-    op_domain = ""
-
+class ScatterND(Op):
     def _run(
         self, x: Array, indices: Array, updates: Array, reduction: str = "none"
     ) -> tuple[Array]:
@@ -78,9 +67,7 @@ def _scattered(x: Array, places: Any, updates: Array, reduction: str) -> Array:
 _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
-class TopK(OpRun):
-    op_domain = ""
-
+class TopK(Op):
     def _run(
         self,
         x: Array,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
-from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import NotEagerError, Op
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 15
@@ -25,21 +24,19 @@ def standardised(rows: Array, epsilon: float, scale: Array, bias: Array) -> Arra
     for first in range(0, count, height):
         some = slice(first, first + height)
         moved = result[some]
-        np.subtract(rows[some], rows[some].mean(axis=1, keepdims=True), out=moved)
+        mean = np.einsum("rc->r", rows[some]) / np.float32(width)
+        np.subtract(rows[some], mean[:, None], out=moved)
         variance = np.einsum("rc,rc->r", moved, moved)
         variance /= np.float32(width)
         variance += np.float32(epsilon)
         np.sqrt(variance, out=variance)
-        np.reciprocal(variance, out=variance)
-        moved *= variance[:, None]
+        moved /= variance[:, None]
         moved *= scale[some] if len(scale) > 1 else scale
         moved += bias[some] if len(bias) > 1 else bias
     return result
 
 
-class LayerNormalization(OpRun):
-    op_domain = ""
-
+class LayerNormalization(Op):
     def _run(
         self,
         x: Array,
@@ -51,14 +48,17 @@ class LayerNormalization(OpRun):
     ) -> tuple[Array]:
         tail = x.shape[axis:]
         rows = x.reshape(prod(x.shape[: x.ndim - len(tail)]), prod(tail))
-        given = np.zeros(1, np.float32) if bias is None else bias
-        scales, biases = (np.broadcast_to(each, tail).reshape(1, -1) for each in (scale, given))
+        given = np.zeros(tail, np.float32) if bias is None else bias
+        scales, biases = (_row(each, tail) for each in (scale, given))
         return (standardised(rows, epsilon, scales, biases).reshape(x.shape),)
 
 
-class InstanceNormalization(OpRun):
-    op_domain = ""
+def _row(values: Array, shape: tuple[int, ...]) -> Array:
+    whole = values if values.shape == shape else np.broadcast_to(values, shape)
+    return whole.reshape(1, -1)
 
+
+class InstanceNormalization(Op):
     def _run(self, x: Array, scale: Array, bias: Array, epsilon: float = 1e-5) -> tuple[Array]:
         if not x.size or scale.shape != x.shape[1:2] or bias.shape != scale.shape:
             raise NotEagerError("normalisation of nothing, or scales that are not of its channels")
@@ -67,9 +67,7 @@ class InstanceNormalization(OpRun):
         return (standardised(rows, epsilon, scales, biases).reshape(x.shape),)
 
 
-class BatchNormalization(OpRun):
-    op_domain = ""
-
+class BatchNormalization(Op):
     def _run(
         self,
         x: Array,

@@ -8,17 +8,16 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
-from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import NotEagerError, Op
 from byoc_mlir.tensors import Array
 
 
-class Shape(OpRun):
-    op_domain = ""
-
+class Shape(Op):
     def _run(self, x: Array, start: int | None = None, end: int | None = None) -> tuple[Array]:
-        return (np.array(x.shape[_bound(start, 0, x.ndim) : _bound(end, x.ndim, x.ndim)], np.int64),)
+        return (
+            np.array(x.shape[_bound(start, 0, x.ndim) : _bound(end, x.ndim, x.ndim)], np.int64),
+        )
 
 
 def _bound(place: int | None, absent: int, count: int) -> int:
@@ -28,16 +27,12 @@ def _bound(place: int | None, absent: int, count: int) -> int:
     return min(max(place + count if place < 0 else place, 0), count)
 
 
-class Identity(OpRun):
-    op_domain = ""
-
+class Identity(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (x,)
 
 
-class Reshape(OpRun):
-    op_domain = ""
-
+class Reshape(Op):
     def _run(self, x: Array, shape: Array, allowzero: int = 0) -> tuple[Array]:
         sizes = shape.tolist()
         if not allowzero and 0 in sizes:
@@ -45,16 +40,12 @@ class Reshape(OpRun):
         return (x.reshape(sizes),)
 
 
-class Flatten(OpRun):
-    op_domain = ""
-
+class Flatten(Op):
     def _run(self, x: Array, axis: int = 1) -> tuple[Array]:
         return (x.reshape(prod(x.shape[:axis]), prod(x.shape[axis:]) if axis != x.ndim else 1),)
 
 
-class Squeeze(OpRun):
-    op_domain = ""
-
+class Squeeze(Op):
     def _run(self, x: Array, axes: Any = None) -> tuple[Array]:
         if axes is None:
             return (x.squeeze(),)
@@ -63,9 +54,7 @@ class Squeeze(OpRun):
         return (x.squeeze(tuple(int(axis) for axis in axes)),)
 
 
-class Unsqueeze(OpRun):
-    op_domain = ""
-
+class Unsqueeze(Op):
     def _run(self, x: Array, axes: Any) -> tuple[Array]:
         rank = x.ndim + len(axes)
         new = {int(axis) + rank if axis < 0 else int(axis) for axis in axes}
@@ -75,23 +64,30 @@ class Unsqueeze(OpRun):
         return (x.reshape([1 if axis in new else next(old) for axis in range(rank)]),)
 
 
-class Expand(OpRun):
-    op_domain = ""
+class Transpose(Op):
+    def _run(self, x: Array, perm: Sequence[int] | None = None) -> tuple[Array]:
+        return (x.transpose(perm or None),)
 
+
+class Range(Op):
+    """Of integers."""
+
+    def _run(self, start: Array, limit: Array, delta: Array, **_: object) -> tuple[Array]:
+        values: Array = np.arange(start.item(), limit.item(), delta.item())
+        return (values.astype(start.dtype, copy=False),)
+
+
+class Expand(Op):
     def _run(self, x: Array, shape: Array) -> tuple[Array]:
         return (np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist()))),)
 
 
-class Concat(OpRun):
-    op_domain = ""
-
+class Concat(Op):
     def _run(self, *parts: Array, axis: int = 1) -> tuple[Array]:
         return (np.concatenate(parts, axis),)
 
 
-class Slice(OpRun):
-    op_domain = ""
-
+class Slice(Op):
     def _run(
         self, x: Array, starts: Any, ends: Any, axes: Any = None, steps: Any = None
     ) -> tuple[Array]:
@@ -110,6 +106,10 @@ def _part(size: int, start: int, end: int, stride: int) -> slice:
 
     Python has no elements where a backward slice starts before the first one, ONNX has that one.
     """
+    if not stride:
+        raise NotEagerError("a step of 0")
+    if stride < 0 and end in _WHOLE:
+        raise NotEagerError("a slice backwards to the largest integer, the first for ONNX Runtime")
     start, end = (place + size if place < 0 else place for place in (start, end))
     if stride > 0:
         return slice(min(max(start, 0), size), min(max(end, 0), size), stride)
@@ -117,9 +117,11 @@ def _part(size: int, start: int, end: int, stride: int) -> slice:
     return slice(start, end if end >= 0 else None, stride) if start > end else slice(0)
 
 
-class Split(OpRun):
-    op_domain = ""
+_WHOLE = ((1 << 31) - 1, (1 << 63) - 1)
+"""What exporters write for the end of an axis of any size."""
 
+
+class Split(Op):
     def _run(
         self, x: Array, split: Any = None, axis: int = 0, num_outputs: int | None = None
     ) -> tuple[Array, ...]:
@@ -139,9 +141,7 @@ def _equal_sizes(size: int, count: int, may_differ: bool) -> Sequence[int]:
     return [largest] * (count - 1) + [last] if may_differ or last == largest else []
 
 
-class Pad(OpRun):
-    op_domain = ""
-
+class Pad(Op):
     def _run(
         self,
         x: Array,
@@ -157,11 +157,15 @@ class Pad(OpRun):
         for axis, before, behind in zip(given, pads[: len(given)], pads[len(given) :], strict=True):
             widths[axis] = (int(before), int(behind))
         if mode == "constant":
-            fill = x.dtype.type(0) if value is None else np.asarray(value).reshape(()).astype(x.dtype)
+            fill = (
+                x.dtype.type(0) if value is None else np.asarray(value).reshape(()).astype(x.dtype)
+            )
             return (_filled(x, widths, fill),)
         if min(x.shape, default=1) == 0 or min(map(min, widths), default=0) < 0:
             raise NotEagerError("pads of nothing, or less than nothing")
-        if mode == "reflect" and any(max(w) >= size for w, size in zip(widths, x.shape, strict=True)):
+        if mode == "reflect" and any(
+            max(w) >= size for w, size in zip(widths, x.shape, strict=True)
+        ):
             raise NotEagerError("reflections of what is not there")
         return (np.pad(x, widths, _PADDING[mode]),)
 
@@ -188,5 +192,18 @@ def _filled(x: Array, widths: Sequence[tuple[int, int]], fill: Any) -> Array:
 
 
 OPS = (
-    *(Shape, Identity, Reshape, Flatten, Squeeze, Unsqueeze, Expand, Concat, Slice, Split, Pad),
+    *(
+        Shape,
+        Identity,
+        Reshape,
+        Flatten,
+        Squeeze,
+        Unsqueeze,
+        Transpose,
+        Expand,
+        Concat,
+        Slice,
+        Split,
+        Pad,
+    ),
 )

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
 from byoc_mlir.eager.ops.activation import sigmoid
-from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import NotEagerError, Op
 from byoc_mlir.eager.products import matmul
 from byoc_mlir.tensors import Array
 
@@ -37,7 +36,9 @@ class _Sequences:
     def put_in_order(self, values: Array, backwards: bool) -> Array:
         """Values of steps and rows in the order of a direction, or from it in that of time."""
         order = self.order(backwards)
-        return values[order] if isinstance(order, slice) else values[order, np.arange(order.shape[1])]
+        return (
+            values[order] if isinstance(order, slice) else values[order, np.arange(order.shape[1])]
+        )
 
 
 def _run_layer(
@@ -76,9 +77,7 @@ def _sequences(x: Array, directions: int, direction: str, lengths: Array | None)
     return _Sequences(x, backwards, lengths)
 
 
-def _with_layout(
-    layout: int, result: Array, states: Sequence[Array]
-) -> tuple[Array, ...]:
+def _with_layout(layout: int, result: Array, states: Sequence[Array]) -> tuple[Array, ...]:
     """Steps come first, or behind the rows."""
     if not layout:
         return (result, *states)
@@ -94,9 +93,7 @@ def _initial(state: Array | None, layout: int, shape: tuple[int, ...]) -> Array:
     return placed
 
 
-class LSTM(OpRun):
-    op_domain = ""
-
+class LSTM(Op):
     def _run(
         self,
         x: Array,
@@ -120,7 +117,7 @@ class LSTM(OpRun):
         bias = np.zeros((len(w), 4 * hidden), np.float32)
         if b is not None:
             np.add(b[:, : 4 * hidden], b[:, 4 * hidden :], out=bias)
-        recurrent = np.ascontiguousarray(r.swapaxes(1, 2))
+        recurrent = r.swapaxes(1, 2)
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
             gates += matmul(before[0], recurrent)
@@ -137,9 +134,7 @@ class LSTM(OpRun):
         return _with_layout(layout, *_run_layer(sequences, w, bias, states, step))
 
 
-class GRU(OpRun):
-    op_domain = ""
-
+class GRU(Op):
     def _run(
         self,
         x: Array,
@@ -158,10 +153,12 @@ class GRU(OpRun):
         states = [_initial(h, layout, (len(w), sequences.x.shape[1], hidden))]
         bias = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
         of_inputs, of_states = bias[:, : 3 * hidden].copy(), bias[:, 3 * hidden :].copy()
-        added_late = 2 if linear_before_reset else 3  # gates whose biases of states are added at once
+        added_late = (
+            2 if linear_before_reset else 3
+        )  # gates whose biases of states are added at once
         of_inputs[:, : added_late * hidden] += of_states[:, : added_late * hidden]
         late = of_states[:, None, 2 * hidden :]
-        recurrent = np.ascontiguousarray(r.swapaxes(1, 2))
+        recurrent = r.swapaxes(1, 2)
         of_shares, of_candidate = recurrent[..., : 2 * hidden], recurrent[..., 2 * hidden :]
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
