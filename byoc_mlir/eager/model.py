@@ -11,6 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from byoc_mlir.eager.ops import OPS
+from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.tensors import Array
 
 
@@ -26,6 +27,9 @@ class EagerModel:
         self._nodes: Sequence[OpRun] = evaluator.rt_nodes_
         self._constants: Mapping[str, Array] = evaluator.rt_inits_
         self._outputs = tuple(output.name for output in model.graph.output)
+        for node in self._nodes:
+            if isinstance(node, WeightedOp):
+                node.prepare(self._constants)
         self._freed = _freed_after(self._nodes, {*self._outputs, *self._constants})
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -41,7 +45,7 @@ class EagerModel:
                 values.update(zip(node.output, results, strict=False))  # optional ones are left out
                 for name in freed:
                     del values[name]
-        return {name: np.array(values[name]) for name in self._outputs}
+        return {name: np.array(values[name], order="C") for name in self._outputs}
 
 
 def _freed_after(nodes: Sequence[OpRun], kept: set[str]) -> list[list[str]]:

@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from onnx.reference.op_run import OpRun
 
-OPS: tuple[type[OpRun], ...] = ()
+from byoc_mlir.eager.ops import convolution, matrix, pool
+
+OPS: tuple[type[OpRun], ...] = (
+    *convolution.OPS,
+    *matrix.OPS,
+    *pool.OPS,
+)
