@@ -7,8 +7,9 @@ import numpy as np
 from byoc_mlir.eager.onednn import sgemm
 from byoc_mlir.tensors import Array, aligned_empty
 
-_SMALL = 1 << 13
-"""Multiplications that NumPy does sooner than a call is made. It stays on this thread for them."""
+_SMALL, _SMALL_VECTOR = 1 << 16, 1 << 13
+"""Multiplications, with matrices and with a vector, for which NumPy takes no other threads; it
+loops over many such products sooner than calls are made."""
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -22,7 +23,7 @@ def matmul(a: Array, b: Array) -> Array:
         return np.matmul(a, b)
     left, right = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
     lines, inner, columns = left.shape[-2], left.shape[-1], right.shape[-1]
-    if lines * inner * columns <= _SMALL:
+    if lines * inner * columns <= (_SMALL if min(lines, columns) > 1 else _SMALL_VECTOR):
         return np.matmul(a, b)
     result = _batched(left, right)
     if a.ndim == 1:

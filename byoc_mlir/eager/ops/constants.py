@@ -13,7 +13,7 @@ from byoc_mlir.tensors import Array
 class WeightedOp(OpRun):
     """An op whose second input is weights."""
 
-    _weights: Array | None = None
+    _constant: Array | None = None
     _arranged: Array | None = None
 
     @abstractmethod
@@ -21,13 +21,13 @@ class WeightedOp(OpRun):
         """The weights in the order in which this op reads them."""
 
     def prepare(self, constants: Mapping[str, Array]) -> None:
-        """Arranges the weights, if they are among arrays that nobody changes."""
-        weights = constants.get(self.input[1])
-        if weights is not None:
-            self._weights, self._arranged = weights, self.arrange(weights)
+        """Says which arrays nobody changes; weights among them are arranged once."""
+        self._constant = constants.get(self.input[1])
 
     def arranged(self, weights: Array) -> Array:
         """The weights of a run in the order in which this op reads them."""
-        if self._arranged is not None and weights is self._weights:
-            return self._arranged
-        return self.arrange(weights)
+        if weights is not self._constant:
+            return self.arrange(weights)
+        if self._arranged is None:  # another thread may put the same in its place
+            self._arranged = self.arrange(weights)
+        return self._arranged

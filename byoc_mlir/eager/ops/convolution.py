@@ -11,13 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from byoc_mlir.eager.onednn import Convolution, sgemm
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.eager.ops.window import Axis, window_axes
-from byoc_mlir.tensors import Array, aligned_empty
+from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
+from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20
 """Bytes of windows that are written and multiplied at a time: what a second cache holds about."""
@@ -25,50 +24,55 @@ _CHUNK = 1 << 20
 _FEW = 8
 """Channels of a group for which products are too small."""
 
+_LONG, _MANY = 1 << 27, 1 << 10
+"""Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
+places from which on that code is faster than copies of the windows."""
+
 
 class Conv(WeightedOp):
     """ONNX's Conv of `f32`: the windows as lines of a matrix, times the weights.
 
-    oneDNN's own convolution takes groups of a few channels. Its code is made for the sizes, which
-    takes 0.2 ms for them, and 1 to 6 ms for others: longer than most convolutions run.
+    oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
+    is made for the sizes, which takes longer than most convolutions run.
 
     Raises:
-        NotEagerError: another type.
+        NotEagerError: another type, or sizes that do not fit.
     """
 
     op_domain = ""
 
     def arrange(self, weights: Array) -> Array:
-        """`[results, *kernel * channels]`, each line in one piece; as it is for few channels."""
-        if self._is_narrow(weights):
-            return np.ascontiguousarray(weights)
-        return np.ascontiguousarray(np.moveaxis(weights, 1, -1)).reshape(len(weights), -1)
+        """`[*kernel * channels, results]`."""
+        return transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
 
     def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        _check(x, w)
+        _check(x, w, b, len(w))
         group: int = attributes["group"]
         if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
-        axes = window_axes(x.shape[2:], w.shape[2:], **_placed(attributes))
-        weights = self.arranged(w)
-        if not x.size:
-            result = np.zeros((x.shape[0], *(axis.count for axis in axes), w.shape[0]), x.dtype)
-        elif self._is_narrow(w):
-            result = _convolve_narrow(x, weights, b, axes, group)
+        axes = window_axes(x.shape[2:], w.shape[2:], Placing.of(attributes))
+        if not len(x):
+            result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
+        elif _suits_onednn(len(x), w, axes, group):
+            result = _convolve_by_onednn(x, w, b, axes, group)
         else:
-            result = _convolve(x, weights, b, axes, group)
-        return (np.moveaxis(result, -1, 1),)
-
-    def _is_narrow(self, weights: Array) -> bool:
-        return getattr(self, "group", 1) > 1 and weights.shape[1] < _FEW
+            result = _convolve(x, self.arranged(w), b, axes, group)
+        return (_channels_second(result),)
 
 
-def _convolve_narrow(
+def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
+    if group > 1:
+        return weights.shape[1] < _FEW
+    places = images * math.prod(axis.count for axis in axes)
+    is_copied = any(axis.kernel > 1 for axis in axes)
+    return is_copied and places >= _MANY and places * weights.size >= _LONG
+
+
+def _convolve_by_onednn(
     x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis], group: int
 ) -> Array:
-    data = _channels_last(x)
-    results = len(weights)
-    grouped = weights.reshape(group, results // group, *weights.shape[1:])
+    data, results = _channels_last(x), len(weights)
+    grouped = np.ascontiguousarray(weights).reshape(group, results // group, *weights.shape[1:])
     sizes = Convolution(
         data.shape,
         grouped.shape,
@@ -85,7 +89,7 @@ def _convolve(
     x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis], group: int
 ) -> Array:
     windows = _windows(_padded(x, axes), axes)
-    results, length = weights.shape
+    length, results = weights.shape
     channels, share = x.shape[1] // group, results // group
     result = aligned_empty((len(x), *(axis.count for axis in axes), results), np.float32)
     for place in _chunks(windows, is_copied=math.prod(axis.kernel for axis in axes) > 1):
@@ -97,7 +101,7 @@ def _convolve(
             mine = slice(first * share, (first + 1) * share)
             sgemm(
                 data.reshape(-1, length),
-                weights[mine].T,
+                weights[:, mine],
                 part[:, mine],
                 beta=0.0 if bias is None else 1.0,
             )
@@ -105,18 +109,18 @@ def _convolve(
 
 
 def _windows(data: Array, axes: Sequence[Axis]) -> Array:
-    """A view `[batch, *places, *kernel, channels]` of data that has its channels last."""
+    """A view `[batch, *places, *kernel, channels]` of contiguous data with its channels last."""
     steps = data.strides[1:-1]
-    return as_strided(
-        data,
+    return np.ndarray(
         (len(data), *(a.count for a in axes), *(a.kernel for a in axes), data.shape[-1]),
-        (
+        data.dtype,
+        data,
+        strides=(
             data.strides[0],
             *(step * axis.stride for step, axis in zip(steps, axes, strict=True)),
             *(step * axis.dilation for step, axis in zip(steps, axes, strict=True)),
             data.strides[-1],
         ),
-        writeable=False,
     )
 
 
@@ -149,7 +153,7 @@ class ConvTranspose(WeightedOp):
         return np.ascontiguousarray(np.moveaxis(weights, 1, -1)).reshape(len(weights), -1)
 
     def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        _check(x, w)
+        _check(x, w, b, w.shape[1] * attributes["group"])
         group: int = attributes["group"]
         if x.shape[1] != len(w) or len(w) % group:
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
@@ -171,7 +175,7 @@ class ConvTranspose(WeightedOp):
         result = result[:, *shown]
         if b is not None:
             result += b
-        return (np.moveaxis(result, -1, 1),)
+        return (_channels_second(result),)
 
 
 def _add_where_they_go(spread: Array, result: Array, axes: Sequence[Axis]) -> None:
@@ -196,9 +200,10 @@ def transposed_axes(
         NotEagerError: the attributes do not fit, nothing is left of the result, or more is wanted
             than there is, which runtimes understand in two ways.
     """
-    rank, placed = len(sizes), _placed(attributes)
-    strides, dilations = placed["strides"] or [1] * rank, placed["dilations"] or [1] * rank
-    auto_pad, pads = placed["auto_pad"], placed["pads"] or [0] * (2 * rank)
+    rank, auto_pad = len(sizes), attributes["auto_pad"]
+    strides = attributes["strides"] or [1] * rank
+    dilations = attributes["dilations"] or [1] * rank
+    pads = attributes["pads"] or [0] * (2 * rank)
     extra = attributes["output_padding"] or [0] * rank
     wanted = attributes["output_shape"]
     is_same = auto_pad in ("SAME_UPPER", "SAME_LOWER")
@@ -225,17 +230,19 @@ def transposed_axes(
     return axes
 
 
-def _placed(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {name: attributes[name] for name in ("auto_pad", "strides", "dilations", "pads")}
-
-
-def _check(x: Array, w: Array) -> None:
-    if x.dtype != np.float32 or x.ndim < 3 or w.ndim != x.ndim:
-        raise NotEagerError(f"data of {x.dtype} and {x.ndim} dimensions")
+def _check(x: Array, weights: Array, bias: Array | None, results: int) -> None:
+    if x.dtype != np.float32 or x.ndim < 3 or weights.ndim != x.ndim or not weights.size:
+        raise NotEagerError(f"data of {x.dtype}{x.shape} and weights of {weights.shape}")
+    if bias is not None and bias.shape != (results,):
+        raise NotEagerError(f"a bias of {bias.shape} for {results} channels")
 
 
 def _channels_last(x: Array) -> Array:
-    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+    return np.ascontiguousarray(x.transpose(0, *range(2, x.ndim), 1))
+
+
+def _channels_second(x: Array) -> Array:
+    return x.transpose(0, -1, *range(1, x.ndim - 1))
 
 
 def _padded(x: Array, axes: Sequence[Axis]) -> Array:
@@ -246,7 +253,7 @@ def _padded(x: Array, axes: Sequence[Axis]) -> Array:
     sizes = [axis.begin + axis.size + end for axis, end in zip(axes, ends, strict=True)]
     padded = np.zeros((len(x), *sizes, x.shape[1]), x.dtype)
     inner = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
-    padded[:, *inner] = np.moveaxis(x, 1, -1)
+    _channels_second(padded[:, *inner])[...] = x
     return padded
 
 

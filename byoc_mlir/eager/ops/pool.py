@@ -9,7 +9,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.eager.ops.window import Axis, window_axes
+from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
 from byoc_mlir.tensors import Array
 
 
@@ -70,10 +70,9 @@ class GlobalMaxPool(OpRun):
         return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)
 
 
-def _axes(x: Array, attributes: dict[str, Any]) -> list[Axis]:
-    names = ("auto_pad", "strides", "dilations", "pads", "ceil_mode")
-    placed = {name: attributes[name] for name in names}
-    return window_axes(x.shape[2:], attributes["kernel_shape"], **placed)
+def _axes(x: Array, attributes: dict[str, Any]) -> Sequence[Axis]:
+    kernel = tuple(attributes["kernel_shape"])
+    return window_axes(x.shape[2:], kernel, Placing.of(attributes))
 
 
 def _elements_counted(axes: Sequence[Axis], *, with_padding: bool = False) -> list[Array]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 from byoc_mlir.eager.ops.errors import NotEagerError
 
@@ -34,24 +36,37 @@ class Axis:
         return (self.count - 1) * self.stride + self.extent
 
 
+@dataclass(frozen=True)
+class Placing:
+    """The attributes that say where a window goes; what is left out is `None`."""
+
+    auto_pad: str | None
+    strides: tuple[int, ...] | None
+    dilations: tuple[int, ...] | None
+    pads: tuple[int, ...] | None
+    ceil_mode: int | None = 0
+
+    @staticmethod
+    def of(attributes: Mapping[str, Any]) -> Placing:
+        """Those of a node."""
+        lists = (attributes.get(name) for name in ("strides", "dilations", "pads"))
+        tuples = (None if values is None else tuple(values) for values in lists)
+        return Placing(attributes["auto_pad"], *tuples, attributes.get("ceil_mode"))
+
+
+@lru_cache(1024)
 def window_axes(
-    sizes: Sequence[int],
-    kernel: Sequence[int],
-    *,
-    auto_pad: str | None,
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    ceil_mode: int | None = 0,
-) -> list[Axis]:
+    sizes: tuple[int, ...], kernel: tuple[int, ...], placing: Placing
+) -> tuple[Axis, ...]:
     """Where a window goes along each spatial dimension.
 
     Raises:
         NotEagerError: the attributes do not fit, or there is no place for a window.
     """
-    rank = len(sizes)
-    strides, dilations = strides or [1] * rank, dilations or [1] * rank
-    pads = pads if pads and auto_pad in (None, "NOTSET") else [0] * (2 * rank)
+    rank, auto_pad, ceil_mode = len(sizes), placing.auto_pad, placing.ceil_mode
+    strides, dilations = placing.strides or (1,) * rank, placing.dilations or (1,) * rank
+    pads = placing.pads if auto_pad in (None, "NOTSET") else None
+    pads = pads or (0,) * (2 * rank)
     if len(pads) != 2 * rank or min(*pads, *sizes) < 0 or min(*strides, *dilations, *kernel) < 1:
         raise NotEagerError(f"a window of {kernel} by {strides}, {dilations} with padding {pads}")
     axes: list[Axis] = []
@@ -71,4 +86,4 @@ def window_axes(
         if count < 1:
             raise NotEagerError(f"a window of {spread} elements does not fit in {size}")
         axes.append(Axis(size, extent, stride, dilation, begin, end, count))
-    return axes
+    return tuple(axes)

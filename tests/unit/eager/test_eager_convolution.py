@@ -33,6 +33,9 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((0, 3, 9, 9), (4, 3, 3, 3), {}),
     ((40, 3, 9, 9), (4, 3, 3, 3), {"pads": [1, 1, 1, 1]}),
     ((1, 70, 64, 66), (4, 70, 3, 3), {"pads": [1, 1, 1, 1]}),
+    ((1, 64, 64, 66), (64, 64, 3, 3), {"pads": [1, 1, 1, 1]}),
+    ((1, 128, 128, 132), (64, 128, 3, 3), {"pads": [0, 1, 0, 0], "strides": [2, 2]}),
+    ((2, 3, 0, 5), (4, 3, 3, 3), {"pads": [2, 2, 2, 2]}),
 ]
 
 
@@ -180,6 +183,14 @@ def test_other_types_are_refused(kind: str) -> None:
     operands = numbers(1, 3, 9, dtype=np.float64), numbers(3, 3, 2, dtype=np.float64)
     with pytest.raises(NotEagerError, match="float64"):
         eager(node_model(kind, operands, 21), operands, is_constant=False)
+
+
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+def test_a_bias_that_does_not_fit_is_refused(kind: str) -> None:
+    operands = numbers(1, 3, 9), numbers(3, 3, 2), numbers(1)
+    model = node_model(kind, (*operands[:2], numbers(3)), 21)
+    with pytest.raises(NotEagerError, match="bias"):
+        eager(model, operands, is_constant=False)
 
 
 @pytest.mark.parametrize("group", [1, 2])
