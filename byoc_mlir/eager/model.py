@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import GraphProto, ModelProto
+from onnx import GraphProto, ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from byoc_mlir.eager.folding import folded
+from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.ops import OPS
+from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.tensors import Array
 
 
@@ -24,12 +27,15 @@ class EagerModel:
     """
 
     def __init__(self, model: ModelProto, tensors: Mapping[str, Array], threads: int):
-        evaluator: Any = ReferenceEvaluator(_without_tensors(model), new_ops=list(OPS))
+        nodes, self._tensors = folded(model.graph, tensors)
+        evaluator: Any = ReferenceEvaluator(_of_nodes(model, nodes), new_ops=list(OPS))
         self._nodes: Sequence[OpRun] = evaluator.rt_nodes_
-        self._tensors = tensors
         self._threads = threads
+        for node in self._nodes:
+            if isinstance(node, WeightedOp):
+                node.prepare(self._tensors)
         self._outputs = tuple(output.name for output in model.graph.output)
-        self._freed = _freed_after(self._nodes, {*self._outputs, *tensors})
+        self._freed = _freed_after(self._nodes, {*self._outputs, *self._tensors})
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, arrays of the caller's own.
@@ -38,21 +44,21 @@ class EagerModel:
             Exception: whatever an op raises; the model, or the inputs, may be wrong.
         """
         values: dict[str, Any] = {"": None, **self._tensors, **inputs}
-        with np.errstate(all="ignore"):
+        with use_threads(self._threads), np.errstate(all="ignore"):
             for node, freed in zip(self._nodes, self._freed, strict=True):
                 results = node.run(*(values[name] for name in node.input))
                 values.update(zip(node.output, results, strict=False))  # optional ones are left out
                 for name in freed:
                     del values[name]
-        return {name: np.array(values[name]) for name in self._outputs}
+        return {name: np.array(values[name], order="C") for name in self._outputs}
 
 
-def _without_tensors(model: ModelProto) -> ModelProto:
-    """A model with the nodes of another one, whose message nothing holds then."""
+def _of_nodes(model: ModelProto, nodes: Sequence[NodeProto]) -> ModelProto:
+    """A model of nodes, else like another one, whose message nothing holds then."""
     graph, found = model.graph, GraphProto(name=model.graph.name)
     found.input.extend(graph.input)
     found.output.extend(graph.output)
-    found.node.extend(graph.node)
+    found.node.extend(nodes)
     opsets = model.opset_import
     return ModelProto(ir_version=model.ir_version, opset_import=opsets, graph=found)
 

@@ -33,8 +33,8 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
-from byoc_mlir.backends.dnnl.library.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types, data_type_of
+from byoc_mlir.backends.onednn_types import Arg, DataType
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
 from byoc_mlir.kernels.f32_functions import tanh

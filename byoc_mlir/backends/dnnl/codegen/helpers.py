@@ -21,8 +21,8 @@ from byoc_mlir.backends.dnnl.codegen.table_arguments import (
     padded_dims,
 )
 from byoc_mlir.backends.dnnl.library.calls import MemoryDescriptor, PrimitiveCall
-from byoc_mlir.backends.dnnl.library.enums import Query
 from byoc_mlir.backends.dnnl.library.formats import descriptor_strides, format_tag
+from byoc_mlir.backends.onednn_types import Query
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 

@@ -6,12 +6,12 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import FREE_PACKED, weight_symbol
+from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.executions import Threads
 from byoc_mlir.backends.dnnl.codegen.helpers import LOAD_STREAM_SLOT
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT, Slots, in_table
-from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.backends.dnnl.library.calls import (
     Argument,
     Attributes,
@@ -80,7 +80,7 @@ class _Load:
 
     def _create_engine(self) -> None:
         function, state = self._function, self._state
-        kind, index = function.integer(enums.CPU, i32), function.integer(0)
+        kind, index = function.integer(onednn_types.CPU, i32), function.integer(0)
         slot = function.slot(state, ENGINE_SLOT)
         function.check(function.call("dnnl_engine_create", slot, kind, index))
         create_stream(function, state, function.slot(state, LOAD_STREAM_SLOT))
@@ -89,7 +89,7 @@ class _Load:
         function = self._function
         function.check(function.call("dnnl_primitive_attr_create", slot))
         created = function.load(slot, POINTER)
-        mode = function.integer(enums.USER_SCRATCHPAD, i32)
+        mode = function.integer(onednn_types.USER_SCRATCHPAD, i32)
         function.check(function.call("dnnl_primitive_attr_set_scratchpad_mode", created, mode))
         for setter, masks in (
             ("dnnl_primitive_attr_set_scales_mask", attributes.scales),

@@ -24,11 +24,11 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
-from byoc_mlir.backends.dnnl.library.enums import Arg
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
 from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
 from byoc_mlir.backends.dnnl.primitives.own_kernels import planned, residual_of
+from byoc_mlir.backends.onednn_types import Arg
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError

@@ -34,8 +34,8 @@ from byoc_mlir.backends.dnnl.library.calls import (
     MemoryDescriptor,
     PrimitiveCall,
 )
-from byoc_mlir.backends.dnnl.library.enums import Arg, DataType
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, data_type_of
+from byoc_mlir.backends.onednn_types import Arg, DataType
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type

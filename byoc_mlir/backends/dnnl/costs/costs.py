@@ -30,7 +30,6 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor, api
-from byoc_mlir.backends.dnnl.library.enums import Arg, Query
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Primitive, Types
 from byoc_mlir.backends.dnnl.primitives.joins import can_join
 from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
@@ -38,6 +37,7 @@ from byoc_mlir.backends.dnnl.primitives.of_ops import primitive, reorder
 from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
 from byoc_mlir.backends.dnnl.primitives.own_kernels import candidates, sharing_code
 from byoc_mlir.backends.dnnl.primitives.weighted import by_algorithm
+from byoc_mlir.backends.onednn_types import Arg, Query
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
 from byoc_mlir.kernels.costs import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from byoc_mlir.backends.dnnl.library.calls import Attributes, Descriptors, MemoryDescriptor
-from byoc_mlir.backends.dnnl.library.enums import Arg
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Primitive
+from byoc_mlir.backends.onednn_types import Arg
 from byoc_mlir.dialects.relay import ConstantOp
 
 _FACTOR = 2.0

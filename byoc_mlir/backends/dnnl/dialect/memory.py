@@ -21,7 +21,7 @@ from byoc_mlir.backends.dnnl.dialect.base import (
     with_layout,
 )
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.enums import CONVERSIONS
+from byoc_mlir.backends.dnnl.library.algorithms import CONVERSIONS
 from byoc_mlir.dialects.relay.base import (
     Tensor,
     int_prop,

@@ -15,6 +15,7 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import (
     ExecutedOp,
@@ -24,7 +25,6 @@ from byoc_mlir.backends.dnnl.dialect.base import (
     like,
     written,
 )
-from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
 
 
@@ -45,7 +45,7 @@ class SoftmaxOp(PostOpsOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
-        check_name(f"{self.name}: algorithm", self.algorithm.data, enums.SOFTMAX)
+        check_name(f"{self.name}: algorithm", self.algorithm.data, onednn_types.SOFTMAX)
         return (written(source, shape_of(source), self.element),)
 
 

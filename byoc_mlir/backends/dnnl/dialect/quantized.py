@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
-from byoc_mlir.backends.dnnl.library.enums import INTEGER_CONVOLUTIONS
+from byoc_mlir.backends.dnnl.library.algorithms import INTEGER_CONVOLUTIONS
 from byoc_mlir.dialects.relay.base import shape_of, str_prop, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 

@@ -10,9 +10,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, ProductOp, like
-from byoc_mlir.backends.dnnl.library import enums
+from byoc_mlir.backends.dnnl.library import algorithms
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, str_prop
 
 
@@ -124,7 +125,7 @@ class ConvolutionOp(WeightedWindowOp, ProductOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         source, _ = self.check_primary(2, 3)[:2]
-        check_name(f"{self.name}: algorithm", self.algorithm.data, enums.CONVOLUTION)
+        check_name(f"{self.name}: algorithm", self.algorithm.data, algorithms.CONVOLUTION)
         return (self.written(source, self.correlated_shape()),)
 
 
@@ -178,7 +179,7 @@ class PoolingOp(WindowOp):
         (source,) = self.check_primary(1, 1)
         shape = shape_of(source)
         self.check_window(len(shape) - 2)
-        check_name(f"{self.name}: algorithm", self.algorithm.data, enums.POOLING)
+        check_name(f"{self.name}: algorithm", self.algorithm.data, onednn_types.POOLING)
         counts = self.window_counts(shape[2:], ints(self.kernel))
         return (like(source, [*shape[:2], *counts]),)
 
@@ -198,7 +199,7 @@ class ResamplingOp(PostOpsOp):
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
         shape, size = shape_of(source), ints(self.size)
-        if self.algorithm.data not in enums.RESAMPLING or len(size) != len(shape) - 2:
+        if self.algorithm.data not in onednn_types.RESAMPLING or len(size) != len(shape) - 2:
             raise VerifyException(
                 f"{self.name}: {self.algorithm.data} to {list(size)} of {source.type}"
             )

@@ -23,7 +23,10 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Size,
     Special,
 )
-from byoc_mlir.backends.dnnl.library.enums import (
+from byoc_mlir.backends.dnnl.library.formats import descriptor_strides, format_tag
+from byoc_mlir.backends.dnnl.library.timing import shortest_run
+from byoc_mlir.backends.onednn import ExecutionArgument, load_library
+from byoc_mlir.backends.onednn_types import (
     CPU,
     IN_ORDER,
     USER_SCRATCHPAD,
@@ -31,9 +34,6 @@ from byoc_mlir.backends.dnnl.library.enums import (
     Query,
     Status,
 )
-from byoc_mlir.backends.dnnl.library.formats import descriptor_strides, format_tag
-from byoc_mlir.backends.dnnl.library.timing import shortest_run
-from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.runtime.system.addresses import c_array
 from byoc_mlir.runtime.system.forks import ForkSafeLock

@@ -10,13 +10,13 @@ from typing import Any, cast
 from xdsl.dialects.builtin import FloatAttr, bf16, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect import (
     EltwiseAttr,
     SumAttr,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.window import WindowOp
-from byoc_mlir.backends.dnnl.library import enums
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
     Argument,
@@ -30,7 +30,7 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Sum,
     element_bytes,
 )
-from byoc_mlir.backends.dnnl.library.enums import FORWARD_INFERENCE, Arg, DataType
+from byoc_mlir.backends.onednn_types import FORWARD_INFERENCE, Arg, DataType
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
 
@@ -67,7 +67,7 @@ class Primitive:
         return {
             operand.argument: operand.descriptor
             for operand in self.operands
-            if enums.is_parameter(operand.argument)
+            if onednn_types.is_parameter(operand.argument)
         }
 
 
@@ -117,10 +117,10 @@ class Types:
             algorithm = cast(Any, attribute).algorithm.data
             if algorithm == "prelu":
                 post_ops.append(Prelu(_kept_dims(shape_of(value))))
-                operands.append(self.operand(enums.prelu_arg(position), value))
+                operands.append(self.operand(onednn_types.prelu_arg(position), value))
             else:
-                post_ops.append(Binary(enums.BINARY[algorithm], self.of(value)))
-                operands.append(self.operand(enums.post_op_arg(position), value))
+                post_ops.append(Binary(onednn_types.BINARY[algorithm], self.of(value)))
+                operands.append(self.operand(onednn_types.post_op_arg(position), value))
         return Attributes(tuple(post_ops)), operands
 
 
@@ -129,7 +129,7 @@ def _kept_dims(shape: Sequence[int]) -> int:
 
 
 def _eltwise_post_op(attribute: EltwiseAttr) -> Eltwise:
-    algorithm = enums.ELTWISE[attribute.algorithm.data]
+    algorithm = onednn_types.ELTWISE[attribute.algorithm.data]
     return Eltwise(algorithm, attribute.alpha.value.data, attribute.beta.value.data)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
+from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     BinaryOp,
@@ -34,7 +35,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     layout_of,
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
-from byoc_mlir.backends.dnnl.library import enums, layouts
+from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
     NULL,
@@ -45,7 +46,6 @@ from byoc_mlir.backends.dnnl.library.calls import (
     PrimitiveCall,
     Size,
 )
-from byoc_mlir.backends.dnnl.library.enums import Arg
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
     LayoutOf,
     Operand,
@@ -66,6 +66,7 @@ from byoc_mlir.backends.dnnl.primitives.weighted import (
     quantized_convolution,
     quantized_matmul,
 )
+from byoc_mlir.backends.onednn_types import Arg
 from byoc_mlir.dialects.relay.base import ints
 
 
@@ -100,27 +101,27 @@ def _of_source(
 
 def _pooling(op: PoolingOp, types: Types) -> Primitive:
     window = (ints(op.strides), ints(op.kernel), dilates(op), op.begins, op.ends)
-    return _of_source(op, types, "pooling", [enums.POOLING[op.algorithm.data]], window)
+    return _of_source(op, types, "pooling", [onednn_types.POOLING[op.algorithm.data]], window)
 
 
 def _resampling(op: ResamplingOp, types: Types) -> Primitive:
-    return _of_source(op, types, "resampling", [enums.RESAMPLING[op.algorithm.data], NULL])
+    return _of_source(op, types, "resampling", [onednn_types.RESAMPLING[op.algorithm.data], NULL])
 
 
 def _softmax(op: SoftmaxOp, types: Types) -> Primitive:
-    algorithm = enums.SOFTMAX[op.algorithm.data]
+    algorithm = onednn_types.SOFTMAX[op.algorithm.data]
     return _of_source(op, types, "softmax", [algorithm], [op.axis.value.data])
 
 
 def _eltwise(op: EltwiseOp, types: Types) -> Primitive:
-    algorithm = enums.ELTWISE[op.algorithm.data]
+    algorithm = onednn_types.ELTWISE[op.algorithm.data]
     return _of_source(op, types, "eltwise", [algorithm], [number(op.alpha), number(op.beta)])
 
 
 def _lrn(op: LrnOp, types: Types) -> Primitive:
     call = forward(
         "lrn",
-        enums.LRN_ACROSS_CHANNELS,
+        onednn_types.LRN_ACROSS_CHANNELS,
         types.of(op.source),
         types.of(op.output),
         Size(op.size.value.data),
@@ -141,7 +142,7 @@ def _binary(op: BinaryOp, types: Types) -> Primitive:
         "dnnl_binary_primitive_desc_create",
         (
             ENGINE,
-            enums.BINARY[op.algorithm.data],
+            onednn_types.BINARY[op.algorithm.data],
             types.of(a),
             types.of(b),
             types.of(op.output),
@@ -157,12 +158,19 @@ def _quantized_add(op: QuantizedAddOp, types: Types) -> Primitive:
     attributes = replace(attributes, scales=((Arg.SRC, 0), (Arg.SRC_1, 0)))
     call = PrimitiveCall(
         "dnnl_binary_primitive_desc_create",
-        (ENGINE, enums.BINARY["add"], types.of(a), types.of(b), types.of(op.output), attributes),
+        (
+            ENGINE,
+            onednn_types.BINARY["add"],
+            types.of(a),
+            types.of(b),
+            types.of(op.output),
+            attributes,
+        ),
     )
     others = (
         types.operand(Arg.SRC_1, b),
-        types.operand(enums.ATTR_SCALES | Arg.SRC, a_scale),
-        types.operand(enums.ATTR_SCALES | Arg.SRC_1, b_scale),
+        types.operand(onednn_types.ATTR_SCALES | Arg.SRC, a_scale),
+        types.operand(onednn_types.ATTR_SCALES | Arg.SRC_1, b_scale),
     )
     return unary(call, types, a, op.output, [*others, *post_operands])
 
@@ -176,9 +184,9 @@ def _prelu(op: BinaryOp, types: Types) -> Primitive:
 
 
 def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
-    flags = enums.USE_GLOBAL_STATS | enums.USE_SCALE | enums.USE_SHIFT
+    flags = onednn_types.USE_GLOBAL_STATS | onednn_types.USE_SCALE | onednn_types.USE_SHIFT
     if op.relu.value.data:
-        flags |= enums.FUSE_RELU
+        flags |= onednn_types.FUSE_RELU
     described = (types.of(op.source), types.of(op.output))
     call = forward("batch_normalization", *described, number(op.epsilon), flags, Attributes())
     statistics = [
@@ -195,7 +203,7 @@ def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
 
 def _layer_normalization(op: LayerNormalizationOp, types: Types) -> Primitive:
     described, statistics = (types.of(op.source), types.of(op.output)), None
-    flags, epsilon = enums.USE_SCALE | enums.USE_SHIFT, number(op.epsilon)
+    flags, epsilon = onednn_types.USE_SCALE | onednn_types.USE_SHIFT, number(op.epsilon)
     call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
     parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
     return unary(call, types, op.source, op.output, parameters)

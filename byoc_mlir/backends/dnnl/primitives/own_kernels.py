@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl.dialect import BinaryAttr, ConvolutionOp, EltwiseAttr, SumAttr
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.enums import OWN_CONVOLUTIONS
+from byoc_mlir.backends.dnnl.library.algorithms import OWN_CONVOLUTIONS
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
-from byoc_mlir.backends.dnnl.library import enums, layouts
+from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
@@ -14,8 +15,8 @@ from byoc_mlir.backends.dnnl.library.calls import (
     MemoryDescriptor,
     PrimitiveCall,
 )
-from byoc_mlir.backends.dnnl.library.enums import FORWARD_INFERENCE, Arg
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Primitive, Types
+from byoc_mlir.backends.onednn_types import FORWARD_INFERENCE, Arg
 
 _FIRST_STATES = (Arg.SRC_ITER, Arg.SRC_ITER_C)
 _LAST_STATES = (Arg.DST_ITER, Arg.DST_ITER_C)
@@ -57,7 +58,7 @@ def _described(
         (
             ENGINE,
             FORWARD_INFERENCE,
-            enums.DIRECTIONS[op.direction.data],
+            onednn_types.DIRECTIONS[op.direction.data],
             types.of(op.source),
             *first,
             *weights,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
+from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     DeconvolutionOp,
@@ -19,14 +20,13 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import ProductOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
-from byoc_mlir.backends.dnnl.library import enums, layouts
+from byoc_mlir.backends.dnnl.library import algorithms, layouts
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
     Attributes,
     MemoryDescriptor,
     PrimitiveCall,
 )
-from byoc_mlir.backends.dnnl.library.enums import Arg
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
     Operand,
     Primitive,
@@ -35,6 +35,7 @@ from byoc_mlir.backends.dnnl.primitives.descriptions import (
     dilates,
     forward,
 )
+from byoc_mlir.backends.onednn_types import Arg
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of
 
@@ -117,7 +118,7 @@ def convolution(op: ConvolutionOp, types: Types) -> Primitive:
         op,
         types,
         "convolution",
-        enums.CONVOLUTION[op.algorithm.data],
+        algorithms.CONVOLUTION[op.algorithm.data],
         MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
 
@@ -129,13 +130,13 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive
         op,
         types,
         "convolution",
-        enums.CONVOLUTION["direct"],
+        algorithms.CONVOLUTION["direct"],
         MemoryDescriptor.plain(dims, data_type_of(op.weights)),
     )
     per_output = 1 if op.groups.value.data == 1 else 3
     *arguments, attributes = described.call.arguments
     assert isinstance(attributes, Attributes)
-    scales = types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, op.scales)
+    scales = types.operand(onednn_types.ATTR_SCALES | Arg.WEIGHTS, op.scales)
     zero_points = _zero_points((op.source_zero_point, op.zero_point), types)
     attributes = replace(
         attributes,
@@ -152,7 +153,7 @@ def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
     code where it is told of none.
     """
     return [
-        types.operand(enums.ATTR_ZERO_POINTS | argument, value)
+        types.operand(onednn_types.ATTR_ZERO_POINTS | argument, value)
         for argument, value in zip((Arg.SRC, Arg.DST), values, strict=False)
         if not isinstance(value.owner, ConstantOp) or value.owner.array.any()
     ]
@@ -160,7 +161,7 @@ def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
 
 def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
     """The attribute for them: the argument that each is of, and that it is one number."""
-    return tuple((one.argument & ~enums.ATTR_ZERO_POINTS, 0) for one in zero_points)
+    return tuple((one.argument & ~onednn_types.ATTR_ZERO_POINTS, 0) for one in zero_points)
 
 
 def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
@@ -183,7 +184,7 @@ def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
         types.operand(Arg.SRC, a),
         weights,
         types.operand(Arg.BIAS, bias),
-        types.operand(enums.ATTR_SCALES | Arg.WEIGHTS, scales),
+        types.operand(onednn_types.ATTR_SCALES | Arg.WEIGHTS, scales),
         *zero_points,
         *post_operands,
         types.operand(Arg.DST, op.output),
@@ -194,7 +195,7 @@ def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
 def by_algorithm(described: Primitive, algorithm: str) -> Primitive:
     """A convolution by another of the library's algorithms, which it may not have."""
     (engine, kind, _), rest = described.call.arguments[:3], described.call.arguments[3:]
-    arguments = (engine, kind, enums.CONVOLUTION[algorithm], *rest)
+    arguments = (engine, kind, algorithms.CONVOLUTION[algorithm], *rest)
     return replace(described, call=replace(described.call, arguments=arguments))
 
 
@@ -212,7 +213,7 @@ def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:
         op,
         types,
         "deconvolution",
-        enums.DECONVOLUTION_DIRECT,
+        onednn_types.DECONVOLUTION_DIRECT,
         MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
     )
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 
-from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
-
 
 class Status(IntEnum):
     """`dnnl_status_t`, as far as it is told apart here."""
@@ -90,13 +88,7 @@ USE_SCALE = 2
 USE_SHIFT = 4
 FUSE_RELU = 8
 
-OWN_CONVOLUTIONS = (*ALGORITHMS, "implicit_gemm", "depthwise")
-"""Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""
-CONVOLUTION: Mapping[str, int] = {"direct": 1, "winograd": 2, **dict.fromkeys(OWN_CONVOLUTIONS, 1)}
-INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *ALGORITHMS)
-"""What computes convolutions of bytes: the library, or kernels of `byoc_mlir.kernels`."""
-CONVERSIONS = ("direct", "interleave")
-"""What converts types: the library's copies, or `byoc_mlir.kernels.interleave`."""
+CONVOLUTION_DIRECT, CONVOLUTION_WINOGRAD = 1, 2
 DECONVOLUTION_DIRECT = 0xA
 
 ELTWISE: Mapping[str, int] = {

@@ -1,0 +1,20 @@
+"""By what a primitive is computed: the library, or kernels of `byoc_mlir.kernels`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from byoc_mlir.backends.onednn_types import CONVOLUTION_DIRECT, CONVOLUTION_WINOGRAD
+from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
+
+OWN_CONVOLUTIONS = (*ALGORITHMS, "implicit_gemm", "depthwise")
+"""Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""
+CONVOLUTION: Mapping[str, int] = {
+    "direct": CONVOLUTION_DIRECT,
+    "winograd": CONVOLUTION_WINOGRAD,
+    **dict.fromkeys(OWN_CONVOLUTIONS, CONVOLUTION_DIRECT),
+}
+INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *ALGORITHMS)
+"""What computes convolutions of bytes: the library, or kernels of `byoc_mlir.kernels`."""
+CONVERSIONS = ("direct", "interleave")
+"""What converts types: the library's copies, or `byoc_mlir.kernels.interleave`."""

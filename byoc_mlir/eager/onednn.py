@@ -1,0 +1,334 @@
+"""oneDNN called at once by `ctypes`: products of matrices, and convolutions of groups of channels.
+
+Both read and write arrays where they lie. Any number of Python threads may call at once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.backends.onednn import ExecutionArgument, load_library
+from byoc_mlir.backends.onednn_types import (
+    CONVOLUTION_DIRECT,
+    CPU,
+    FORWARD_INFERENCE,
+    IN_ORDER,
+    USER_SCRATCHPAD,
+    Arg,
+    DataType,
+    Query,
+    Status,
+)
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.system.addresses import address_of, c_array
+from byoc_mlir.runtime.system.signals import signals_held
+from byoc_mlir.tensors import Array, aligned_empty
+
+_ANY = 1
+"""`dnnl_format_tag_any`: the primitive chooses."""
+
+_KEPT = 256
+"""Primitives that are kept: those of the largest networks, some kilobytes of code each."""
+
+_F32_BYTES = 4
+
+
+@contextmanager
+def use_threads(count: int) -> Generator[None]:
+    """Calls inside, on this Python thread, run on so many of OpenMP's threads.
+
+    Signals wait inside: products may have the stack pointer elsewhere, see docs/dnnl.md.
+    """
+    openmp = _library().handle
+    before = openmp.omp_get_max_threads()
+    openmp.omp_set_num_threads(count)
+    try:
+        with signals_held():
+            yield
+    finally:
+        openmp.omp_set_num_threads(before)
+
+
+def sgemm(a: Array, b: Array, c: Array, *, alpha: float = 1.0, beta: float = 0.0) -> None:
+    """c = alpha a b + beta c, of `f32` matrices.
+
+    Args:
+        a, b: of any strides; copied where neither its lines nor its columns are in one piece.
+        c: its lines are in one piece. What it held is not read where beta is 0.
+    """
+    (lines, inner), columns = a.shape, b.shape[1]
+    if not lines or not columns:
+        return
+    if not inner:
+        c *= beta
+        return
+    a_order, a, a_step = _operand(a)
+    b_order, b, b_step = _operand(b)
+    status = _library().sgemm(
+        *(a_order, b_order, lines, columns, inner, alpha),
+        *(address_of(a), a_step, address_of(b), b_step),
+        *(beta, address_of(c), _step(c)),
+    )
+    _check("dnnl_sgemm", status)
+
+
+def _operand(matrix: Array) -> tuple[bytes, Array, int]:
+    """Whether its transpose is what lies there, the matrix, and the elements between its lines."""
+    if _has_whole_lines(matrix):
+        return b"N", matrix, _step(matrix)
+    if _has_whole_lines(matrix.T):
+        return b"T", matrix, _step(matrix.T)
+    matrix = np.ascontiguousarray(matrix)
+    return b"N", matrix, _step(matrix)
+
+
+def _has_whole_lines(matrix: Array) -> bool:
+    lines, columns = matrix.shape
+    between, beside = matrix.strides
+    is_dense = beside == _F32_BYTES or columns == 1
+    return is_dense and (
+        lines == 1 or (between >= columns * _F32_BYTES and between % _F32_BYTES == 0)
+    )
+
+
+def _step(matrix: Array) -> int:
+    """The elements between two lines; strides say nothing where there is one line."""
+    lines, columns = matrix.shape
+    return columns if lines == 1 else matrix.strides[0] // _F32_BYTES
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The sizes of a convolution.
+
+    Tensors have their channels last, weights are `[group, results, channels, *kernel]`. Dilations
+    are ONNX's: 1 for neighbours.
+    """
+
+    data: tuple[int, ...]
+    weights: tuple[int, ...]
+    result: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def run(self, data: Array, weights: Array, bias: Array | None) -> Array:
+        """The result for contiguous arrays of `f32`, as they are described above."""
+        threads = _library().handle.omp_get_max_threads()
+        return _primitive(self, threads, bias is not None).run(data, weights, bias)
+
+
+@lru_cache(_KEPT)
+def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> _ConvolutionPrimitive:
+    """
+    Args:
+        threads: those that are set now; primitives share out their work when they are made.
+    """
+    return _ConvolutionPrimitive(sizes, has_bias=has_bias)
+
+
+class _ConvolutionPrimitive:
+    def __init__(self, sizes: Convolution, *, has_bias: bool):
+        library, self._result = _library(), sizes.result
+        group, results, *_ = sizes.weights
+        data = _Descriptor.channels_last(sizes.data)
+        given, chosen = _Descriptor.dense(sizes.weights), _Descriptor.of_any_layout(sizes.weights)
+        bias = _Descriptor.dense((group * results,))
+        result = _Descriptor.channels_last(sizes.result)
+        dilations = [dilation - 1 for dilation in sizes.dilations]
+        self._primitive = _Primitive(
+            "dnnl_convolution_forward_primitive_desc_create",
+            library.engine,
+            FORWARD_INFERENCE,
+            CONVOLUTION_DIRECT,
+            *(data.handle, chosen.handle, bias.handle if has_bias else None, result.handle),
+            *map(_numbers, (sizes.strides, dilations, sizes.begins, sizes.ends)),
+            library.attributes,
+        )
+        self._arranged = self._primitive.descriptor(Arg.WEIGHTS)
+        self._arrange = _Primitive(
+            "dnnl_reorder_primitive_desc_create",
+            *(given.handle, library.engine, self._arranged.handle, library.engine),
+            library.attributes,
+        )
+
+    def run(self, data: Array, weights: Array, bias: Array | None) -> Array:
+        arranged = self._arranged.memory()
+        self._arrange.execute({Arg.SRC: weights, Arg.DST: arranged})
+        result = aligned_empty(self._result, np.float32)
+        arrays = {Arg.SRC: data, Arg.WEIGHTS: arranged, Arg.DST: result}
+        self._primitive.execute(arrays if bias is None else {**arrays, Arg.BIAS: bias})
+        return result
+
+
+class _Descriptor:
+    """A `dnnl_memory_desc_t` of `f32`."""
+
+    def __init__(self, handle: ctypes.c_void_p, owner: object = None):
+        """
+        Args:
+            owner: what the descriptor is a part of; `None` where it is on its own.
+        """
+        self.handle, self._owner, self._library = handle, owner, _library()
+
+    def __del__(self) -> None:
+        if self._owner is None:
+            self._library.handle.dnnl_memory_desc_destroy(self.handle)
+
+    @classmethod
+    def dense(cls, shape: tuple[int, ...]) -> _Descriptor:
+        """In order of the indices."""
+        return cls._of_steps(shape, _steps(shape))
+
+    @classmethod
+    def channels_last(cls, shape: tuple[int, ...]) -> _Descriptor:
+        """Of an array that has its channels last; the library counts them as second."""
+        batch, *spatial, channels = shape
+        first, *between, last = _steps(shape)
+        return cls._of_steps((batch, channels, *spatial), (first, last, *between))
+
+    @classmethod
+    def of_any_layout(cls, shape: tuple[int, ...]) -> _Descriptor:
+        """Of a layout that a primitive chooses."""
+        handle = ctypes.c_void_p()
+        status = _library().handle.dnnl_memory_desc_create_with_tag(
+            ctypes.byref(handle), len(shape), _numbers(shape), DataType.F32, _ANY
+        )
+        _check("dnnl_memory_desc_create_with_tag", status)
+        return cls(handle)
+
+    @classmethod
+    def _of_steps(cls, dims: tuple[int, ...], steps: tuple[int, ...]) -> _Descriptor:
+        handle = ctypes.c_void_p()
+        status = _library().handle.dnnl_memory_desc_create_with_strides(
+            ctypes.byref(handle), len(dims), _numbers(dims), DataType.F32, _numbers(steps)
+        )
+        _check("dnnl_memory_desc_create_with_strides", status)
+        return cls(handle)
+
+    def memory(self) -> Array:
+        """New memory for what is described."""
+        return aligned_empty((self._library.size_of(self.handle),), np.uint8)
+
+
+class _Primitive:
+    """A primitive whose scratchpad is made for each run, so that runs may overlap."""
+
+    def __init__(self, function: str, *arguments: Any):
+        self._library = library = _library()
+        self._description, self._handle = ctypes.c_void_p(), ctypes.c_void_p()
+        _check(function, library.handle[function](ctypes.byref(self._description), *arguments))
+        status = library.handle.dnnl_primitive_create(ctypes.byref(self._handle), self._description)
+        _check("dnnl_primitive_create", status)
+        self._descriptors: dict[int, _Descriptor] = {}
+        self._scratchpad = self.descriptor(Arg.SCRATCHPAD)
+
+    def __del__(self) -> None:
+        self._library.handle.dnnl_primitive_destroy(self._handle)
+        self._library.handle.dnnl_primitive_desc_destroy(self._description)
+
+    def descriptor(self, argument: Arg) -> _Descriptor:
+        """How it wants an argument of its execution."""
+        handle = self._library.query(self._description, Query.EXEC_ARG_MD, argument)
+        return _Descriptor(ctypes.c_void_p(handle), owner=self._description)
+
+    def execute(self, arrays: Mapping[Arg, Array]) -> None:
+        """Runs it once on the memory of arrays, each laid out as it wants it."""
+        library = self._library
+        arrays = {**arrays, Arg.SCRATCHPAD: self._scratchpad.memory()}
+        arguments = c_array(ExecutionArgument, len(arrays))()
+        try:
+            for place, (argument, array) in zip(arguments, arrays.items(), strict=True):
+                place.arg, place.memory = argument, self._memory(argument, array)
+            status = library.handle.dnnl_primitive_execute(
+                self._handle, library.stream, len(arguments), arguments
+            )
+            _check("dnnl_primitive_execute", status)
+        finally:
+            for place in arguments:
+                library.handle.dnnl_memory_destroy(ctypes.c_void_p(place.memory))
+
+    def _memory(self, argument: Arg, array: Array) -> int | None:
+        memory = ctypes.c_void_p()
+        status = self._library.handle.dnnl_memory_create(
+            *(ctypes.byref(memory), self._described(argument).handle, self._library.engine),
+            ctypes.c_void_p(address_of(array)),
+        )
+        _check("dnnl_memory_create", status)
+        return memory.value
+
+    def _described(self, argument: Arg) -> _Descriptor:
+        if argument not in self._descriptors:
+            self._descriptors[argument] = self.descriptor(argument)
+        return self._descriptors[argument]
+
+
+class _Library:
+    """oneDNN, with an engine, a stream and attributes that all primitives share."""
+
+    def __init__(self) -> None:
+        self.handle = load_library().handle
+        self.sgemm = _function(
+            *(self.handle, "dnnl_sgemm", ctypes.c_int, ctypes.c_char, ctypes.c_char),
+            *(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_float),
+            *(ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64),
+            *(ctypes.c_float, ctypes.c_void_p, ctypes.c_int64),
+        )
+        self.size_of = _function(
+            self.handle, "dnnl_memory_desc_get_size", ctypes.c_size_t, ctypes.c_void_p
+        )
+        self.query = _function(
+            *(self.handle, "dnnl_primitive_desc_query_md", ctypes.c_void_p),
+            *(ctypes.c_void_p, ctypes.c_int, ctypes.c_int),
+        )
+        self.engine, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
+        self.attributes = ctypes.c_void_p()
+        _check(
+            "dnnl_engine_create",
+            self.handle.dnnl_engine_create(ctypes.byref(self.engine), CPU, ctypes.c_size_t(0)),
+        )
+        _check(
+            "dnnl_stream_create",
+            self.handle.dnnl_stream_create(ctypes.byref(self.stream), self.engine, IN_ORDER),
+        )
+        _check(
+            "dnnl_primitive_attr_create",
+            self.handle.dnnl_primitive_attr_create(ctypes.byref(self.attributes)),
+        )
+        self.handle.dnnl_primitive_attr_set_scratchpad_mode(self.attributes, USER_SCRATCHPAD)
+
+
+@cache
+def _library() -> _Library:
+    return _Library()
+
+
+def _function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Any:
+    """A function of its own type; that which is an attribute of the library is shared by all."""
+    function = library[name]
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+def _steps(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The elements between neighbours along each dimension of a contiguous array."""
+    return tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+
+
+def _numbers(values: tuple[int, ...] | list[int]) -> Any:
+    """`dnnl_dims_t`."""
+    return c_array(ctypes.c_int64, len(values))(*values)
+
+
+def _check(function: str, status: int) -> None:
+    if status != Status.SUCCESS:
+        raise ExecutionError(f"oneDNN: {function} returned status {status}")

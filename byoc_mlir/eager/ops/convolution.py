@@ -1,0 +1,260 @@
+"""Convolutions, forward and transposed, of `f32`, as products of matrices.
+
+Their results lie in memory with the channels last, and so do those of NumPy's ops on them: a chain
+of convolutions never moves them back. ONNX's order of the dimensions is a view of that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from byoc_mlir.eager.onednn import Convolution, sgemm
+from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
+from byoc_mlir.tensors import Array, aligned_empty, transposed
+
+_CHUNK = 1 << 20
+"""Bytes of windows that are written and multiplied at a time: what a second cache holds about."""
+
+_FEW = 8
+"""Channels of a group for which products are too small."""
+
+_LONG, _MANY = 1 << 27, 1 << 10
+"""Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
+places from which on that code is faster than copies of the windows."""
+
+
+class Conv(WeightedOp):
+    """ONNX's Conv of `f32`: the windows as lines of a matrix, times the weights.
+
+    oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
+    is made for the sizes, which takes longer than most convolutions run.
+
+    Raises:
+        NotEagerError: another type, or sizes that do not fit.
+    """
+
+    op_domain = ""
+
+    def arrange(self, weights: Array) -> Array:
+        """`[*kernel * channels, results]`."""
+        return transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
+
+    def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
+        _check(x, w, b, len(w))
+        group: int = attributes["group"]
+        if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
+            raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
+        axes = window_axes(x.shape[2:], w.shape[2:], Placing.of(attributes))
+        if not len(x):
+            result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
+        elif _suits_onednn(len(x), w, axes, group):
+            result = _convolve_by_onednn(x, w, b, axes, group)
+        else:
+            result = _convolve(x, self.arranged(w), b, axes, group)
+        return (_channels_second(result),)
+
+
+def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
+    if group > 1:
+        return weights.shape[1] < _FEW
+    places = images * math.prod(axis.count for axis in axes)
+    is_copied = any(axis.kernel > 1 for axis in axes)
+    return is_copied and places >= _MANY and places * weights.size >= _LONG
+
+
+def _convolve_by_onednn(
+    x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis], group: int
+) -> Array:
+    data, results = _channels_last(x), len(weights)
+    grouped = np.ascontiguousarray(weights).reshape(group, results // group, *weights.shape[1:])
+    sizes = Convolution(
+        data.shape,
+        grouped.shape,
+        (len(x), *(axis.count for axis in axes), results),
+        tuple(axis.stride for axis in axes),
+        tuple(axis.dilation for axis in axes),
+        tuple(axis.begin for axis in axes),
+        tuple(axis.reach - axis.begin - axis.size for axis in axes),
+    )
+    return sizes.run(data, grouped, None if bias is None else np.ascontiguousarray(bias))
+
+
+def _convolve(
+    x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis], group: int
+) -> Array:
+    windows = _windows(_padded(x, axes), axes)
+    length, results = weights.shape
+    channels, share = x.shape[1] // group, results // group
+    result = aligned_empty((len(x), *(axis.count for axis in axes), results), np.float32)
+    for place in _chunks(windows, is_copied=math.prod(axis.kernel for axis in axes) > 1):
+        part = result[place].reshape(-1, results)
+        if bias is not None:
+            part[...] = bias
+        for first in range(group):
+            data = windows[place][..., first * channels : (first + 1) * channels]
+            mine = slice(first * share, (first + 1) * share)
+            sgemm(
+                data.reshape(-1, length),
+                weights[:, mine],
+                part[:, mine],
+                beta=0.0 if bias is None else 1.0,
+            )
+    return result
+
+
+def _windows(data: Array, axes: Sequence[Axis]) -> Array:
+    """A view `[batch, *places, *kernel, channels]` of contiguous data with its channels last."""
+    steps = data.strides[1:-1]
+    return np.ndarray(
+        (len(data), *(a.count for a in axes), *(a.kernel for a in axes), data.shape[-1]),
+        data.dtype,
+        data,
+        strides=(
+            data.strides[0],
+            *(step * axis.stride for step, axis in zip(steps, axes, strict=True)),
+            *(step * axis.dilation for step, axis in zip(steps, axes, strict=True)),
+            data.strides[-1],
+        ),
+    )
+
+
+def _chunks(windows: Array, *, is_copied: bool) -> Iterator[tuple[slice, slice]]:
+    """Which images, and which of their first places, are multiplied at a time."""
+    images, lines = windows.shape[:2]
+    line = windows.nbytes // (images * lines)
+    at_once = max(1, _CHUNK // line) if is_copied else images * lines
+    if at_once >= lines:
+        step = at_once // lines
+        for first in range(0, images, step):
+            yield slice(first, first + step), slice(None)
+        return
+    for image in range(images):
+        for first in range(0, lines, at_once):
+            yield slice(image, image + 1), slice(first, first + at_once)
+
+
+class ConvTranspose(WeightedOp):
+    """ONNX's ConvTranspose of `f32`: each element times the weights, added where it goes.
+
+    Raises:
+        NotEagerError: another type.
+    """
+
+    op_domain = ""
+
+    def arrange(self, weights: Array) -> Array:
+        """`[channels, *kernel * results of a group]`."""
+        return np.ascontiguousarray(np.moveaxis(weights, 1, -1)).reshape(len(weights), -1)
+
+    def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
+        _check(x, w, b, w.shape[1] * attributes["group"])
+        group: int = attributes["group"]
+        if x.shape[1] != len(w) or len(w) % group:
+            raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
+        axes = transposed_axes(x.shape[2:], w.shape[2:], attributes)
+        weights, share, results = self.arranged(w), len(w) // group, w.shape[1]
+        whole = [max(axis.reach, axis.begin + axis.size) for axis in axes]
+        result = np.zeros((len(x), *whole, group * results), np.float32)
+        data = _channels_last(x)
+        spread = aligned_empty((*data.shape[:-1], *w.shape[2:], results), np.float32)
+        for first in range(group):
+            mine = slice(first * share, (first + 1) * share)
+            sgemm(
+                data[..., mine].reshape(-1, share),
+                weights[mine],
+                spread.reshape(-1, weights.shape[1]),
+            )
+            _add_where_they_go(spread, result[..., first * results : (first + 1) * results], axes)
+        shown = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
+        result = result[:, *shown]
+        if b is not None:
+            result += b
+        return (_channels_second(result),)
+
+
+def _add_where_they_go(spread: Array, result: Array, axes: Sequence[Axis]) -> None:
+    """Adds `spread[batch, *sizes, *kernel, results]` to `result[batch, *places, results]`."""
+    for place in np.ndindex(*(axis.kernel for axis in axes)):
+        target = tuple(
+            slice(
+                start := at * axis.dilation, start + (axis.count - 1) * axis.stride + 1, axis.stride
+            )
+            for at, axis in zip(place, axes, strict=True)
+        )
+        result[:, *target] += spread[:, *(slice(None) for _ in axes), *place]
+
+
+def transposed_axes(
+    sizes: Sequence[int], kernel: Sequence[int], attributes: dict[str, Any]
+) -> list[Axis]:
+    """The windows of the forward convolution that a transposed one turns around: of them, there
+    are as many as elements of the data, and `size` is that of the result.
+
+    Raises:
+        NotEagerError: the attributes do not fit, nothing is left of the result, or more is wanted
+            than there is, which runtimes understand in two ways.
+    """
+    rank, auto_pad = len(sizes), attributes["auto_pad"]
+    strides = attributes["strides"] or [1] * rank
+    dilations = attributes["dilations"] or [1] * rank
+    pads = attributes["pads"] or [0] * (2 * rank)
+    extra = attributes["output_padding"] or [0] * rank
+    wanted = attributes["output_shape"]
+    is_same = auto_pad in ("SAME_UPPER", "SAME_LOWER")
+    if is_same and not wanted:
+        wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
+    if auto_pad == "VALID":
+        pads, wanted = [0] * (2 * rank), None
+    axes: list[Axis] = []
+    for place in range(rank):
+        spread = (kernel[place] - 1) * dilations[place] + 1
+        whole = (sizes[place] - 1) * strides[place] + spread + extra[place]
+        begin, end = pads[place], pads[place + rank]
+        if wanted:
+            total = whole - wanted[-rank:][place]
+            begin, end = total // 2, total - total // 2
+            if auto_pad != "SAME_UPPER":
+                begin, end = end, begin
+        size = wanted[-rank:][place] if wanted else whole - begin - end
+        if size < 1 or min(begin, end, extra[place]) < 0:
+            raise NotEagerError(f"a result of {size} elements, with padding {pads}")
+        axes.append(
+            Axis(size, kernel[place], strides[place], dilations[place], begin, end, sizes[place])
+        )
+    return axes
+
+
+def _check(x: Array, weights: Array, bias: Array | None, results: int) -> None:
+    if x.dtype != np.float32 or x.ndim < 3 or weights.ndim != x.ndim or not weights.size:
+        raise NotEagerError(f"data of {x.dtype}{x.shape} and weights of {weights.shape}")
+    if bias is not None and bias.shape != (results,):
+        raise NotEagerError(f"a bias of {bias.shape} for {results} channels")
+
+
+def _channels_last(x: Array) -> Array:
+    return np.ascontiguousarray(x.transpose(0, *range(2, x.ndim), 1))
+
+
+def _channels_second(x: Array) -> Array:
+    return x.transpose(0, -1, *range(1, x.ndim - 1))
+
+
+def _padded(x: Array, axes: Sequence[Axis]) -> Array:
+    """The data with its channels last, and with as many zeros around as windows reach."""
+    ends = [max(0, axis.reach - axis.begin - axis.size) for axis in axes]
+    if not any(ends) and not any(axis.begin for axis in axes):
+        return _channels_last(x)
+    sizes = [axis.begin + axis.size + end for axis, end in zip(axes, ends, strict=True)]
+    padded = np.zeros((len(x), *sizes, x.shape[1]), x.dtype)
+    inner = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
+    _channels_second(padded[:, *inner])[...] = x
+    return padded
+
+
+OPS = (Conv, ConvTranspose)

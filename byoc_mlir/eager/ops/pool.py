@@ -1,0 +1,117 @@
+"""Pools: along one spatial dimension after the other, so few elements are read more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
+from byoc_mlir.tensors import Array
+
+
+class MaxPool(OpRun):
+    """ONNX's MaxPool of any number that NumPy knows.
+
+    Raises:
+        NotEagerError: the places of the largest elements are asked for.
+    """
+
+    op_domain = ""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        if len(self.output) > 1 and self.output[1]:
+            raise NotEagerError("MaxPool with a second output")
+        least = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
+        axes = _axes(x, attributes)
+        _elements_counted(axes)
+        return (_reduced(x, axes, np.maximum, least),)
+
+
+class AveragePool(OpRun):
+    """ONNX's AveragePool of `f32` and `f64`.
+
+    Raises:
+        NotEagerError: another type.
+    """
+
+    op_domain = ""
+
+    def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
+        if x.dtype.type not in (np.float32, np.float64):
+            raise NotEagerError(f"AveragePool of {x.dtype}")
+        axes = _axes(x, attributes)
+        result = _reduced(x, axes, np.add, 0)
+        counts = _elements_counted(axes, with_padding=bool(attributes["count_include_pad"]))
+        for place, count in enumerate(counts):
+            result /= count.astype(x.dtype).reshape(-1, *[1] * (len(axes) - 1 - place))
+        return (result,)
+
+
+class GlobalAveragePool(OpRun):
+    """ONNX's GlobalAveragePool, summed up in `f64`."""
+
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        axes = tuple(range(2, x.ndim))
+        return (np.mean(x, axis=axes, dtype=np.float64, keepdims=True).astype(x.dtype),)
+
+
+class GlobalMaxPool(OpRun):
+    """ONNX's GlobalMaxPool."""
+
+    op_domain = ""
+
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
+def _axes(x: Array, attributes: dict[str, Any]) -> Sequence[Axis]:
+    kernel = tuple(attributes["kernel_shape"])
+    return window_axes(x.shape[2:], kernel, Placing.of(attributes))
+
+
+def _elements_counted(axes: Sequence[Axis], *, with_padding: bool = False) -> list[Array]:
+    """How many elements each window has along each axis.
+
+    Raises:
+        NotEagerError: one has none.
+    """
+    counts: list[Array] = []
+    for axis in axes:
+        starts = np.arange(axis.count)[:, np.newaxis] * axis.stride - axis.begin
+        places = starts + np.arange(axis.kernel) * axis.dilation
+        first, last = (-axis.begin, axis.size + axis.end) if with_padding else (0, axis.size)
+        counts.append(np.sum((places >= first) & (places < last), axis=1))
+        if np.any(np.sum((places >= 0) & (places < axis.size), axis=1) == 0):
+            raise NotEagerError("a window has nothing but padding")
+    return counts
+
+
+def _reduced(x: Array, axes: Sequence[Axis], reduce: np.ufunc, neutral: float) -> Array:
+    """The windows of `x`, each reduced to one element."""
+    for place, axis in enumerate(axes):
+        x = _reduced_along(np.moveaxis(x, place + 2, 0), axis, reduce, neutral, place + 2)
+    return x
+
+
+def _reduced_along(x: Array, axis: Axis, reduce: np.ufunc, neutral: float, place: int) -> Array:
+    """The windows along the first dimension; the result has it at `place`."""
+    shape = (axis.count, *x.shape[1:])
+    result = np.full_like(x, neutral, shape=shape)
+    for at in range(axis.kernel):
+        start = at * axis.dilation - axis.begin
+        first = max(0, -(start // axis.stride))
+        count = min(axis.count, -(-(axis.size - start) // axis.stride)) - first
+        if count > 0:
+            data = x[start + first * axis.stride :: axis.stride][:count]
+            mine = result[first : first + count]
+            reduce(mine, data, out=mine)
+    return np.moveaxis(result, 0, place)
+
+
+OPS = (MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool)

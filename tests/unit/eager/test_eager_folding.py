@@ -1,0 +1,106 @@
+"""Convolutions take over what follows them, where nobody sees what was between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import helper, numpy_helper
+from single_nodes import numbers
+
+from byoc_mlir.eager.folding import folded
+from byoc_mlir.eager.model import EagerModel
+from byoc_mlir.tensors import Array
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+one (float[N, 3, H, W] x) => ({results}) {{
+  y = Conv({operands})
+  z = BatchNormalization<epsilon = 0.01>(y, s, t, m, v)
+  r = {last}
+}}
+"""
+
+TENSORS = {
+    "w": numbers(4, 3, 3, 3),
+    "b": numbers(4),
+    "s": numbers(4, seed=1),
+    "t": numbers(4, seed=2),
+    "m": numbers(4, seed=3),
+    "v": np.abs(numbers(4, seed=4)),
+}
+
+
+def _kinds(model: Any, tensors: dict[str, Array]) -> list[str]:
+    return [node.op_type for node in folded(model.graph, tensors)[0]]
+
+
+def _model(
+    operands: str = "x, w, b", last: str = "Neg(z)", results: str = "float[N,4,H2,W2] r"
+) -> Any:
+    return onnx.parser.parse_model(MODEL.format(operands=operands, last=last, results=results))
+
+
+def _check(model: Any, tensors: dict[str, Array], **more: Array) -> None:
+    """Checks that results are ONNX Runtime's."""
+    feeds = {"x": numbers(2, 3, 9, 8, seed=5), **more}
+    found = EagerModel(model, tensors, 1).run(feeds)
+    whole = onnx.ModelProto.FromString(model.SerializeToString())
+    whole.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in tensors.items())
+    session = onnxruntime.InferenceSession(whole.SerializeToString())
+    for one, expected in zip(found.values(), session.run(None, feeds), strict=True):
+        assert one.flags.c_contiguous
+        np.testing.assert_allclose(one, np.asarray(expected), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("operands", ["x, w, b", "x, w"])
+def test_normalisations_are_taken_over(operands: str) -> None:
+    model = _model(operands)
+    assert _kinds(model, TENSORS) == ["Conv", "Neg"]
+    _check(model, TENSORS)
+
+
+@pytest.mark.parametrize(
+    ("last", "results"),
+    [
+        ("Neg(y)", "float[N,4,H2,W2] r, float[N,4,H2,W2] z"),
+        ("Add(z, y)", "float[N,4,H2,W2] r"),
+        ("Neg(z)", "float[N,4,H2,W2] r, float[N,4,H2,W2] y"),
+    ],
+)
+def test_what_others_read_stays(last: str, results: str) -> None:
+    model = _model(last=last, results=results)
+    assert "BatchNormalization" in _kinds(model, TENSORS)
+    _check(model, TENSORS)
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_what_an_input_replaces_stays(name: str) -> None:
+    model = _model()
+    shape = TENSORS[name].shape
+    model.graph.input.append(helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape))
+    assert "BatchNormalization" in _kinds(model, TENSORS)
+    _check(model, TENSORS)
+    _check(model, TENSORS, **{name: np.abs(numbers(*shape, seed=6))})
+
+
+def test_what_is_no_constant_stays() -> None:
+    model = _model("x, u")
+    model.graph.node.insert(0, helper.make_node("Abs", ["w"], ["u"]))
+    assert "BatchNormalization" in _kinds(model, TENSORS)
+    _check(model, TENSORS)
+
+
+def test_two_readers_of_one_weight_have_their_own() -> None:
+    model = _model("x, w, b", "Add(z, q)")
+    more = [
+        helper.make_node("Conv", ["x", "w"], ["p"]),
+        helper.make_node("BatchNormalization", ["p", "t", "s", "b", "v"], ["q"]),
+    ]
+    for node in more:
+        model.graph.node.insert(len(model.graph.node) - 1, node)
+    assert _kinds(model, TENSORS) == ["Conv", "Conv", "Add"]
+    _check(model, TENSORS)
