@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 from onnx import ModelProto
+from settled import Inputs, settled
 
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.networks.detector import detector
@@ -33,6 +35,8 @@ class Stream:
     """Draws so many further sizes; the same number gives the same ones."""
     in_order: bool = False
     """Whether each request follows from the one before, as tokens do; then all come twice."""
+    selects: bool = False
+    """Whether answers are what comparisons select; then requests are drawn that are `settled`."""
 
 
 def _between(**ranges: Sequence[int]) -> Callable[[random.Random, int], Sequence[Sizes]]:
@@ -85,7 +89,7 @@ STREAMS: Mapping[str, Stream] = {
     "unet": _images("unet", batch=[1], height=_SIDES, width=_SIDES),
     "lstm_tagger": Stream(_lstm_tagger, _between(steps=range(8, 97), batch=range(1, 5))),
     "decoder": Stream(growing_decoder, _tokens, in_order=True),
-    "detector": Stream(detector, _others),
+    "detector": Stream(detector, _others, selects=True),
     "recogniser": Stream(recogniser, _between(batch=[1], width=range(64, 401, 4))),
     "synthesiser": Stream(synthesiser, _between(length=range(10, 100))),
 }
@@ -103,18 +107,26 @@ class StreamFiles:
     """Which of them come after another."""
 
 
-def write_stream(name: str, count: int, folder: Path) -> StreamFiles:
-    """Writes the model of a stream and `count` different requests."""
+def write_stream(name: str, number: int, folder: Path) -> StreamFiles:
+    """Writes the model of a stream and so many different requests."""
     stream, rng = STREAMS[name], random.Random(0)
     model = stream.build()
     path = folder / f"{name}.onnx"
     path.write_bytes(model.SerializeToString())
-    sizes = stream.sizes(rng, count)
+    sizes = stream.sizes(rng, number)
     inputs: list[Path] = []
-    for number, dims in enumerate(sizes):
-        inputs.append(folder / f"{name}-{number}.npz")
-        np.savez(inputs[-1], allow_pickle=False, **random_inputs(model, number, dims))
+    for request in _requests(stream, model, path, sizes):
+        inputs.append(folder / f"{name}-{len(inputs)}.npz")
+        np.savez(inputs[-1], allow_pickle=False, **request)
     return StreamFiles(name, path, tuple(inputs), _order(len(sizes), stream.in_order, rng))
+
+
+def _requests(
+    stream: Stream, model: ModelProto, path: Path, sizes: Sequence[Sizes]
+) -> Iterable[Inputs]:
+    if stream.selects:
+        return islice(settled(path, (random_inputs(model, seed) for seed in count())), len(sizes))
+    return (random_inputs(model, seed, dims) for seed, dims in enumerate(sizes))
 
 
 def _order(count: int, in_order: bool, rng: random.Random) -> tuple[int, ...]:

@@ -54,7 +54,7 @@ class ModelSpecialiser:
                     raise
                 self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
 
-    def has_alone(self, shapes: Shapes) -> bool:
+    def has_alone(self, shapes: Shapes, is_served: bool) -> bool:
         """Whether these shapes have a program of their own already: none is left from before."""
         return False
 

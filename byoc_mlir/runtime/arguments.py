@@ -58,6 +58,15 @@ class Arguments:
         """
         return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
 
+    def check_shapes(self, shapes: Sequence[Shape]) -> None:
+        """Checks the shapes of what `of_any_shape` gave.
+
+        Raises:
+            InvalidInputError: an input has a wrong shape.
+        """
+        for info, shape in zip(self._inputs, shapes, strict=True):
+            _check_shape(info, shape)
+
     def by_name(self, inputs: Inputs) -> dict[str, Any]:
         """The values of all inputs in order, whatever they are.
 

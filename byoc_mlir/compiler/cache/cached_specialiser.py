@@ -73,28 +73,29 @@ class CachedSpecialiser:
         self._model.write_program(self._key(arrays), program, said, self._weights)
         return program
 
-    def has_alone(self, shapes: Mapping[str, Shape]) -> bool:
+    def has_alone(self, shapes: Mapping[str, Shape], is_served: bool) -> bool:
         """Whether the cache has a program of their own for inputs of these shapes, which may be
         faster than one for many shapes.
         """
-        if self._gains_nothing:
+        gains = self._known_gain
+        if gains is False or (is_served and gains is None):
             return False
         return self._model.cache.has(self._model.program_key(self._entry, shapes, {}))
 
     def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
         """Whether a program of their own is believed to be faster than one for all shapes."""
-        if self._entry.verdict is not None:
-            return self._entry.verdict.gain > 0
-        if self._entry.gains_alone is None:
-            gains = self._compiler_now().gains_alone(shapes)
-            self._change_entry(replace(self._entry, gains_alone=gains))
-        return self._entry.gains_alone is True
+        known = self._known_gain
+        if known is not None:
+            return known
+        gains = self._compiler_now().gains_alone(shapes)
+        self._change_entry(replace(self._entry, gains_alone=gains))
+        return gains
 
     @property
-    def _gains_nothing(self) -> bool:
-        """Whether it is known that no shapes gain from a program of their own."""
+    def _known_gain(self) -> bool | None:
+        """Whether shapes gain from a program of their own; `None` where nobody knows yet."""
         verdict = self._entry.verdict
-        return self._entry.gains_alone is False if verdict is None else verdict.gain == 0
+        return self._entry.gains_alone if verdict is None else verdict.gain > 0
 
     @property
     def may_measure(self) -> bool:

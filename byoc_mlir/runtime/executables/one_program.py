@@ -53,7 +53,7 @@ class _NoOthers:
     def keep_verdict(self, verdict: Verdict) -> None:
         """There is nothing to compare, and so no verdict."""
 
-    def has_alone(self, shapes: Mapping[str, Shape]) -> bool:
+    def has_alone(self, shapes: Mapping[str, Shape], is_served: bool) -> bool:
         """None have a program of their own."""
         return False
 

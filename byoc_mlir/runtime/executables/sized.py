@@ -126,7 +126,7 @@ class Call:
         self.untimed = 0
         """Calls of these shapes that count as long as the last one that was timed."""
         self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
-        self.sizes_address = int(self.sizes.ctypes.data)
+        self.sizes_address = address_of(self.sizes)
         self.outputs = [
             (tuple(evaluated(size, sizes) for size in shape), spec.dtype)
             for shape, spec in zip(program.outputs, program.program.outputs, strict=True)

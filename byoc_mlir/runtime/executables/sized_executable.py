@@ -114,10 +114,11 @@ class SizedExecutable(Executable):
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any] | None) -> dict[str, Array]:
         arrays = self._arguments.of_any_shape(inputs)
-        shapes = None if arrays is None else tuple([array.shape for array in arrays])
-        if arrays is None or shapes not in self._calls:  # shapes that came before are right
+        if arrays is None:
             arrays = self._arguments.checked(inputs)
-            shapes = tuple([array.shape for array in arrays])
+        shapes = tuple([array.shape for array in arrays])
+        if shapes not in self._calls:  # those that came before are right
+            self._arguments.check_shapes(shapes)
         found = self._found(shapes)
         if found is None:
             return self._special.run_checked(arrays, out)
@@ -225,11 +226,7 @@ class SizedExecutable(Executable):
             raise ExecutionError("the executable is closed; compile the model again")
         if shapes in self._calls:
             return self._calls[shapes]
-        instance = self._instance(shapes)
-        if instance is None:
-            return self._remember(shapes, None)
-        call = instance.call(instance.sized.sizes(shapes))
-        return self._remember(shapes, (instance, call))
+        return self._remember(shapes, self._made_for(shapes))
 
     def _named(self, shapes: _Shapes) -> dict[str, Shape]:
         return {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
@@ -274,20 +271,32 @@ class SizedExecutable(Executable):
         self._calls[shapes] = found
         return found
 
-    def _instance(self, shapes: _Shapes) -> SizedInstance | None:
-        named = self._named(shapes)
-        if self._specialiser.has_alone(named):
+    def _made_for(self, shapes: _Shapes) -> _Found:
+        """What serves shapes that did not come before."""
+        named, served = self._named(shapes), self._serving(shapes)
+        if self._specialiser.has_alone(named, is_served=served is not None):
             return None
+        if served is None:
+            served = self._serving_further(shapes)
+        if served is None:
+            return None
+        instance, sizes = served
+        return instance, instance.call(sizes)
+
+    def _serving(self, shapes: _Shapes) -> tuple[SizedInstance, Mapping[str, int]] | None:
+        """The program that there is, and the sizes of its symbols."""
         for instance in self._variants:
-            if instance.sized.is_for(instance.sized.sizes(shapes)):
-                return instance
+            sizes = instance.sized.sizes(shapes)
+            if instance.sized.is_for(sizes):
+                return instance, sizes
+        return None
+
+    def _serving_further(self, shapes: _Shapes) -> tuple[SizedInstance, Mapping[str, int]] | None:
+        """As `_serving`, after a further program was made."""
         made = [instance.sized for instance in self._variants]
         if any(sized.is_made_for(sized.sizes(shapes)) for sized in made):
             return None  # a further one would be the same
-        instance = self._generalised(named)
-        if instance is None or not instance.sized.is_for(instance.sized.sizes(shapes)):
-            return None
-        return instance
+        return None if self._generalised(self._named(shapes)) is None else self._serving(shapes)
 
     def _generalised(self, shapes: Mapping[str, Shape]) -> SizedInstance | None:
         """A further program for many shapes, with these as its hints."""

@@ -57,8 +57,14 @@ class Specialiser(Protocol):
         """Keeps what was measured; `gains_alone` goes by it."""
         ...
 
-    def has_alone(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether inputs of these shapes have a program of their own already."""
+    def has_alone(self, shapes: Mapping[str, Shape], is_served: bool) -> bool:
+        """Whether inputs of these shapes have a program of their own already.
+
+        Args:
+            is_served: whether one for all shapes serves them. Then one of their own is looked for
+                only where such programs are known to be faster: to look in the cache takes as long
+                as a short call.
+        """
         ...
 
     def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:

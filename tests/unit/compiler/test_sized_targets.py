@@ -11,6 +11,7 @@ from sized_models import Sizes, check_shapes, decoder, encoder
 from xdsl.dialects.func import FuncOp
 
 import byoc_mlir
+from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.partition import profitability
 from byoc_mlir.compiler.partition.measuring import Compile
 from byoc_mlir.dialects.byoc import region_compiler
@@ -156,6 +157,25 @@ def test_a_process_takes_what_another_left_in_the_cache(tmp_path: Path) -> None:
         assert isinstance(second, SizedExecutable)
         check_shapes(second, model, [{"n": 5}, {"n": 20}])
         assert (len(second.variants), second.compiled_in) == (1, 1)
+
+
+def test_only_what_no_program_serves_is_looked_for_in_the_cache(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of sizes that one program serves, none is known to be faster alone."""
+    model = encoder(width=8, heads=2, inner=16)
+    asked: list[str] = []
+
+    def has(cache: Cache, key: str) -> bool:
+        asked.append(key)
+        return False
+
+    monkeypatch.setattr(Cache, "has", has)
+    with byoc_mlir.compile(model, threads=1, cache=tmp_path) as executable:
+        check_shapes(executable, model, [{"batch": 2, "seq": 5}])
+        assert len(asked) == 1
+        check_shapes(executable, model, [{"batch": 2, "seq": 7}, {"batch": 3, "seq": 5}])
+        assert len(asked) == 1
 
 
 @pytest.mark.parametrize(("milliseconds", "programs"), [(1.0, 2), (9.5, 1)])

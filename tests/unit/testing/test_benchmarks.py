@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import onnx
+from onnx import helper
+
 from byoc_mlir.runtime.system.cpu import Cpu
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
@@ -100,6 +103,37 @@ def test_streams_are_answered_twice_and_compared(tmp_path: Path) -> None:
         assert entry["error"] < 1e-5
         assert entry["answered"]["peak_megabytes"] > 20
     assert "| perceptron | 1 | byoc_host, 1st |" in result.stdout
+
+
+def test_requests_whose_answers_hang_by_a_digit_are_not_drawn(tmp_path: Path) -> None:
+    x, above = (helper.make_tensor_value_info(name, 1, ["n"]) for name in ("x", "y"))
+    threshold = helper.make_tensor("threshold", 1, (), [0.5])
+    nodes = [
+        helper.make_node("Greater", ["x", "threshold"], ["is_above"]),
+        helper.make_node("Compress", ["x", "is_above"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "above", [x], [above], [threshold])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "model.onnx")
+    code = """
+import sys
+from pathlib import Path
+import numpy as np
+from settled import settled
+
+requests = [{"x": np.array([0.1, x], np.float32)} for x in (0.6, 0.500001, 0.4, 0.499999, 0.502)]
+for one in settled(Path(sys.argv[1]), requests):
+    print(one["x"][1])
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "model.onnx"],
+        cwd=BENCHMARKS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["0.6", "0.4", "0.502"]
 
 
 def test_the_command_of_the_exercises() -> None:

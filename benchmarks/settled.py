@@ -1,0 +1,54 @@
+"""Requests whose answers rounding does not change.
+
+A detector compares scores and overlaps with thresholds, and with each other: a box is there or not.
+Of a hundred thousand scores of an image some are so near a threshold that the last digits of a sum
+decide, and each engine adds in an order of its own. Such answers cannot be compared, so requests
+are drawn until there are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from engines.onnxruntime import Engine
+
+from byoc_mlir.testing.reference import largest_relative_error
+
+Inputs: TypeAlias = dict[str, np.ndarray[Any, Any]]
+
+_NOISE = 2e-5
+"""Of each element. It moves the scores of `detector` by up to 4e-5; rounding does by up to 8e-6,
+where Winograd's algorithm computes convolutions."""
+_DRAWS = 4
+_SAME = 1e-3
+"""Largest relative error of answers in which the same boxes are in the same places."""
+
+
+def settled(model: Path, requests: Iterable[Inputs]) -> Iterator[Inputs]:
+    """Those of the requests whose answers by ONNX Runtime stay what they are with some noise."""
+    engine = Engine(model, 1, "f32")
+    for request in requests:
+        answer = engine.run(request)
+        if all(_are_same(engine.run(noisy), answer) for noisy in _with_noise(request)):
+            yield request
+
+
+def _with_noise(request: Inputs) -> Iterator[Inputs]:
+    """With noise added and subtracted: one of the two moves a score towards its threshold."""
+    rng = np.random.default_rng(0)
+    for _ in range(_DRAWS):
+        drawn = {name: rng.standard_normal(array.shape) for name, array in request.items()}
+        for noise in (_NOISE, -_NOISE):
+            yield {
+                name: (array * (1 + noise * drawn[name])).astype(array.dtype)
+                for name, array in request.items()
+            }
+
+
+def _are_same(found: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
+    return all(
+        largest_relative_error(found[name], array) <= _SAME for name, array in expected.items()
+    )
