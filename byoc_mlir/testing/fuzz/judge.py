@@ -30,6 +30,7 @@ from byoc_mlir.testing.fuzz.excuses import (
 )
 from byoc_mlir.testing.fuzz.graphs import ops_in, part_of
 from byoc_mlir.testing.fuzz.mistakes import knows
+from byoc_mlir.testing.fuzz.node_by_node import NodeByNode, NotRunError
 from byoc_mlir.testing.fuzz.oracles import (
     KEYS,
     ORACLES,
@@ -96,7 +97,7 @@ class _Judge:
         model = onnx.ModelProto.FromString(case.model)
         answers: list[Answer] = []
         try:
-            executable = self._compiled(case)
+            executable = self._made(case, model)
             for feeds in case.feeds:
                 self.say("run")
                 answers.append(_copied(executable.run(feeds)))
@@ -106,6 +107,8 @@ class _Judge:
                         "nondeterminism", "two runs on the same inputs differ", _ops(model)
                     )
             report = executable.report()
+        except NotRunError as error:
+            return Outcome("invalid", _first_line(error))
         except ByocError as error:
             return _raised(error) if _is_defect(error) else self._refused(model, case.feeds, error)
         except BaseException as error:
@@ -115,6 +118,11 @@ class _Judge:
             for feeds, answer in zip(case.feeds, answers, strict=True)
         )
         return replace(worst, placements=report.counts())
+
+    def _made(self, case: Case, model: onnx.ModelProto) -> Executable | NodeByNode:
+        if self.settings.eager:
+            return NodeByNode(model, self.settings.threads)
+        return self._compiled(case)
 
     def _compiled(self, case: Case) -> Executable:
         self.say("compile")

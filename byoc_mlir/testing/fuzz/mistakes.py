@@ -62,7 +62,12 @@ _IN_ORDER = (b"NONE", b"LOGISTIC", b"SOFTMAX")
 
 def _is_misread(node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime has another idea of a node."""
-    ideas = (_reads_beyond_border, _pads_without_dilation, _may_lack_elements)
+    ideas = (
+        _reads_beyond_border,
+        _pads_without_dilation,
+        _leaves_out_in_front,
+        _may_lack_elements,
+    )
     return any(idea(node) for idea in ideas)
 
 
@@ -103,6 +108,19 @@ def _pads_without_dilation(node: onnx.NodeProto) -> bool:
     is_dilated = max(given.get("dilations", [1]), default=1) > 1
     is_same = given.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
     return node.op_type in ("MaxPool", "AveragePool", "LpPool") and is_dilated and is_same
+
+
+def _leaves_out_in_front(node: onnx.NodeProto) -> bool:
+    """Whether it is an average that keeps the size, whose strides may be longer than its windows:
+    ONNX Runtime lets the first window begin behind the border, as if the padding were negative;
+    its maximum of the same attributes refuses that.
+    """
+    given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    if given.get("auto_pad") not in (b"SAME_UPPER", b"SAME_LOWER"):
+        return False
+    kernel, strides = given.get("kernel_shape", []), given.get("strides", [])
+    is_longer = any(stride > size for size, stride in zip(kernel, strides, strict=False))
+    return node.op_type in ("AveragePool", "LpPool") and is_longer
 
 
 def _reads_beyond_border(node: onnx.NodeProto) -> bool:
