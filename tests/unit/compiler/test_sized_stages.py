@@ -60,12 +60,13 @@ def test_places_in_tensors_of_any_size() -> None:
 
 def test_who_waits_waits_for_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[SizedExecutable] = []
-    monkeypatch.setattr(SizedExecutable, "wait", waited.append)
+    monkeypatch.setattr(SizedExecutable, "wait", lambda stage: waited.append(stage))
     b = GraphBuilder("found", seed=0)
     _rows_that_count(b, "n")
     with byoc_mlir.compile(b.build(), targets=(), threads=1) as executable:
         executable.run({"x": _mask(6, 4, 5)})
         executable.wait()
+        monkeypatch.undo()  # to close is to wait, too
         assert len({id(stage) for stage in waited}) == 2
 
 
