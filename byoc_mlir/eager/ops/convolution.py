@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from byoc_mlir.eager.folding import LEAST, MOST
 from byoc_mlir.eager.onednn import Convolution, sgemm
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
@@ -19,12 +21,12 @@ from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20
-"""Bytes of windows that are written and multiplied at a time: what a second cache holds about."""
+"""Bytes of windows, and of results, that are made at a time: what a second cache holds about."""
 
 _FEW = 8
 """Channels of a group for which products are too small."""
 
-_LONG, _MANY = 1 << 27, 1 << 10
+_LONG, _MANY = 100_000_000, 1 << 10
 """Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
 places from which on that code is faster than copies of the windows."""
 
@@ -51,13 +53,28 @@ class Conv(WeightedOp):
         if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
         axes = window_axes(x.shape[2:], w.shape[2:], Placing.of(attributes))
+        limits = _Limits(attributes.get(LEAST, -math.inf), attributes.get(MOST, math.inf))
         if not len(x):
             result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
         elif _suits_onednn(len(x), w, axes, group):
             result = _convolve_by_onednn(x, w, b, axes, group)
+            limits.apply(result)
         else:
-            result = _convolve(x, self.arranged(w), b, axes, group)
+            result = _convolve(x, self.arranged(w), b, axes, group, limits)
         return (_channels_second(result),)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Between which elements of a result are brought."""
+
+    least: float = -math.inf
+    most: float = math.inf
+
+    def apply(self, result: Array) -> None:
+        """Changes an array in place. NumPy's clip by two limits is faster than one maximum."""
+        if self != _Limits():
+            np.clip(result, np.float32(self.least), np.float32(self.most), out=result)
 
 
 def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
@@ -86,13 +103,18 @@ def _convolve_by_onednn(
 
 
 def _convolve(
-    x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis], group: int
+    x: Array,
+    weights: Array,
+    bias: Array | None,
+    axes: Sequence[Axis],
+    group: int,
+    limits: _Limits,
 ) -> Array:
     windows = _windows(_padded(x, axes), axes)
     length, results = weights.shape
     channels, share = x.shape[1] // group, results // group
     result = aligned_empty((len(x), *(axis.count for axis in axes), results), np.float32)
-    for place in _chunks(windows, is_copied=math.prod(axis.kernel for axis in axes) > 1):
+    for place in _chunks(windows, results):
         part = result[place].reshape(-1, results)
         if bias is not None:
             part[...] = bias
@@ -105,6 +127,7 @@ def _convolve(
                 part[:, mine],
                 beta=0.0 if bias is None else 1.0,
             )
+        limits.apply(part)
     return result
 
 
@@ -124,11 +147,12 @@ def _windows(data: Array, axes: Sequence[Axis]) -> Array:
     )
 
 
-def _chunks(windows: Array, *, is_copied: bool) -> Iterator[tuple[slice, slice]]:
+def _chunks(windows: Array, results: int) -> Iterator[tuple[slice, slice]]:
     """Which images, and which of their first places, are multiplied at a time."""
-    images, lines = windows.shape[:2]
+    images, lines, *within = windows.shape
     line = windows.nbytes // (images * lines)
-    at_once = max(1, _CHUNK // line) if is_copied else images * lines
+    places = math.prod(within[: windows.ndim // 2 - 2])
+    at_once = max(1, _CHUNK // (line + places * results * windows.itemsize))
     if at_once >= lines:
         step = at_once // lines
         for first in range(0, images, step):

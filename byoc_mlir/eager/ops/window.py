@@ -49,9 +49,13 @@ class Placing:
     @staticmethod
     def of(attributes: Mapping[str, Any]) -> Placing:
         """Those of a node."""
-        lists = (attributes.get(name) for name in ("strides", "dilations", "pads"))
-        tuples = (None if values is None else tuple(values) for values in lists)
-        return Placing(attributes["auto_pad"], *tuples, attributes.get("ceil_mode"))
+        strides, dilations, pads = (
+            None if values is None else tuple(values)
+            for values in map(attributes.get, ("strides", "dilations", "pads"))
+        )
+        return Placing(
+            attributes["auto_pad"], strides, dilations, pads, attributes.get("ceil_mode")
+        )
 
 
 @lru_cache(1024)
