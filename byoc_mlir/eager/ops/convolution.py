@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,8 @@ places from which on that code is faster than copies of the windows."""
 
 
 class Conv(WeightedOp):
-    """ONNX's Conv of `f32`: the windows as lines of a matrix, times the weights.
+    """ONNX's Conv of `f32`: for each line of the kernel, what windows read with it is a matrix, and
+    its products with weights add up.
 
     oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
     is made for the sizes, which takes longer than most convolutions run.
@@ -110,57 +112,57 @@ def _convolve(
     group: int,
     limits: _Limits,
 ) -> Array:
-    windows = _windows(_padded(x, axes), axes)
-    length, results = weights.shape
-    channels, share = x.shape[1] // group, results // group
+    first, *rest = axes
+    lines = _windows(_padded(x, axes), rest)
+    if first.kernel == 1:
+        lines, first = lines[:, :: first.stride], replace(first, stride=1)
+    results, channels = weights.shape[1], x.shape[1] // group
+    weights = weights.reshape(first.kernel, -1, results)
     result = aligned_empty((len(x), *(axis.count for axis in axes), results), np.float32)
-    for place in _chunks(windows, results):
-        part = result[place].reshape(-1, results)
+    line_bytes = lines[0, 0].nbytes * first.stride + result[0, 0].nbytes
+    for images, start, stop in _chunks(len(x), first.count, line_bytes):
+        end = (stop - 1) * first.stride + first.extent
+        read = np.ascontiguousarray(lines[images, start * first.stride : end])
+        part = result[images, start:stop].reshape(-1, results)
         if bias is not None:
             part[...] = bias
-        for first in range(group):
-            data = windows[place][..., first * channels : (first + 1) * channels]
-            mine = slice(first * share, (first + 1) * share)
+        for line, number in product(range(first.kernel), range(group)):
+            data = read[:, line * first.dilation :: first.stride][:, : stop - start]
+            data = data[..., number * channels : (number + 1) * channels]
+            mine = slice(number * results // group, (number + 1) * results // group)
             sgemm(
-                data.reshape(-1, length),
-                weights[:, mine],
+                data.reshape(-1, weights.shape[1]),
+                weights[line, :, mine],
                 part[:, mine],
-                beta=0.0 if bias is None else 1.0,
+                beta=0.0 if bias is None and line == 0 else 1.0,
             )
         limits.apply(part)
     return result
 
 
 def _windows(data: Array, axes: Sequence[Axis]) -> Array:
-    """A view `[batch, *places, *kernel, channels]` of contiguous data with its channels last."""
-    steps = data.strides[1:-1]
+    """A view `[batch, size, *places, *kernel, channels]` of contiguous data with its channels last,
+    whose windows are within the lines along the first spatial dimension."""
+    batch, line, *steps, channel = data.strides
     return np.ndarray(
-        (len(data), *(a.count for a in axes), *(a.kernel for a in axes), data.shape[-1]),
+        (*data.shape[:2], *(a.count for a in axes), *(a.kernel for a in axes), data.shape[-1]),
         data.dtype,
         data,
         strides=(
-            data.strides[0],
+            *(batch, line),
             *(step * axis.stride for step, axis in zip(steps, axes, strict=True)),
             *(step * axis.dilation for step, axis in zip(steps, axes, strict=True)),
-            data.strides[-1],
+            channel,
         ),
     )
 
 
-def _chunks(windows: Array, results: int) -> Iterator[tuple[slice, slice]]:
-    """Which images, and which of their first places, are multiplied at a time."""
-    images, lines, *within = windows.shape
-    line = windows.nbytes // (images * lines)
-    places = math.prod(within[: windows.ndim // 2 - 2])
-    at_once = max(1, _CHUNK // (line + places * results * windows.itemsize))
-    if at_once >= lines:
-        step = at_once // lines
-        for first in range(0, images, step):
-            yield slice(first, first + step), slice(None)
-        return
-    for image in range(images):
-        for first in range(0, lines, at_once):
-            yield slice(image, image + 1), slice(first, first + at_once)
+def _chunks(images: int, lines: int, line_bytes: int) -> Iterator[tuple[slice, int, int]]:
+    """Which images, and between which of their lines, are multiplied at a time."""
+    at_once = max(1, _CHUNK // line_bytes)
+    step = max(1, at_once // lines)
+    for image, start in product(range(0, images, step), range(0, lines, min(at_once, lines))):
+        yield slice(image, image + step), start, min(start + at_once, lines)
 
 
 class ConvTranspose(WeightedOp):
