@@ -48,7 +48,9 @@ def folded(
         return _limited(convolution, limits, found) if names <= known else None
 
     nodes = _merge(nodes, outputs, _is_norm, with_norm)
-    return _merge(nodes, outputs, _has_limits, with_limits), found
+    nodes = _merge(nodes, outputs, _has_limits, with_limits)
+    read = outputs.union(*(node.input for node in nodes))
+    return nodes, {name: tensor for name, tensor in found.items() if name in read}
 
 
 _Merge = Callable[[NodeProto, NodeProto], NodeProto | None]
@@ -88,20 +90,23 @@ def _has_limits(node: NodeProto) -> bool:
     return node.op_type in ("Relu", "Clip") and not node.domain
 
 
-def _normalised(convolution: NodeProto, norm: NodeProto, tensors: dict[str, Array]) -> NodeProto:
+def _normalised(
+    convolution: NodeProto, norm: NodeProto, tensors: dict[str, Array]
+) -> NodeProto | None:
     """A convolution with the result of a normalisation; its weights and bias go to `tensors`."""
-    weights = tensors[convolution.input[1]]
+    weights, *biases = (tensors[name] for name in convolution.input[1:] if name)
     scale, shift, mean, variance = (tensors[name] for name in norm.input[1:])
+    vectors = scale, shift, mean, variance, *biases
+    if any(vector.shape != weights.shape[:1] for vector in vectors):
+        return None  # the model is wrong
     epsilon = next((item.f for item in norm.attribute if item.name == "epsilon"), 1e-5)
     factor = scale / np.sqrt(variance.astype(np.float64) + epsilon)
-    has_bias = len(convolution.input) > 2 and convolution.input[2]
-    bias = tensors[convolution.input[2]] if has_bias else np.zeros_like(mean)
-    result = norm.output[0]
-    names = f"{result}/weights", f"{result}/bias"
-    column = (-1, *[1] * (weights.ndim - 1))
-    tensors[names[0]] = (weights * factor.reshape(column)).astype(np.float32)
-    tensors[names[1]] = ((bias - mean) * factor + shift).astype(np.float32)
-    merged = helper.make_node("Conv", [convolution.input[0], *names], [result])
+    bias = (sum(biases) - mean) * factor + shift
+    names = f"{norm.output[0]}/weights", f"{norm.output[0]}/bias"
+    columns = factor.reshape(-1, *[1] * (weights.ndim - 1))
+    tensors[names[0]] = (weights * columns).astype(np.float32)
+    tensors[names[1]] = bias.astype(np.float32)
+    merged = helper.make_node("Conv", [convolution.input[0], *names], norm.output)
     merged.attribute.extend(convolution.attribute)
     return merged
 

@@ -18,7 +18,7 @@ from byoc_mlir.eager.folding import LEAST, MOST
 from byoc_mlir.eager.onednn import Convolution, sgemm
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
+from byoc_mlir.eager.ops.window import SAME, Axis, Placing, window_axes
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20
@@ -50,7 +50,7 @@ class Conv(WeightedOp):
         return transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
 
     def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        _check(x, w, b, len(w))
+        _check(x, w, b, len(w), attributes)
         group: int = attributes["group"]
         if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
@@ -179,8 +179,8 @@ class ConvTranspose(WeightedOp):
         return np.ascontiguousarray(np.moveaxis(weights, 1, -1)).reshape(len(weights), -1)
 
     def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        _check(x, w, b, w.shape[1] * attributes["group"])
         group: int = attributes["group"]
+        _check(x, w, b, w.shape[1] * group, attributes)
         if x.shape[1] != len(w) or len(w) % group:
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
         axes = transposed_axes(x.shape[2:], w.shape[2:], attributes)
@@ -217,7 +217,7 @@ def _add_where_they_go(spread: Array, result: Array, axes: Sequence[Axis]) -> No
 
 
 def transposed_axes(
-    sizes: Sequence[int], kernel: Sequence[int], attributes: dict[str, Any]
+    sizes: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]
 ) -> list[Axis]:
     """The windows of the forward convolution that a transposed one turns around: of them, there
     are as many as elements of the data, and `size` is that of the result.
@@ -226,17 +226,12 @@ def transposed_axes(
         NotEagerError: the attributes do not fit, nothing is left of the result, or more is wanted
             than there is, which runtimes understand in two ways.
     """
-    rank, auto_pad = len(sizes), attributes["auto_pad"]
-    strides = attributes["strides"] or [1] * rank
-    dilations = attributes["dilations"] or [1] * rank
-    pads = attributes["pads"] or [0] * (2 * rank)
+    rank, placing = len(sizes), Placing.of(attributes)
+    strides, dilations, pads = placing.lists(kernel)
     extra = attributes["output_padding"] or [0] * rank
-    wanted = attributes["output_shape"]
-    is_same = auto_pad in ("SAME_UPPER", "SAME_LOWER")
-    if is_same and not wanted:
+    wanted = None if placing.auto_pad == "VALID" else attributes["output_shape"]
+    if placing.auto_pad in SAME and not wanted:
         wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
-    if auto_pad == "VALID":
-        pads, wanted = [0] * (2 * rank), None
     axes: list[Axis] = []
     for place in range(rank):
         spread = (kernel[place] - 1) * dilations[place] + 1
@@ -245,7 +240,7 @@ def transposed_axes(
         if wanted:
             total = whole - wanted[-rank:][place]
             begin, end = total // 2, total - total // 2
-            if auto_pad != "SAME_UPPER":
+            if placing.auto_pad != "SAME_UPPER":
                 begin, end = end, begin
         size = wanted[-rank:][place] if wanted else whole - begin - end
         if size < 1 or min(begin, end, extra[place]) < 0:
@@ -256,9 +251,18 @@ def transposed_axes(
     return axes
 
 
-def _check(x: Array, weights: Array, bias: Array | None, results: int) -> None:
-    if x.dtype != np.float32 or x.ndim < 3 or weights.ndim != x.ndim or not weights.size:
-        raise NotEagerError(f"data of {x.dtype}{x.shape} and weights of {weights.shape}")
+def _check(
+    x: Array, weights: Array, bias: Array | None, results: int, attributes: dict[str, Any]
+) -> None:
+    """
+    Raises:
+        NotEagerError: something is not of `f32`, or does not fit.
+    """
+    if any(array is not None and array.dtype != np.float32 for array in (x, weights, bias)):
+        raise NotEagerError(f"a convolution of {x.dtype}")
+    kernel = attributes["kernel_shape"] or weights.shape[2:]
+    if x.ndim < 3 or weights.ndim != x.ndim or not weights.size or weights.shape[2:] != (*kernel,):
+        raise NotEagerError(f"data of {x.shape}, weights of {weights.shape}, a kernel of {kernel}")
     if bias is not None and bias.shape != (results,):
         raise NotEagerError(f"a bias of {bias.shape} for {results} channels")
 

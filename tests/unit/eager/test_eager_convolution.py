@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 from single_nodes import check, eager, node_model, numbers, ort
 
 from byoc_mlir.eager.onednn import use_threads
@@ -179,18 +180,37 @@ def test_any_transposed_convolution(convolution: tuple[list[Any], dict[str, Any]
 
 
 @pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
-def test_other_types_are_refused(kind: str) -> None:
-    operands = numbers(1, 3, 9, dtype=np.float64), numbers(3, 3, 2, dtype=np.float64)
-    with pytest.raises(NotEagerError, match="float64"):
-        eager(node_model(kind, operands, 21), operands, is_constant=False)
-
-
-@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
 def test_a_bias_that_does_not_fit_is_refused(kind: str) -> None:
     operands = numbers(1, 3, 9), numbers(3, 3, 2), numbers(1)
     model = node_model(kind, (*operands[:2], numbers(3)), 21)
     with pytest.raises(NotEagerError, match="bias"):
         eager(model, operands, is_constant=False)
+
+
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(
+    "attributes",
+    [{"auto_pad": "SAME"}, {"strides": [1, 1]}, {"pads": [1]}, {"kernel_shape": [3]}],
+)
+def test_attributes_that_do_not_fit_are_refused(kind: str, attributes: dict[str, Any]) -> None:
+    operands = numbers(1, 3, 9), numbers(3, 3, 2)
+    model = node_model(kind, operands, 21)
+    model.graph.node[0].attribute.extend(
+        helper.make_attribute(name, value) for name, value in attributes.items()
+    )
+    with pytest.raises(NotEagerError):
+        eager(model, operands, is_constant=False)
+
+
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+def test_operands_of_other_types_are_refused(kind: str) -> None:
+    operands = numbers(1, 3, 9), numbers(3, 3, 2), numbers(3)
+    model = node_model(kind, operands, 21)
+    for place in range(3):
+        others = list(operands)
+        others[place] = operands[place].astype(np.float64)
+        with pytest.raises(NotEagerError, match="convolution of"):
+            eager(model, others, is_constant=False)
 
 
 @pytest.mark.parametrize("group", [1, 2])

@@ -151,3 +151,13 @@ def test_limits_of_what_others_read_stay() -> None:
     model = _model(last="Relu(z)", results="float[N,4,H2,W2] r, float[N,4,H2,W2] z")
     assert _kinds(model, TENSORS) == ["Conv", "Relu"]
     _check(model, TENSORS)
+
+
+@pytest.mark.parametrize("name", "stmvb")
+def test_what_does_not_fit_stays(name: str) -> None:
+    tensors = {**TENSORS, name: numbers(1)}
+    assert "BatchNormalization" in _kinds(_model(), tensors)
+
+
+def test_constants_that_nobody_reads_are_let_go() -> None:
+    assert folded(_model().graph, {**TENSORS, **LIMITS})[1].keys() == {"z/weights", "z/bias"}
