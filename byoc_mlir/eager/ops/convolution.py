@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 """Bytes of windows, and of results, that are made at a time: what a second cache holds about."""
 
 _FEW = 8
-"""Channels of a group for which products are too small."""
+"""Channels for which sums of products are too short: they take up to eight times as long."""
 
 _LONG, _MANY = 100_000_000, 1 << 10
 """Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
@@ -80,11 +80,13 @@ class _Limits:
 
 
 def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
+    has_few = weights.shape[1] < _FEW
     if group > 1:
-        return weights.shape[1] < _FEW
+        return has_few
     places = images * math.prod(axis.count for axis in axes)
     is_copied = any(axis.kernel > 1 for axis in axes)
-    return is_copied and places >= _MANY and places * weights.size >= _LONG
+    long = _LONG // 8 if has_few else _LONG
+    return is_copied and places >= _MANY and places * weights.size >= long
 
 
 def _convolve_by_onednn(
@@ -268,7 +270,13 @@ def _check(
 
 
 def _channels_last(x: Array) -> Array:
-    return np.ascontiguousarray(x.transpose(0, *range(2, x.ndim), 1))
+    moved = x.transpose(0, *range(2, x.ndim), 1)
+    if moved.flags.c_contiguous or x.shape[1] >= _FEW:
+        return np.ascontiguousarray(moved)
+    found = aligned_empty(moved.shape, x.dtype)
+    for channel in range(x.shape[1]):  # NumPy's innermost loop would be over these few
+        found[..., channel] = x[:, channel]
+    return found
 
 
 def _channels_second(x: Array) -> Array:
