@@ -1,29 +1,32 @@
-"""Normalisations that the convolutions before them take over."""
+"""Convolutions take over what follows them: normalisations, and functions of single elements."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, helper
 
 from byoc_mlir.tensors import Array
 
+LEAST, MOST = "least", "most"
+"""Attributes of a folded Conv: its result is brought between them, where they are there."""
+
 
 def folded(
     graph: GraphProto, tensors: Mapping[str, Array]
 ) -> tuple[list[NodeProto], Mapping[str, Array]]:
-    """The nodes and constants of a graph, without normalisations of what a convolution alone gives
-    them.
+    """The nodes and constants of a graph, without nodes that a convolution can take over.
 
     ```
-    y = Conv(x, w, b)                          z = Conv(x, w', b')
+    y = Conv(x, w, b)                          r = Conv<least = 0>(x, w', b')
     z = BatchNormalization(y, s, t, m, v)
+    r = Relu(z)
     ```
 
     with w' = w f, b' = (b - m) f + t and f = s / sqrt(v + epsilon), where all of them are constants
-    of `f32` that no input replaces.
+    of `f32` that no input replaces, and nobody else reads y or z.
 
     Args:
         graph: its nodes are in an order in which they can run.
@@ -33,22 +36,48 @@ def folded(
     if any(item.type == AttributeProto.GRAPH for node in nodes for item in node.attribute):
         return nodes, tensors  # nodes in it may read any of the names
     outputs, inputs = ({info.name for info in infos} for infos in (graph.output, graph.input))
+    known = {name for name, tensor in tensors.items() if tensor.dtype == np.float32} - inputs
+    found = dict(tensors)
+
+    def with_norm(convolution: NodeProto, norm: NodeProto) -> NodeProto | None:
+        operands = {*convolution.input[1:], *norm.input[1:]} - {""}
+        return _normalised(convolution, norm, found) if operands <= known else None
+
+    def with_limits(convolution: NodeProto, limits: NodeProto) -> NodeProto | None:
+        names = {*limits.input[1:]} - {""}
+        return _limited(convolution, limits, found) if names <= known else None
+
+    nodes = _merge(nodes, outputs, _is_norm, with_norm)
+    nodes = _merge(nodes, outputs, _has_limits, with_limits)
+    read = outputs.union(*(node.input for node in nodes))
+    return nodes, {name: tensor for name, tensor in found.items() if name in read}
+
+
+_Merge = Callable[[NodeProto, NodeProto], NodeProto | None]
+
+
+def _merge(
+    nodes: list[NodeProto], outputs: Set[str], follows: Callable[[NodeProto], bool], merge: _Merge
+) -> list[NodeProto]:
+    """Nodes, where one has taken the place of a convolution and what follows it.
+
+    Args:
+        outputs: names of results that are read elsewhere, too.
+        merge: `None` where it has to stay as it is.
+    """
     readers = Counter(name for node in nodes for name in node.input)
     readers.update(outputs)
-    known = {name for name, tensor in tensors.items() if tensor.dtype == np.float32} - inputs
     made = {name: node for node in nodes for name in node.output}
-    found = dict(tensors)
     merged: dict[str, NodeProto | None] = {}
-    for norm in nodes:
-        convolution = made.get(norm.input[0]) if _is_norm(norm) else None
-        if convolution is None or convolution.op_type != "Conv" or convolution.domain:
+    for node in nodes:
+        before = made.get(node.input[0]) if follows(node) else None
+        if before is None or before.op_type != "Conv" or before.domain:
             continue
-        operands = {*convolution.input[1:], *norm.input[1:]} - {""}
-        if operands <= known and readers[norm.input[0]] == 1:
-            merged[norm.input[0]] = _merged(convolution, norm, found)
-            merged[norm.output[0]] = None
+        both = merge(before, node) if readers[node.input[0]] == 1 else None
+        if both is not None:
+            merged |= {node.input[0]: both, node.output[0]: None}
     changed = (merged.get(node.output[0], node) for node in nodes)
-    return [node for node in changed if node is not None], found
+    return [node for node in changed if node is not None]
 
 
 def _is_norm(node: NodeProto) -> bool:
@@ -57,19 +86,44 @@ def _is_norm(node: NodeProto) -> bool:
     return node.op_type == "BatchNormalization" and not node.domain and is_alone
 
 
-def _merged(convolution: NodeProto, norm: NodeProto, tensors: dict[str, Array]) -> NodeProto:
+def _has_limits(node: NodeProto) -> bool:
+    return node.op_type in ("Relu", "Clip") and not node.domain
+
+
+def _normalised(
+    convolution: NodeProto, norm: NodeProto, tensors: dict[str, Array]
+) -> NodeProto | None:
     """A convolution with the result of a normalisation; its weights and bias go to `tensors`."""
-    weights = tensors[convolution.input[1]]
+    weights, *biases = (tensors[name] for name in convolution.input[1:] if name)
     scale, shift, mean, variance = (tensors[name] for name in norm.input[1:])
+    vectors = scale, shift, mean, variance, *biases
+    if any(vector.shape != weights.shape[:1] for vector in vectors):
+        return None  # the model is wrong
     epsilon = next((item.f for item in norm.attribute if item.name == "epsilon"), 1e-5)
     factor = scale / np.sqrt(variance.astype(np.float64) + epsilon)
-    has_bias = len(convolution.input) > 2 and convolution.input[2]
-    bias = tensors[convolution.input[2]] if has_bias else np.zeros_like(mean)
-    result = norm.output[0]
-    names = f"{result}/weights", f"{result}/bias"
-    column = (-1, *[1] * (weights.ndim - 1))
-    tensors[names[0]] = (weights * factor.reshape(column)).astype(np.float32)
-    tensors[names[1]] = ((bias - mean) * factor + shift).astype(np.float32)
-    merged = helper.make_node("Conv", [convolution.input[0], *names], [result])
+    bias = (sum(biases) - mean) * factor + shift
+    names = f"{norm.output[0]}/weights", f"{norm.output[0]}/bias"
+    columns = factor.reshape(-1, *[1] * (weights.ndim - 1))
+    tensors[names[0]] = (weights * columns).astype(np.float32)
+    tensors[names[1]] = bias.astype(np.float32)
+    merged = helper.make_node("Conv", [convolution.input[0], *names], norm.output)
     merged.attribute.extend(convolution.attribute)
+    return merged
+
+
+def _limited(
+    convolution: NodeProto, limits: NodeProto, tensors: Mapping[str, Array]
+) -> NodeProto | None:
+    """A convolution with the result of Relu, or of Clip, whose limits were attributes once."""
+    found = {LEAST: 0.0} if limits.op_type == "Relu" else {}
+    named = {item.name: item.f for item in limits.attribute}
+    found |= {new: named[old] for old, new in (("min", LEAST), ("max", MOST)) if old in named}
+    for name, place in zip((LEAST, MOST), limits.input[1:], strict=False):
+        if place and tensors[place].size != 1:
+            return None
+        if place:
+            found[name] = float(tensors[place].item())
+    merged = helper.make_node("Conv", convolution.input, limits.output)
+    merged.attribute.extend(convolution.attribute)
+    merged.attribute.extend(helper.make_attribute(name, value) for name, value in found.items())
     return merged

@@ -63,8 +63,15 @@ def sgemm(a: Array, b: Array, c: Array, *, alpha: float = 1.0, beta: float = 0.0
     Args:
         a, b: of any strides; copied where neither its lines nor its columns are in one piece.
         c: its lines are in one piece. What it held is not read where beta is 0.
+
+    Raises:
+        ValueError: they are of another type, or do not fit.
     """
     (lines, inner), columns = a.shape, b.shape[1]
+    if not a.dtype == b.dtype == c.dtype == np.float32:
+        raise ValueError(f"{a.dtype} and {b.dtype} to {c.dtype}, accepted is float32")
+    if b.shape[0] != inner or c.shape != (lines, columns) or not _has_whole_lines(c):
+        raise ValueError(f"{a.shape} and {b.shape} have no product in {c.shape}")
     if not lines or not columns:
         return
     if not inner:

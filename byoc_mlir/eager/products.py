@@ -14,12 +14,7 @@ loops over many such products sooner than calls are made."""
 
 def matmul(a: Array, b: Array) -> Array:
     """`np.matmul(a, b)`; of `f32` on as many threads as are set for oneDNN."""
-    if (
-        a.dtype != np.float32
-        or a.ndim == 0
-        or b.ndim == 0
-        or a.shape[-1] != b.shape[-min(2, b.ndim)]
-    ):
+    if not a.dtype == b.dtype == np.float32 or not a.ndim or not b.ndim:
         return np.matmul(a, b)
     left, right = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
     lines, inner, columns = left.shape[-2], left.shape[-1], right.shape[-1]

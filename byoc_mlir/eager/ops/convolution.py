@@ -8,29 +8,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from byoc_mlir.eager.folding import LEAST, MOST
 from byoc_mlir.eager.onednn import Convolution, sgemm
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
+from byoc_mlir.eager.ops.window import SAME, Axis, Placing, window_axes
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20
-"""Bytes of windows that are written and multiplied at a time: what a second cache holds about."""
+"""Bytes of windows, and of results, that are made at a time: what a second cache holds about."""
 
 _FEW = 8
-"""Channels of a group for which products are too small."""
+"""Channels for which sums of products are too short: they take up to eight times as long."""
 
-_LONG, _MANY = 1 << 27, 1 << 10
+_LONG, _MANY = 100_000_000, 1 << 10
 """Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
 places from which on that code is faster than copies of the windows."""
 
 
 class Conv(WeightedOp):
-    """ONNX's Conv of `f32`: the windows as lines of a matrix, times the weights.
+    """ONNX's Conv of `f32`: for each line of the kernel, what windows read with it is a matrix, and
+    its products with weights add up.
 
     oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
     is made for the sizes, which takes longer than most convolutions run.
@@ -46,26 +50,43 @@ class Conv(WeightedOp):
         return transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
 
     def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        _check(x, w, b, len(w))
+        _check(x, w, b, len(w), attributes)
         group: int = attributes["group"]
         if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
         axes = window_axes(x.shape[2:], w.shape[2:], Placing.of(attributes))
+        limits = _Limits(attributes.get(LEAST, -math.inf), attributes.get(MOST, math.inf))
         if not len(x):
             result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
         elif _suits_onednn(len(x), w, axes, group):
             result = _convolve_by_onednn(x, w, b, axes, group)
+            limits.apply(result)
         else:
-            result = _convolve(x, self.arranged(w), b, axes, group)
+            result = _convolve(x, self.arranged(w), b, axes, group, limits)
         return (_channels_second(result),)
 
 
+@dataclass(frozen=True)
+class _Limits:
+    """Between which elements of a result are brought."""
+
+    least: float = -math.inf
+    most: float = math.inf
+
+    def apply(self, result: Array) -> None:
+        """Changes an array in place. NumPy's clip by two limits is faster than one maximum."""
+        if self != _Limits():
+            np.clip(result, np.float32(self.least), np.float32(self.most), out=result)
+
+
 def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
+    has_few = weights.shape[1] < _FEW
     if group > 1:
-        return weights.shape[1] < _FEW
+        return has_few
     places = images * math.prod(axis.count for axis in axes)
     is_copied = any(axis.kernel > 1 for axis in axes)
-    return is_copied and places >= _MANY and places * weights.size >= _LONG
+    long = _LONG // 8 if has_few else _LONG
+    return is_copied and places >= _MANY and places * weights.size >= long
 
 
 def _convolve_by_onednn(
@@ -86,57 +107,64 @@ def _convolve_by_onednn(
 
 
 def _convolve(
-    x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis], group: int
+    x: Array,
+    weights: Array,
+    bias: Array | None,
+    axes: Sequence[Axis],
+    group: int,
+    limits: _Limits,
 ) -> Array:
-    windows = _windows(_padded(x, axes), axes)
-    length, results = weights.shape
-    channels, share = x.shape[1] // group, results // group
+    first, *rest = axes
+    lines = _windows(_padded(x, axes), rest)
+    if first.kernel == 1:
+        lines, first = lines[:, :: first.stride], replace(first, stride=1)
+    results, channels = weights.shape[1], x.shape[1] // group
+    weights = weights.reshape(first.kernel, -1, results)
     result = aligned_empty((len(x), *(axis.count for axis in axes), results), np.float32)
-    for place in _chunks(windows, is_copied=math.prod(axis.kernel for axis in axes) > 1):
-        part = result[place].reshape(-1, results)
+    line_bytes = lines[0, 0].nbytes * first.stride + result[0, 0].nbytes
+    for images, start, stop in _chunks(len(x), first.count, line_bytes):
+        end = (stop - 1) * first.stride + first.extent
+        read = np.ascontiguousarray(lines[images, start * first.stride : end])
+        part = result[images, start:stop].reshape(-1, results)
         if bias is not None:
             part[...] = bias
-        for first in range(group):
-            data = windows[place][..., first * channels : (first + 1) * channels]
-            mine = slice(first * share, (first + 1) * share)
+        for line, number in product(range(first.kernel), range(group)):
+            data = read[:, line * first.dilation :: first.stride][:, : stop - start]
+            data = data[..., number * channels : (number + 1) * channels]
+            mine = slice(number * results // group, (number + 1) * results // group)
             sgemm(
-                data.reshape(-1, length),
-                weights[:, mine],
+                data.reshape(-1, weights.shape[1]),
+                weights[line, :, mine],
                 part[:, mine],
-                beta=0.0 if bias is None else 1.0,
+                beta=0.0 if bias is None and line == 0 else 1.0,
             )
+        limits.apply(part)
     return result
 
 
 def _windows(data: Array, axes: Sequence[Axis]) -> Array:
-    """A view `[batch, *places, *kernel, channels]` of contiguous data with its channels last."""
-    steps = data.strides[1:-1]
+    """A view `[batch, size, *places, *kernel, channels]` of contiguous data with its channels last,
+    whose windows are within the lines along the first spatial dimension."""
+    batch, line, *steps, channel = data.strides
     return np.ndarray(
-        (len(data), *(a.count for a in axes), *(a.kernel for a in axes), data.shape[-1]),
+        (*data.shape[:2], *(a.count for a in axes), *(a.kernel for a in axes), data.shape[-1]),
         data.dtype,
         data,
         strides=(
-            data.strides[0],
+            *(batch, line),
             *(step * axis.stride for step, axis in zip(steps, axes, strict=True)),
             *(step * axis.dilation for step, axis in zip(steps, axes, strict=True)),
-            data.strides[-1],
+            channel,
         ),
     )
 
 
-def _chunks(windows: Array, *, is_copied: bool) -> Iterator[tuple[slice, slice]]:
-    """Which images, and which of their first places, are multiplied at a time."""
-    images, lines = windows.shape[:2]
-    line = windows.nbytes // (images * lines)
-    at_once = max(1, _CHUNK // line) if is_copied else images * lines
-    if at_once >= lines:
-        step = at_once // lines
-        for first in range(0, images, step):
-            yield slice(first, first + step), slice(None)
-        return
-    for image in range(images):
-        for first in range(0, lines, at_once):
-            yield slice(image, image + 1), slice(first, first + at_once)
+def _chunks(images: int, lines: int, line_bytes: int) -> Iterator[tuple[slice, int, int]]:
+    """Which images, and between which of their lines, are multiplied at a time."""
+    at_once = max(1, _CHUNK // line_bytes)
+    step = max(1, at_once // lines)
+    for image, start in product(range(0, images, step), range(0, lines, min(at_once, lines))):
+        yield slice(image, image + step), start, min(start + at_once, lines)
 
 
 class ConvTranspose(WeightedOp):
@@ -153,8 +181,8 @@ class ConvTranspose(WeightedOp):
         return np.ascontiguousarray(np.moveaxis(weights, 1, -1)).reshape(len(weights), -1)
 
     def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        _check(x, w, b, w.shape[1] * attributes["group"])
         group: int = attributes["group"]
+        _check(x, w, b, w.shape[1] * group, attributes)
         if x.shape[1] != len(w) or len(w) % group:
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
         axes = transposed_axes(x.shape[2:], w.shape[2:], attributes)
@@ -191,7 +219,7 @@ def _add_where_they_go(spread: Array, result: Array, axes: Sequence[Axis]) -> No
 
 
 def transposed_axes(
-    sizes: Sequence[int], kernel: Sequence[int], attributes: dict[str, Any]
+    sizes: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]
 ) -> list[Axis]:
     """The windows of the forward convolution that a transposed one turns around: of them, there
     are as many as elements of the data, and `size` is that of the result.
@@ -200,17 +228,12 @@ def transposed_axes(
         NotEagerError: the attributes do not fit, nothing is left of the result, or more is wanted
             than there is, which runtimes understand in two ways.
     """
-    rank, auto_pad = len(sizes), attributes["auto_pad"]
-    strides = attributes["strides"] or [1] * rank
-    dilations = attributes["dilations"] or [1] * rank
-    pads = attributes["pads"] or [0] * (2 * rank)
+    rank, placing = len(sizes), Placing.of(attributes)
+    strides, dilations, pads = placing.lists(kernel)
     extra = attributes["output_padding"] or [0] * rank
-    wanted = attributes["output_shape"]
-    is_same = auto_pad in ("SAME_UPPER", "SAME_LOWER")
-    if is_same and not wanted:
+    wanted = None if placing.auto_pad == "VALID" else attributes["output_shape"]
+    if placing.auto_pad in SAME and not wanted:
         wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
-    if auto_pad == "VALID":
-        pads, wanted = [0] * (2 * rank), None
     axes: list[Axis] = []
     for place in range(rank):
         spread = (kernel[place] - 1) * dilations[place] + 1
@@ -219,7 +242,7 @@ def transposed_axes(
         if wanted:
             total = whole - wanted[-rank:][place]
             begin, end = total // 2, total - total // 2
-            if auto_pad != "SAME_UPPER":
+            if placing.auto_pad != "SAME_UPPER":
                 begin, end = end, begin
         size = wanted[-rank:][place] if wanted else whole - begin - end
         if size < 1 or min(begin, end, extra[place]) < 0:
@@ -230,15 +253,30 @@ def transposed_axes(
     return axes
 
 
-def _check(x: Array, weights: Array, bias: Array | None, results: int) -> None:
-    if x.dtype != np.float32 or x.ndim < 3 or weights.ndim != x.ndim or not weights.size:
-        raise NotEagerError(f"data of {x.dtype}{x.shape} and weights of {weights.shape}")
+def _check(
+    x: Array, weights: Array, bias: Array | None, results: int, attributes: dict[str, Any]
+) -> None:
+    """
+    Raises:
+        NotEagerError: something is not of `f32`, or does not fit.
+    """
+    if any(array is not None and array.dtype != np.float32 for array in (x, weights, bias)):
+        raise NotEagerError(f"a convolution of {x.dtype}")
+    kernel = attributes["kernel_shape"] or weights.shape[2:]
+    if x.ndim < 3 or weights.ndim != x.ndim or not weights.size or weights.shape[2:] != (*kernel,):
+        raise NotEagerError(f"data of {x.shape}, weights of {weights.shape}, a kernel of {kernel}")
     if bias is not None and bias.shape != (results,):
         raise NotEagerError(f"a bias of {bias.shape} for {results} channels")
 
 
 def _channels_last(x: Array) -> Array:
-    return np.ascontiguousarray(x.transpose(0, *range(2, x.ndim), 1))
+    moved = x.transpose(0, *range(2, x.ndim), 1)
+    if moved.flags.c_contiguous or x.shape[1] >= _FEW:
+        return np.ascontiguousarray(moved)
+    found = aligned_empty(moved.shape, x.dtype)
+    for channel in range(x.shape[1]):  # NumPy's innermost loop would be over these few
+        found[..., channel] = x[:, channel]
+    return found
 
 
 def _channels_second(x: Array) -> Array:

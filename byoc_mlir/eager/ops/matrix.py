@@ -33,7 +33,7 @@ class Gemm(OpRun):
         b = b.T if attributes["transB"] else b
         if a.shape[1] != b.shape[0]:
             raise NotEagerError(f"matrices of {a.shape} and {b.shape} have no product")
-        if a.dtype != np.float32:
+        if not a.dtype == b.dtype == np.float32:
             kind = a.dtype.type
             product = np.matmul(a, b) * kind(alpha)
             return (product if c is None else product + c * kind(beta),)

@@ -9,6 +9,9 @@ from typing import Any
 
 from byoc_mlir.eager.ops.errors import NotEagerError
 
+SAME = ("SAME_UPPER", "SAME_LOWER")
+"""Paddings with which there are as many windows as strides in the data."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -49,9 +52,31 @@ class Placing:
     @staticmethod
     def of(attributes: Mapping[str, Any]) -> Placing:
         """Those of a node."""
-        lists = (attributes.get(name) for name in ("strides", "dilations", "pads"))
-        tuples = (None if values is None else tuple(values) for values in lists)
-        return Placing(attributes["auto_pad"], *tuples, attributes.get("ceil_mode"))
+        strides, dilations, pads = (
+            None if values is None else tuple(values)
+            for values in map(attributes.get, ("strides", "dilations", "pads"))
+        )
+        return Placing(
+            attributes["auto_pad"], strides, dilations, pads, attributes.get("ceil_mode")
+        )
+
+    def lists(
+        self, kernel: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """The strides, dilations and padding of a window; no padding where it is to be found.
+
+        Raises:
+            NotEagerError: they are not of as many dimensions, or the padding has an unknown name.
+        """
+        rank = len(kernel)
+        strides, dilations = self.strides or (1,) * rank, self.dilations or (1,) * rank
+        pads = self.pads if self.auto_pad == "NOTSET" else None
+        pads = pads or (0,) * (2 * rank)
+        if self.auto_pad not in ("NOTSET", "VALID", *SAME):
+            raise NotEagerError(f"auto_pad is {self.auto_pad}")
+        if [*map(len, (strides, dilations, pads))] != [rank, rank, 2 * rank]:
+            raise NotEagerError(f"{strides}, {dilations} and {pads} for a window of {kernel}")
+        return strides, dilations, pads
 
 
 @lru_cache(1024)
@@ -63,17 +88,16 @@ def window_axes(
     Raises:
         NotEagerError: the attributes do not fit, or there is no place for a window.
     """
-    rank, auto_pad, ceil_mode = len(sizes), placing.auto_pad, placing.ceil_mode
-    strides, dilations = placing.strides or (1,) * rank, placing.dilations or (1,) * rank
-    pads = placing.pads if auto_pad in (None, "NOTSET") else None
-    pads = pads or (0,) * (2 * rank)
-    if len(pads) != 2 * rank or min(*pads, *sizes) < 0 or min(*strides, *dilations, *kernel) < 1:
+    auto_pad, ceil_mode = placing.auto_pad, placing.ceil_mode
+    strides, dilations, pads = placing.lists(kernel)
+    rank = len(kernel)
+    if min(*pads, *sizes) < 0 or min(*strides, *dilations, *kernel) < 1:
         raise NotEagerError(f"a window of {kernel} by {strides}, {dilations} with padding {pads}")
     axes: list[Axis] = []
     numbers = zip(sizes, kernel, strides, dilations, pads[:rank], pads[rank:], strict=True)
     for size, extent, stride, dilation, begin, end in numbers:
         spread = (extent - 1) * dilation + 1
-        if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        if auto_pad in SAME:
             count = -(-size // stride)
             needed = max(0, (count - 1) * stride + spread - size)
             begin, end = needed // 2, needed - needed // 2

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 from single_nodes import check, eager, node_model, numbers, ort
 
 from byoc_mlir.eager.onednn import use_threads
+from byoc_mlir.eager.ops import OPS
 from byoc_mlir.eager.ops.errors import NotEagerError
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
@@ -179,18 +182,37 @@ def test_any_transposed_convolution(convolution: tuple[list[Any], dict[str, Any]
 
 
 @pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
-def test_other_types_are_refused(kind: str) -> None:
-    operands = numbers(1, 3, 9, dtype=np.float64), numbers(3, 3, 2, dtype=np.float64)
-    with pytest.raises(NotEagerError, match="float64"):
-        eager(node_model(kind, operands, 21), operands, is_constant=False)
-
-
-@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
 def test_a_bias_that_does_not_fit_is_refused(kind: str) -> None:
     operands = numbers(1, 3, 9), numbers(3, 3, 2), numbers(1)
     model = node_model(kind, (*operands[:2], numbers(3)), 21)
     with pytest.raises(NotEagerError, match="bias"):
         eager(model, operands, is_constant=False)
+
+
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(
+    "attributes",
+    [{"auto_pad": "SAME"}, {"strides": [1, 1]}, {"pads": [1]}, {"kernel_shape": [3]}],
+)
+def test_attributes_that_do_not_fit_are_refused(kind: str, attributes: dict[str, Any]) -> None:
+    operands = numbers(1, 3, 9), numbers(3, 3, 2)
+    model = node_model(kind, operands, 21)
+    model.graph.node[0].attribute.extend(
+        helper.make_attribute(name, value) for name, value in attributes.items()
+    )
+    with pytest.raises(NotEagerError):
+        eager(model, operands, is_constant=False)
+
+
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+def test_operands_of_other_types_are_refused(kind: str) -> None:
+    operands = numbers(1, 3, 9), numbers(3, 3, 2), numbers(3)
+    model = node_model(kind, operands, 21)
+    for place in range(3):
+        others = list(operands)
+        others[place] = operands[place].astype(np.float64)
+        with pytest.raises(NotEagerError, match="convolution of"):
+            eager(model, others, is_constant=False)
 
 
 @pytest.mark.parametrize("group", [1, 2])
@@ -209,6 +231,17 @@ def test_weights_that_change_are_read_again() -> None:
     np.testing.assert_allclose(
         eager(model, operands, is_constant=False), 2 * first, rtol=1e-5, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("kind", ["Conv", "ConvTranspose"])
+def test_inputs_that_replace_constants_are_read(kind: str) -> None:
+    operands = [numbers(1, 3, 9), numbers(3, 3, 2)]
+    evaluator: Any = ReferenceEvaluator(node_model(kind, operands, 21), new_ops=list(OPS))
+    (node,) = evaluator.rt_nodes_
+    node.prepare({"x1": operands[1]})
+    (first,) = node.run(*operands)
+    (second,) = node.run(operands[0], 2 * operands[1])
+    np.testing.assert_allclose(second, 2 * first, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("group", [1, 8])

@@ -104,3 +104,60 @@ def test_two_readers_of_one_weight_have_their_own() -> None:
         model.graph.node.insert(len(model.graph.node) - 1, node)
     assert _kinds(model, TENSORS) == ["Conv", "Conv", "Add"]
     _check(model, TENSORS)
+
+
+LIMITS = {"lo": np.array(-0.5, np.float32), "hi": np.array([0.75], np.float32)}
+TEXTS = [
+    ("Relu(z)", 17),
+    ("Clip(z)", 17),
+    ("Clip(z, lo)", 17),
+    ("Clip(z, lo, hi)", 17),
+    ("Clip(z, hi, lo)", 17),
+    ('Clip(z, "", hi)', 17),
+    ("Clip<min = -0.5>(z)", 7),
+    ("Clip<min = -0.5, max = 0.75>(z)", 9),
+]
+
+
+@pytest.mark.parametrize("group", [1, 3])
+@pytest.mark.parametrize(("last", "opset"), TEXTS)
+def test_limits_are_taken_over(last: str, opset: int, group: int) -> None:
+    model = _model("x, k", last)
+    model.opset_import[0].version = opset
+    model.graph.node[0].attribute.append(helper.make_attribute("group", group))
+    tensors = {**TENSORS, **LIMITS, "k": numbers(3, 3 // group, 3, 3)}
+    tensors |= {name: tensors[name][:3] for name in "stmv"}
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert _kinds(model, tensors) == ["Conv"]
+    _check(model, tensors)
+
+
+def test_limits_of_long_convolutions() -> None:
+    model = _model("x, k", "Clip(z, lo, hi)")
+    tensors = {**TENSORS, **LIMITS, "k": numbers(64, 3, 5, 5) / 10}
+    tensors |= {name: np.tile(tensors[name], 16) for name in "stmv"}
+    _check(model, tensors, x=numbers(2, 3, 150, 150))
+
+
+def test_limits_that_are_no_constants_stay() -> None:
+    model = _model(last="Clip(z, u)")
+    model.graph.node.insert(0, helper.make_node("Abs", ["lo"], ["u"]))
+    tensors = {**TENSORS, **LIMITS}
+    assert _kinds(model, tensors) == ["Abs", "Conv", "Clip"]
+    _check(model, tensors)
+
+
+def test_limits_of_what_others_read_stay() -> None:
+    model = _model(last="Relu(z)", results="float[N,4,H2,W2] r, float[N,4,H2,W2] z")
+    assert _kinds(model, TENSORS) == ["Conv", "Relu"]
+    _check(model, TENSORS)
+
+
+@pytest.mark.parametrize("name", "stmvb")
+def test_what_does_not_fit_stays(name: str) -> None:
+    tensors = {**TENSORS, name: numbers(1)}
+    assert "BatchNormalization" in _kinds(_model(), tensors)
+
+
+def test_constants_that_nobody_reads_are_let_go() -> None:
+    assert folded(_model().graph, {**TENSORS, **LIMITS})[1].keys() == {"z/weights", "z/bias"}
