@@ -22,12 +22,17 @@ Verdict = Literal["agrees", "unknown", "refused", "undecided"] | Mapping[str, st
 open or ONNX Runtime has not; a mapping has what differs."""
 
 
+def run_eagerly(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The outputs by name."""
+    return EagerModel(model).run(feeds)
+
+
 def verdict(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Verdict:
     """How the eager answer to a model compares with ONNX Runtime's."""
     if unknown(model):
         return "unknown"
     try:
-        got = EagerModel(model).run(feeds)
+        got = run_eagerly(model, feeds)
     except Exception:  # the compiled program answers then
         return "refused"
     if not ORDERING.isdisjoint(ops_in(model.graph)) and has_nan(model, feeds):
@@ -93,7 +98,7 @@ def check_node(op_type: str, *operands: Array | None, **others: Any) -> None:
     """Checks that a node is run, and its results are those of an oracle."""
     model, feeds = node_model(op_type, operands, **others)
     assert not unknown(model)
-    EagerModel(model).run(feeds)
+    run_eagerly(model, feeds)
     assert verdict(model, feeds) == "agrees"
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import erf, exp
+from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, node_model
+from agreement import check_node, floats, node_model, run_eagerly
 
-from byoc_mlir.eager.model import EagerModel
 from byoc_mlir.tensors import Array
 
 PLACES = np.concatenate(
@@ -19,9 +19,9 @@ PLACES = np.concatenate(
 ).astype(np.float32)
 
 
-def _run(op_type: str, x: Array, **attributes: str | int) -> Array:
+def _run(op_type: str, x: Array, **attributes: Any) -> Array:
     model, feeds = node_model(op_type, [x], **attributes)
-    return EagerModel(model).run(feeds)["y0"]
+    return run_eagerly(model, feeds)["y0"]
 
 
 def test_error_function_is_right_to_the_last_bits() -> None:

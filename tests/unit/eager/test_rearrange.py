@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, integers, node_model
+from agreement import check_node, floats, integers, node_model, run_eagerly
 
-from byoc_mlir.eager.model import EagerModel
 from byoc_mlir.tensors import Array
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -134,4 +133,4 @@ def test_ranges() -> None:
 def test_what_is_not_possible(op_type: str, operands: list[Array], others: dict[str, Any]) -> None:
     model, feeds = node_model(op_type, operands, **others)
     with pytest.raises((ValueError, NotImplementedError)):
-        EagerModel(model).run(feeds)
+        run_eagerly(model, feeds)
