@@ -99,15 +99,8 @@ def _scatter(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
     return "what is combined" if combines and types[0] not in _NUMBERS else ""
 
 
-def _reduction(types: Set[int], **others: Any) -> KnownOp:
-    return _op(types, "axes keepdims", **others)
-
-
-def _identical(**others: Any) -> KnownOp:
-    """A reduction that leaves its operand as it is where there are no axes and it is told so."""
-    return _op(others.pop("types"), "axes keepdims noop_with_empty_axes", **others)
-
-
+_REDUCED = "axes keepdims"
+_REDUCED_OR_NOT = f"{_REDUCED} noop_with_empty_axes"
 _RECURRENT = "direction hidden_size layout activations"
 _WINDOW = "auto_pad kernel_shape strides pads dilations"
 
@@ -165,11 +158,11 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     "CumSum": _op(_NUMBERS, "exclusive reverse"),
     "NonMaxSuppression": _op(_FLOAT, "center_point_box"),
     # sums and the like
-    "ReduceSum": _identical(types=_NUMBERS),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceProd"), _identical(types=_NUMBERS)),
-    "ReduceMean": _identical(types=_FLOAT),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), _reduction(_FLOAT)),
-    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _reduction(_FLOAT)),
+    **dict.fromkeys(("ReduceSum", "ReduceProd"), _op(_NUMBERS, _REDUCED_OR_NOT)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), _op(_NUMBERS, _REDUCED_OR_NOT)),
+    "ReduceMean": _op(_FLOAT, _REDUCED_OR_NOT),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), _op(_FLOAT, _REDUCED)),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _op(_FLOAT, _REDUCED)),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _op(_FLOAT, "axis")),
     "LayerNormalization": _op(_FLOAT, "axis epsilon", refused=_statistics),
     "InstanceNormalization": _op(_FLOAT, "epsilon"),

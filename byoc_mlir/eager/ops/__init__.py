@@ -12,6 +12,7 @@ from byoc_mlir.eager.ops import (
     normalization,
     rearrange,
     recurrent,
+    reduction,
 )
 
 OPS: tuple[type[OpRun], ...] = (
@@ -22,4 +23,5 @@ OPS: tuple[type[OpRun], ...] = (
     *normalization.OPS,
     *rearrange.OPS,
     *recurrent.OPS,
+    *reduction.OPS,
 )
