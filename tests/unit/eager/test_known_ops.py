@@ -96,6 +96,7 @@ def test_casts() -> None:
     check_node("Cast", np.array([255, 1], np.uint8), to=TensorProto.FLOAT)
 
 
+WIDE = np.ones((2, 2))
 BYTES, HALVES = np.array([[1, 2]], np.int8), np.ones((1, 2), np.float16)
 GRU_OPERANDS = (floats(3, 2, 4), floats(1, 15, 4), floats(1, 15, 5))
 LSTM_OPERANDS = (floats(3, 2, 4), floats(1, 20, 4), floats(1, 20, 5))
@@ -109,7 +110,7 @@ IMAGE, CHANNELS = floats(1, 2, 3, 3), np.ones(2, np.float32)
         ("Resize", [IMAGE, None, np.ones(4, np.float32)], {}, "not known"),
         ("Relu", [BYTES], {}, "type"),
         ("Add", [HALVES, HALVES], {}, "type"),
-        ("Sum", [integers(1), integers(2)], {}, "the type 7"),
+        ("Sum", [integers(1), integers(2)], {}, "the types [7, 7]"),
         ("Pow", [integers(3), integers(2)], {}, "the type 7"),
         ("ReduceMean", [integers(3, 4)], {}, "the type 7"),
         ("Range", [floats(), floats(), floats()], {}, "the type 1"),
@@ -140,7 +141,15 @@ IMAGE, CHANNELS = floats(1, 2, 3, 3), np.ones(2, np.float32)
         ("LSTM", [*LSTM_OPERANDS, *[None] * 4, floats(1, 15)], {"hidden_size": 5}, "peepholes"),
         ("MaxPool", [IMAGE], {"kernel_shape": [2, 2], "storage_order": 1}, "storage_order"),
         ("MaxPool", [IMAGE], {"kernel_shape": [2, 2], "outputs": 2}, "more than one result"),
+        ("MatMul", [integers(1, 2), integers(3, 4)], {}, "the type 7"),
+        ("Gemm", [WIDE, WIDE], {}, "the type 11"),
+        ("Conv", [WIDE[None, None], WIDE[None, None]], {}, "the type 11"),
         ("Relu", [IMAGE], {"opset": 6}, "version 6"),
+        ("Gelu", [IMAGE], {"opset": 17}, "not known"),
+        ("Expand", [IMAGE, integers(1)], {"opset": 7}, "not known"),
+        ("Add", [floats(2), integers(1)], {}, "the types [1, 7]"),
+        ("Reshape", [floats(2), floats(1)], {}, "the types [1, 1]"),
+        ("Where", [floats(2), floats(2), floats(2)], {}, "types [1, 1, 1]"),
     ],
 )
 def test_refused(op_type: str, operands: list[np.ndarray], others: dict, reason: str) -> None:
@@ -164,7 +173,7 @@ def test_types_are_followed() -> None:
     """The second node reads what the first one makes."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
     y = onnx.ValueInfoProto(name="y")
-    for to, problem in ((TensorProto.FLOAT, ""), (TensorProto.INT64, "the type 7")):
+    for to, problem in ((TensorProto.FLOAT, ""), (TensorProto.INT64, "the types [7]")):
         nodes = [
             helper.make_node("Cast", ["x"], ["z"], to=to),
             helper.make_node("Identity", ["z"], ["w"]),
@@ -175,6 +184,12 @@ def test_types_are_followed() -> None:
         found = unknown(model)
         assert problem in found
         assert bool(problem) == bool(found)
+
+
+def test_what_nothing_makes_is_refused() -> None:
+    model, _ = node_model("Add", [floats(2), floats(2)])
+    model.graph.node[0].input[1] = "nothing"
+    assert "the types [1, 0]" in unknown(model)
 
 
 def test_sequences_are_refused() -> None:

@@ -123,6 +123,7 @@ def test_ranges() -> None:
         ("Slice", [floats(2, 2), integers(0, 0), integers(1, 1), integers(0, -2)], {}),
         ("Slice", [floats(2), integers(0), integers(1), integers(0), integers(0)], {}),
         ("Slice", [floats(2), integers(1), integers(MOST), integers(0), integers(-1)], {}),
+        ("Slice", [floats(2), integers(1), integers((1 << 31) - 1), integers(0), integers(-1)], {}),
         ("Reshape", [floats(2, 3), integers(5)], {}),
         ("Expand", [floats(2), integers(3)], {}),
         ("Pad", [floats(2), integers(2, 0)], {"mode": "reflect"}),
