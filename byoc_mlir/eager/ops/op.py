@@ -15,6 +15,17 @@ class NotEagerError(NotImplementedError):
     """An op does not do this, or the model is wrong: the compiled program is to answer."""
 
 
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the first one.
+
+    Raises:
+        NotEagerError: there is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise NotEagerError(f"axis {axis} of a tensor of rank {rank}")
+    return axis % rank
+
+
 class Op(OpRun):
     """An op of the default domain, called as its class's `_run` says.
 

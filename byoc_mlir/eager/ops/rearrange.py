@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import NotEagerError, Op
+from byoc_mlir.eager.ops.op import NotEagerError, Op, axis_of
 from byoc_mlir.tensors import Array
 
 
@@ -42,7 +42,8 @@ class Reshape(Op):
 
 class Flatten(Op):
     def _run(self, x: Array, axis: int = 1) -> tuple[Array]:
-        return (x.reshape(prod(x.shape[:axis]), prod(x.shape[axis:]) if axis != x.ndim else 1),)
+        first = x.ndim if axis == x.ndim else axis_of(axis, x.ndim)
+        return (x.reshape(prod(x.shape[:first]), prod(x.shape[first:])),)
 
 
 class Squeeze(Op):
@@ -91,7 +92,9 @@ class Slice(Op):
     def _run(
         self, x: Array, starts: Any, ends: Any, axes: Any = None, steps: Any = None
     ) -> tuple[Array]:
-        given = range(len(starts)) if axes is None else [int(axis) % x.ndim for axis in axes]
+        given = (
+            range(len(starts)) if axes is None else [axis_of(int(axis), x.ndim) for axis in axes]
+        )
         strides = [1] * len(starts) if steps is None else [int(step) for step in steps]
         if not len(starts) == len(ends) == len(given) == len(strides) or len({*given}) < len(given):
             raise NotEagerError("bounds that are not those of the axes, or axes twice")
@@ -130,7 +133,7 @@ class Split(Op):
         if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
             raise NotEagerError("parts that are not those of the axis")
         places = np.cumsum([0, *sizes]).tolist()
-        before = (slice(None),) * (axis % x.ndim)
+        before = (slice(None),) * axis_of(axis, x.ndim)
         return tuple(x[(*before, slice(first, end))] for first, end in pairwise(places))
 
 
@@ -150,7 +153,7 @@ class Pad(Op):
         axes: Any = None,
         mode: str = "constant",
     ) -> tuple[Array]:
-        given = range(x.ndim) if axes is None else [int(axis) % x.ndim for axis in axes]
+        given = range(x.ndim) if axes is None else [axis_of(int(axis), x.ndim) for axis in axes]
         if len(pads) != 2 * len(given) or len({*given}) < len(given):
             raise NotEagerError("pads that are not those of the axes, or axes twice")
         widths = [(0, 0)] * x.ndim

@@ -90,8 +90,7 @@ def node_model(
     graph = helper.make_graph([node], "one", inputs, made)
     opsets = [helper.make_opsetid("", opset)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    model = onnx.shape_inference.infer_shapes(model)
-    return model, feeds
+    return onnx.shape_inference.infer_shapes(model), feeds
 
 
 def check_node(op_type: str, *operands: Array | None, **others: Any) -> None:

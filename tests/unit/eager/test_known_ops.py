@@ -87,6 +87,12 @@ def test_division_of_integers_cuts() -> None:
     check_node("Mod", one, other, fmod=1)
 
 
+def test_truths_are_equal() -> None:
+    one, other = np.array([True, False, True]), np.array([[True], [False]])
+    check_node("Equal", one, other)
+    check_node("Where", one, other, np.array(True))
+
+
 def test_casts() -> None:
     x = np.array([-3.7, -0.0, 0.4, 2.5, 1e6], np.float32)
     for to in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.DOUBLE):

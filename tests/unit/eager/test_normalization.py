@@ -53,3 +53,10 @@ def test_scales_of_other_channels(op_type: str) -> None:
     model, feeds = node_model(op_type, operands[:count])
     with pytest.raises(NotImplementedError):
         run_eagerly(model, feeds)
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_axes_that_are_not_there(axis: int) -> None:
+    model, feeds = node_model("LayerNormalization", [floats(2, 3), floats(3)], axis=axis)
+    with pytest.raises(NotImplementedError):
+        run_eagerly(model, feeds)

@@ -124,6 +124,12 @@ def test_ranges() -> None:
         ("Slice", [floats(2), integers(0), integers(1), integers(0), integers(0)], {}),
         ("Slice", [floats(2), integers(1), integers(MOST), integers(0), integers(-1)], {}),
         ("Slice", [floats(2), integers(1), integers((1 << 31) - 1), integers(0), integers(-1)], {}),
+        ("Slice", [floats(2), integers(0), integers(1), integers(1)], {}),
+        ("Slice", [floats(2), integers(0), integers(1), integers(-2)], {}),
+        ("Pad", [floats(2), integers(1, 1), None, integers(1)], {"opset": 18}),
+        ("Flatten", [floats(2, 3)], {"axis": 3}),
+        ("Flatten", [floats(2, 3)], {"axis": -3}),
+        ("Split", [floats(2, 3)], {"axis": 2}),
         ("Reshape", [floats(2, 3), integers(5)], {}),
         ("Expand", [floats(2), integers(3)], {}),
         ("Pad", [floats(2), integers(2, 0)], {"mode": "reflect"}),
@@ -133,5 +139,5 @@ def test_ranges() -> None:
 )
 def test_what_is_not_possible(op_type: str, operands: list[Array], others: dict[str, Any]) -> None:
     model, feeds = node_model(op_type, operands, **others)
-    with pytest.raises((ValueError, NotImplementedError)):
+    with pytest.raises((ValueError, IndexError, NotImplementedError)):
         run_eagerly(model, feeds)
