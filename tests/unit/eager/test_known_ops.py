@@ -90,7 +90,6 @@ def test_division_of_integers_cuts() -> None:
 def test_truths_are_equal() -> None:
     one, other = np.array([True, False, True]), np.array([[True], [False]])
     check_node("Equal", one, other)
-    check_node("Where", one, other, np.array(True))
 
 
 def test_casts() -> None:
