@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import NotEagerError, Op
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 

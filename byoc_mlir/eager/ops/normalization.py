@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import NotEagerError, Op, axis_of
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op, axis_of
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 15

@@ -8,11 +8,8 @@ import numpy as np
 from onnx import NodeProto
 from onnx.reference.op_run import OpRun
 
+from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.tensors import Array
-
-
-class NotEagerError(NotImplementedError):
-    """An op does not do this, or the model is wrong: the compiled program is to answer."""
 
 
 def axis_of(axis: int, rank: int) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import NotEagerError, Op, axis_of
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op, axis_of
 from byoc_mlir.tensors import Array
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_mlir.eager.ops.activation import sigmoid
-from byoc_mlir.eager.ops.op import NotEagerError, Op
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.products import matmul
 from byoc_mlir.tensors import Array
 
