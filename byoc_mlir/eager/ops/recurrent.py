@@ -67,6 +67,12 @@ def _run_layer(
     return result, states
 
 
+def _add_products(sums: Array, states: Array, weights: Array) -> None:
+    """Adds the product of each direction."""
+    for total, state, matrix in zip(sums, states, weights, strict=True):
+        total += matmul(state, matrix)
+
+
 def _sequences(x: Array, directions: int, direction: str, lengths: Array | None) -> _Sequences:
     backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     if len(backwards) != directions or not x.size:
@@ -121,7 +127,7 @@ class LSTM(Op):
         recurrent = r.swapaxes(1, 2)
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
-            gates += matmul(before[0], recurrent)
+            _add_products(gates, before[0], recurrent)
             shares, candidate = gates[..., : 3 * hidden], gates[..., 3 * hidden :]
             sigmoid(shares, shares)
             np.tanh(candidate, out=candidate)
@@ -154,10 +160,8 @@ class GRU(Op):
         states = [_initial(h, layout, (len(w), sequences.x.shape[1], hidden))]
         bias = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
         of_inputs, of_states = bias[:, : 3 * hidden].copy(), bias[:, 3 * hidden :].copy()
-        added_late = (
-            2 if linear_before_reset else 3
-        )  # gates whose biases of states are added at once
-        of_inputs[:, : added_late * hidden] += of_states[:, : added_late * hidden]
+        at_once = (2 if linear_before_reset else 3) * hidden  # biases that are added to inputs
+        of_inputs[:, :at_once] += of_states[:, :at_once]
         late = of_states[:, None, 2 * hidden :]
         recurrent = r.swapaxes(1, 2)
         of_shares, of_candidate = recurrent[..., : 2 * hidden], recurrent[..., 2 * hidden :]
@@ -166,14 +170,15 @@ class GRU(Op):
             (state,) = before
             shares, candidate = gates[..., : 2 * hidden], gates[..., 2 * hidden :]
             if linear_before_reset:
-                products = matmul(state, recurrent)
+                products = np.zeros_like(gates)
+                _add_products(products, state, recurrent)
                 shares += products[..., : 2 * hidden]
                 sigmoid(shares, shares)
                 candidate += shares[..., hidden:] * (products[..., 2 * hidden :] + late)
             else:
-                shares += matmul(state, of_shares)
+                _add_products(shares, state, of_shares)
                 sigmoid(shares, shares)
-                candidate += matmul(shares[..., hidden:] * state, of_candidate)
+                _add_products(candidate, shares[..., hidden:] * state, of_candidate)
             np.tanh(candidate, out=candidate)
             return (candidate + shares[..., :hidden] * (state - candidate),)
 
