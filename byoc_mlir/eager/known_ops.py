@@ -49,12 +49,10 @@ def _one_result(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     return "more than one result" if len(node.output) > 1 else ""
 
 
-def _same_types(node: NodeProto, attributes: _Attributes, types: Types) -> str:
-    return "types that differ" if len({*types} - {None}) > 1 else ""
-
-
 def _statistics(node: NodeProto, attributes: _Attributes, types: Types) -> str:
-    return _one_result(node, attributes, types) or _same_types(node, attributes, types)
+    if len({*types} - {None}) > 1:
+        return "types that differ"
+    return _one_result(node, attributes, types)
 
 
 def _dropout(node: NodeProto, attributes: _Attributes, types: Types) -> str:
@@ -64,9 +62,8 @@ def _dropout(node: NodeProto, attributes: _Attributes, types: Types) -> str:
 
 
 def _recurrent(node: NodeProto, attributes: _Attributes, types: Types) -> str:
-    usual = _ACTIVATIONS[node.op_type] * (
-        2 if attributes.get("direction") == "bidirectional" else 1
-    )
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    usual = _ACTIVATIONS[node.op_type] * directions
     if attributes.get("activations", usual) != usual:
         return "activations"
     if len(types) > 7 and types[7] is not None:
@@ -162,7 +159,7 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), _op(_FLOAT, _REDUCED)),
     **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _op(_FLOAT, _REDUCED)),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _op(_FLOAT, "axis")),
-    "LayerNormalization": _op(_FLOAT, "axis epsilon", refused=_statistics),
+    "LayerNormalization": _op(_FLOAT, "axis epsilon", refused=_one_result),
     "InstanceNormalization": _op(_FLOAT, "epsilon"),
     "BatchNormalization": _op(_FLOAT, "epsilon momentum", refused=_statistics),
     # layers

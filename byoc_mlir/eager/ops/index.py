@@ -34,6 +34,8 @@ class ScatterElements(Op):
     def _run(
         self, x: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "none"
     ) -> tuple[Array]:
+        if updates.shape != indices.shape:
+            raise NotEagerError("updates that are not of the shape of the places")
         return (_scattered(x, _places(x, indices, axis), updates, reduction),)
 
 

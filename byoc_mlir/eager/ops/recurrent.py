@@ -37,9 +37,9 @@ class _Sequences:
     def put_in_order(self, values: Array, backwards: bool) -> Array:
         """Values of steps and rows in the order of a direction, or from it in that of time."""
         order = self.order(backwards)
-        return (
-            values[order] if isinstance(order, slice) else values[order, np.arange(order.shape[1])]
-        )
+        if isinstance(order, slice):
+            return values[order]
+        return values[order, np.arange(order.shape[1])]
 
 
 def _run_layer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -23,8 +24,10 @@ open or ONNX Runtime has not; a mapping has what differs."""
 
 
 def run_eagerly(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The outputs by name."""
-    return EagerModel(model).run(feeds)
+    """The outputs by name; nothing may be printed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return EagerModel(model).run(feeds)
 
 
 def verdict(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Verdict:

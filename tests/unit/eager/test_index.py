@@ -72,6 +72,7 @@ def test_top_k(largest: int, kind: type) -> None:
         ("GatherElements", [floats(3), integers(3)]),
         ("GatherND", [floats(3), integers(3)]),
         ("ScatterElements", [floats(3), integers(3), floats(1)]),
+        ("ScatterElements", [floats(3), integers(1, 2), floats(1)]),
         ("ScatterND", [floats(3), integers(3).reshape(1, 1), floats(1)]),
         ("ScatterND", [floats(3, 2), integers(1).reshape(1, 1), floats(1)]),
         ("TopK", [floats(3), integers(4)]),

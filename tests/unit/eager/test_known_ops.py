@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -12,6 +13,8 @@ from agreement import check_node, floats, integers, node_model, verdict
 from onnx import TensorProto, helper, numpy_helper
 
 from byoc_mlir.eager.known_ops import KNOWN_OPS, unknown
+from byoc_mlir.eager.ops import OPS
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, model_of
 
@@ -136,6 +139,12 @@ IMAGE, CHANNELS = floats(1, 2, 3, 3), np.ones(2, np.float32)
         ("TopK", [floats(4), integers(2)], {"outputs": 2, "sorted": 0}, "sorted=0"),
         ("BatchNormalization", [IMAGE, *[CHANNELS] * 4], {"training_mode": 1}, "training_mode"),
         ("BatchNormalization", [IMAGE, *[CHANNELS] * 4], {"opset": 8, "spatial": 0}, "spatial"),
+        (
+            "BatchNormalization",
+            [IMAGE, WIDE[0], WIDE[0], CHANNELS, CHANNELS],
+            {},
+            "types that differ",
+        ),
         ("LayerNormalization", [IMAGE, floats(3)], {"stash_type": 10}, "stash_type"),
         ("LayerNormalization", [IMAGE, floats(3)], {"outputs": 2}, "more than one result"),
         ("Dropout", [IMAGE], {"outputs": 2}, "more than one result"),
@@ -207,3 +216,15 @@ def test_functions_are_refused() -> None:
     model, _ = node_model("Relu", [floats(2)])
     model.functions.add().name = "Relu"
     assert "functions" in unknown(model)
+
+
+def test_every_op_of_ours_is_used() -> None:
+    ours = {each for each in _below(Op) if not each.__name__.startswith("_")}
+    assert ours == {each for each in OPS if issubclass(each, Op)}
+    assert {each.__name__ for each in OPS} <= KNOWN_OPS.keys()
+
+
+def _below(kind: type) -> Iterator[type]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)

@@ -134,6 +134,8 @@ def test_ranges() -> None:
         ("Expand", [floats(2), integers(3)], {}),
         ("Pad", [floats(2), integers(2, 0)], {"mode": "reflect"}),
         ("Pad", [floats(2), integers(-3, 0)], {}),
+        ("Pad", [floats(3), integers(-4, 2)], {}),
+        ("Pad", [floats(3), integers(-2, -2)], {}),
         ("Concat", [floats(2, 3), floats(2, 2)], {"axis": 0}),
     ],
 )
