@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper
+from onnx import ModelProto, NodeProto, TensorProto
+
+from byoc_mlir.eager.schemas import Schema, Types, schema_of, value_of
 
 _OPSETS = range(7, 29)
 """The versions of the default domain whose ops were compared with ONNX Runtime's."""
@@ -20,9 +21,7 @@ _BOOL = frozenset((TensorProto.BOOL,))
 _ALL = _NUMBERS | _BOOL | {TensorProto.UINT8}
 
 _Attributes = Mapping[str, Any]
-_Types = Sequence["int | None"]
-"""Of each operand; `None` where it is left out."""
-_Check = Callable[[NodeProto, _Attributes, _Types], str]
+_Check = Callable[[NodeProto, _Attributes, Types], str]
 """Why a node is not run, from its attributes and the types of its operands; empty where it is."""
 
 
@@ -34,13 +33,11 @@ class KnownOp:
         types: that its first operand may have; the others have one of any op, and ONNX's schema
             says which.
         attributes: names of those that may have any value; others may have their default.
-        since: the first version of the default domain in which it is right.
         refused: why a node is not run, where the rest does not tell.
     """
 
     types: Set[int]
     attributes: Set[str] = frozenset()
-    since: int = 7
     refused: _Check = lambda node, attributes, types: ""
 
 
@@ -48,28 +45,25 @@ def _op(types: Set[int], attributes: str = "", **others: Any) -> KnownOp:
     return KnownOp(types, frozenset(attributes.split()), **others)
 
 
-def _one_result(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+def _one_result(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     return "more than one result" if len(node.output) > 1 else ""
 
 
-def _same_types(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    return "types that differ" if len({*types} - {None}) > 1 else ""
+def _statistics(node: NodeProto, attributes: _Attributes, types: Types) -> str:
+    if len({*types} - {None}) > 1:
+        return "types that differ"
+    return _one_result(node, attributes, types)
 
 
-def _statistics(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    return _one_result(node, attributes, types) or _same_types(node, attributes, types)
-
-
-def _dropout(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+def _dropout(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     if len(types) > 2 and types[2] is not None:
         return "training"
     return _one_result(node, attributes, types)
 
 
-def _recurrent(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
-    usual = _ACTIVATIONS[node.op_type] * (
-        2 if attributes.get("direction") == "bidirectional" else 1
-    )
+def _recurrent(node: NodeProto, attributes: _Attributes, types: Types) -> str:
+    directions = 2 if attributes.get("direction") == "bidirectional" else 1
+    usual = _ACTIVATIONS[node.op_type] * directions
     if attributes.get("activations", usual) != usual:
         return "activations"
     if len(types) > 7 and types[7] is not None:
@@ -80,34 +74,27 @@ def _recurrent(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
 _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"]}
 
 
-def _mod(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+def _mod(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     return "" if types[0] in _INTEGERS or attributes.get("fmod") else "remainders of floats"
 
 
-def _cast(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+def _cast(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     to_bytes = attributes["to"] == TensorProto.UINT8 and types[0] in _FLOATS
     return "bytes of floats" if to_bytes else ""
 
 
-def _pad(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+def _pad(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     mode = attributes.get("mode", "constant")
     return "" if mode in ("constant", "edge", "reflect") else f"mode {mode}"
 
 
-def _scatter(node: NodeProto, attributes: _Attributes, types: _Types) -> str:
+def _scatter(node: NodeProto, attributes: _Attributes, types: Types) -> str:
     combines = attributes.get("reduction", "none") != "none"
     return "what is combined" if combines and types[0] not in _NUMBERS else ""
 
 
-def _reduction(types: Set[int], **others: Any) -> KnownOp:
-    return _op(types, "axes keepdims", **others)
-
-
-def _identical(**others: Any) -> KnownOp:
-    """A reduction that leaves its operand as it is where there are no axes and it is told so."""
-    return _op(others.pop("types"), "axes keepdims noop_with_empty_axes", **others)
-
-
+_REDUCED = "axes keepdims"
+_REDUCED_OR_NOT = f"{_REDUCED} noop_with_empty_axes"
 _RECURRENT = "direction hidden_size layout activations"
 _WINDOW = "auto_pad kernel_shape strides pads dilations"
 
@@ -129,7 +116,8 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     "Gelu": _op(_FLOAT, "approximate"),
     "Clip": _op(_NUMBERS, "min max"),
     "Sign": _op(_NUMBERS),
-    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _op(_NUMBERS)),
+    "Equal": _op(_NUMBERS | _BOOL),
+    **dict.fromkeys(("Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _op(_NUMBERS)),
     **dict.fromkeys(("And", "Or", "Xor", "Not"), _op(_BOOL)),
     "IsNaN": _op(_FLOATS),
     "IsInf": _op(_FLOATS, "detect_negative detect_positive"),
@@ -147,7 +135,7 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     **dict.fromkeys(("Squeeze", "Unsqueeze"), _op(_ALL, "axes")),
     **dict.fromkeys(("Flatten", "Concat"), _op(_ALL, "axis")),
     "Transpose": _op(_ALL, "perm"),
-    "Expand": _op(_ALL, since=8),
+    "Expand": _op(_ALL),
     "Tile": _op(_ALL),
     "Slice": _op(_ALL, "starts ends axes"),
     "Split": _op(_ALL, "axis split num_outputs"),
@@ -165,13 +153,13 @@ KNOWN_OPS: Mapping[str, KnownOp] = {
     "CumSum": _op(_NUMBERS, "exclusive reverse"),
     "NonMaxSuppression": _op(_FLOAT, "center_point_box"),
     # sums and the like
-    "ReduceSum": _identical(types=_NUMBERS),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "ReduceProd"), _identical(types=_NUMBERS)),
-    "ReduceMean": _identical(types=_FLOAT),
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), _reduction(_FLOAT)),
-    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _reduction(_FLOAT)),
+    **dict.fromkeys(("ReduceSum", "ReduceProd"), _op(_NUMBERS, _REDUCED_OR_NOT)),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), _op(_NUMBERS, _REDUCED_OR_NOT)),
+    "ReduceMean": _op(_FLOAT, _REDUCED_OR_NOT),
+    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceSumSquare"), _op(_FLOAT, _REDUCED)),
+    **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), _op(_FLOAT, _REDUCED)),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _op(_FLOAT, "axis")),
-    "LayerNormalization": _op(_FLOAT, "axis epsilon", refused=_statistics),
+    "LayerNormalization": _op(_FLOAT, "axis epsilon", refused=_one_result),
     "InstanceNormalization": _op(_FLOAT, "epsilon"),
     "BatchNormalization": _op(_FLOAT, "epsilon momentum", refused=_statistics),
     # layers
@@ -211,12 +199,21 @@ def _problems(model: ModelProto) -> Iterator[str]:
     types |= {value.name: value.type.tensor_type.elem_type for value in graph.input}
     yield from _other_types(types)
     for node in graph.node:
-        problem = _problem(node, opset, [types[name] if name else None for name in node.input])
-        if problem:
-            yield f"{node.op_type} {node.name or node.output[0]}: {problem}"
-        results = _results(node, opset, types)
-        yield from _other_types(results)
-        types |= results
+        label = f"{node.op_type} {node.name or next(iter(node.output), '')}"
+        schema = None if node.domain else schema_of(node.op_type, opset)
+        if schema is None or node.op_type not in KNOWN_OPS:
+            yield f"{label}: the op is not known"
+            return
+        operands = [types.get(name, 0) if name else None for name in node.input]
+        variables = schema.variables(operands)
+        if variables is None:
+            yield f"{label}: the types {operands} of operands"
+            return
+        for problem in _of_node(node, schema, operands):
+            yield f"{label}: {problem}"
+        made = schema.made(node, variables)
+        yield from _other_types(made)
+        types |= made
 
 
 def _other_types(types: Mapping[str, int]) -> Iterator[str]:
@@ -225,116 +222,14 @@ def _other_types(types: Mapping[str, int]) -> Iterator[str]:
             yield f"{name} is of type {kind}"
 
 
-def _problem(node: NodeProto, opset: int, types: _Types) -> str:
-    known = None if node.domain else KNOWN_OPS.get(node.op_type)
-    if known is None:
-        return "the op is not known"
-    if opset < known.since:
-        return f"version {opset}"
+def _of_node(node: NodeProto, schema: Schema, types: Types) -> Iterator[str]:
+    known = KNOWN_OPS[node.op_type]
     if types and types[0] not in known.types:
-        return f"the type {types[0]}"
-    if not _fit(node.op_type, opset, types):
-        return f"the types {types} of operands"
-    attributes = {item.name: _value(item) for item in node.attribute}
-    defaults = defs.get_schema(node.op_type, opset, "").attributes
+        yield f"the type {types[0]}"
+    attributes = {item.name: value_of(item) for item in node.attribute}
     for name, value in attributes.items():
-        if name not in known.attributes and value != _default(defaults.get(name)):
-            return f"{name}={value}"
-    return known.refused(node, attributes, types)
-
-
-def _fit(op_type: str, opset: int, types: _Types) -> bool:
-    """Whether ONNX has an op for the types of operands, and they are among ours."""
-    allowed, formal = _allowed(op_type, opset)
-    found: dict[str, int] = {}
-    for place, kind in enumerate(types):
-        variable = formal[min(place, len(formal) - 1)]
-        if kind is None:
-            continue
-        if kind not in allowed[variable] or found.setdefault(variable, kind) != kind:
-            return False
-    return True
-
-
-@cache
-def _allowed(op_type: str, opset: int) -> tuple[Mapping[str, Set[int]], Sequence[str]]:
-    """The element types that a type variable may stand for, and the variable of each operand."""
-    schema = defs.get_schema(op_type, opset, "")
-    variables = {each.type_param_str: each.allowed_type_strs for each in schema.type_constraints}
-    formal = [each.type_str for each in schema.inputs]
-    texts = {name: variables.get(name, [name]) for name in formal}
-    allowed = {name: {_element(text) for text in those} & _ALL for name, those in texts.items()}
-    return allowed, formal
-
-
-def _default(attribute: Any) -> Any:
-    return None if attribute is None else _value(attribute.default_value)
-
-
-def _value(attribute: AttributeProto) -> Any:
-    """The value, texts as such; `None` of an attribute without one."""
-    if attribute.type == AttributeProto.UNDEFINED:
-        return None
-    value = helper.get_attribute_value(attribute)
-    if attribute.type == AttributeProto.STRING:
-        return value.decode()
-    if attribute.type == AttributeProto.STRINGS:
-        return [text.decode() for text in value]
-    return value
-
-
-def _results(node: NodeProto, opset: int, types: Mapping[str, int]) -> dict[str, int]:
-    """The types of a known node's results, as ONNX's schema has them."""
-    schema = defs.get_schema(node.op_type, opset, "")
-    variables: dict[str, int | None] = {}
-    for constraint in schema.type_constraints:
-        if len(constraint.allowed_type_strs) == 1:
-            variables[constraint.type_param_str] = _element(constraint.allowed_type_strs[0])
-    formal = schema.inputs
-    for place, name in enumerate(node.input):
-        if name:
-            variables[formal[min(place, len(formal) - 1)].type_str] = types[name]
-    results: dict[str, int] = {}
-    for place, name in enumerate(node.output):
-        if not name:
-            continue
-        text = schema.outputs[min(place, len(schema.outputs) - 1)].type_str
-        found = _TOLD[node.op_type](node) if node.op_type in _TOLD else variables.get(text)
-        results[name] = found or _element(text)
-    return results
-
-
-def _element(text: str) -> int:
-    """The type of the elements of `tensor(float)`, for example; 0 if it is another one."""
-    return _ELEMENTS.get(text, TensorProto.UNDEFINED)
-
-
-_ELEMENTS = {
-    "tensor(float)": TensorProto.FLOAT,
-    "tensor(double)": TensorProto.DOUBLE,
-    "tensor(int64)": TensorProto.INT64,
-    "tensor(int32)": TensorProto.INT32,
-    "tensor(bool)": TensorProto.BOOL,
-    "tensor(uint8)": TensorProto.UINT8,
-}
-
-
-def _type_of_cast(node: NodeProto) -> int:
-    return next(item.i for item in node.attribute if item.name == "to")
-
-
-def _type_of_constant(node: NodeProto) -> int:
-    for item in node.attribute:
-        if item.type in (AttributeProto.INT, AttributeProto.INTS):
-            return TensorProto.INT64
-        if item.type == AttributeProto.TENSOR:
-            return item.t.data_type
-    return TensorProto.FLOAT
-
-
-_TOLD: Mapping[str, Callable[[NodeProto], int]] = {
-    "Cast": _type_of_cast,
-    "Constant": _type_of_constant,
-    "ConstantOfShape": _type_of_constant,
-}
-"""What is told by an attribute."""
+        if name not in known.attributes and value != schema.defaults.get(name):
+            yield f"{name}={value}"
+    reason = known.refused(node, attributes, types)
+    if reason:
+        yield reason

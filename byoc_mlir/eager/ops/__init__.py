@@ -15,6 +15,7 @@ from byoc_mlir.eager.ops import (
     pool,
     rearrange,
     recurrent,
+    reduction,
 )
 
 OPS: tuple[type[OpRun], ...] = (
@@ -28,4 +29,5 @@ OPS: tuple[type[OpRun], ...] = (
     *pool.OPS,
     *rearrange.OPS,
     *recurrent.OPS,
+    *reduction.OPS,
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import Op
+from byoc_mlir.eager.ops.op import Op, axis_of
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 14
@@ -104,19 +105,18 @@ class _Shares(Op):
     def write(rows: Array, out: Array) -> None:
         """Writes the results of some rows."""
 
-    def _run(self, x: Array, axis: int | None = None) -> tuple[Array]:
+    def _run(self, x: Array, axis: int = -1) -> tuple[Array]:
         if not x.size:
             return (x,)
         if self.opset < 13:
             given = any(item.name == "axis" for item in self.onnx_node.attribute)
-            first = (axis or 0) % max(x.ndim, 1) if given else 1
-            return (self._of_rows(x.reshape(int(np.prod(x.shape[:first])), -1)).reshape(x.shape),)
-        last = -1 if axis is None else axis
-        if last in (-1, x.ndim - 1):
+            first = axis_of(axis if given else 1, x.ndim)
+            return (self._of_rows(x.reshape(prod(x.shape[:first]), -1)).reshape(x.shape),)
+        if axis in (-1, x.ndim - 1):
             return (self._of_rows(x.reshape(-1, x.shape[-1] if x.ndim else 1)).reshape(x.shape),)
-        moved = np.moveaxis(x, last, -1)
+        moved = np.moveaxis(x, axis, -1)
         rows = self._of_rows(moved.reshape(-1, moved.shape[-1])).reshape(moved.shape)
-        return (np.moveaxis(rows, -1, last),)
+        return (np.moveaxis(rows, -1, axis),)
 
     def _of_rows(self, rows: Array) -> Array:
         result = np.empty(rows.shape, rows.dtype)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import NotEagerError, Op
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
@@ -33,6 +34,8 @@ class ScatterElements(Op):
     def _run(
         self, x: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "none"
     ) -> tuple[Array]:
+        if updates.shape != indices.shape:
+            raise NotEagerError("updates that are not of the shape of the places")
         return (_scattered(x, _places(x, indices, axis), updates, reduction),)
 
 

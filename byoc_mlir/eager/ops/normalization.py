@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import NotEagerError, Op
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op, axis_of
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 15
@@ -46,7 +47,7 @@ class LayerNormalization(Op):
         epsilon: float = 1e-5,
         stash_type: int = 1,
     ) -> tuple[Array]:
-        tail = x.shape[axis:]
+        tail = x.shape[axis_of(axis, x.ndim) :]
         rows = x.reshape(prod(x.shape[: x.ndim - len(tail)]), prod(tail))
         given = np.zeros(tail, np.float32) if bias is None else bias
         scales, biases = (_row(each, tail) for each in (scale, given))

@@ -8,11 +8,19 @@ import numpy as np
 from onnx import NodeProto
 from onnx.reference.op_run import OpRun
 
+from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.tensors import Array
 
 
-class NotEagerError(NotImplementedError):
-    """An op does not do this, or the model is wrong: the compiled program is to answer."""
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from the first one.
+
+    Raises:
+        NotEagerError: there is no such axis.
+    """
+    if not -rank <= axis < rank:
+        raise NotEagerError(f"axis {axis} of a tensor of rank {rank}")
+    return axis % rank
 
 
 class Op(OpRun):

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import NotEagerError, Op
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op, axis_of
 from byoc_mlir.tensors import Array
 
 
 class Shape(Op):
     def _run(self, x: Array, start: int | None = None, end: int | None = None) -> tuple[Array]:
-        return (
-            np.array(x.shape[_bound(start, 0, x.ndim) : _bound(end, x.ndim, x.ndim)], np.int64),
-        )
+        first, last = _bound(start, 0, x.ndim), _bound(end, x.ndim, x.ndim)
+        return (np.array(x.shape[first:last], np.int64),)
 
 
 def _bound(place: int | None, absent: int, count: int) -> int:
@@ -42,7 +42,8 @@ class Reshape(Op):
 
 class Flatten(Op):
     def _run(self, x: Array, axis: int = 1) -> tuple[Array]:
-        return (x.reshape(prod(x.shape[:axis]), prod(x.shape[axis:]) if axis != x.ndim else 1),)
+        first = x.ndim if axis == x.ndim else axis_of(axis, x.ndim)
+        return (x.reshape(prod(x.shape[:first]), prod(x.shape[first:])),)
 
 
 class Squeeze(Op):
@@ -91,7 +92,8 @@ class Slice(Op):
     def _run(
         self, x: Array, starts: Any, ends: Any, axes: Any = None, steps: Any = None
     ) -> tuple[Array]:
-        given = range(len(starts)) if axes is None else [int(axis) % x.ndim for axis in axes]
+        named = range(len(starts)) if axes is None else axes
+        given = [axis_of(int(axis), x.ndim) for axis in named]
         strides = [1] * len(starts) if steps is None else [int(step) for step in steps]
         if not len(starts) == len(ends) == len(given) == len(strides) or len({*given}) < len(given):
             raise NotEagerError("bounds that are not those of the axes, or axes twice")
@@ -130,7 +132,7 @@ class Split(Op):
         if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
             raise NotEagerError("parts that are not those of the axis")
         places = np.cumsum([0, *sizes]).tolist()
-        before = (slice(None),) * (axis % x.ndim)
+        before = (slice(None),) * axis_of(axis, x.ndim)
         return tuple(x[(*before, slice(first, end))] for first, end in pairwise(places))
 
 
@@ -150,33 +152,31 @@ class Pad(Op):
         axes: Any = None,
         mode: str = "constant",
     ) -> tuple[Array]:
-        given = range(x.ndim) if axes is None else [int(axis) % x.ndim for axis in axes]
+        named = range(x.ndim) if axes is None else axes
+        given = [axis_of(int(axis), x.ndim) for axis in named]
         if len(pads) != 2 * len(given) or len({*given}) < len(given):
             raise NotEagerError("pads that are not those of the axes, or axes twice")
         widths = [(0, 0)] * x.ndim
         for axis, before, behind in zip(given, pads[: len(given)], pads[len(given) :], strict=True):
             widths[axis] = (int(before), int(behind))
         if mode == "constant":
-            fill = (
-                x.dtype.type(0) if value is None else np.asarray(value).reshape(()).astype(x.dtype)
-            )
-            return (_filled(x, widths, fill),)
+            fill = np.asarray(0 if value is None else value).reshape(())
+            return (_filled(x, widths, fill.astype(x.dtype)),)
         if min(x.shape, default=1) == 0 or min(map(min, widths), default=0) < 0:
             raise NotEagerError("pads of nothing, or less than nothing")
         if mode == "reflect" and any(
             max(w) >= size for w, size in zip(widths, x.shape, strict=True)
         ):
             raise NotEagerError("reflections of what is not there")
-        return (np.pad(x, widths, _PADDING[mode]),)
-
-
-_PADDING: Any = {"edge": "edge", "reflect": "reflect"}
+        how: Any = mode
+        return (np.pad(x, widths, how),)
 
 
 def _filled(x: Array, widths: Sequence[tuple[int, int]], fill: Any) -> Array:
     """The array with a number around it; what is cut off where pads are negative is left out."""
     sizes = [size + sum(pair) for size, pair in zip(x.shape, widths, strict=True)]
-    if min(sizes, default=0) < 0:
+    cut = [max(-before, 0) + max(-behind, 0) for before, behind in widths]
+    if any(count > size for count, size in zip(cut, x.shape, strict=True)):
         raise NotEagerError("pads that cut off more than there is")
     result = np.full(sizes, fill, x.dtype)
     source = tuple(
@@ -192,18 +192,6 @@ def _filled(x: Array, widths: Sequence[tuple[int, int]], fill: Any) -> Array:
 
 
 OPS = (
-    *(
-        Shape,
-        Identity,
-        Reshape,
-        Flatten,
-        Squeeze,
-        Unsqueeze,
-        Transpose,
-        Expand,
-        Concat,
-        Slice,
-        Split,
-        Pad,
-    ),
+    *(Shape, Identity, Reshape, Flatten, Squeeze, Unsqueeze, Transpose),
+    *(Range, Expand, Concat, Slice, Split, Pad),
 )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_mlir.eager.ops.activation import sigmoid
-from byoc_mlir.eager.ops.op import NotEagerError, Op
+from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.products import matmul
 from byoc_mlir.tensors import Array
 
@@ -36,9 +37,9 @@ class _Sequences:
     def put_in_order(self, values: Array, backwards: bool) -> Array:
         """Values of steps and rows in the order of a direction, or from it in that of time."""
         order = self.order(backwards)
-        return (
-            values[order] if isinstance(order, slice) else values[order, np.arange(order.shape[1])]
-        )
+        if isinstance(order, slice):
+            return values[order]
+        return values[order, np.arange(order.shape[1])]
 
 
 def _run_layer(
@@ -64,6 +65,12 @@ def _run_layer(
         if backwards:
             result[:, number] = sequences.put_in_order(result[:, number], backwards).copy()
     return result, states
+
+
+def _add_products(sums: Array, states: Array, weights: Array) -> None:
+    """Adds the product of each direction."""
+    for total, state, matrix in zip(sums, states, weights, strict=True):
+        total += matmul(state, matrix)
 
 
 def _sequences(x: Array, directions: int, direction: str, lengths: Array | None) -> _Sequences:
@@ -120,7 +127,7 @@ class LSTM(Op):
         recurrent = r.swapaxes(1, 2)
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
-            gates += matmul(before[0], recurrent)
+            _add_products(gates, before[0], recurrent)
             shares, candidate = gates[..., : 3 * hidden], gates[..., 3 * hidden :]
             sigmoid(shares, shares)
             np.tanh(candidate, out=candidate)
@@ -153,10 +160,8 @@ class GRU(Op):
         states = [_initial(h, layout, (len(w), sequences.x.shape[1], hidden))]
         bias = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
         of_inputs, of_states = bias[:, : 3 * hidden].copy(), bias[:, 3 * hidden :].copy()
-        added_late = (
-            2 if linear_before_reset else 3
-        )  # gates whose biases of states are added at once
-        of_inputs[:, : added_late * hidden] += of_states[:, : added_late * hidden]
+        at_once = (2 if linear_before_reset else 3) * hidden  # biases that are added to inputs
+        of_inputs[:, :at_once] += of_states[:, :at_once]
         late = of_states[:, None, 2 * hidden :]
         recurrent = r.swapaxes(1, 2)
         of_shares, of_candidate = recurrent[..., : 2 * hidden], recurrent[..., 2 * hidden :]
@@ -165,14 +170,15 @@ class GRU(Op):
             (state,) = before
             shares, candidate = gates[..., : 2 * hidden], gates[..., 2 * hidden :]
             if linear_before_reset:
-                products = matmul(state, recurrent)
+                products = np.zeros_like(gates)
+                _add_products(products, state, recurrent)
                 shares += products[..., : 2 * hidden]
                 sigmoid(shares, shares)
                 candidate += shares[..., hidden:] * (products[..., 2 * hidden :] + late)
             else:
-                shares += matmul(state, of_shares)
+                _add_products(shares, state, of_shares)
                 sigmoid(shares, shares)
-                candidate += matmul(shares[..., hidden:] * state, of_candidate)
+                _add_products(candidate, shares[..., hidden:] * state, of_candidate)
             np.tanh(candidate, out=candidate)
             return (candidate + shares[..., :hidden] * (state - candidate),)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, integers, node_model
+from agreement import check_node, floats, integers, node_model, run_eagerly
 
-from byoc_mlir.eager.model import EagerModel
 from byoc_mlir.tensors import Array
 
 RNG = np.random.default_rng(0)
@@ -73,6 +72,7 @@ def test_top_k(largest: int, kind: type) -> None:
         ("GatherElements", [floats(3), integers(3)]),
         ("GatherND", [floats(3), integers(3)]),
         ("ScatterElements", [floats(3), integers(3), floats(1)]),
+        ("ScatterElements", [floats(3), integers(1, 2), floats(1)]),
         ("ScatterND", [floats(3), integers(3).reshape(1, 1), floats(1)]),
         ("ScatterND", [floats(3, 2), integers(1).reshape(1, 1), floats(1)]),
         ("TopK", [floats(3), integers(4)]),
@@ -81,12 +81,12 @@ def test_top_k(largest: int, kind: type) -> None:
 def test_places_that_are_not_there(op_type: str, operands: list[Array]) -> None:
     model, feeds = node_model(op_type, operands, outputs=2 if op_type == "TopK" else 1)
     with pytest.raises((IndexError, NotImplementedError)):
-        EagerModel(model).run(feeds)
+        run_eagerly(model, feeds)
 
 
 def test_data_stay_as_they_are() -> None:
     x = floats(4, 3)
     before = x.copy()
     model, feeds = node_model("ScatterND", [x, np.array([[0], [1]]), floats(2, 3)])
-    EagerModel(model).run(feeds)
+    run_eagerly(model, feeds)
     assert np.array_equal(x, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -12,6 +13,8 @@ from agreement import check_node, floats, integers, node_model, verdict
 from onnx import TensorProto, helper, numpy_helper
 
 from byoc_mlir.eager.known_ops import KNOWN_OPS, unknown
+from byoc_mlir.eager.ops import OPS
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, model_of
 
@@ -87,6 +90,11 @@ def test_division_of_integers_cuts() -> None:
     check_node("Mod", one, other, fmod=1)
 
 
+def test_truths_are_equal() -> None:
+    one, other = np.array([True, False, True]), np.array([[True], [False]])
+    check_node("Equal", one, other)
+
+
 def test_casts() -> None:
     x = np.array([-3.7, -0.0, 0.4, 2.5, 1e6], np.float32)
     for to in (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.DOUBLE):
@@ -96,6 +104,7 @@ def test_casts() -> None:
     check_node("Cast", np.array([255, 1], np.uint8), to=TensorProto.FLOAT)
 
 
+WIDE = np.ones((2, 2))
 BYTES, HALVES = np.array([[1, 2]], np.int8), np.ones((1, 2), np.float16)
 GRU_OPERANDS = (floats(3, 2, 4), floats(1, 15, 4), floats(1, 15, 5))
 LSTM_OPERANDS = (floats(3, 2, 4), floats(1, 20, 4), floats(1, 20, 5))
@@ -109,7 +118,7 @@ IMAGE, CHANNELS = floats(1, 2, 3, 3), np.ones(2, np.float32)
         ("Resize", [IMAGE, None, np.ones(4, np.float32)], {}, "not known"),
         ("Relu", [BYTES], {}, "type"),
         ("Add", [HALVES, HALVES], {}, "type"),
-        ("Sum", [integers(1), integers(2)], {}, "the type 7"),
+        ("Sum", [integers(1), integers(2)], {}, "the types [7, 7]"),
         ("Pow", [integers(3), integers(2)], {}, "the type 7"),
         ("ReduceMean", [integers(3, 4)], {}, "the type 7"),
         ("Range", [floats(), floats(), floats()], {}, "the type 1"),
@@ -130,6 +139,12 @@ IMAGE, CHANNELS = floats(1, 2, 3, 3), np.ones(2, np.float32)
         ("TopK", [floats(4), integers(2)], {"outputs": 2, "sorted": 0}, "sorted=0"),
         ("BatchNormalization", [IMAGE, *[CHANNELS] * 4], {"training_mode": 1}, "training_mode"),
         ("BatchNormalization", [IMAGE, *[CHANNELS] * 4], {"opset": 8, "spatial": 0}, "spatial"),
+        (
+            "BatchNormalization",
+            [IMAGE, WIDE[0], WIDE[0], CHANNELS, CHANNELS],
+            {},
+            "types that differ",
+        ),
         ("LayerNormalization", [IMAGE, floats(3)], {"stash_type": 10}, "stash_type"),
         ("LayerNormalization", [IMAGE, floats(3)], {"outputs": 2}, "more than one result"),
         ("Dropout", [IMAGE], {"outputs": 2}, "more than one result"),
@@ -140,7 +155,15 @@ IMAGE, CHANNELS = floats(1, 2, 3, 3), np.ones(2, np.float32)
         ("LSTM", [*LSTM_OPERANDS, *[None] * 4, floats(1, 15)], {"hidden_size": 5}, "peepholes"),
         ("MaxPool", [IMAGE], {"kernel_shape": [2, 2], "storage_order": 1}, "storage_order"),
         ("MaxPool", [IMAGE], {"kernel_shape": [2, 2], "outputs": 2}, "more than one result"),
+        ("MatMul", [integers(1, 2), integers(3, 4)], {}, "the type 7"),
+        ("Gemm", [WIDE, WIDE], {}, "the type 11"),
+        ("Conv", [WIDE[None, None], WIDE[None, None]], {}, "the type 11"),
         ("Relu", [IMAGE], {"opset": 6}, "version 6"),
+        ("Gelu", [IMAGE], {"opset": 17}, "not known"),
+        ("Expand", [IMAGE, integers(1)], {"opset": 7}, "not known"),
+        ("Add", [floats(2), integers(1)], {}, "the types [1, 7]"),
+        ("Reshape", [floats(2), floats(1)], {}, "the types [1, 1]"),
+        ("Where", [floats(2), floats(2), floats(2)], {}, "types [1, 1, 1]"),
     ],
 )
 def test_refused(op_type: str, operands: list[np.ndarray], others: dict, reason: str) -> None:
@@ -164,7 +187,7 @@ def test_types_are_followed() -> None:
     """The second node reads what the first one makes."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
     y = onnx.ValueInfoProto(name="y")
-    for to, problem in ((TensorProto.FLOAT, ""), (TensorProto.INT64, "the type 7")):
+    for to, problem in ((TensorProto.FLOAT, ""), (TensorProto.INT64, "the types [7]")):
         nodes = [
             helper.make_node("Cast", ["x"], ["z"], to=to),
             helper.make_node("Identity", ["z"], ["w"]),
@@ -177,6 +200,12 @@ def test_types_are_followed() -> None:
         assert bool(problem) == bool(found)
 
 
+def test_what_nothing_makes_is_refused() -> None:
+    model, _ = node_model("Add", [floats(2), floats(2)])
+    model.graph.node[0].input[1] = "nothing"
+    assert "the types [1, 0]" in unknown(model)
+
+
 def test_sequences_are_refused() -> None:
     model, _ = node_model("Relu", [floats(2)])
     model.graph.input[0].type.sequence_type.elem_type.tensor_type.elem_type = TensorProto.FLOAT
@@ -187,3 +216,15 @@ def test_functions_are_refused() -> None:
     model, _ = node_model("Relu", [floats(2)])
     model.functions.add().name = "Relu"
     assert "functions" in unknown(model)
+
+
+def test_every_op_of_ours_is_used() -> None:
+    ours = {each for each in _below(Op) if not each.__name__.startswith("_")}
+    assert ours == {each for each in OPS if issubclass(each, Op)}
+    assert {each.__name__ for each in OPS} <= KNOWN_OPS.keys()
+
+
+def _below(kind: type) -> Iterator[type]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, node_model
-
-from byoc_mlir.eager.model import EagerModel
+from agreement import check_node, floats, node_model, run_eagerly
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 1, 7), (2, 3, 4, 5), (300, 200), (2, 40_000)])
@@ -27,7 +25,7 @@ def test_scale_that_is_stretched() -> None:
 def test_rows_far_from_zero() -> None:
     x = floats(4, 1000) + np.float32(1000)
     model, feeds = node_model("LayerNormalization", [x, np.ones(1000, np.float32)])
-    found = EagerModel(model).run(feeds)["y0"]
+    found = run_eagerly(model, feeds)["y0"]
     wide = x.astype(np.float64)
     want = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
     assert np.abs(found - want).max() < 1e-3
@@ -54,4 +52,11 @@ def test_scales_of_other_channels(op_type: str) -> None:
     count = 3 if op_type == "InstanceNormalization" else 5
     model, feeds = node_model(op_type, operands[:count])
     with pytest.raises(NotImplementedError):
-        EagerModel(model).run(feeds)
+        run_eagerly(model, feeds)
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_axes_that_are_not_there(axis: int) -> None:
+    model, feeds = node_model("LayerNormalization", [floats(2, 3), floats(3)], axis=axis)
+    with pytest.raises(NotImplementedError):
+        run_eagerly(model, feeds)

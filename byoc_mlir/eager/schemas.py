@@ -1,0 +1,111 @@
+"""What ONNX's schemas say of an op: the types of what it reads and makes, and its defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
+
+Types = Sequence["int | None"]
+"""The element types of operands; `None` where one is left out."""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An op of a version.
+
+    Attributes:
+        operands, results: the type variable of each, the last one of all further ones.
+        allowed: the element types that a variable may stand for; of other types 0.
+        defaults: of attributes that have one.
+    """
+
+    operands: Sequence[str]
+    results: Sequence[str]
+    allowed: Mapping[str, Set[int]]
+    defaults: Mapping[str, Any]
+
+    def variables(self, types: Types) -> Mapping[str, int] | None:
+        """What the variables stand for, or `None` if operands do not fit."""
+        found = {name: min(those) for name, those in self.allowed.items() if len(those) == 1}
+        for place, kind in enumerate(types):
+            if kind is None:
+                continue
+            name = self.operands[min(place, len(self.operands) - 1)]
+            if kind not in self.allowed[name] or found.setdefault(name, kind) != kind:
+                return None
+        return found
+
+    def made(self, node: NodeProto, variables: Mapping[str, int]) -> dict[str, int]:
+        """The types of what a node makes, by name."""
+        told = _TOLD[node.op_type](node) if node.op_type in _TOLD else 0
+        last = len(self.results) - 1
+        return {
+            name: told or variables.get(self.results[min(place, last)], TensorProto.UNDEFINED)
+            for place, name in enumerate(node.output)
+            if name
+        }
+
+
+@cache
+def schema_of(op_type: str, opset: int) -> Schema | None:
+    """The schema of an op of the default domain; `None` where the version has no such op."""
+    try:
+        found = defs.get_schema(op_type, opset, "")
+    except defs.SchemaError:
+        return None
+    texts = {each.type_param_str: each.allowed_type_strs for each in found.type_constraints}
+    operands = [each.type_str for each in found.inputs]
+    results = [each.type_str for each in found.outputs]
+    allowed = {
+        name: frozenset(_ELEMENTS.get(text, 0) for text in texts.get(name, [name]))
+        for name in (*operands, *results)
+    }
+    defaults = {name: value_of(each.default_value) for name, each in found.attributes.items()}
+    return Schema(operands, results, allowed, defaults)
+
+
+def value_of(attribute: AttributeProto) -> Any:
+    """The value, texts as such; `None` of an attribute without one."""
+    if attribute.type == AttributeProto.UNDEFINED:
+        return None
+    value = helper.get_attribute_value(attribute)
+    if attribute.type == AttributeProto.STRING:
+        return value.decode(errors="replace")
+    if attribute.type == AttributeProto.STRINGS:
+        return [text.decode(errors="replace") for text in value]
+    return value
+
+
+_ELEMENTS = {
+    "tensor(float)": TensorProto.FLOAT,
+    "tensor(double)": TensorProto.DOUBLE,
+    "tensor(int64)": TensorProto.INT64,
+    "tensor(int32)": TensorProto.INT32,
+    "tensor(bool)": TensorProto.BOOL,
+    "tensor(uint8)": TensorProto.UINT8,
+}
+
+
+def _type_of_cast(node: NodeProto) -> int:
+    return next((item.i for item in node.attribute if item.name == "to"), TensorProto.UNDEFINED)
+
+
+def _type_of_constant(node: NodeProto) -> int:
+    for item in node.attribute:
+        if item.type in (AttributeProto.INT, AttributeProto.INTS):
+            return TensorProto.INT64
+        if item.type == AttributeProto.TENSOR:
+            return item.t.data_type
+    return TensorProto.FLOAT
+
+
+_TOLD: Mapping[str, Callable[[NodeProto], int]] = {
+    "Cast": _type_of_cast,
+    "Constant": _type_of_constant,
+    "ConstantOfShape": _type_of_constant,
+}
+"""Ops whose results' type an attribute tells."""
