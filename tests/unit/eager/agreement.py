@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import onnx
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.eager.model import EagerModel
@@ -27,7 +27,8 @@ def run_eagerly(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Mapping[s
     """The outputs by name; nothing may be printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return EagerModel(model).run(feeds)
+        tensors = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+        return EagerModel(model, tensors, threads=1).run(feeds)
 
 
 def verdict(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Verdict:
