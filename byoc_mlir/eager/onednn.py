@@ -1,4 +1,4 @@
-"""oneDNN called at once by `ctypes`: products of matrices, and convolutions of groups of channels.
+"""oneDNN called at once by `ctypes`: products of matrices, and convolutions.
 
 Both read and write arrays where they lie. Any number of Python threads may call at once.
 """
@@ -75,7 +75,7 @@ def sgemm(a: Array, b: Array, c: Array, *, alpha: float = 1.0, beta: float = 0.0
     if not lines or not columns:
         return
     if not inner:
-        c *= beta
+        c[...] = beta * c if beta else 0
         return
     a_order, a, a_step = _operand(a)
     b_order, b, b_step = _operand(b)

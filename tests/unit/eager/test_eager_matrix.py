@@ -77,6 +77,13 @@ def test_gemm_over_nothing_is_what_is_added() -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(c * np.float32(0.5), (3, 4)))
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_sums_of_nothing_do_not_read_what_was_there(beta: float) -> None:
+    c = np.full((3, 4), np.nan if beta == 0.0 else 2.0, np.float32)
+    sgemm(numbers(3, 0), numbers(0, 4), c, beta=beta)
+    np.testing.assert_array_equal(c, np.full((3, 4), 2.0 * beta, np.float32))
+
+
 def test_shapes_that_do_not_fit_are_refused() -> None:
     for a, b in (((30, 40), (41, 50)), ((2, 30, 40), (3, 40, 50)), ((30, 40), (1, 50))):
         with pytest.raises(ValueError, match=r"mismatch|broadcast|operands"):
