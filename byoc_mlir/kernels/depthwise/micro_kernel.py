@@ -162,8 +162,9 @@ class _Strip:
         function.loop(parameters.blocks, block)
 
     def _prefetch(self, index: SSAValue) -> None:
-        """Prefetches below the window what is new to the next one: of each line, a share for each
-        block. Pixels of all channels are too short for the processor to see where it goes on.
+        """Prefetches the lines below the windows, which the next line of results needs: a share of
+        each for each block. A block reads a few numbers of many pixels, in which the processor sees
+        no streams that go on.
         """
         function, variant, step = self.function, self.variant, self.parameters.window_line
         share = variant.pixels * variant.stride * variant.block
