@@ -82,6 +82,11 @@ class Image:
         """Whether all channels of a pixel lie together."""
         return self.block == self.shape[1]
 
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether some of its sizes are no numbers."""
+        return not all(isinstance(size, int) for size in self.shape)
+
     def has_vectors(self, lanes: int) -> bool:
         """Whether it is made of vectors of so many channels at equal distances."""
         return self.shape[1] % lanes == 0 and self.block in (self.shape[1], lanes)

@@ -124,6 +124,7 @@ class Depthwise(ConvolutionKernel):
             epilogue.lower,
             epilogue.upper,
             it.element,
+            prefetches=it.source.is_symbolic,
         )
 
     def code(self, threads: int) -> Code:

@@ -23,6 +23,9 @@ TYPES = (POINTER, POINTER, i64, i64, *(POINTER,) * 5)
 """The parameters; the window of the first pixel, where it begins in its line, how many of its lines
 lie in the image; weights, bias, zeros, result; the residual, or null."""
 
+_LINE_WORDS = 16
+"""Those of a cache line, of 32 bits."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -41,6 +44,8 @@ class Variant:
     """The limits of a result; numbers in the code, so that LLVM knows that they are no NaN."""
     element: Attribute = f32
     """What source and result are made of."""
+    prefetches: bool = False
+    """Whether lines of the source that the next line of the result needs are prefetched."""
 
     @property
     def block(self) -> int:
@@ -52,8 +57,9 @@ class Variant:
         """What tells the functions of variants apart."""
         window = f"{self.columns}s{self.stride}d{self.dilation}"
         kind = "" if self.element == f32 else f"_{self.element}"
+        flags = "_sum" * self.residual + "_ahead" * self.prefetches
         limits = f"_{float_bits(self.lower):x}_{float_bits(self.upper):x}"
-        return f"{self.pixels}x{self.lanes}_{window}{kind}" + "_sum" * self.residual + limits
+        return f"{self.pixels}x{self.lanes}_{window}{kind}" + flags + limits
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -79,7 +85,7 @@ def define_kernel(module: ModuleBuilder, variant: Variant, *, padded: bool) -> s
     address, source, x, lines, *pointers = function.parameters
     parameters = read(function, address, Parameters[SSAValue])
     *_, zeros, _, _ = pointers
-    strip = _Strip(function, variant, parameters, lines, *pointers)
+    strip = _Strip(function, variant, parameters, source, lines, *pointers)
     strip.write(_sources(function, variant, parameters, source, x if padded else None, zeros))
     function.finish()
     return name
@@ -131,6 +137,7 @@ class _Strip:
     function: FunctionBuilder
     variant: Variant
     parameters: Parameters[SSAValue]
+    source: SSAValue
     lines: SSAValue
     weights: SSAValue
     bias: SSAValue
@@ -146,11 +153,28 @@ class _Strip:
 
         def block(index: SSAValue) -> None:
             channel = self._channel(index)
+            if variant.prefetches:
+                self._prefetch(index)
             weights = function.gep(self.weights, function.multiply(index, parameters.window))
             sums = self._sums(channels, sources, channel, weights)
             self._write_results(channels, channel, sums, limit)
 
         function.loop(parameters.blocks, block)
+
+    def _prefetch(self, index: SSAValue) -> None:
+        """Prefetches the lines below the windows, which the next line of results needs: a share of
+        each for each block. A block reads a few numbers of many pixels, in which the processor sees
+        no streams that go on.
+        """
+        function, variant, step = self.function, self.variant, self.parameters.window_line
+        share = variant.pixels * variant.stride * variant.block
+        elements = _LINE_WORDS * CHANNELS[variant.element].parts
+        for line in range(variant.stride):
+            begin = function.multiply(step, function.add(self.lines, line))
+            begin = function.add(begin, function.multiply(index, share))
+            for part in range(0, share, elements):
+                at = function.gep(self.source, function.add(begin, part), variant.element)
+                function.prefetch(at, cache=2)
 
     def _channel(self, index: SSAValue) -> SSAValue:
         """The first one of a block. The last block ends where the channels do."""

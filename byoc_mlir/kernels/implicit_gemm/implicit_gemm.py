@@ -143,7 +143,13 @@ class ImplicitGemm(ConvolutionKernel):
         epilogue = it.epilogue
         strips, residual = self._lines.strips, epilogue.residual
         variant = Variant(
-            self.unit, strips.longest, self._together, it.is_padded, residual, epilogue.limits
+            self.unit,
+            strips.longest,
+            self._together,
+            it.is_padded,
+            residual,
+            epilogue.limits,
+            self._prefetches,
         )
         define = partial(
             define_implicit_gemm,
@@ -177,6 +183,12 @@ class ImplicitGemm(ConvolutionKernel):
         is_flat = {*it.window, *it.strides} == {1} and not it.is_padded
         is_one_piece = it.source.is_channels_last and it.result.is_channels_last
         return is_flat and (is_one_piece or it.result.shape[0] == 1)
+
+    @property
+    def _prefetches(self) -> bool:
+        """Whether pixels are prefetched: where they lie one after the other, and may be many."""
+        source = self.convolution.source
+        return source.is_symbolic and source.is_channels_last and self._is_flat
 
     @property
     def _most_pixels(self) -> int:

@@ -38,11 +38,14 @@ class Variant:
     padded: bool
     residual: bool
     limits: Limits
+    prefetches: bool = False
+    """Whether the pixels of the source behind those of a kernel are prefetched."""
 
     @property
     def suffix(self) -> str:
         """What tells the functions of variants apart."""
         flags = "_padded" * self.padded + "_sum" * self.residual
+        flags += "_ahead" * self.prefetches
         tile = f"{self.pixels}x{self.unit.panel_vectors}x{self.unit.lanes}"
         inputs = f"_by{self.together}" * (self.together != self.unit.lanes)
         return f"{tile}{inputs}{flags}_{self.limits}"
@@ -115,6 +118,8 @@ class _Window:
 
                 def vector(index: SSAValue, sums: Sums) -> Sums:
                     self._prefetch(ahead, index)
+                    if self.variant.prefetches:
+                        self._prefetch_pixels(sources[-1], index)
                     return self._vector(index, sources, held, sums)
 
                 return function.fold(inputs, sums, vector)
@@ -129,6 +134,16 @@ class _Window:
         row = function.gep(ahead, function.multiply(index, panel))
         for start in range(0, panel, _LINE_ELEMENTS):
             function.prefetch(function.gep(row, start))
+
+    def _prefetch_pixels(self, last: SSAValue, index: SSAValue) -> None:
+        """Prefetches a share of the next pixels, as many as the kernel has, for each vector of
+        channels.
+        """
+        function, share = self._function, self.variant.pixels * self.variant.together
+        following = function.gep(last, self.parameters.source_pixel)
+        start = function.gep(following, function.multiply(index, share))
+        for part in range(0, share, _LINE_ELEMENTS):
+            function.prefetch(function.gep(start, part), cache=2)
 
     def _sources(self, y: SSAValue, x: SSAValue) -> list[SSAValue]:
         """What the pixels read at a place of the window."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kernel_runner import (
 )
 from xdsl.dialects import llvm
 
+from byoc_mlir.dims import symbol
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.epilogue import Epilogue
@@ -126,6 +128,30 @@ def test_implicit_products_of_many_kinds_walk_through_the_image_by_one_function(
     names = [op.sym_name.data for op in module.module.ops if isinstance(op, llvm.FuncOp)]
     assert len([name for name in names if "_kernel_" in name]) > 3
     assert len([name for name in names if "_units_" in name]) == 1
+
+
+@UNITS
+@pytest.mark.parametrize(("name", "window"), [("depthwise", (3, 3)), ("implicit_gemm", (1, 1))])
+def test_of_any_number_of_images_what_comes_next_is_prefetched(
+    unit: VectorUnit, name: str, window: tuple[int, int]
+) -> None:
+    """A fixed number gets the code that it had."""
+    channels = unit.panel
+    groups = channels if name == "depthwise" else 1
+    it = convolution((2, channels, 12, 12), channels, window, groups=groups)
+    batch = symbol("batch")
+    source, result = (replace(one, shape=(batch, *one.shape[1:])) for one in (it.source, it.result))
+    more = _prefetches(_kernel(replace(it, source=source, result=result), unit, name))
+    assert more > _prefetches(_kernel(it, unit, name))
+
+
+def _prefetches(kernel: ConvolutionKernel) -> int:
+    """Those in the code of the longest strips, which come first."""
+    module = ModuleBuilder()
+    kernel.code(1).define(module)
+    functions = [op for op in module.module.ops if isinstance(op, llvm.FuncOp)]
+    longest = next(one for one in functions if "_kernel_" in one.sym_name.data)
+    return str(longest).count("llvm.prefetch")
 
 
 @pytest.mark.parametrize(("pads", "dilation"), [((1, 0, 0, 0), (1, 1)), ((0, 0, 0, 0), (1, 2))])
