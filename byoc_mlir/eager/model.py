@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto
@@ -28,14 +28,13 @@ class EagerModel:
 
     def __init__(self, model: ModelProto, tensors: Mapping[str, Array], threads: int):
         nodes, self._tensors = folded(model.graph, tensors)
-        evaluator: Any = ReferenceEvaluator(_of_nodes(model, nodes), new_ops=list(OPS))
-        self._nodes: Sequence[OpRun] = evaluator.rt_nodes_
+        ops = _ops(_of_nodes(model, nodes))
+        for op in ops:
+            if isinstance(op, WeightedOp):
+                op.prepare(self._tensors)
         self._threads = threads
-        for node in self._nodes:
-            if isinstance(node, WeightedOp):
-                node.prepare(self._tensors)
         self._outputs = tuple(output.name for output in model.graph.output)
-        self._freed = _freed_after(self._nodes, {*self._outputs, *self._tensors})
+        self._steps = _steps(ops, {*self._outputs, *self._tensors})
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, arrays of the caller's own.
@@ -45,12 +44,44 @@ class EagerModel:
         """
         values: dict[str, Any] = {"": None, **self._tensors, **inputs}
         with use_threads(self._threads), np.errstate(all="ignore"):
-            for node, freed in zip(self._nodes, self._freed, strict=True):
-                results = node.run(*(values[name] for name in node.input))
-                values.update(zip(node.output, results, strict=False))  # optional ones are left out
-                for name in freed:
+            for step in self._steps:
+                results = step.run(*[values[name] for name in step.inputs])
+                values.update(zip(step.outputs, results))  # noqa: B905 - optional ones are left out
+                for name in step.freed:
                     del values[name]
         return {name: np.array(values[name], order="C") for name in self._outputs}
+
+
+class _Step(NamedTuple):
+    """The call of an op."""
+
+    run: Callable[..., Sequence[Any]]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    freed: tuple[str, ...]
+    """What no further op reads."""
+
+
+def _ops(model: ModelProto) -> Sequence[OpRun]:
+    evaluator: Any = ReferenceEvaluator(model, new_ops=list(OPS))
+    ops, evaluator.rt_nodes_ = evaluator.rt_nodes_, []  # they hold it, and would hold each other
+    return ops
+
+
+def _steps(ops: Sequence[OpRun], kept: set[str]) -> list[_Step]:
+    """The calls of ops in their order.
+
+    Args:
+        kept: what is not freed.
+    """
+    steps: list[_Step] = []
+    seen = {"", *kept}
+    for op in reversed(ops):
+        inputs, outputs = tuple(op.input), tuple(op.output)
+        last = dict.fromkeys(name for name in (*inputs, *outputs) if name not in seen)
+        seen.update(last)
+        steps.append(_Step(op.run, inputs, outputs, tuple(last)))
+    return steps[::-1]
 
 
 def _of_nodes(model: ModelProto, nodes: Sequence[NodeProto]) -> ModelProto:
@@ -61,14 +92,3 @@ def _of_nodes(model: ModelProto, nodes: Sequence[NodeProto]) -> ModelProto:
     found.node.extend(nodes)
     opsets = model.opset_import
     return ModelProto(ir_version=model.ir_version, opset_import=opsets, graph=found)
-
-
-def _freed_after(nodes: Sequence[OpRun], kept: set[str]) -> list[list[str]]:
-    """What no node reads after each node."""
-    freed: list[list[str]] = []
-    seen = {"", *kept}
-    for node in reversed(nodes):
-        last = dict.fromkeys(name for name in (*node.input, *node.output) if name not in seen)
-        seen.update(last)
-        freed.append(list(last))
-    return freed[::-1]
