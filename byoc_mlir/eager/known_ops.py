@@ -8,7 +8,7 @@ from typing import Any
 
 from onnx import ModelProto, NodeProto, TensorProto
 
-from byoc_mlir.eager.schemas import Schema, Types, schema_of, value_of
+from byoc_mlir.eager.schemas import Schema, Types, opset_of, schema_of, value_of
 
 _OPSETS = range(7, 29)
 """The versions of the default domain whose ops were compared with ONNX Runtime's."""
@@ -190,7 +190,7 @@ def unknown(model: ModelProto) -> str:
 
 def _problems(model: ModelProto) -> Iterator[str]:
     graph = model.graph
-    opset = next((each.version for each in model.opset_import if not each.domain), 0)
+    opset = opset_of(model)
     if opset not in _OPSETS:
         yield f"version {opset} of the default domain"
     if model.functions or graph.sparse_initializer:

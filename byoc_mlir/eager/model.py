@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto
-from onnx.reference import ReferenceEvaluator
-from onnx.reference.op_run import OpRun
+from onnx import ModelProto
 
 from byoc_mlir.eager.folding import folded
 from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.ops import OPS
 from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.ops.op import Op
+from byoc_mlir.eager.schemas import opset_of
 from byoc_mlir.tensors import Array
 
 
@@ -28,7 +28,8 @@ class EagerModel:
 
     def __init__(self, model: ModelProto, tensors: Mapping[str, Array], threads: int):
         nodes, self._tensors = folded(model.graph, tensors)
-        ops = _ops(_of_nodes(model, nodes))
+        opset = opset_of(model)
+        ops = [OPS[node.op_type](node, opset) for node in nodes]
         for op in ops:
             if isinstance(op, WeightedOp):
                 op.prepare(self._tensors)
@@ -62,13 +63,7 @@ class _Step(NamedTuple):
     """What no further op reads."""
 
 
-def _ops(model: ModelProto) -> Sequence[OpRun]:
-    evaluator: Any = ReferenceEvaluator(model, new_ops=list(OPS))
-    ops, evaluator.rt_nodes_ = evaluator.rt_nodes_, []  # they hold it, and would hold each other
-    return ops
-
-
-def _steps(ops: Sequence[OpRun], kept: set[str]) -> list[_Step]:
+def _steps(ops: Sequence[Op], kept: set[str]) -> list[_Step]:
     """The calls of ops in their order.
 
     Args:
@@ -77,18 +72,8 @@ def _steps(ops: Sequence[OpRun], kept: set[str]) -> list[_Step]:
     steps: list[_Step] = []
     seen = {"", *kept}
     for op in reversed(ops):
-        inputs, outputs = tuple(op.input), tuple(op.output)
+        inputs, outputs = tuple(op.node.input), tuple(op.node.output)
         last = dict.fromkeys(name for name in (*inputs, *outputs) if name not in seen)
         seen.update(last)
         steps.append(_Step(op.run, inputs, outputs, tuple(last)))
     return steps[::-1]
-
-
-def _of_nodes(model: ModelProto, nodes: Sequence[NodeProto]) -> ModelProto:
-    """A model of nodes, else like another one, whose message nothing holds then."""
-    graph, found = model.graph, GraphProto(name=model.graph.name)
-    found.input.extend(graph.input)
-    found.output.extend(graph.output)
-    found.node.extend(nodes)
-    opsets = model.opset_import
-    return ModelProto(ir_version=model.ir_version, opset_import=opsets, graph=found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper
 
 Types = Sequence["int | None"]
 """The element types of operands; `None` where one is left out."""
@@ -48,6 +48,11 @@ class Schema:
             for place, name in enumerate(node.output)
             if name
         }
+
+
+def opset_of(model: ModelProto) -> int:
+    """The version of the default domain; 0 where a model names none."""
+    return next((each.version for each in model.opset_import if not each.domain), 0)
 
 
 @cache

@@ -74,6 +74,11 @@ def _executable(file: LoadedFile, cached: CachedModel) -> Executable | None:
     inputs = model_inputs(file.model)
     outputs = [output.name for output in file.model.graph.output]
     tensors = TensorReader(file.path.parent).graph_tensors(file.model.graph)
-    threads = cached.request.threads or available_threads()
-    answer = EagerModel(file.take(), tensors, threads).run
+    answer = EagerModel(file.take(), tensors, _threads(cached.request.threads)).run
     return TieredExecutable(inputs, outputs, answer, compilation, write)
+
+
+def _threads(asked: int | None) -> int:
+    """The threads of a run beside a compilation, which has a core of its own."""
+    cores = available_threads()
+    return max(1, min(asked or cores, cores - 1))

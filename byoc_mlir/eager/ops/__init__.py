@@ -1,8 +1,8 @@
-"""Ops that run faster than those of ONNX's reference evaluator, in its form."""
+"""The ops that are run node by node, one file a kind."""
 
 from __future__ import annotations
 
-from onnx.reference.op_run import OpRun
+from collections.abc import Mapping
 
 from byoc_mlir.eager.ops import (
     activation,
@@ -17,8 +17,9 @@ from byoc_mlir.eager.ops import (
     recurrent,
     reduction,
 )
+from byoc_mlir.eager.ops.op import Op
 
-OPS: tuple[type[OpRun], ...] = (
+_CLASSES: tuple[type[Op], ...] = (
     *activation.OPS,
     *convolution.OPS,
     *detection.OPS,
@@ -31,3 +32,6 @@ OPS: tuple[type[OpRun], ...] = (
     *recurrent.OPS,
     *reduction.OPS,
 )
+
+OPS: Mapping[str, type[Op]] = {op.__name__: op for op in _CLASSES}
+"""By their names in ONNX's default domain."""

@@ -109,8 +109,7 @@ class _Shares(Op):
         if not x.size:
             return (x,)
         if self.opset < 13:
-            given = any(item.name == "axis" for item in self.onnx_node.attribute)
-            first = axis_of(axis if given else 1, x.ndim)
+            first = axis_of(axis, x.ndim)
             return (self._of_rows(x.reshape(prod(x.shape[:first]), -1)).reshape(x.shape),)
         if axis in (-1, x.ndim - 1):
             return (self._of_rows(x.reshape(-1, x.shape[-1] if x.ndim else 1)).reshape(x.shape),)

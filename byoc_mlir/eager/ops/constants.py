@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 
-from onnx.reference.op_run import OpRun
-
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
-class WeightedOp(OpRun):
+class WeightedOp(Op):
     """An op whose second input is weights."""
 
     _constant: Array | None = None
@@ -22,7 +21,7 @@ class WeightedOp(OpRun):
 
     def prepare(self, constants: Mapping[str, Array]) -> None:
         """Says which arrays nobody changes; weights among them are arranged once."""
-        self._constant = constants.get(self.input[1])
+        self._constant = constants.get(self.node.input[1])
 
     def arranged(self, weights: Array) -> Array:
         """The weights of a run in the order in which this op reads them."""

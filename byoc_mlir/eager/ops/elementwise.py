@@ -7,14 +7,15 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
 def _op(name: str, function: Callable[..., Any]) -> type[Op]:
-    def run(self: Op, *operands: Array) -> tuple[Array]:
-        return (function(*operands),)
+    def run(_: Op, *operands: Array | None, **attributes: Any) -> tuple[Array]:
+        return (function(*operands, **attributes),)
 
     return type(name, (Op,), {"_run": run})
 
@@ -38,6 +39,62 @@ def _sum(*terms: Array) -> Array:
 
 def _mean(*terms: Array) -> Array:
     return np.divide(_sum(*terms), terms[0].dtype.type(len(terms)))
+
+
+def _remainder(one: Array, other: Array, fmod: int) -> Array:
+    """Of the sign of the divisor, or with `fmod` of that of the dividend."""
+    return np.fmod(one, other) if fmod else np.mod(one, other)
+
+
+def _clipped(x: Array, min: Any = None, max: Any = None) -> Array:
+    """Between two numbers; where they are in the wrong order, the upper one."""
+    above = x if min is None else np.maximum(x, x.dtype.type(min))
+    return above if max is None else np.minimum(above, x.dtype.type(max))
+
+
+def _softplus(x: Array) -> Array:
+    return np.logaddexp(x, x.dtype.type(0))
+
+
+def _softsign(x: Array) -> Array:
+    return x / (1 + np.abs(x))
+
+
+def _prelu(x: Array, slope: Array) -> Array:
+    return np.where(x < 0, x * slope, x)
+
+
+def _leaky_relu(x: Array, alpha: float) -> Array:
+    return np.where(x < 0, x * x.dtype.type(alpha), x)
+
+
+def _thresholded_relu(x: Array, alpha: float) -> Array:
+    return np.where(x > x.dtype.type(alpha), x, x.dtype.type(0))
+
+
+def _elu(x: Array, alpha: float) -> Array:
+    return np.where(x < 0, np.expm1(x) * x.dtype.type(alpha), x)
+
+
+def _selu(x: Array, alpha: float, gamma: float) -> Array:
+    return _elu(x, alpha) * x.dtype.type(gamma)
+
+
+def _hard_sigmoid(x: Array, alpha: float, beta: float) -> Array:
+    return np.clip(x * x.dtype.type(alpha) + x.dtype.type(beta), 0, 1)
+
+
+def _is_infinite(x: Array, detect_negative: int, detect_positive: int) -> Array:
+    return np.isinf(x) & np.where(x < 0, bool(detect_negative), bool(detect_positive))
+
+
+def _dropout(x: Array, *_: Array, **__: object) -> Array:
+    """Nothing is left out but in training."""
+    return x
+
+
+def _cast(x: Array, to: int, **_: object) -> Array:
+    return x.astype(helper.tensor_dtype_to_np_dtype(to))
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -69,6 +126,29 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Tanh": np.tanh,
     "Floor": np.floor,
     "Ceil": np.ceil,
+    "Round": np.rint,
+    "Sign": np.sign,
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Tan": np.tan,
+    "Sinh": np.sinh,
+    "Cosh": np.cosh,
+    "Atan": np.arctan,
+    "Asinh": np.arcsinh,
+    "Mod": _remainder,
+    "Clip": _clipped,
+    "Softplus": _softplus,
+    "Softsign": _softsign,
+    "PRelu": _prelu,
+    "LeakyRelu": _leaky_relu,
+    "ThresholdedRelu": _thresholded_relu,
+    "Elu": _elu,
+    "Selu": _selu,
+    "HardSigmoid": _hard_sigmoid,
+    "IsNaN": np.isnan,
+    "IsInf": _is_infinite,
+    "Cast": _cast,
+    "Dropout": _dropout,
 }
 
 OPS = tuple(_op(name, function) for name, function in _FUNCTIONS.items())

@@ -90,4 +90,9 @@ class TopK(Op):
         return np.take_along_axis(x, first, axis), first.astype(np.int64)
 
 
-OPS = (Gather, GatherElements, GatherND, ScatterElements, ScatterND, TopK)
+class NonZero(Op):
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.array(np.nonzero(x), np.int64),)
+
+
+OPS = (Gather, GatherElements, GatherND, ScatterElements, ScatterND, TopK, NonZero)

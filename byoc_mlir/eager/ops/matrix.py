@@ -5,27 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
 from byoc_mlir.eager.onednn import sgemm
 from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.products import matmul
 from byoc_mlir.tensors import Array, aligned_empty
 
 
-class MatMul(OpRun):
+class MatMul(Op):
     """ONNX's MatMul. NumPy multiplies what is not `f32`."""
-
-    op_domain = ""
 
     def _run(self, a: Array, b: Array) -> tuple[Array]:
         return (matmul(a, b),)
 
 
-class Gemm(OpRun):
+class Gemm(Op):
     """ONNX's Gemm since opset 7. NumPy multiplies what is not `f32`."""
-
-    op_domain = ""
 
     def _run(self, a: Array, b: Array, c: Array | None = None, **attributes: Any) -> tuple[Array]:
         alpha, beta = float(attributes["alpha"]), float(attributes["beta"])

@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
 from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
 from byoc_mlir.tensors import Array
 
 
-class MaxPool(OpRun):
+class MaxPool(Op):
     """ONNX's MaxPool of any number that NumPy knows.
 
     Raises:
         NotEagerError: the places of the largest elements are asked for.
     """
 
-    op_domain = ""
-
     def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
-        if len(self.output) > 1 and self.output[1]:
+        if len(self.node.output) > 1 and self.node.output[1]:
             raise NotEagerError("MaxPool with a second output")
         least = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
         axes = _axes(x, attributes)
@@ -31,14 +29,12 @@ class MaxPool(OpRun):
         return (_reduced(x, axes, np.maximum, least),)
 
 
-class AveragePool(OpRun):
+class AveragePool(Op):
     """ONNX's AveragePool of `f32` and `f64`.
 
     Raises:
         NotEagerError: another type.
     """
-
-    op_domain = ""
 
     def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
         if x.dtype.type not in (np.float32, np.float64):
@@ -51,20 +47,16 @@ class AveragePool(OpRun):
         return (result,)
 
 
-class GlobalAveragePool(OpRun):
+class GlobalAveragePool(Op):
     """ONNX's GlobalAveragePool, summed up in `f64`."""
-
-    op_domain = ""
 
     def _run(self, x: Array) -> tuple[Array]:
         axes = tuple(range(2, x.ndim))
         return (np.mean(x, axis=axes, dtype=np.float64, keepdims=True).astype(x.dtype),)
 
 
-class GlobalMaxPool(OpRun):
+class GlobalMaxPool(Op):
     """ONNX's GlobalMaxPool."""
-
-    op_domain = ""
 
     def _run(self, x: Array) -> tuple[Array]:
         return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)

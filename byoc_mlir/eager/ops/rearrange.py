@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, numpy_helper
 
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.op import Op, axis_of
@@ -30,6 +31,61 @@ def _bound(place: int | None, absent: int, count: int) -> int:
 class Identity(Op):
     def _run(self, x: Array) -> tuple[Array]:
         return (x,)
+
+
+class Constant(Op):
+    def _run(self, value: TensorProto | None = None, **others: Any) -> tuple[Array]:
+        if value is not None:
+            return (numpy_helper.to_array(value),)
+        ((name, numbers),) = ((name, one) for name, one in others.items() if one is not None)
+        dtype = np.float32 if name in ("value_float", "value_floats") else np.int64
+        return (np.array(numbers, dtype),)
+
+
+class ConstantOfShape(Op):
+    def _run(self, shape: Array, value: TensorProto | None = None) -> tuple[Array]:
+        fill = np.zeros(1, np.float32) if value is None else numpy_helper.to_array(value)
+        return (np.full(tuple(shape.tolist()), fill.reshape(()), fill.dtype),)
+
+
+class Size(Op):
+    def _run(self, x: Array) -> tuple[Array]:
+        return (np.array(x.size, np.int64),)
+
+
+class Tile(Op):
+    def _run(self, x: Array, repeats: Array) -> tuple[Array]:
+        if len(repeats) != x.ndim:
+            raise NotEagerError("repeats that are not those of the axes")
+        return (np.tile(x, repeats.tolist()),)
+
+
+class Trilu(Op):
+    def _run(self, x: Array, k: Array | None = None, upper: int = 1) -> tuple[Array]:
+        diagonal = 0 if k is None else int(k.reshape(()))
+        return (np.triu(x, diagonal) if upper else np.tril(x, diagonal),)
+
+
+class DepthToSpace(Op):
+    def _run(self, x: Array, blocksize: int, mode: str = "DCR") -> tuple[Array]:
+        batch, channels, height, width = x.shape
+        left, block = channels // blocksize**2, blocksize
+        if mode == "DCR":
+            parts = x.reshape(batch, block, block, left, height, width)
+            moved = parts.transpose(0, 3, 4, 1, 5, 2)
+        else:
+            parts = x.reshape(batch, left, block, block, height, width)
+            moved = parts.transpose(0, 1, 4, 2, 5, 3)
+        return (moved.reshape(batch, left, height * block, width * block),)
+
+
+class SpaceToDepth(Op):
+    def _run(self, x: Array, blocksize: int) -> tuple[Array]:
+        batch, channels, height, width = x.shape
+        lines, columns = height // blocksize, width // blocksize
+        parts = x.reshape(batch, channels, lines, blocksize, columns, blocksize)
+        moved = parts.transpose(0, 3, 5, 1, 2, 4)
+        return (moved.reshape(batch, channels * blocksize**2, lines, columns),)
 
 
 class Reshape(Op):
@@ -127,7 +183,7 @@ class Split(Op):
     def _run(
         self, x: Array, split: Any = None, axis: int = 0, num_outputs: int | None = None
     ) -> tuple[Array, ...]:
-        size, count = x.shape[axis], len(self.onnx_node.output)
+        size, count = x.shape[axis], len(self.node.output)
         sizes = _equal_sizes(size, count, bool(num_outputs)) if split is None else list(split)
         if len(sizes) != count or sum(sizes) != size or min(sizes) < 0:
             raise NotEagerError("parts that are not those of the axis")
@@ -192,6 +248,7 @@ def _filled(x: Array, widths: Sequence[tuple[int, int]], fill: Any) -> Array:
 
 
 OPS = (
-    *(Shape, Identity, Reshape, Flatten, Squeeze, Unsqueeze, Transpose),
-    *(Range, Expand, Concat, Slice, Split, Pad),
+    *(Constant, ConstantOfShape, Shape, Size, Identity, Reshape, Flatten, Squeeze, Unsqueeze),
+    *(Transpose, Range, Expand, Tile, Concat, Slice, Split, Pad, Trilu),
+    *(DepthToSpace, SpaceToDepth),
 )

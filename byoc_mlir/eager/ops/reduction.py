@@ -1,4 +1,4 @@
-"""Reductions over axes, which are an attribute or an operand."""
+"""Reductions over axes, which are an attribute or an operand, and running sums."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import Op
+from byoc_mlir.eager.ops.op import Op, axis_of
 from byoc_mlir.tensors import Array
 
 
@@ -54,6 +54,68 @@ class ReduceMin(_Reduction):
         return np.minimum.reduce(x, axes, keepdims=keepdims, **_start(x, "max", np.inf))
 
 
+class ReduceSumSquare(_Reduction):
+    def reduced(self, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        return np.add.reduce(x * x, axes, x.dtype, keepdims=keepdims)
+
+
+class ReduceL1(_Reduction):
+    def reduced(self, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        return np.add.reduce(np.abs(x), axes, x.dtype, keepdims=keepdims)
+
+
+class ReduceL2(_Reduction):
+    def reduced(self, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        return np.sqrt(np.add.reduce(x * x, axes, x.dtype, keepdims=keepdims))
+
+
+class ReduceLogSum(_Reduction):
+    def reduced(self, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        return np.log(np.add.reduce(x, axes, x.dtype, keepdims=keepdims))
+
+
+class ReduceLogSumExp(_Reduction):
+    def reduced(self, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        largest = np.maximum.reduce(x, axes, keepdims=True, initial=-np.inf)
+        largest = np.where(np.isfinite(largest), largest, x.dtype.type(0))
+        total = np.log(np.add.reduce(np.exp(x - largest), axes, x.dtype, keepdims=True)) + largest
+        return total if keepdims else total.squeeze(axes)
+
+
+class _Place(Op):
+    """Where the first, or the last, of the extreme elements of an axis is."""
+
+    def _run(self, x: Array, axis: int, keepdims: int, select_last_index: int = 0) -> tuple[Array]:
+        if not select_last_index:
+            return (self.place(x, axis, bool(keepdims)),)
+        return (x.shape[axis] - 1 - self.place(np.flip(x, axis), axis, bool(keepdims)),)
+
+    @abstractmethod
+    def place(self, x: Array, axis: int, keepdims: bool) -> Array:
+        """That of the first one."""
+
+
+class ArgMax(_Place):
+    def place(self, x: Array, axis: int, keepdims: bool) -> Array:
+        return np.argmax(x, axis, keepdims=keepdims)
+
+
+class ArgMin(_Place):
+    def place(self, x: Array, axis: int, keepdims: bool) -> Array:
+        return np.argmin(x, axis, keepdims=keepdims)
+
+
+class CumSum(Op):
+    def _run(self, x: Array, axis: Array, exclusive: int, reverse: int) -> tuple[Array]:
+        place = axis_of(int(axis.reshape(())), x.ndim)
+        data = np.flip(x, place) if reverse else x
+        sums = np.cumsum(data, place, x.dtype)
+        if exclusive:
+            sums = np.roll(sums, 1, place)
+            sums[(slice(None),) * place + (slice(1),)] = 0
+        return (np.flip(sums, place) if reverse else sums,)
+
+
 def _start(x: Array, end: str, of_floats: float) -> Mapping[str, Any]:
     """Where to start, for what has no elements: at an end of the type."""
     if x.size:
@@ -61,4 +123,8 @@ def _start(x: Array, end: str, of_floats: float) -> Mapping[str, Any]:
     return {"initial": of_floats if x.dtype.kind == "f" else getattr(np.iinfo(x.dtype), end)}
 
 
-OPS = (ReduceSum, ReduceProd, ReduceMean, ReduceMax, ReduceMin)
+OPS = (
+    *(ReduceSum, ReduceProd, ReduceMean, ReduceMax, ReduceMin),
+    *(ReduceSumSquare, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp),
+    *(ArgMax, ArgMin, CumSum),
+)

@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import TensorProto, helper
-from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.eager.ops import OPS
 from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.schemas import opset_of
 from byoc_mlir.tensors import Array
 
 
@@ -39,14 +39,13 @@ def eager(model: Any, operands: Sequence[Array | None], *, is_constant: bool) ->
     Args:
         is_constant: whether the op may prepare its weights before.
     """
-    evaluator: Any = ReferenceEvaluator(model, new_ops=list(OPS))
-    (node,) = evaluator.rt_nodes_
-    assert isinstance(node, OPS)
-    if is_constant and isinstance(node, WeightedOp):
+    (node,) = model.graph.node
+    op = OPS[node.op_type](node, opset_of(model))
+    if is_constant and isinstance(op, WeightedOp):
         weights = operands[1]
         assert weights is not None
-        node.prepare({"x1": weights})
-    (result,) = node.run(*operands)
+        op.prepare({"x1": weights})
+    (result,) = op.run(*operands)
     return result
 
 
