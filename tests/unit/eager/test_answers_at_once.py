@@ -16,7 +16,8 @@ import pytest
 from onnx import parser
 
 import byoc_mlir
-from byoc_mlir.compiler.execution import compiling_process
+from byoc_mlir.compiler.execution import at_once, compiling_process
+from byoc_mlir.eager.model import EagerModel
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.runtime.executables.tiered import TieredExecutable
 from byoc_mlir.tensors import Array
@@ -70,18 +71,20 @@ def test_another_process_compiles_what_is_answered_meanwhile(tmp_path: Path) -> 
         assert again.report().compile_seconds[0][0] == "cache"
 
 
-def test_an_exit_waits_for_what_is_compiled(tmp_path: Path) -> None:
+def test_no_compiler_is_imported_and_an_exit_waits_for_it(tmp_path: Path) -> None:
     path = _file(tmp_path)
     script = f"""
+import sys
 import numpy as np, byoc_mlir
 given = dict.fromkeys("xy", np.ones((2, 4), np.float32))
 with byoc_mlir.compile({str(path)!r}, threads=1, cache={str(tmp_path / "cache")!r}) as executable:
     print(executable.run(given)["z"].sum())
+    print([name for name in ("xdsl", "llvmlite", "onnx.reference") if name in sys.modules])
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ
     )
-    assert (done.stdout, done.stderr) == ("16.0\n", "")
+    assert (done.stdout, done.stderr) == ("16.0\n[]\n", "")
     with _compiled(path) as again:
         assert not isinstance(again, TieredExecutable)
         _check(again, path, _inputs(4))
@@ -150,6 +153,21 @@ def test_the_environment_may_forbid_it(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("BYOC_EAGER", "off")
     with _compiled(_file(tmp_path)) as executable:
         assert not isinstance(executable, TieredExecutable)
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores", "found"),
+    [(None, 8, 7), (1, 8, 1), (8, 8, 7), (4, 8, 4), (2, 2, 1), (None, 1, 1), (16, 8, 7)],
+)
+def test_a_core_is_left_to_the_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: int | None, cores: int, found: int
+) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(at_once, "available_threads", lambda: cores)
+    monkeypatch.setattr(EagerModel, "__init__", lambda *arguments: made.append(arguments[-1]))
+    path = _file(tmp_path)
+    byoc_mlir.compile(path, threads=asked, cache=tmp_path / "cache").close()
+    assert made == [found]
 
 
 def test_fixed_sizes_are_compiled_first(tmp_path: Path) -> None:
