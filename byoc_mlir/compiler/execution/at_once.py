@@ -11,6 +11,7 @@ from pathlib import Path
 from onnx import ModelProto, checker
 
 from byoc_mlir.artifact import write
+from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
@@ -39,9 +40,9 @@ def answering_at_once(path: Path, cached: CachedModel) -> Executable | LoadedFil
     """
     with boundary("read"):
         file = LoadedFile(path)
-        if not _waits_for_sizes(file.model) or not can_start():
+        if not _waits_for_sizes(file.model) or not _is_valid(file.model) or unknown(file.model):
             return file
-        if not _is_valid(file.model) or unknown(file.model):
+        if not can_start() or unavailable_reason():  # oneDNN computes the products
             return file
         return _executable(file, cached) or file
 
