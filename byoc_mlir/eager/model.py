@@ -13,7 +13,7 @@ from onnx.reference.op_run import OpRun
 from byoc_mlir.eager.folding import folded
 from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.ops import OPS
-from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.ops.constants import PreparedOp
 from byoc_mlir.tensors import Array
 
 
@@ -32,7 +32,7 @@ class EagerModel:
         self._nodes: Sequence[OpRun] = evaluator.rt_nodes_
         self._threads = threads
         for node in self._nodes:
-            if isinstance(node, WeightedOp):
+            if isinstance(node, PreparedOp):
                 node.prepare(self._tensors)
         self._outputs = tuple(output.name for output in model.graph.output)
         self._freed = _freed_after(self._nodes, {*self._outputs, *self._tensors})

@@ -10,7 +10,15 @@ from onnx.reference.op_run import OpRun
 from byoc_mlir.tensors import Array
 
 
-class WeightedOp(OpRun):
+class PreparedOp(OpRun):
+    """An op that is told what stays the same."""
+
+    @abstractmethod
+    def prepare(self, constants: Mapping[str, Array]) -> None:
+        """Says which arrays nobody changes, by the names of inputs."""
+
+
+class WeightedOp(PreparedOp):
     """An op whose second input is weights."""
 
     _constant: Array | None = None
@@ -21,7 +29,7 @@ class WeightedOp(OpRun):
         """The weights in the order in which this op reads them."""
 
     def prepare(self, constants: Mapping[str, Array]) -> None:
-        """Says which arrays nobody changes; weights among them are arranged once."""
+        """Weights among them are arranged once."""
         self._constant = constants.get(self.input[1])
 
     def arranged(self, weights: Array) -> Array:
