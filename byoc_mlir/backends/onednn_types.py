@@ -135,6 +135,8 @@ LRN_ACROSS_CHANNELS = 0xAFF
 SOFTMAX: Mapping[str, int] = {"accurate": 0x30000, "log": 0x30001}
 
 DIRECTIONS: Mapping[str, int] = {"forward": 1, "reverse": 2}
+BOTH_SIDE_BY_SIDE = 3
+"""`dnnl_bidirectional_concat`."""
 
 RESAMPLING: Mapping[str, int] = {"nearest": 0x2FFF0, "linear": 0x2FFF1}
 

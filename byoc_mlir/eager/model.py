@@ -11,7 +11,7 @@ from onnx import ModelProto
 from byoc_mlir.eager.folding import folded
 from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.ops import OPS
-from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.ops.constants import PreparedOp
 from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.schemas import opset_of
 from byoc_mlir.tensors import Array
@@ -31,7 +31,7 @@ class EagerModel:
         opset = opset_of(model)
         ops = [OPS[node.op_type](node, opset) for node in nodes]
         for op in ops:
-            if isinstance(op, WeightedOp):
+            if isinstance(op, PreparedOp):
                 op.prepare(self._tensors)
         self._threads = threads
         self._outputs = tuple(output.name for output in model.graph.output)

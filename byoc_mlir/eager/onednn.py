@@ -35,7 +35,7 @@ from byoc_mlir.tensors import Array, aligned_empty
 _ANY = 1
 """`dnnl_format_tag_any`: the primitive chooses."""
 
-_KEPT = 256
+KEPT = 256
 """Primitives that are kept: those of the largest networks, some kilobytes of code each."""
 
 _F32_BYTES = 4
@@ -47,7 +47,7 @@ def use_threads(count: int) -> Generator[None]:
 
     Signals wait inside: products may have the stack pointer elsewhere, see docs/dnnl.md.
     """
-    openmp = _library().handle
+    openmp = dnnl().handle
     before = openmp.omp_get_max_threads()
     openmp.omp_set_num_threads(count)
     try:
@@ -79,7 +79,7 @@ def sgemm(a: Array, b: Array, c: Array, *, alpha: float = 1.0, beta: float = 0.0
         return
     a_order, a, a_step = _operand(a)
     b_order, b, b_step = _operand(b)
-    status = _library().sgemm(
+    status = dnnl().sgemm(
         *(a_order, b_order, lines, columns, inner, alpha),
         *(address_of(a), a_step, address_of(b), b_step),
         *(beta, address_of(c), _step(c)),
@@ -130,11 +130,11 @@ class Convolution:
 
     def run(self, data: Array, weights: Array, bias: Array | None) -> Array:
         """The result for contiguous arrays of `f32`, as they are described above."""
-        threads = _library().handle.omp_get_max_threads()
+        threads = dnnl().handle.omp_get_max_threads()
         return _primitive(self, threads, bias is not None).run(data, weights, bias)
 
 
-@lru_cache(_KEPT)
+@lru_cache(KEPT)
 def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> _ConvolutionPrimitive:
     """
     Args:
@@ -145,14 +145,14 @@ def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> _Convolution
 
 class _ConvolutionPrimitive:
     def __init__(self, sizes: Convolution, *, has_bias: bool):
-        library, self._result = _library(), sizes.result
+        library, self._result = dnnl(), sizes.result
         group, results, *_ = sizes.weights
-        data = _Descriptor.channels_last(sizes.data)
-        given, chosen = _Descriptor.dense(sizes.weights), _Descriptor.of_any_layout(sizes.weights)
-        bias = _Descriptor.dense((group * results,))
-        result = _Descriptor.channels_last(sizes.result)
+        data = Descriptor.channels_last(sizes.data)
+        given, chosen = Descriptor.dense(sizes.weights), Descriptor.of_any_layout(sizes.weights)
+        bias = Descriptor.dense((group * results,))
+        result = Descriptor.channels_last(sizes.result)
         dilations = [dilation - 1 for dilation in sizes.dilations]
-        self._primitive = _Primitive(
+        self._primitive = Primitive(
             "dnnl_convolution_forward_primitive_desc_create",
             library.engine,
             FORWARD_INFERENCE,
@@ -162,11 +162,7 @@ class _ConvolutionPrimitive:
             library.attributes,
         )
         self._arranged = self._primitive.descriptor(Arg.WEIGHTS)
-        self._arrange = _Primitive(
-            "dnnl_reorder_primitive_desc_create",
-            *(given.handle, library.engine, self._arranged.handle, library.engine),
-            library.attributes,
-        )
+        self._arrange = Primitive.reorder(given, self._arranged)
 
     def run(self, data: Array, weights: Array, bias: Array | None) -> Array:
         arranged = self._arranged.memory()
@@ -177,7 +173,7 @@ class _ConvolutionPrimitive:
         return result
 
 
-class _Descriptor:
+class Descriptor:
     """A `dnnl_memory_desc_t` of `f32`."""
 
     def __init__(self, handle: ctypes.c_void_p, owner: object = None):
@@ -185,68 +181,99 @@ class _Descriptor:
         Args:
             owner: what the descriptor is a part of; `None` where it is on its own.
         """
-        self.handle, self._owner, self._library = handle, owner, _library()
+        self.handle, self._owner, self._library = handle, owner, dnnl()
 
     def __del__(self) -> None:
         if self._owner is None:
             self._library.handle.dnnl_memory_desc_destroy(self.handle)
 
     @classmethod
-    def dense(cls, shape: tuple[int, ...]) -> _Descriptor:
+    def dense(cls, shape: tuple[int, ...]) -> Descriptor:
         """In order of the indices."""
-        return cls._of_steps(shape, _steps(shape))
+        return cls.of_steps(shape, _steps(shape))
 
     @classmethod
-    def channels_last(cls, shape: tuple[int, ...]) -> _Descriptor:
+    def channels_last(cls, shape: tuple[int, ...]) -> Descriptor:
         """Of an array that has its channels last; the library counts them as second."""
         batch, *spatial, channels = shape
         first, *between, last = _steps(shape)
-        return cls._of_steps((batch, channels, *spatial), (first, last, *between))
+        return cls.of_steps((batch, channels, *spatial), (first, last, *between))
 
     @classmethod
-    def of_any_layout(cls, shape: tuple[int, ...]) -> _Descriptor:
+    def of_any_layout(cls, shape: tuple[int, ...]) -> Descriptor:
         """Of a layout that a primitive chooses."""
         handle = ctypes.c_void_p()
-        status = _library().handle.dnnl_memory_desc_create_with_tag(
+        status = dnnl().handle.dnnl_memory_desc_create_with_tag(
             ctypes.byref(handle), len(shape), _numbers(shape), DataType.F32, _ANY
         )
         _check("dnnl_memory_desc_create_with_tag", status)
         return cls(handle)
 
     @classmethod
-    def _of_steps(cls, dims: tuple[int, ...], steps: tuple[int, ...]) -> _Descriptor:
+    def of_steps(cls, dims: tuple[int, ...], steps: tuple[int, ...]) -> Descriptor:
+        """With so many elements between neighbours along each dimension."""
         handle = ctypes.c_void_p()
-        status = _library().handle.dnnl_memory_desc_create_with_strides(
+        status = dnnl().handle.dnnl_memory_desc_create_with_strides(
             ctypes.byref(handle), len(dims), _numbers(dims), DataType.F32, _numbers(steps)
         )
         _check("dnnl_memory_desc_create_with_strides", status)
         return cls(handle)
+
+    def copy(self) -> Descriptor:
+        """One that is on its own."""
+        handle = ctypes.c_void_p()
+        status = self._library.handle.dnnl_memory_desc_clone(ctypes.byref(handle), self.handle)
+        _check("dnnl_memory_desc_clone", status)
+        return Descriptor(handle)
+
+    def is_same(self, other: Descriptor) -> bool:
+        """Whether memory of one is memory of the other."""
+        return bool(self._library.handle.dnnl_memory_desc_equal(self.handle, other.handle))
 
     def memory(self) -> Array:
         """New memory for what is described."""
         return aligned_empty((self._library.size_of(self.handle),), np.uint8)
 
 
-class _Primitive:
+class Primitive:
     """A primitive whose scratchpad is made for each run, so that runs may overlap."""
 
     def __init__(self, function: str, *arguments: Any):
-        self._library = library = _library()
+        self._library = library = dnnl()
         self._description, self._handle = ctypes.c_void_p(), ctypes.c_void_p()
         _check(function, library.handle[function](ctypes.byref(self._description), *arguments))
         status = library.handle.dnnl_primitive_create(ctypes.byref(self._handle), self._description)
         _check("dnnl_primitive_create", status)
-        self._descriptors: dict[int, _Descriptor] = {}
+        self._descriptors: dict[int, Descriptor] = {}
         self._scratchpad = self.descriptor(Arg.SCRATCHPAD)
+
+    @classmethod
+    def reorder(cls, given: Descriptor, wanted: Descriptor) -> Primitive:
+        """Copies memory to another layout."""
+        library = dnnl()
+        return cls(
+            "dnnl_reorder_primitive_desc_create",
+            *(given.handle, library.engine, wanted.handle, library.engine, library.attributes),
+        )
 
     def __del__(self) -> None:
         self._library.handle.dnnl_primitive_destroy(self._handle)
         self._library.handle.dnnl_primitive_desc_destroy(self._description)
 
-    def descriptor(self, argument: Arg) -> _Descriptor:
+    @property
+    def implementation(self) -> str:
+        """oneDNN's name for its code."""
+        name = ctypes.c_char_p()
+        status = self._library.handle.dnnl_primitive_desc_query(
+            self._description, Query.IMPL_INFO_STR, 0, ctypes.byref(name)
+        )
+        _check("dnnl_primitive_desc_query", status)
+        return (name.value or b"").decode()
+
+    def descriptor(self, argument: Arg) -> Descriptor:
         """How it wants an argument of its execution."""
         handle = self._library.query(self._description, Query.EXEC_ARG_MD, argument)
-        return _Descriptor(ctypes.c_void_p(handle), owner=self._description)
+        return Descriptor(ctypes.c_void_p(handle), owner=self._description)
 
     def execute(self, arrays: Mapping[Arg, Array]) -> None:
         """Runs it once on the memory of arrays, each laid out as it wants it."""
@@ -273,7 +300,7 @@ class _Primitive:
         _check("dnnl_memory_create", status)
         return memory.value
 
-    def _described(self, argument: Arg) -> _Descriptor:
+    def _described(self, argument: Arg) -> Descriptor:
         if argument not in self._descriptors:
             self._descriptors[argument] = self.descriptor(argument)
         return self._descriptors[argument]
@@ -315,7 +342,8 @@ class _Library:
 
 
 @cache
-def _library() -> _Library:
+def dnnl() -> _Library:
+    """The one that a process has."""
     return _Library()
 
 

@@ -9,7 +9,15 @@ from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
-class WeightedOp(Op):
+class PreparedOp(Op):
+    """An op that is told what stays the same."""
+
+    @abstractmethod
+    def prepare(self, constants: Mapping[str, Array]) -> None:
+        """Says which arrays nobody changes, by the names of inputs."""
+
+
+class WeightedOp(PreparedOp):
     """An op whose second input is weights."""
 
     _constant: Array | None = None
@@ -20,7 +28,7 @@ class WeightedOp(Op):
         """The weights in the order in which this op reads them."""
 
     def prepare(self, constants: Mapping[str, Array]) -> None:
-        """Says which arrays nobody changes; weights among them are arranged once."""
+        """Weights among them are arranged once."""
         self._constant = constants.get(self.node.input[1])
 
     def arranged(self, weights: Array) -> Array:

@@ -31,6 +31,9 @@ _LONG, _MANY = 100_000_000, 1 << 10
 """Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
 places from which on that code is faster than copies of the windows."""
 
+_PLANES = 1 << 18
+"""Elements that all windows of few channels read, copied at once: what a second cache holds."""
+
 
 class Conv(WeightedOp):
     """ONNX's Conv of `f32`: for each line of the kernel, what windows read with it is a matrix, and
@@ -58,6 +61,9 @@ class Conv(WeightedOp):
             result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
         elif _suits_onednn(len(x), w, axes, group):
             result = _convolve_by_onednn(x, w, b, axes, group)
+            limits.apply(result)
+        elif _suits_planes(len(x), w, axes, group):
+            result = _convolve_planes(x, self.arranged(w), b, axes)
             limits.apply(result)
         else:
             result = _convolve(x, self.arranged(w), b, axes, group, limits)
@@ -102,6 +108,46 @@ def _convolve_by_onednn(
         tuple(axis.reach - axis.begin - axis.size for axis in axes),
     )
     return sizes.run(data, grouped, None if bias is None else np.ascontiguousarray(bias))
+
+
+def _suits_planes(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
+    places = images * math.prod(axis.count for axis in axes)
+    inputs = math.prod(weights.shape[1:])
+    return group == 1 and weights.shape[1] < _FEW and places * inputs <= _PLANES
+
+
+def _convolve_planes(x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]) -> Array:
+    """One product, of a matrix that has a line for each weight of a result, with what all windows
+    read there. The bias is the weight of a line of ones."""
+    inputs, results = weights.shape
+    channels, counts = x.shape[1], [axis.count for axis in axes]
+    planes = aligned_empty((inputs + (bias is not None), len(x), *counts), np.float32)
+    if bias is not None:
+        planes[inputs], weights = 1, np.concatenate([weights, bias[np.newaxis]])
+    data = np.swapaxes(_with_zeros_around(x, axes), 0, 1)
+    for number, place in enumerate(np.ndindex(*(axis.kernel for axis in axes))):
+        read = data[:, :, *_read_at(place, axes)]
+        planes[number * channels : (number + 1) * channels] = read
+    result = aligned_empty((len(x), *counts, results), np.float32)
+    sgemm(planes.reshape(len(planes), -1).T, weights, result.reshape(-1, results))
+    return result
+
+
+def _read_at(place: tuple[int, ...], axes: Sequence[Axis]) -> Iterator[slice]:
+    """What all windows read at a place of the kernel."""
+    for at, axis in zip(place, axes, strict=True):
+        start = at * axis.dilation
+        yield slice(start, start + (axis.count - 1) * axis.stride + 1, axis.stride)
+
+
+def _with_zeros_around(x: Array, axes: Sequence[Axis]) -> Array:
+    """The data, its channels second, with as many zeros around as windows reach."""
+    sizes = [max(axis.reach, axis.begin + axis.size) for axis in axes]
+    if (*sizes,) == x.shape[2:]:
+        return x
+    padded = np.zeros((*x.shape[:2], *sizes), x.dtype)
+    padded[:, :, *(slice(axis.begin, axis.begin + axis.size) for axis in axes)] = x
+    return padded
 
 
 def _convolve(
@@ -205,13 +251,7 @@ class ConvTranspose(WeightedOp):
 def _add_where_they_go(spread: Array, result: Array, axes: Sequence[Axis]) -> None:
     """Adds `spread[batch, *sizes, *kernel, results]` to `result[batch, *places, results]`."""
     for place in np.ndindex(*(axis.kernel for axis in axes)):
-        target = tuple(
-            slice(
-                start := at * axis.dilation, start + (axis.count - 1) * axis.stride + 1, axis.stride
-            )
-            for at, axis in zip(place, axes, strict=True)
-        )
-        result[:, *target] += spread[:, *(slice(None) for _ in axes), *place]
+        result[:, *_read_at(place, axes)] += spread[:, *(slice(None) for _ in axes), *place]
 
 
 def transposed_axes(

@@ -43,7 +43,7 @@ class AveragePool(Op):
         result = _reduced(x, axes, np.add, 0)
         counts = _elements_counted(axes, with_padding=bool(attributes["count_include_pad"]))
         for place, count in enumerate(counts):
-            result /= count.astype(x.dtype).reshape(-1, *[1] * (len(axes) - 1 - place))
+            result = result / count.astype(x.dtype).reshape(-1, *[1] * (len(axes) - 1 - place))
         return (result,)
 
 
@@ -85,25 +85,43 @@ def _elements_counted(axes: Sequence[Axis], *, with_padding: bool = False) -> li
 
 
 def _reduced(x: Array, axes: Sequence[Axis], reduce: np.ufunc, neutral: float) -> Array:
-    """The windows of `x`, each reduced to one element."""
+    """The windows of `x`, each reduced to one element; `x` itself where each has but one."""
     for place, axis in enumerate(axes):
+        if axis.kernel == axis.stride == 1 and axis.count == axis.size:
+            continue
         x = _reduced_along(np.moveaxis(x, place + 2, 0), axis, reduce, neutral, place + 2)
     return x
 
 
 def _reduced_along(x: Array, axis: Axis, reduce: np.ufunc, neutral: float, place: int) -> Array:
     """The windows along the first dimension; the result has it at `place`."""
-    shape = (axis.count, *x.shape[1:])
-    result = np.full_like(x, neutral, shape=shape)
+    whole, parts = _read(x, axis)
+    if len(whole) > 1:  # one pass over memory instead of three
+        result = reduce(whole.pop(), whole.pop())
+    else:
+        result = np.full_like(x, neutral, shape=(axis.count, *x.shape[1:]))
+    for data in whole:
+        reduce(result, data, out=result)
+    for first, data in parts:
+        mine = result[first : first + len(data)]
+        reduce(mine, data, out=mine)
+    return np.moveaxis(result, 0, place)
+
+
+def _read(x: Array, axis: Axis) -> tuple[list[Array], list[tuple[int, Array]]]:
+    """What windows along the first dimension read at each of their places: that for all windows,
+    and that for some of them, with the first of these."""
+    whole: list[Array] = []
+    parts: list[tuple[int, Array]] = []
     for at in range(axis.kernel):
         start = at * axis.dilation - axis.begin
         first = max(0, -(start // axis.stride))
         count = min(axis.count, -(-(axis.size - start) // axis.stride)) - first
-        if count > 0:
-            data = x[start + first * axis.stride :: axis.stride][:count]
-            mine = result[first : first + count]
-            reduce(mine, data, out=mine)
-    return np.moveaxis(result, 0, place)
+        if count == axis.count:
+            whole.append(x[start :: axis.stride][:count])
+        elif count > 0:
+            parts.append((first, x[start + first * axis.stride :: axis.stride][:count]))
+    return whole, parts
 
 
 OPS = (MaxPool, AveragePool, GlobalAveragePool, GlobalMaxPool)

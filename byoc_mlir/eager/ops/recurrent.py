@@ -1,13 +1,18 @@
-"""Recurrent layers: products of the inputs of all steps at once, and all directions in one step."""
+"""Recurrent layers: an LSTM is oneDNN's.
+
+Where oneDNN has none: products of the inputs of all steps at once, and all directions in one step.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from byoc_mlir.eager.lstm import ArrangedWeights, Layer, LstmPrimitive
 from byoc_mlir.eager.ops.activation import sigmoid
+from byoc_mlir.eager.ops.constants import PreparedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.products import matmul
@@ -77,11 +82,11 @@ def _sequences(x: Array, directions: int, direction: str, lengths: Array | None)
     backwards = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     if len(backwards) != directions or not x.size:
         raise NotEagerError("weights that are not those of the directions, or no inputs")
-    if lengths is None or (lengths == len(x)).all():
+    if lengths is None:
         return _Sequences(x, backwards, None)
     if lengths.shape != x.shape[1:2] or lengths.min() < 1 or lengths.max() > len(x):
         raise NotEagerError("lengths of sequences that are none")
-    return _Sequences(x, backwards, lengths)
+    return _Sequences(x, backwards, None if lengths.min() == len(x) else lengths)
 
 
 def _with_layout(layout: int, result: Array, states: Sequence[Array]) -> tuple[Array, ...]:
@@ -95,12 +100,38 @@ def _initial(state: Array | None, layout: int, shape: tuple[int, ...]) -> Array:
     if state is None:
         return np.zeros(shape, np.float32)
     placed = state.swapaxes(0, 1) if layout else state
-    if placed.shape != shape:
+    if placed.shape != shape or placed.dtype != np.float32:
         raise NotEagerError("an initial state that is not that of the layer")
     return placed
 
 
-class LSTM(Op):
+def _check_weights(x: Array, w: Array, r: Array, b: Array | None, gates: int) -> None:
+    """
+    Raises:
+        NotEagerError: something is not of `f32`, or does not fit.
+    """
+    if any(each is not None and each.dtype != np.float32 for each in (x, w, r, b)):
+        raise NotEagerError(f"a layer of {x.dtype}")
+    directions, hidden = len(w), r.shape[-1]
+    wanted = [(directions, gates * hidden, inputs) for inputs in (x.shape[-1], hidden)]
+    if x.ndim != 3 or not hidden or [w.shape, r.shape] != wanted:
+        raise NotEagerError(f"data of {x.shape}, weights of {w.shape} and {r.shape}")
+    if b is not None and b.shape != (directions, 2 * gates * hidden):
+        raise NotEagerError(f"biases of {b.shape} for weights of {w.shape}")
+
+
+class LSTM(PreparedOp):
+    """ONNX's LSTM of `f32`, by oneDNN where all rows have all steps."""
+
+    _constants: Sequence[Array | None] = ()
+    _arranged: ArrangedWeights | None = None
+
+    def prepare(self, constants: Mapping[str, Array]) -> None:
+        """Weights and biases are arranged once, if all of them are constants."""
+        names = (*self.node.input, "")[1:4]
+        if all(not name or name in constants for name in names):
+            self._constants = [constants.get(name) for name in names]
+
     def _run(
         self,
         x: Array,
@@ -117,10 +148,17 @@ class LSTM(Op):
     ) -> tuple[Array, ...]:
         if peepholes is not None:
             raise NotEagerError("peepholes")
+        _check_weights(x, w, r, b, 4)
         hidden = r.shape[-1]
         sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)
         shape = (len(w), sequences.x.shape[1], hidden)
         states = [_initial(state, layout, shape) for state in (h, c)]
+        if sequences.lengths is None:
+            steps, rows, features = sequences.x.shape
+            primitive = Layer(steps, rows, features, hidden, direction).primitive()
+            if primitive is not None:
+                results = self._run_primitive(primitive, sequences.x, (w, r, b), states)
+                return _with_layout(layout, *results)
         bias = np.zeros((len(w), 4 * hidden), np.float32)
         if b is not None:
             np.add(b[:, : 4 * hidden], b[:, 4 * hidden :], out=bias)
@@ -140,6 +178,33 @@ class LSTM(Op):
 
         return _with_layout(layout, *_run_layer(sequences, w, bias, states, step))
 
+    def _run_primitive(
+        self,
+        primitive: LstmPrimitive,
+        x: Array,
+        weights: tuple[Array, Array, Array | None],
+        states: Sequence[Array],
+    ) -> tuple[Array, Sequence[Array]]:
+        """What `_run_layer` returns."""
+        arranged = self._arrange(primitive, weights)
+        h, c = map(np.ascontiguousarray, states)
+        result, *last = primitive.run(np.ascontiguousarray(x), arranged, h, c)
+        directions, rows, hidden = h.shape
+        return result.reshape(len(x), rows, directions, hidden).swapaxes(1, 2), last
+
+    def _arrange(
+        self, primitive: LstmPrimitive, weights: tuple[Array, Array, Array | None]
+    ) -> ArrangedWeights:
+        """The weights as the primitive reads them; constants are kept for all sizes."""
+        if len(self._constants) != len(weights) or any(
+            given is not constant for given, constant in zip(weights, self._constants, strict=True)
+        ):
+            return primitive.arrange(*weights)
+        kept = self._arranged  # another thread may put the same in its place
+        if kept is None or not primitive.reads(kept):
+            kept = self._arranged = primitive.arrange(*weights)
+        return kept
+
 
 class GRU(Op):
     def _run(
@@ -155,6 +220,7 @@ class GRU(Op):
         linear_before_reset: int = 0,
         **_: object,
     ) -> tuple[Array, ...]:
+        _check_weights(x, w, r, b, 3)
         hidden = r.shape[-1]
         sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)
         states = [_initial(h, layout, (len(w), sequences.x.shape[1], hidden))]

@@ -1,0 +1,159 @@
+"""oneDNN's LSTM called at once, on weights that it has in an order of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from byoc_mlir.backends.onednn_types import BOTH_SIDE_BY_SIDE, DIRECTIONS, FORWARD_INFERENCE, Arg
+from byoc_mlir.eager.onednn import KEPT, Descriptor, Primitive, dnnl
+from byoc_mlir.tensors import Array, aligned_empty
+
+_GATES = [0, 2, 3, 1]
+"""oneDNN's input, forget, cell, output in ONNX's input, output, forget, cell."""
+
+_MATRICES = (Arg.WEIGHTS, Arg.WEIGHTS_1)
+_NO_FLAGS = 0
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The sizes of an LSTM; its direction is ONNX's word."""
+
+    steps: int
+    rows: int
+    features: int
+    hidden: int
+    direction: str
+
+    @property
+    def directions(self) -> int:
+        return 2 if self.direction == "bidirectional" else 1
+
+    def primitive(self) -> LstmPrimitive | None:
+        """What runs it on the threads that are set now.
+
+        `None` where oneDNN has only its reference code: that is slow, and reading the layout of its
+        weights crashes.
+        """
+        return made(self, dnnl().handle.omp_get_max_threads())
+
+
+@dataclass(frozen=True)
+class ArrangedWeights:
+    """What primitives read, and the layout of each of the two matrices."""
+
+    arrays: Mapping[Arg, Array]
+    layouts: Mapping[Arg, Descriptor]
+
+
+@lru_cache(KEPT)
+def made(layer: Layer, threads: int) -> LstmPrimitive | None:
+    """The primitive of a layer, see there.
+
+    Args:
+        threads: those that are set now; primitives share out their work when they are made.
+    """
+    primitive = LstmPrimitive(layer)
+    return None if primitive.is_reference else primitive
+
+
+class LstmPrimitive:
+    """oneDNN's code for the sizes of a layer. Any number of threads may call it at once."""
+
+    def __init__(self, layer: Layer):
+        self._layer, library = layer, dnnl()
+        directions, rows, hidden = layer.directions, layer.rows, layer.hidden
+        data = Descriptor.dense((layer.steps, rows, layer.features))
+        state = Descriptor.dense((1, directions, rows, hidden))
+        matrices = [
+            Descriptor.of_any_layout((1, directions, inputs, len(_GATES), hidden))
+            for inputs in (layer.features, hidden)
+        ]
+        bias = Descriptor.dense((1, directions, len(_GATES), hidden))
+        result = Descriptor.dense((layer.steps, rows, directions * hidden))
+        peepholes = projection = None
+        self._primitive = Primitive(
+            "dnnl_lstm_forward_primitive_desc_create",
+            *(
+                library.engine,
+                FORWARD_INFERENCE,
+                DIRECTIONS.get(layer.direction, BOTH_SIDE_BY_SIDE),
+                data.handle,
+            ),
+            *(state.handle, state.handle, *(each.handle for each in matrices)),
+            *(peepholes, projection, bias.handle, result.handle, state.handle, state.handle),
+            *(_NO_FLAGS, library.attributes),
+        )
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is code for any machine."""
+        return self._primitive.implementation.startswith("ref")
+
+    def arrange(self, w: Array, r: Array, b: Array | None) -> ArrangedWeights:
+        """ONNX's weights, recurrent weights and biases in the order in which they are read here.
+
+        Args:
+            w, r, b: of `f32`, `[directions, gates * hidden, inputs]`, and
+                `[directions, 2 * gates * hidden]`.
+        """
+        # a layout is part of its primitive, which may be gone before the weights
+        layouts = {each: self._primitive.descriptor(each).copy() for each in _MATRICES}
+        arrays = {
+            argument: self._matrix(array, layouts[argument])
+            for argument, array in zip(_MATRICES, (w, r), strict=True)
+        }
+        return ArrangedWeights({**arrays, Arg.BIAS: self._bias(b)}, layouts)
+
+    def reads(self, weights: ArrangedWeights) -> bool:
+        """Whether weights arranged for another size are what it would have made of them."""
+        return all(
+            self._primitive.descriptor(argument).is_same(layout)
+            for argument, layout in weights.layouts.items()
+        )
+
+    def run(self, x: Array, weights: ArrangedWeights, h: Array, c: Array) -> tuple[Array, ...]:
+        """The states after each step, `[steps, rows, directions * hidden]`, and the last ones.
+
+        Args:
+            x, h, c: contiguous, of `f32`: `[steps, rows, features]`, `[directions, rows, hidden]`.
+        """
+        layer = self._layer
+        result = aligned_empty(
+            (layer.steps, layer.rows, layer.directions * layer.hidden), np.float32
+        )
+        last = [aligned_empty(h.shape, np.float32) for _ in range(2)]
+        given = {Arg.SRC: x, Arg.SRC_ITER: h, Arg.SRC_ITER_C: c}
+        new = {Arg.DST: result, Arg.DST_ITER: last[0], Arg.DST_ITER_C: last[1]}
+        self._primitive.execute({**given, **weights.arrays, **new})
+        return (result, *last)
+
+    def _matrix(self, weights: Array, layout: Descriptor) -> Array:
+        """`[directions, gates * hidden, inputs]` in the layout of `[1, directions, inputs, gates,
+        hidden]`."""
+        directions, hidden, inputs = self._layer.directions, self._layer.hidden, weights.shape[-1]
+        gates = _in_order(weights.reshape(directions, len(_GATES), hidden, inputs))
+        gate = hidden * inputs
+        given = Descriptor.of_steps(
+            (1, directions, inputs, len(_GATES), hidden),
+            (directions * len(_GATES) * gate, len(_GATES) * gate, 1, gate, inputs),
+        )
+        memory = layout.memory()
+        Primitive.reorder(given, layout).execute({Arg.SRC: gates, Arg.DST: memory})
+        return memory
+
+    def _bias(self, bias: Array | None) -> Array:
+        """The sums of what is added to inputs and to states: `[directions, gates, hidden]`."""
+        directions, hidden = self._layer.directions, self._layer.hidden
+        if bias is None:
+            return np.zeros((directions, len(_GATES), hidden), np.float32)
+        return _in_order(bias.reshape(directions, 2, len(_GATES), hidden).sum(axis=1))
+
+
+def _in_order(gates: Array) -> Array:
+    """A contiguous copy with oneDNN's order of the gates, which are along the second dimension."""
+    return np.ascontiguousarray(gates[:, _GATES])
