@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from onnx.reference.op_run import OpRun
 
 from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.ops.window import Axis, Placing, window_axes
 from byoc_mlir.tensors import Array
 
 
-class MaxPool(OpRun):
+class MaxPool(Op):
     """ONNX's MaxPool of any number that NumPy knows.
 
     Raises:
         NotEagerError: the places of the largest elements are asked for.
     """
-
-    op_domain = ""
 
     def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
         if len(self.output) > 1 and self.output[1]:
@@ -31,14 +30,12 @@ class MaxPool(OpRun):
         return (_reduced(x, axes, np.maximum, least),)
 
 
-class AveragePool(OpRun):
+class AveragePool(Op):
     """ONNX's AveragePool of `f32` and `f64`.
 
     Raises:
         NotEagerError: another type.
     """
-
-    op_domain = ""
 
     def _run(self, x: Array, **attributes: Any) -> tuple[Array]:
         if x.dtype.type not in (np.float32, np.float64):
@@ -51,31 +48,28 @@ class AveragePool(OpRun):
         return (result,)
 
 
-class GlobalAveragePool(OpRun):
+class GlobalAveragePool(Op):
     """ONNX's GlobalAveragePool, summed up in `f64`."""
-
-    op_domain = ""
 
     def _run(self, x: Array) -> tuple[Array]:
         axes = tuple(range(2, x.ndim))
         return (np.mean(x, axis=axes, dtype=np.float64, keepdims=True).astype(x.dtype),)
 
 
-class GlobalMaxPool(OpRun):
+class GlobalMaxPool(Op):
     """ONNX's GlobalMaxPool."""
-
-    op_domain = ""
 
     def _run(self, x: Array) -> tuple[Array]:
         return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)
 
 
-def _axes(x: Array, attributes: dict[str, Any]) -> Sequence[Axis]:
+def _axes(x: Array, attributes: dict[str, Any]) -> tuple[Axis, ...]:
     kernel = tuple(attributes["kernel_shape"])
     return window_axes(x.shape[2:], kernel, Placing.of(attributes))
 
 
-def _elements_counted(axes: Sequence[Axis], *, with_padding: bool = False) -> list[Array]:
+@lru_cache(1024)
+def _elements_counted(axes: tuple[Axis, ...], *, with_padding: bool = False) -> Sequence[Array]:
     """How many elements each window has along each axis.
 
     Raises:
