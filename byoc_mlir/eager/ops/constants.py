@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 
-from onnx.reference.op_run import OpRun
-
+from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
-class PreparedOp(OpRun):
+class PreparedOp(Op):
     """An op that is told what stays the same."""
 
     @abstractmethod

@@ -46,8 +46,6 @@ class Conv(WeightedOp):
         NotEagerError: another type, or sizes that do not fit.
     """
 
-    op_domain = ""
-
     def arrange(self, weights: Array) -> Array:
         """`[*kernel * channels, results]`."""
         return transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
@@ -219,8 +217,6 @@ class ConvTranspose(WeightedOp):
     Raises:
         NotEagerError: another type.
     """
-
-    op_domain = ""
 
     def arrange(self, weights: Array) -> Array:
         """`[channels, *kernel * results of a group]`."""

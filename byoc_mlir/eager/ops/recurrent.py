@@ -120,7 +120,7 @@ def _check_weights(x: Array, w: Array, r: Array, b: Array | None, gates: int) ->
         raise NotEagerError(f"biases of {b.shape} for weights of {w.shape}")
 
 
-class LSTM(Op, PreparedOp):
+class LSTM(PreparedOp):
     """ONNX's LSTM of `f32`, by oneDNN where all rows have all steps."""
 
     _constants: Sequence[Array | None] = ()
