@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,12 +63,13 @@ class GlobalMaxPool(Op):
         return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)
 
 
-def _axes(x: Array, attributes: dict[str, Any]) -> Sequence[Axis]:
+def _axes(x: Array, attributes: dict[str, Any]) -> tuple[Axis, ...]:
     kernel = tuple(attributes["kernel_shape"])
     return window_axes(x.shape[2:], kernel, Placing.of(attributes))
 
 
-def _elements_counted(axes: Sequence[Axis], *, with_padding: bool = False) -> list[Array]:
+@lru_cache(1024)
+def _elements_counted(axes: tuple[Axis, ...], *, with_padding: bool = False) -> Sequence[Array]:
     """How many elements each window has along each axis.
 
     Raises:

@@ -35,6 +35,16 @@ def test_pools(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kernel", [[1, 1], [2, 1], [1, 3]])
+@pytest.mark.parametrize("strides", [[1, 1], [2, 1], [1, 2]])
+def test_windows_of_one_element(kind: str, kernel: list[int], strides: list[int]) -> None:
+    x = numbers(2, 3, 10, 13)
+    before = x.copy()
+    check(kind, x, kernel_shape=kernel, strides=strides)
+    assert np.array_equal(x, before)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("auto_pad", ["VALID", "SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("strides", [[1, 1], [2, 3]])
 def test_padding_that_is_found(kind: str, auto_pad: str, strides: list[int]) -> None:
