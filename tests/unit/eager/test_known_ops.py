@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from inspect import isabstract
 from random import Random
 
 import numpy as np
