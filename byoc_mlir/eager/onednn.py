@@ -1,6 +1,7 @@
-"""oneDNN called at once by `ctypes`: products of matrices, and convolutions.
+"""oneDNN called at once by `ctypes`: products of matrices, convolutions, and what other primitives
+are made of.
 
-Both read and write arrays where they lie. Any number of Python threads may call at once.
+All read and write arrays where they lie. Any number of Python threads may call at once.
 """
 
 from __future__ import annotations
