@@ -89,7 +89,8 @@ class TieredExecutable(Executable):
         return self._used().report()
 
     def wait(self) -> None:
-        self._used().wait()
+        if self._compiled is not None or self._latest is not None:  # else no sizes are known
+            self._used().wait()
 
     def close(self) -> None:
         with self._lock:
@@ -147,7 +148,13 @@ class TieredExecutable(Executable):
         return outputs
 
     def _used(self) -> Executable:
-        """As `_settled`; it has run if this one has, as a report and who waits expect."""
+        """As `_settled`; it has run, as a report and who waits expect.
+
+        Raises:
+            ExecutionError: this one is closed, or has not run.
+        """
+        if self._compiled is None and self._latest is None and not self._is_closed:
+            raise ExecutionError("nothing is compiled yet: the first inputs tell shapes; call run")
         compiled = self._settled()
         latest, self._latest = self._latest, None
         if latest is not None:

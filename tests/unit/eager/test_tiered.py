@@ -132,12 +132,15 @@ def test_who_asks_for_more_than_outputs_waits(asked: str) -> None:
         assert "all sizes" in str(tested.report())
 
 
-def test_nothing_that_ran_node_by_node_is_reported_before_a_run() -> None:
-    with (
-        executable(Answers(), Compilation()) as tested,
-        pytest.raises(ExecutionError, match="call run"),
-    ):
-        tested.report()
+def test_before_a_run_there_is_nothing_to_wait_for_or_to_report() -> None:
+    answers, compilation = Answers(), Compilation()
+    with executable(answers, compilation) as tested:
+        tested.wait()
+        with pytest.raises(ExecutionError, match="call run"):
+            tested.report()
+        assert np.array_equal(tested.run(inputs(2))["z"], wanted(inputs(2)) + 1)
+        assert answers.count == 1
+        assert not compilation.is_done
 
 
 def test_shapes_are_warmed_up_in_the_program() -> None:
