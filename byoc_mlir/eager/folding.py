@@ -38,10 +38,11 @@ def folded(
     outputs, inputs = ({info.name for info in infos} for infos in (graph.output, graph.input))
     known = {name for name, tensor in tensors.items() if tensor.dtype == np.float32} - inputs
     found = dict(tensors)
+    taken = inputs.union(tensors, *(node.output for node in nodes))
 
     def with_norm(convolution: NodeProto, norm: NodeProto) -> NodeProto | None:
         operands = {*convolution.input[1:], *norm.input[1:]} - {""}
-        return _normalised(convolution, norm, found) if operands <= known else None
+        return _normalised(convolution, norm, found, taken) if operands <= known else None
 
     def with_limits(convolution: NodeProto, limits: NodeProto) -> NodeProto | None:
         names = {*limits.input[1:]} - {""}
@@ -91,9 +92,11 @@ def _has_limits(node: NodeProto) -> bool:
 
 
 def _normalised(
-    convolution: NodeProto, norm: NodeProto, tensors: dict[str, Array]
+    convolution: NodeProto, norm: NodeProto, tensors: dict[str, Array], taken: Set[str]
 ) -> NodeProto | None:
-    """A convolution with the result of a normalisation; its weights and bias go to `tensors`."""
+    """A convolution with the result of a normalisation; its weights and bias go to `tensors`, under
+    names that are not taken.
+    """
     weights, *biases = (tensors[name] for name in convolution.input[1:] if name)
     scale, shift, mean, variance = (tensors[name] for name in norm.input[1:])
     vectors = scale, shift, mean, variance, *biases
@@ -103,6 +106,8 @@ def _normalised(
     factor = scale / np.sqrt(variance.astype(np.float64) + epsilon)
     bias = (sum(biases) - mean) * factor + shift
     names = f"{norm.output[0]}/weights", f"{norm.output[0]}/bias"
+    if not taken.isdisjoint(names):
+        return None
     columns = factor.reshape(-1, *[1] * (weights.ndim - 1))
     tensors[names[0]] = (weights * columns).astype(np.float32)
     tensors[names[1]] = bias.astype(np.float32)

@@ -161,3 +161,10 @@ def test_what_does_not_fit_stays(name: str) -> None:
 
 def test_constants_that_nobody_reads_are_let_go() -> None:
     assert folded(_model().graph, {**TENSORS, **LIMITS})[1].keys() == {"z/weights", "z/bias"}
+
+
+@pytest.mark.parametrize("name", ["z/weights", "z/bias"])
+def test_names_of_others_are_not_taken(name: str) -> None:
+    model = _model(last="Mul(z, k)")
+    model.graph.node[-1].input[1] = name
+    _check(model, {**TENSORS, name: numbers(4, 1, 1, seed=6)})
