@@ -129,22 +129,31 @@ class Convolution:
     begins: tuple[int, ...]
     ends: tuple[int, ...]
 
-    def run(self, data: Array, weights: Array, bias: Array | None) -> Array:
-        """The result for contiguous arrays of `f32`, as they are described above."""
-        threads = dnnl().handle.omp_get_max_threads()
-        return _primitive(self, threads, bias is not None).run(data, weights, bias)
+    def primitive(self, *, has_bias: bool) -> ConvolutionPrimitive:
+        """What runs it on the threads that are set now."""
+        return _primitive(self, dnnl().handle.omp_get_max_threads(), has_bias)
+
+
+@dataclass(frozen=True)
+class ArrangedMatrix:
+    """Weights as a primitive reads them, and their layout."""
+
+    array: Array
+    layout: Descriptor
 
 
 @lru_cache(KEPT)
-def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> _ConvolutionPrimitive:
+def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> ConvolutionPrimitive:
     """
     Args:
         threads: those that are set now; primitives share out their work when they are made.
     """
-    return _ConvolutionPrimitive(sizes, has_bias=has_bias)
+    return ConvolutionPrimitive(sizes, has_bias=has_bias)
 
 
-class _ConvolutionPrimitive:
+class ConvolutionPrimitive:
+    """oneDNN's code for the sizes of a convolution. Any number of threads may call it at once."""
+
     def __init__(self, sizes: Convolution, *, has_bias: bool):
         library, self._result = dnnl(), sizes.result
         group, results, *_ = sizes.weights
@@ -162,14 +171,23 @@ class _ConvolutionPrimitive:
             *map(_numbers, (sizes.strides, dilations, sizes.begins, sizes.ends)),
             library.attributes,
         )
-        self._arranged = self._primitive.descriptor(Arg.WEIGHTS)
-        self._arrange = Primitive.reorder(given, self._arranged)
+        self._given, self._layout = given, self._primitive.descriptor(Arg.WEIGHTS)
 
-    def run(self, data: Array, weights: Array, bias: Array | None) -> Array:
-        arranged = self._arranged.memory()
-        self._arrange.execute({Arg.SRC: weights, Arg.DST: arranged})
+    def arrange(self, weights: Array) -> ArrangedMatrix:
+        """Contiguous weights, as `Convolution` describes them, as they are read here."""
+        layout = self._layout.copy()  # the primitive may be gone before the weights
+        memory = layout.memory()
+        Primitive.reorder(self._given, layout).execute({Arg.SRC: weights, Arg.DST: memory})
+        return ArrangedMatrix(memory, layout)
+
+    def reads(self, weights: ArrangedMatrix) -> bool:
+        """Whether weights arranged for another size are what it would have made of them."""
+        return self._layout.is_same(weights.layout)
+
+    def run(self, data: Array, weights: ArrangedMatrix, bias: Array | None) -> Array:
+        """The result for contiguous arrays of `f32`, as `Convolution` describes them."""
         result = aligned_empty(self._result, np.float32)
-        arrays = {Arg.SRC: data, Arg.WEIGHTS: arranged, Arg.DST: result}
+        arrays = {Arg.SRC: data, Arg.WEIGHTS: weights.array, Arg.DST: result}
         self._primitive.execute(arrays if bias is None else {**arrays, Arg.BIAS: bias})
         return result
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from byoc_mlir.eager.folding import LEAST, MOST
-from byoc_mlir.eager.onednn import Convolution, sgemm
+from byoc_mlir.eager.onednn import ArrangedMatrix, Convolution, ConvolutionPrimitive, sgemm
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.window import SAME, Axis, Placing, window_axes
@@ -46,6 +46,8 @@ class Conv(WeightedOp):
         NotEagerError: another type, or sizes that do not fit.
     """
 
+    _for_onednn: ArrangedMatrix | None = None
+
     def arrange(self, weights: Array) -> Array:
         """`[*kernel * channels, results]`."""
         return transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
@@ -60,7 +62,7 @@ class Conv(WeightedOp):
         if not len(x):
             result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
         elif _suits_onednn(len(x), w, axes, group):
-            result = _convolve_by_onednn(x, w, b, axes, group)
+            result = self._convolve_by_onednn(x, w, b, axes)
             limits.apply(result)
         elif _suits_planes(len(x), w, axes, group):
             result = _convolve_planes(x, self.arranged(w), b, axes)
@@ -68,6 +70,32 @@ class Conv(WeightedOp):
         else:
             result = _convolve(x, self.arranged(w), b, axes, group, limits)
         return (_channels_second(result),)
+
+    def _convolve_by_onednn(
+        self, x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]
+    ) -> Array:
+        data, results, group = _channels_last(x), len(weights), x.shape[1] // weights.shape[1]
+        sizes = Convolution(
+            data.shape,
+            (group, results // group, *weights.shape[1:]),
+            (len(x), *(axis.count for axis in axes), results),
+            tuple(axis.stride for axis in axes),
+            tuple(axis.dilation for axis in axes),
+            tuple(axis.begin for axis in axes),
+            tuple(axis.reach - axis.begin - axis.size for axis in axes),
+        )
+        primitive = sizes.primitive(has_bias=bias is not None)
+        arranged = self._arranged_for(primitive, weights)
+        return primitive.run(data, arranged, None if bias is None else np.ascontiguousarray(bias))
+
+    def _arranged_for(self, primitive: ConvolutionPrimitive, weights: Array) -> ArrangedMatrix:
+        """The weights as the primitive reads them; constants are kept for all sizes."""
+        if weights is not self._constant:
+            return primitive.arrange(np.ascontiguousarray(weights))
+        kept = self._for_onednn  # another thread may put the same in its place
+        if kept is None or not primitive.reads(kept):
+            kept = self._for_onednn = primitive.arrange(np.ascontiguousarray(weights))
+        return kept
 
 
 @dataclass(frozen=True)
@@ -91,23 +119,6 @@ def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int)
     is_copied = any(axis.kernel > 1 for axis in axes)
     long = _LONG // 8 if has_few else _LONG
     return is_copied and places >= _MANY and places * weights.size >= long
-
-
-def _convolve_by_onednn(
-    x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis], group: int
-) -> Array:
-    data, results = _channels_last(x), len(weights)
-    grouped = np.ascontiguousarray(weights).reshape(group, results // group, *weights.shape[1:])
-    sizes = Convolution(
-        data.shape,
-        grouped.shape,
-        (len(x), *(axis.count for axis in axes), results),
-        tuple(axis.stride for axis in axes),
-        tuple(axis.dilation for axis in axes),
-        tuple(axis.begin for axis in axes),
-        tuple(axis.reach - axis.begin - axis.size for axis in axes),
-    )
-    return sizes.run(data, grouped, None if bias is None else np.ascontiguousarray(bias))
 
 
 def _suits_planes(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:

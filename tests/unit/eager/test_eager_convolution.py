@@ -15,6 +15,7 @@ from single_nodes import check, eager, node_model, numbers, ort
 from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.ops import OPS
 from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.ops.convolution import Conv
 from byoc_mlir.eager.ops.errors import NotEagerError
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
@@ -278,3 +279,19 @@ def test_many_threads_at_once(group: int) -> None:
         for found, wanted in zip(pool.map(run, data), expected, strict=True):
             for one in found:
                 np.testing.assert_allclose(one, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(8, 1, 3, 3), (40, 4, 3, 3)])
+def test_constants_are_arranged_once_for_all_sizes(shape: tuple[int, ...]) -> None:
+    weights, channels = numbers(*shape, seed=1), 8 if shape[1] == 1 else 40
+    attributes = {"group": channels // shape[1], "pads": [1, 1, 1, 1]}
+    first = [numbers(1, channels, 9, 9), weights]
+    (node,) = node_model("Conv", first, 21, **attributes).graph.node
+    op = OPS["Conv"](node, 21)
+    assert isinstance(op, Conv)
+    op.prepare({"x1": weights})
+    for size in (9, 24, 5, 9):
+        operands = [numbers(2, channels, size, size + 1, seed=size), weights]
+        expected = ort(node_model("Conv", operands, 21, **attributes), operands)
+        (found,) = op.run(*operands)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
