@@ -89,6 +89,13 @@ def machine_and_software() -> Sequence[Any] | None:
     ]
 
 
+def has_registered() -> bool:
+    """Whether this process has registered backends, passes or importers of its own, which another
+    process would not have.
+    """
+    return bool(_registered_backends() or _registered_passes() or _registered_importers())
+
+
 def environment_values(names: Sequence[str]) -> dict[str, str]:
     """The values of those environment variables that are set."""
     return {name: os.environ[name] for name in sorted(set(names)) if name in os.environ}

@@ -14,6 +14,7 @@ from byoc_mlir.artifact import write
 from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.fingerprint import has_registered
 from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
 from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.frontend.files.check import opset_versions
@@ -42,8 +43,8 @@ def answering_at_once(path: Path, cached: CachedModel) -> Executable | LoadedFil
         file = LoadedFile(path)
         if not _waits_for_sizes(file.model) or not _is_valid(file.model) or unknown(file.model):
             return file
-        if not can_start() or unavailable_reason():  # oneDNN computes the products
-            return file
+        if not can_start() or has_registered() or unavailable_reason():
+            return file  # another process would compile something else, or oneDNN is missing
         return _executable(file, cached) or file
 
 

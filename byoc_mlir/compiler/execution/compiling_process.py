@@ -7,7 +7,8 @@ with it. What is run as that process is `main`; it reads from its standard input
 from __future__ import annotations
 
 import atexit
-import pickle
+import io
+import json
 import subprocess
 import sys
 import threading
@@ -16,9 +17,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from byoc_mlir.compiler.cache.cached_executable import cached_executable
 from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
@@ -26,8 +31,8 @@ from byoc_mlir.runtime.system.memory import return_freed_memory
 from byoc_mlir.runtime.system.threads import starts
 
 _SCRIPT = """
-import pickle, sys
-sys.path[:] = pickle.load(sys.stdin.buffer)
+import json, sys
+sys.path[:] = json.loads(sys.stdin.buffer.readline())
 from byoc_mlir.compiler.execution.compiling_process import main
 sys.exit(main())
 """
@@ -58,7 +63,7 @@ class CompilingProcess:
         self._has_work = False
         self._process = _started()
         weakref.finalize(self, _end, self._process).atexit = False  # its input ends with this one
-        self._write(pickle.dumps(sys.path) + pickle.dumps(cached))
+        self._write(_line([str(folder) for folder in sys.path]) + _line(_said(cached)))
 
     def start(self, inputs: Mapping[str, Array]) -> None:
         """Has the model compiled for inputs like these; the second call does nothing."""
@@ -68,11 +73,11 @@ class CompilingProcess:
             self._has_work = True
         _at_work.difference_update([one for one in _at_work if one.is_over()])
         _at_work.add(self)
-        data = pickle.dumps(dict(inputs), pickle.HIGHEST_PROTOCOL)
+        data = _file(inputs)
         # a pipe holds little, and the process may not read it yet
-        thread = threading.Thread(target=self._write, args=(data,), daemon=True)
+        thread = threading.Thread(target=self._write, args=(data, True), daemon=True)
         if not starts(thread):
-            self._write(data)
+            self._write(data, is_last=True)
 
     def is_over(self) -> bool:
         """Whether the process has ended."""
@@ -104,27 +109,53 @@ class CompilingProcess:
             if not self._has_work:
                 _end(self._process)
 
-    def _write(self, data: bytes) -> None:
-        assert self._process.stdin is not None
+    def _write(self, data: bytes, is_last: bool = False) -> None:
+        pipe = self._process.stdin
+        assert pipe is not None
         with suppress(OSError):  # the process ended, which `is_over` says
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
+            pipe.write(data)
+            pipe.flush()
+            if is_last:
+                pipe.close()
 
 
 def main() -> int:
     """Compiles what standard input names, and runs it on the inputs that follow; 0 when that is in
     the cache.
     """
-    cached = pickle.load(sys.stdin.buffer)
-    mine = CachedModel.of(cached.cache, cached.request)
-    if mine is None or mine.key != cached.key:
-        return 1  # the process that asks has backends of its own
+    said = json.loads(sys.stdin.buffer.readline())
+    request = Request(said["model"], threads=said["threads"], fallback=said["fallback"])
+    cached = CachedModel.of(Cache(Path(said["folder"]), said["limit"]), request)
+    if cached is None or cached.key != said["key"]:
+        return 1  # the process that asks compiles something else
     with modules_imported():
         from byoc_mlir.compiler.execution.model import compile_model
 
-    executable = compile_model(mine.request, mine)
-    executable.run(pickle.load(sys.stdin.buffer))
+    executable = compile_model(request, cached)
+    data = sys.stdin.buffer.read()
+    if data:  # else nobody has asked for an answer
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            executable.run([stored[name] for name in stored.files])
     return 0
+
+
+def _said(cached: CachedModel) -> dict[str, str | int | None]:
+    """A plain request (`Request.plain_file`), and where its programs go."""
+    request, cache = cached.request, cached.cache
+    asked = {"model": str(request.plain_file), "threads": request.threads}
+    place = {"folder": str(cache.folder), "limit": cache.limit, "key": cached.key}
+    return {**asked, "fallback": request.fallback, **place}
+
+
+def _line(document: object) -> bytes:
+    return json.dumps(document).encode() + b"\n"
+
+
+def _file(inputs: Mapping[str, Array]) -> bytes:
+    """Arrays in their order, without names, as NumPy's `.npz`."""
+    file = io.BytesIO()
+    np.savez(file, *inputs.values(), allow_pickle=False)
+    return file.getvalue()
 
 
 def _started() -> subprocess.Popen[bytes]:

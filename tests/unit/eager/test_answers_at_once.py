@@ -16,6 +16,7 @@ import pytest
 from onnx import parser
 
 import byoc_mlir
+from byoc_mlir.compiler.cache import fingerprint
 from byoc_mlir.compiler.execution import at_once, compiling_process
 from byoc_mlir.eager.model import EagerModel
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
@@ -29,8 +30,10 @@ _HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests ask for it; others compile what they test."""
+    """Tests ask for it; others compile what they test. What others registered is left out."""
     monkeypatch.setenv("BYOC_EAGER", "on")
+    for kind in ("backends", "passes", "importers"):
+        monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)
 
 
 def _file(folder: Path, body: str = _SUM, size: str = "n") -> Path:
@@ -146,6 +149,14 @@ def test_where_there_is_no_process_it_is_compiled_here(
 )
 def test_who_says_how_it_is_compiled_waits(tmp_path: Path, options: dict[str, Any]) -> None:
     with _compiled(_file(tmp_path), **options) as executable:
+        assert not isinstance(executable, TieredExecutable)
+
+
+def test_what_another_process_has_not_registered_is_compiled_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprint, "_registered_importers", lambda: ["an op of the user's"])
+    with _compiled(_file(tmp_path)) as executable:
         assert not isinstance(executable, TieredExecutable)
 
 
