@@ -112,10 +112,15 @@ class CompilingProcess:
     def _write(self, data: bytes, is_last: bool = False) -> None:
         pipe = self._process.stdin
         assert pipe is not None
-        with suppress(OSError):  # the process ended, which `is_over` says
+        if pipe.closed:
+            return
+        try:
             pipe.write(data)
             pipe.flush()
-            if is_last:
+        except OSError:  # the process ended, which `is_over` says
+            is_last = True
+        if is_last:
+            with suppress(OSError):  # what could not be written is still in the buffer
                 pipe.close()
 
 

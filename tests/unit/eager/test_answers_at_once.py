@@ -120,6 +120,22 @@ def test_what_fails_beside_is_compiled_here(
         assert "cache" not in dict(executable.report().compile_seconds)
 
 
+def test_a_process_that_is_gone_is_not_complained_of(tmp_path: Path) -> None:
+    path = _file(tmp_path)
+    script = f"""
+import numpy as np, byoc_mlir
+from byoc_mlir.compiler.execution import compiling_process
+compiling_process._SCRIPT = "raise SystemExit(3)"
+given = dict.fromkeys("xy", np.ones((200_000, 4), np.float32))
+executable = byoc_mlir.compile({str(path)!r}, threads=1, cache={str(tmp_path / "cache")!r})
+print(int(executable.run(given)["z"].sum()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert (done.stdout, done.stderr) == ("1600000\n", "")
+
+
 def test_where_there_is_no_process_it_is_compiled_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
