@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from byoc_mlir.backends.onednn_types import BOTH_SIDE_BY_SIDE, DIRECTIONS, FORWARD_INFERENCE, Arg
-from byoc_mlir.eager.onednn import KEPT, Descriptor, Primitive, dnnl
+from byoc_mlir.eager.onednn import KEPT, ArrangedWeights, Descriptor, Primitive, dnnl
 from byoc_mlir.tensors import Array, aligned_empty
 
 _GATES = [0, 2, 3, 1]
@@ -40,14 +39,6 @@ class Layer:
         weights crashes.
         """
         return made(self, dnnl().handle.omp_get_max_threads())
-
-
-@dataclass(frozen=True)
-class ArrangedWeights:
-    """What primitives read, and the layout of each of the two matrices."""
-
-    arrays: Mapping[Arg, Array]
-    layouts: Mapping[Arg, Descriptor]
 
 
 @lru_cache(KEPT)
@@ -101,20 +92,17 @@ class LstmPrimitive:
             w, r, b: of `f32`, `[directions, gates * hidden, inputs]`, and
                 `[directions, 2 * gates * hidden]`.
         """
-        # a layout is part of its primitive, which may be gone before the weights
-        layouts = {each: self._primitive.descriptor(each).copy() for each in _MATRICES}
-        arrays = {
-            argument: self._matrix(array, layouts[argument])
+        found = {
+            argument: self._matrix(argument, array)
             for argument, array in zip(_MATRICES, (w, r), strict=True)
         }
+        arrays = {argument: memory for argument, (memory, _) in found.items()}
+        layouts = {argument: layout for argument, (_, layout) in found.items()}
         return ArrangedWeights({**arrays, Arg.BIAS: self._bias(b)}, layouts)
 
     def reads(self, weights: ArrangedWeights) -> bool:
         """Whether weights arranged for another size are what it would have made of them."""
-        return all(
-            self._primitive.descriptor(argument).is_same(layout)
-            for argument, layout in weights.layouts.items()
-        )
+        return self._primitive.reads(weights)
 
     def run(self, x: Array, weights: ArrangedWeights, h: Array, c: Array) -> tuple[Array, ...]:
         """The states after each step, `[steps, rows, directions * hidden]`, and the last ones.
@@ -132,9 +120,9 @@ class LstmPrimitive:
         self._primitive.execute({**given, **weights.arrays, **new})
         return (result, *last)
 
-    def _matrix(self, weights: Array, layout: Descriptor) -> Array:
-        """`[directions, gates * hidden, inputs]` in the layout of `[1, directions, inputs, gates,
-        hidden]`."""
+    def _matrix(self, argument: Arg, weights: Array) -> tuple[Array, Descriptor]:
+        """`[directions, gates * hidden, inputs]` in a layout of `[1, directions, inputs, gates,
+        hidden]`, and that layout."""
         directions, hidden, inputs = self._layer.directions, self._layer.hidden, weights.shape[-1]
         gates = _in_order(weights.reshape(directions, len(_GATES), hidden, inputs))
         gate = hidden * inputs
@@ -142,9 +130,7 @@ class LstmPrimitive:
             (1, directions, inputs, len(_GATES), hidden),
             (directions * len(_GATES) * gate, len(_GATES) * gate, 1, gate, inputs),
         )
-        memory = layout.memory()
-        Primitive.reorder(given, layout).execute({Arg.SRC: gates, Arg.DST: memory})
-        return memory
+        return self._primitive.arranged(argument, gates, given)
 
     def _bias(self, bias: Array | None) -> Array:
         """The sums of what is added to inputs and to states: `[directions, gates, hidden]`."""

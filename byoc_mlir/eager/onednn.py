@@ -1,5 +1,4 @@
-"""oneDNN called at once by `ctypes`: products of matrices, convolutions, and what other primitives
-are made of.
+"""oneDNN called at once by `ctypes`: products of matrices, and what primitives are made of.
 
 All read and write arrays where they lie. Any number of Python threads may call at once.
 """
@@ -11,16 +10,14 @@ import math
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.backends.onednn_types import (
-    CONVOLUTION_DIRECT,
     CPU,
-    FORWARD_INFERENCE,
     IN_ORDER,
     USER_SCRATCHPAD,
     Arg,
@@ -114,82 +111,11 @@ def _step(matrix: Array) -> int:
 
 
 @dataclass(frozen=True)
-class Convolution:
-    """The sizes of a convolution.
+class ArrangedWeights:
+    """What a primitive reads of weights, and the layouts of those that are in one of its choice."""
 
-    Tensors have their channels last, weights are `[group, results, channels, *kernel]`. Dilations
-    are ONNX's: 1 for neighbours.
-    """
-
-    data: tuple[int, ...]
-    weights: tuple[int, ...]
-    result: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
-
-    def primitive(self, *, has_bias: bool) -> ConvolutionPrimitive:
-        """What runs it on the threads that are set now."""
-        return _primitive(self, dnnl().handle.omp_get_max_threads(), has_bias)
-
-
-@dataclass(frozen=True)
-class ArrangedMatrix:
-    """Weights as a primitive reads them, and their layout."""
-
-    array: Array
-    layout: Descriptor
-
-
-@lru_cache(KEPT)
-def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> ConvolutionPrimitive:
-    """
-    Args:
-        threads: those that are set now; primitives share out their work when they are made.
-    """
-    return ConvolutionPrimitive(sizes, has_bias=has_bias)
-
-
-class ConvolutionPrimitive:
-    """oneDNN's code for the sizes of a convolution. Any number of threads may call it at once."""
-
-    def __init__(self, sizes: Convolution, *, has_bias: bool):
-        library, self._result = dnnl(), sizes.result
-        group, results, *_ = sizes.weights
-        data = Descriptor.channels_last(sizes.data)
-        given, chosen = Descriptor.dense(sizes.weights), Descriptor.of_any_layout(sizes.weights)
-        bias = Descriptor.dense((group * results,))
-        result = Descriptor.channels_last(sizes.result)
-        dilations = [dilation - 1 for dilation in sizes.dilations]
-        self._primitive = Primitive(
-            "dnnl_convolution_forward_primitive_desc_create",
-            library.engine,
-            FORWARD_INFERENCE,
-            CONVOLUTION_DIRECT,
-            *(data.handle, chosen.handle, bias.handle if has_bias else None, result.handle),
-            *map(_numbers, (sizes.strides, dilations, sizes.begins, sizes.ends)),
-            library.attributes,
-        )
-        self._given, self._layout = given, self._primitive.descriptor(Arg.WEIGHTS)
-
-    def arrange(self, weights: Array) -> ArrangedMatrix:
-        """Contiguous weights, as `Convolution` describes them, as they are read here."""
-        layout = self._layout.copy()  # the primitive may be gone before the weights
-        memory = layout.memory()
-        Primitive.reorder(self._given, layout).execute({Arg.SRC: weights, Arg.DST: memory})
-        return ArrangedMatrix(memory, layout)
-
-    def reads(self, weights: ArrangedMatrix) -> bool:
-        """Whether weights arranged for another size are what it would have made of them."""
-        return self._layout.is_same(weights.layout)
-
-    def run(self, data: Array, weights: ArrangedMatrix, bias: Array | None) -> Array:
-        """The result for contiguous arrays of `f32`, as `Convolution` describes them."""
-        result = aligned_empty(self._result, np.float32)
-        arrays = {Arg.SRC: data, Arg.WEIGHTS: weights.array, Arg.DST: result}
-        self._primitive.execute(arrays if bias is None else {**arrays, Arg.BIAS: bias})
-        return result
+    arrays: Mapping[Arg, Array]
+    layouts: Mapping[Arg, Descriptor]
 
 
 class Descriptor:
@@ -223,7 +149,7 @@ class Descriptor:
         """Of a layout that a primitive chooses."""
         handle = ctypes.c_void_p()
         status = dnnl().handle.dnnl_memory_desc_create_with_tag(
-            ctypes.byref(handle), len(shape), _numbers(shape), DataType.F32, _ANY
+            ctypes.byref(handle), len(shape), c_numbers(shape), DataType.F32, _ANY
         )
         _check("dnnl_memory_desc_create_with_tag", status)
         return cls(handle)
@@ -233,7 +159,7 @@ class Descriptor:
         """With so many elements between neighbours along each dimension."""
         handle = ctypes.c_void_p()
         status = dnnl().handle.dnnl_memory_desc_create_with_strides(
-            ctypes.byref(handle), len(dims), _numbers(dims), DataType.F32, _numbers(steps)
+            ctypes.byref(handle), len(dims), c_numbers(dims), DataType.F32, c_numbers(steps)
         )
         _check("dnnl_memory_desc_create_with_strides", status)
         return cls(handle)
@@ -293,6 +219,24 @@ class Primitive:
         """How it wants an argument of its execution."""
         handle = self._library.query(self._description, Query.EXEC_ARG_MD, argument)
         return Descriptor(ctypes.c_void_p(handle), owner=self._description)
+
+    def arranged(self, argument: Arg, array: Array, given: Descriptor) -> tuple[Array, Descriptor]:
+        """A copy of an array in the layout in which it is read, and that layout.
+
+        Args:
+            given: the layout of the array.
+        """
+        layout = self.descriptor(argument).copy()  # the primitive may be gone before the copy
+        memory = layout.memory()
+        Primitive.reorder(given, layout).execute({Arg.SRC: array, Arg.DST: memory})
+        return memory, layout
+
+    def reads(self, weights: ArrangedWeights) -> bool:
+        """Whether weights that another primitive has arranged are in the layouts of this one."""
+        return all(
+            self.descriptor(argument).is_same(layout)
+            for argument, layout in weights.layouts.items()
+        )
 
     def execute(self, arrays: Mapping[Arg, Array]) -> None:
         """Runs it once on the memory of arrays, each laid out as it wants it."""
@@ -378,7 +322,7 @@ def _steps(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
 
 
-def _numbers(values: tuple[int, ...] | list[int]) -> Any:
+def c_numbers(values: tuple[int, ...] | list[int]) -> Any:
     """`dnnl_dims_t`."""
     return c_array(ctypes.c_int64, len(values))(*values)
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from byoc_mlir.eager.convolution import Convolution, ConvolutionPrimitive
 from byoc_mlir.eager.folding import LEAST, MOST
-from byoc_mlir.eager.onednn import ArrangedMatrix, Convolution, ConvolutionPrimitive, sgemm
+from byoc_mlir.eager.onednn import ArrangedWeights, sgemm
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.window import SAME, Axis, Placing, window_axes
@@ -46,7 +47,7 @@ class Conv(WeightedOp):
         NotEagerError: another type, or sizes that do not fit.
     """
 
-    _for_onednn: ArrangedMatrix | None = None
+    _for_onednn: ArrangedWeights | None = None
 
     def arrange(self, weights: Array) -> Array:
         """`[*kernel * channels, results]`."""
@@ -88,7 +89,7 @@ class Conv(WeightedOp):
         arranged = self._arranged_for(primitive, weights)
         return primitive.run(data, arranged, None if bias is None else np.ascontiguousarray(bias))
 
-    def _arranged_for(self, primitive: ConvolutionPrimitive, weights: Array) -> ArrangedMatrix:
+    def _arranged_for(self, primitive: ConvolutionPrimitive, weights: Array) -> ArrangedWeights:
         """The weights as the primitive reads them; constants are kept for all sizes."""
         if weights is not self._constant:
             return primitive.arrange(np.ascontiguousarray(weights))

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byoc_mlir.eager.lstm import ArrangedWeights, Layer, LstmPrimitive
+from byoc_mlir.eager.lstm import Layer, LstmPrimitive
+from byoc_mlir.eager.onednn import ArrangedWeights
 from byoc_mlir.eager.ops.activation import sigmoid
 from byoc_mlir.eager.ops.constants import PreparedOp
 from byoc_mlir.eager.ops.errors import NotEagerError

@@ -1,0 +1,88 @@
+"""oneDNN's convolution called at once, on weights that it has in a layout of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from byoc_mlir.backends.onednn_types import CONVOLUTION_DIRECT, FORWARD_INFERENCE, Arg
+from byoc_mlir.eager.onednn import (
+    KEPT,
+    ArrangedWeights,
+    Descriptor,
+    Primitive,
+    c_numbers,
+    dnnl,
+)
+from byoc_mlir.tensors import Array, aligned_empty
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """The sizes of a convolution.
+
+    Tensors have their channels last, weights are `[group, results, channels, *kernel]`. Dilations
+    are ONNX's: 1 for neighbours.
+    """
+
+    data: tuple[int, ...]
+    weights: tuple[int, ...]
+    result: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def primitive(self, *, has_bias: bool) -> ConvolutionPrimitive:
+        """What runs it on the threads that are set now."""
+        return _primitive(self, dnnl().handle.omp_get_max_threads(), has_bias)
+
+
+@lru_cache(KEPT)
+def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> ConvolutionPrimitive:
+    """
+    Args:
+        threads: those that are set now; primitives share out their work when they are made.
+    """
+    return ConvolutionPrimitive(sizes, has_bias=has_bias)
+
+
+class ConvolutionPrimitive:
+    """oneDNN's code for the sizes of a convolution. Any number of threads may call it at once."""
+
+    def __init__(self, sizes: Convolution, *, has_bias: bool):
+        library, self._result = dnnl(), sizes.result
+        group, results, *_ = sizes.weights
+        data = Descriptor.channels_last(sizes.data)
+        given, chosen = Descriptor.dense(sizes.weights), Descriptor.of_any_layout(sizes.weights)
+        bias = Descriptor.dense((group * results,))
+        result = Descriptor.channels_last(sizes.result)
+        dilations = [dilation - 1 for dilation in sizes.dilations]
+        self._primitive = Primitive(
+            "dnnl_convolution_forward_primitive_desc_create",
+            library.engine,
+            FORWARD_INFERENCE,
+            CONVOLUTION_DIRECT,
+            *(data.handle, chosen.handle, bias.handle if has_bias else None, result.handle),
+            *map(c_numbers, (sizes.strides, dilations, sizes.begins, sizes.ends)),
+            library.attributes,
+        )
+        self._given = given
+
+    def arrange(self, weights: Array) -> ArrangedWeights:
+        """Contiguous weights, as `Convolution` describes them, as they are read here."""
+        memory, layout = self._primitive.arranged(Arg.WEIGHTS, weights, self._given)
+        return ArrangedWeights({Arg.WEIGHTS: memory}, {Arg.WEIGHTS: layout})
+
+    def reads(self, weights: ArrangedWeights) -> bool:
+        """Whether weights arranged for another size are what it would have made of them."""
+        return self._primitive.reads(weights)
+
+    def run(self, data: Array, weights: ArrangedWeights, bias: Array | None) -> Array:
+        """The result for contiguous arrays of `f32`, as `Convolution` describes them."""
+        result = aligned_empty(self._result, np.float32)
+        arrays = {Arg.SRC: data, **weights.arrays, Arg.DST: result}
+        self._primitive.execute(arrays if bias is None else {**arrays, Arg.BIAS: bias})
+        return result
