@@ -17,13 +17,13 @@ from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.cache.cached_executable import cached_executable
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.folder import Cache, Folder
+from byoc_mlir.compiler.execution.here import compile_here
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.system.memory import return_freed_memory
 
 if TYPE_CHECKING:
     from byoc_mlir.backends import Setting
@@ -144,6 +144,7 @@ def compile(
             weight_memory=weight_memory,
         )
         request.check()
+        check_argument("eager", eager, bool, "True or False")
         if cache is not False:
             accepted = "the path of a folder, False, or None"
             check_argument("cache", cache, str | Path | None, accepted)
@@ -151,7 +152,6 @@ def compile(
             _tune(request, tune)
         if samples is not None:
             request = _with_products_kept(request, samples)
-        check_argument("eager", eager, bool, "True or False")
         at_once = eager and tune is None and samples is None and _may_be_eager()
         executable = _compile(request, cache if dump_ir is None else False, at_once)
         executable.verify_with(Verifying.of(request))
@@ -187,12 +187,7 @@ def _compile(request: Request, cache: Folder, eager: bool) -> Executable:
         if isinstance(answering, Executable):
             return answering
         request = replace(request, model=answering)
-    with modules_imported():
-        from byoc_mlir.compiler.execution.model import compile_model
-
-    executable = compile_model(request, cached)
-    return_freed_memory()
-    return executable
+    return compile_here(request, cached)
 
 
 def _may_be_eager() -> bool:

@@ -71,7 +71,7 @@ def _executable(file: LoadedFile, cached: CachedModel) -> Executable | None:
         compilation = CompilingProcess(cached)
     except OSError:
         return None  # there can be no more processes: it is compiled here
-    from byoc_mlir.eager.model import EagerModel  # it loads oneDNN, which few models need here
+    from byoc_mlir.eager.model import EagerModel  # all ops, which few models need
 
     inputs = model_inputs(file.model)
     outputs = [output.name for output in file.model.graph.output]

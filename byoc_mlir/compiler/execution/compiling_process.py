@@ -22,7 +22,7 @@ import numpy as np
 from byoc_mlir.compiler.cache.cached_executable import cached_executable
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.folder import Cache
-from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.compiler.execution.here import compile_here
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array
@@ -91,12 +91,7 @@ class CompilingProcess:
         """
         return_freed_memory()
         found = cached_executable(self._cached)
-        if found is not None:
-            return found
-        with modules_imported():
-            from byoc_mlir.compiler.execution.model import compile_model
-
-        return compile_model(self._cached.request, self._cached)
+        return compile_here(self._cached.request, self._cached) if found is None else found
 
     def wait(self) -> None:
         """Waits until the process has ended; one that has nothing to compile is ended."""
@@ -133,10 +128,7 @@ def main() -> int:
     cached = CachedModel.of(Cache(Path(said["folder"]), said["limit"]), request)
     if cached is None or cached.key != said["key"]:
         return 1  # the process that asks compiles something else
-    with modules_imported():
-        from byoc_mlir.compiler.execution.model import compile_model
-
-    executable = compile_model(request, cached)
+    executable = compile_here(request, cached)
     data = sys.stdin.buffer.read()
     if data:  # else nobody has asked for an answer
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
