@@ -28,6 +28,8 @@ _VERSIONED = frozenset((*_PACKAGES, *sys.stdlib_module_names))
 
 _ENTRY_POINTS = ("byoc_mlir.backends", "byoc_mlir.passes")
 
+_BYTECODE_FOLDER = "__pycache__"
+
 
 def model_digest(model: object) -> str | None:
     """The hash of an `.onnx` file, of its bytes, or of a `ModelProto`; `None` for other models.
@@ -262,14 +264,18 @@ def _source_stamps(file: Path) -> list[list[str]] | None:
 
 
 def _folder_stamps(folder: Path) -> list[list[str]]:
-    """Of all files: beside Python, backends have C, tables and compiled modules."""
+    """Of all files: beside Python, backends have C, tables and compiled modules.
+
+    What Python itself keeps there comes and goes: also files that are no `.pyc` yet.
+    """
     found: list[list[str]] = []
     folders = [os.fspath(folder)]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
+                    if entry.name != _BYTECODE_FOLDER:
+                        folders.append(entry.path)
                 elif not entry.name.endswith(".pyc"):
                     found.append([entry.path, stamp(entry.path)])
     return sorted(found)

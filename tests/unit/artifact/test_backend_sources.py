@@ -151,6 +151,15 @@ def test_a_package_in_a_namespace(workshop: Workshop) -> None:
     check(workshop, "site/vendor/card/values.py", "VALUE = 20")
 
 
+def test_bytecode_that_is_being_written_does_not_matter(workshop: Workshop) -> None:
+    workshop.install("package")
+    workshop.write("site/package/__init__.py", backend(1))
+    before = workshop.fingerprint()
+    assert before is not None
+    workshop.write("site/package/__pycache__/__init__.cpython-311.pyc.140234", "half of it")
+    assert workshop.fingerprint() == before
+
+
 def test_a_file_with_another_beside_it(workshop: Workshop) -> None:
     imports = "import sys; sys.path.insert(0, 'mine')\nfrom values import VALUE"
     file = workshop.write("mine/card.py", backend("VALUE", imports) + REGISTERED)
