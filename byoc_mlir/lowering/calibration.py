@@ -40,9 +40,9 @@ from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.lowering.eviction import eviction_code
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.forks import OPENMP
-from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.runtime.system.libraries import load_library, resolve_symbol
 from byoc_mlir.runtime.system.thread_clock import thread_clock
 
@@ -347,8 +347,7 @@ def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, _Function]]:
     openmp = load_library(Path(OPENMP))
     symbols = {name: resolve_symbol(name, [openmp]) for name in _OPENMP_FUNCTIONS}
     before = openmp.omp_get_max_threads()
-    first, *others = emit_objects(module.module)
-    with NativeModule(first, list(codes), symbols, others) as native:
+    with NativeModule(emit_objects(module.module), list(codes), symbols) as native:
         openmp.omp_set_num_threads(1)
         try:
             yield {name: _FUNCTION(native.address(name)) for name in codes}

@@ -164,7 +164,7 @@ class ObjectCode:
         return sum(map(len, self.files))
 
     def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
-        from byoc_mlir.runtime.system.jit import link  # LLVM, which an artifact does without
+        from byoc_mlir.runtime.linking.native_module import link  # an artifact does without
 
         return link(self, symbols, threads)
 

@@ -34,7 +34,7 @@ CONTEXT.set_forkserver_preload(  # what compiling needs; else each fork imports 
         "byoc_mlir.lowering.calibration",
         "byoc_mlir.lowering.eviction",
         "byoc_mlir.lowering.integer_products.lower_integer_products",
-        "byoc_mlir.runtime.system.jit",
+        "byoc_mlir.runtime.linking.native_module",
         "byoc_mlir.testing.fuzz.judge",
         "byoc_mlir.testing.networks",
         "byoc_mlir.testing.reference",

@@ -15,7 +15,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
 from byoc_mlir.lowering.shared_functions import name_apart, separate_functions
 from byoc_mlir.lowering.shared_kernels import KernelObject, SharedKernels
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
-from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.linking.native_module import NativeModule
 
 NAMES = ("twice", "four", "helper", "counted")
 GLOBAL = """
@@ -77,7 +77,7 @@ def compiled(parsed: ModuleOp, shared: SharedKernels) -> tuple[bytes, list[bytes
 
 def run(main: bytes, others: list[bytes]) -> int:
     """What `@main` makes of 5."""
-    with NativeModule(main, ["main"], None, others) as native:
+    with NativeModule([main, *others], ["main"]) as native:
         return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(native.address("main"))(5)
 
 

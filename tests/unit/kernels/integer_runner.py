@@ -17,8 +17,8 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.jit import NativeModule
 
 _RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
 _GUARD = 64
@@ -51,8 +51,7 @@ class Compiled:
         function.do(symbol, *pointers, begin, end)
         function.finish()
         verify_module(module.module)
-        first, *others = emit_objects(module.module)
-        self._native = NativeModule(first, ["main"], {}, others)
+        self._native = NativeModule(emit_objects(module.module), ["main"])
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
 
     def __call__(

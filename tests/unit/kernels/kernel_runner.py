@@ -21,7 +21,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.kernels.schedules import Scheduled
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
-from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
 Array = NDArray[np.float32]
@@ -85,8 +85,7 @@ class Native:
         handles = [load_library(library)]
         names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
         symbols = {name: resolve_symbol(name, handles) for name in names}
-        first, *others = emit_objects(module.module)
-        self._native = NativeModule(first, ["main"], symbols, others)
+        self._native = NativeModule(emit_objects(module.module), ["main"], symbols)
         self._main = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._native.address("main"))
         self._words = np.array(code.numbers if is_told else [-1] * len(code.words), np.int64)
 

@@ -14,8 +14,8 @@ from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.runtime.system.jit import NativeModule
 
 _GUARD = 64
 """Bytes behind the result that nobody may write to."""
@@ -29,7 +29,7 @@ def test_every_byte_is_looked_up(count: int, features: tuple[str, ...]) -> None:
     function.do(code.define(module), function.parameters[0])
     function.finish()
     verify_module(module.module)
-    native = NativeModule(emit_object(module.module), ["main"], {})
+    native = NativeModule([emit_object(module.module)], ["main"])
     rng = np.random.default_rng(0)
     source, table = (rng.integers(0, 256, size, np.uint8) for size in (count, 256))
     result, words = np.full(count + _GUARD, 77, np.uint8), np.array(code.numbers, np.int64)

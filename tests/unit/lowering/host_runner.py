@@ -26,7 +26,7 @@ from byoc_mlir.lowering.host_pipeline import (
 )
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -88,8 +88,7 @@ def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = Fa
     for output in outputs:
         output.reshape(-1).view(np.uint8)[...] = 0xA5
     buffers += outputs
-    first, *others = emit_objects(module)
-    with NativeModule(first, ["main"], symbols, others) as native:
+    with NativeModule(emit_objects(module), ["main"], symbols) as native:
         run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(buffers))(native.address("main"))
         run(*(buffer.ctypes.data for buffer in buffers))
     return outputs

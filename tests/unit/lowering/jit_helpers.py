@@ -18,7 +18,7 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
-from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.linking.native_module import NativeModule
 
 MLIR_TYPES = {
     np.dtype(np.float32): "f32",
@@ -68,7 +68,7 @@ class Native:
             and op.body.blocks
             and op.linkage.linkage.data == "external"
         ]
-        self._module = NativeModule(emit_object(module), names, symbols or {})
+        self._module = NativeModule([emit_object(module)], names, symbols)
 
     def call(self, name: str, *args: np.ndarray | float, result: type | None = None) -> object:
         """Calls a function; arrays go by pointer, `float` is f32, `int` is i64 or index."""

@@ -17,7 +17,7 @@ from xdsl.parser import Parser
 from byoc_mlir.dialects import make_context
 from byoc_mlir.kernels.parallel import parallel_functions
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.libraries import find_openmp, load_library, resolve_symbol
 
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -45,7 +45,7 @@ def parallel_for() -> Iterator[ParallelFor]:
     assert path is not None
     library = load_library(path)
     symbols = {name: resolve_symbol(name, [library]) for name in OPENMP_FUNCTIONS}
-    with NativeModule(emit_object(module), ["main"], symbols) as native:
+    with NativeModule([emit_object(module)], ["main"], symbols) as native:
         main = ctypes.CFUNCTYPE(None, _BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)(
             native.address("main")
         )

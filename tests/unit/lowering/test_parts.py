@@ -23,8 +23,8 @@ from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
 from byoc_mlir.lowering.llvm_ir.threads import at_once
 from byoc_mlir.lowering.symbols import symbol_of
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
+from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.program import ObjectCode
-from byoc_mlir.runtime.system.jit import NativeModule
 from byoc_mlir.testing.networks import NETWORKS
 
 _said: ContextVar[str] = ContextVar("said", default="nothing")
@@ -166,8 +166,8 @@ def test_small_modules_stay_whole() -> None:
     assert {"main", "kernel", "small", "count"} <= definitions
 
 
-def _answer(first: bytes, *others: bytes) -> int:
-    with NativeModule(first, ["main"], None, others) as native:
+def _answer(*files: bytes) -> int:
+    with NativeModule(files, ["main"]) as native:
         return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(native.address("main"))(5)
 
 

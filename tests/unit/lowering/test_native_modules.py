@@ -15,7 +15,7 @@ from xdsl.parser import Parser
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
-from byoc_mlir.runtime.system.jit import NativeModule
+from byoc_mlir.runtime.linking.native_module import NativeModule
 
 _FAR = """
 llvm.func @far(i64) -> i64
@@ -47,19 +47,19 @@ def triple() -> Any:
 def test_external_symbols_may_be_anywhere(triple: Any) -> None:
     address = ctypes.cast(triple, ctypes.c_void_p).value
     assert address is not None
-    with NativeModule(_object(_FAR), ["near", "address"], {"far": address}) as module:
+    with NativeModule([_object(_FAR)], ["near", "address"], {"far": address}) as module:
         assert _long_function(module, "near")(14) == 42
         assert ctypes.CFUNCTYPE(ctypes.c_void_p)(module.address("address"))() == address
 
 
 def test_missing_symbols_are_an_error() -> None:
     with pytest.raises(ExecutionError, match="cannot be linked"):
-        NativeModule(_object(_FAR), ["near"])
+        NativeModule([_object(_FAR)], ["near"])
 
 
 def test_unknown_entry_points_and_closed_modules() -> None:
     code = _object("llvm.func @f(%x: i64) -> i64 { llvm.return %x : i64 }")
-    module = NativeModule(code, ["f"])
+    module = NativeModule([code], ["f"])
     with pytest.raises(ExecutionError, match=r"g is no entry point .* there are: f"):
         module.address("g")
     module.close()
@@ -67,7 +67,7 @@ def test_unknown_entry_points_and_closed_modules() -> None:
     with pytest.raises(ExecutionError, match="may be closed"):
         module.address("f")
     with pytest.raises(ExecutionError, match="cannot be linked"):
-        NativeModule(b"not an object file", ["f"])
+        NativeModule([b"not an object file"], ["f"])
 
 
 def test_jump_tables_and_constant_pools() -> None:
@@ -130,7 +130,7 @@ def test_modules_are_compiled_and_run_in_many_threads() -> None:
             f"llvm.func @f(%x: i64) -> i64 {{ %0 = llvm.mlir.constant({number}) : i64 "
             "%1 = llvm.mul %x, %0 : i64 llvm.return %1 : i64 }"
         )
-        with NativeModule(code, ["f"]) as module:
+        with NativeModule([code], ["f"]) as module:
             results[number] = _long_function(module, "f")(1000)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from typing import Protocol
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from byoc_mlir.abi import ENTRY_POINTS, THREADS_SYMBOL
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.linking.image import Image
+from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import Array, ObjectCode
 from byoc_mlir.runtime.system.huge_pages import use_huge_pages
-
-_LIBRARY = "native"
 
 
 def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeModule:
@@ -27,47 +26,42 @@ def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeMo
     data = {**code.weights, THREADS_SYMBOL: variable}
     addresses = {name: int(array.ctypes.data) for name, array in data.items()}
     entry_points = [entry.symbol for entry in ENTRY_POINTS]
-    module = NativeModule(code.data, entry_points, {**symbols, **addresses}, code.kernels)
+    module = NativeModule(code.files, entry_points, {**symbols, **addresses})
     module.keep(data)
     return module
 
 
 class NativeModule:
-    """One object file, linked and ready to call.
-
-    `entry_points` are the functions whose addresses are wanted, `external_symbols` the addresses of
-    functions outside of the process's global symbols (a vendor library opened privately). Symbols
-    of the process, such as those of the C library, are found without being named. `others` are
-    object files to be linked with it. Raises `ExecutionError` when a symbol is missing.
+    """Object files, linked and ready to call.
 
     The code lives until `close`, or until the module is no longer referenced.
+
+    Args:
+        files: the object files.
+        entry_points: the functions whose addresses are wanted.
+        external_symbols: the addresses of functions outside of the process' global symbols (a
+            vendor library opened privately). Symbols of the process, such as those of the C
+            library, are found without being named.
+
+    Raises:
+        ExecutionError: a symbol is missing.
     """
 
     def __init__(
         self,
-        object_code: bytes,
+        files: Sequence[bytes],
         entry_points: Sequence[str],
         external_symbols: Mapping[str, int] | None = None,
-        others: Sequence[bytes] = (),
     ) -> None:
-        builder = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
-        for other in others:
-            builder.add_object_img(other)
-        for name in entry_points:
-            builder.export_symbol(name)
-        for name, address in (external_symbols or {}).items():
-            builder.import_symbol(name, address)
-        _initialise_llvm()
-        # One JIT per module: closing it frees everything, and modules share no names.
-        self._jit = llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
+        external = external_symbols or {}
         try:
-            self._tracker = builder.link(self._jit, _LIBRARY)
-        except RuntimeError as error:
+            self._image = _linked(files, entry_points, external)
+            self._addresses = {name: self._image.address(name) for name in entry_points}
+        except ExecutionError as error:
             raise ExecutionError(
                 f"native code cannot be linked: {error}; it needs, besides what the process has: "
-                f"{', '.join(external_symbols or {}) or 'nothing'}"
+                f"{', '.join(external) or 'nothing'}"
             ) from error
-        self._addresses = {name: int(self._tracker[name]) for name in entry_points}
         self._kept: Mapping[str, Array] = {}
 
     def keep(self, data: Mapping[str, Array]) -> None:
@@ -86,8 +80,7 @@ class NativeModule:
     def close(self) -> None:
         """Frees the code. Nothing may call into it from here on."""
         self._addresses = {}
-        self._tracker.close()
-        self._jit.close()
+        self._image.close()
 
     def __enter__(self) -> NativeModule:
         return self
@@ -96,7 +89,18 @@ class NativeModule:
         self.close()
 
 
-@cache
-def _initialise_llvm() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+class _Linked(Protocol):
+    def address(self, name: str) -> int: ...
+
+    def close(self) -> None: ...
+
+
+def _linked(
+    files: Sequence[bytes], entry_points: Sequence[str], external: Mapping[str, int]
+) -> _Linked:
+    try:
+        return Image(files, external)
+    except UnknownObjectError:  # LLVM knows it, or says what is wrong
+        from byoc_mlir.runtime.linking.llvm import LlvmImage
+
+        return LlvmImage(files, entry_points, external)

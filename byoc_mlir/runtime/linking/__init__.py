@@ -1,0 +1,1 @@
+"""Object files, linked in the memory of the process."""

@@ -1,0 +1,201 @@
+"""Object files of x86-64, linked in the memory of the process without LLVM.
+
+Loading LLVM takes some 60 ms and 40 MB, which a process does not pay that compiles nothing. What
+LLVM writes into the files of this package is known here; anything else is for `linking.llvm`.
+
+https://gitlab.com/x86-psABIs/x86-64-ABI, "Relocation"
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.errors import ExecutionError, OutOfMemoryError
+from byoc_mlir.runtime.linking.layout import POINTER_BYTES, Layout
+from byoc_mlir.runtime.linking.object_file import (
+    ObjectFile,
+    Place,
+    Section,
+    Symbol,
+    UnknownObjectError,
+)
+from byoc_mlir.runtime.system.libraries import resolve_symbol
+from byoc_mlir.runtime.system.protection import protect
+
+_Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+
+_JUMP = b"\xff\x25"
+"""`jmp *distance(%rip)`; the distance follows in four bytes, and counts from behind them."""
+_DISTANCE_BYTES = 4
+_MOST_BYTES = (1 << 31) - 1
+"""What a distance can say."""
+_JUMP_BYTES = len(_JUMP) + _DISTANCE_BYTES
+
+
+class Relocation(IntEnum):
+    """`R_X86_64_*`: what is written where code or data need an address."""
+
+    ABSOLUTE = 1
+    """The address."""
+    PC32 = 2
+    """The distance to it."""
+    PLT32 = 4
+    """The distance to it, or to a jump there."""
+    GOTPCREL = 9
+    """The distance to where the address is."""
+    GOTPCRELX = 41
+    REX_GOTPCRELX = 42
+
+
+_KNOWN = frozenset(map(int, Relocation))
+BY_TABLE = (Relocation.GOTPCREL, Relocation.GOTPCRELX, Relocation.REX_GOTPCRELX)
+"""Those that read an address from a table."""
+
+
+class Image:
+    """Object files in memory, where they can be called.
+
+    Args:
+        files: the object files.
+        external: the addresses of what they do not define; the process' own need no mention.
+
+    Raises:
+        UnknownObjectError: they have something that is not linked here.
+        ExecutionError: a symbol is not defined.
+        OutOfMemoryError: there is none for them.
+    """
+
+    def __init__(self, files: Sequence[bytes], external: Mapping[str, int]):
+        objects = [ObjectFile.read(data) for data in files]
+        called, listed = _called_and_listed(objects)
+        self._layout = layout = Layout(objects, called, listed)
+        self._memory = _new_memory(layout.size)
+        content = np.frombuffer(self._memory, np.uint8)
+        self._start = int(content.ctypes.data)
+        _Writer(layout, content, external).write()
+        for offset, size, protection in layout.segments:
+            protect(self._start + offset, size, protection)
+
+    def address(self, name: str) -> int:
+        """The address of a function or a variable.
+
+        Raises:
+            ExecutionError: no file defines it.
+        """
+        if name not in self._layout.defined:
+            raise ExecutionError(f"nothing defines '{name}'")
+        return self._start + self._layout.defined[name]
+
+    def close(self) -> None:
+        """Frees the memory. Nothing may call into it from here on."""
+        self._memory.close()
+
+
+def _new_memory(size: int) -> mmap.mmap:
+    if not 0 < size <= _MOST_BYTES:
+        raise UnknownObjectError(f"code and data of {size} bytes")
+    try:
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise OutOfMemoryError(f"there is no memory for native code of {size} bytes") from error
+
+
+def _called_and_listed(objects: Sequence[ObjectFile]) -> tuple[list[str], list[str]]:
+    """Names that no object defines and that code jumps to, and names with a place in the table."""
+    defined = {name for one in objects for name in one.defined}
+    called: dict[str, None] = {}
+    listed: dict[str, None] = {}
+    for one in objects:
+        for section in one.sections:
+            pairs = section.relocations[["type", "symbol"]].tolist()
+            for kind, number in dict.fromkeys(pairs):
+                symbol = one.symbols[number]
+                if kind not in _KNOWN:
+                    raise UnknownObjectError(f"a relocation of type {kind}")
+                if kind in BY_TABLE and symbol.is_local:
+                    raise UnknownObjectError(f"the local '{symbol.name}' is to be in a table")
+                if kind in BY_TABLE:
+                    listed[symbol.name] = None
+                elif kind == Relocation.PLT32 and not (symbol.is_local or symbol.name in defined):
+                    called[symbol.name] = None
+    return list(called), list(listed)
+
+
+class _Writer:
+    """Writes what `Layout` has a place for."""
+
+    def __init__(self, layout: Layout, content: np.ndarray[Any, Any], external: Mapping[str, int]):
+        self._layout, self._content, self._external = layout, content, external
+        self._start = int(content.ctypes.data)
+        self._of_process: dict[str, int] = {}
+
+    def write(self) -> None:
+        for part, one in enumerate(self._layout.objects):
+            for section in one.sections:
+                self._write_section(part, section)
+        for name, place in self._layout.jumps.items():
+            distance = self._layout.table[name] - (place + _JUMP_BYTES)
+            self._write_bytes(
+                place, _JUMP + distance.to_bytes(_DISTANCE_BYTES, "little", signed=True)
+            )
+        for name, place in self._layout.table.items():
+            self._write_bytes(place, self._named(name).to_bytes(POINTER_BYTES, "little"))
+
+    def _write_bytes(self, place: int, data: bytes | memoryview) -> None:
+        self._content[place : place + len(data)] = np.frombuffer(data, np.uint8)
+
+    def _write_section(self, part: int, section: Section) -> None:
+        first = self._layout.offsets[part][section.number]
+        self._write_bytes(first, section.content)
+        if (section.relocations["offset"] >= section.size).any():
+            raise UnknownObjectError("a relocation behind the end of its section")
+        places = first + section.relocations["offset"].astype(np.int64)
+        kinds, numbers = section.relocations["type"], section.relocations["symbol"]
+        for kind in dict.fromkeys(kinds.tolist()):
+            chosen = kinds == kind
+            targets = self._targets(part, kind, numbers[chosen].tolist())
+            values = targets + section.relocations["addend"][chosen]
+            self._write_values(kind, places[chosen], values, first + section.size)
+
+    def _targets(self, part: int, kind: int, numbers: Sequence[int]) -> _Numbers:
+        """The addresses that relocations of one type are about, by the numbers of symbols."""
+        symbols = self._layout.objects[part].symbols
+        targets = {one: self._target(part, kind, symbols[one]) for one in dict.fromkeys(numbers)}
+        return np.array([targets[one] for one in numbers], np.int64)
+
+    def _target(self, part: int, kind: int, symbol: Symbol) -> int:
+        if symbol.section == Place.ABSOLUTE:
+            return symbol.value
+        if symbol.is_local:
+            return self._start + self._layout.offset(part, symbol)
+        if kind in BY_TABLE:
+            return self._start + self._layout.table[symbol.name]
+        if kind == Relocation.PLT32 and symbol.name in self._layout.jumps:
+            return self._start + self._layout.jumps[symbol.name]
+        return self._named(symbol.name)
+
+    def _write_values(self, kind: int, places: _Numbers, values: _Numbers, end: int) -> None:
+        if kind == Relocation.ABSOLUTE:
+            size, written = POINTER_BYTES, values
+        else:
+            size, distances = _DISTANCE_BYTES, values - (self._start + places)
+            written = distances.astype(np.int32)
+            if (written != distances).any():
+                raise UnknownObjectError("a distance that 32 bits cannot say")
+        if (places + size > end).any():
+            raise UnknownObjectError("a relocation behind the end of its section")
+        within = places[:, None] + np.arange(size)
+        self._content[within] = written.view(np.uint8).reshape(-1, size)
+
+    def _named(self, name: str) -> int:
+        """The address that a global name has."""
+        if name in self._layout.defined:
+            return self._start + self._layout.defined[name]
+        if name not in self._external and name not in self._of_process:
+            self._of_process[name] = resolve_symbol(name, ())
+        return self._external[name] if name in self._external else self._of_process[name]

@@ -1,0 +1,223 @@
+"""Relocatable object files of x86-64: ELF, as LLVM writes it.
+
+https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_IDENTITY = b"\x7fELF\x02\x01"
+"""ELF, 64 bits, little endian."""
+_RELOCATABLE, _X86_64 = 1, 62
+
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = np.dtype([("offset", "u8"), ("type", "u4"), ("symbol", "u4"), ("addend", "i8")])
+
+_FRAMES = b".eh_frame"
+"""How exceptions pass a function: none do."""
+
+
+class SectionType(IntEnum):
+    """`sh_type`."""
+
+    PROGBITS = 1
+    SYMTAB = 2
+    RELA = 4
+    NOTE = 7
+    NOBITS = 8
+    X86_64_UNWIND = 0x70000001
+
+
+_LEFT_OUT = (SectionType.NOTE, SectionType.X86_64_UNWIND)
+"""What is there at run time for others than the code."""
+
+
+class SectionFlag(IntEnum):
+    """`sh_flags`."""
+
+    WRITE = 1
+    ALLOC = 2
+    EXECINSTR = 4
+    TLS = 0x400
+
+
+class Place(IntEnum):
+    """`st_shndx` of what is in no section."""
+
+    UNDEFINED = 0
+    RESERVED = 0xFF00
+    ABSOLUTE = 0xFFF1
+
+
+_LOCAL, _GLOBAL = 0, 1
+"""How a name is bound; others may be defined twice, or not at all."""
+_PLAIN_SYMBOLS = 4
+"""Kinds of symbols below are data, functions, sections and files; others need a runtime."""
+
+
+class UnknownObjectError(Exception):
+    """An object file is of another machine, or has something that is linked by LLVM alone."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section that is there at run time."""
+
+    number: int
+    content: memoryview
+    size: int
+    """What it takes; where nothing was written it is filled with zeros."""
+    alignment: int
+    is_writable: bool
+    is_executable: bool
+    relocations: np.ndarray[Any, Any]
+    """With the fields `offset` in the section, `type`, `symbol` by number, `addend`."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is only read."""
+        return not self.is_writable and not self.is_executable
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What a name stands for, or a name that is looked for."""
+
+    name: str
+    section: int
+    """The number of the section, or a `Place`."""
+    value: int
+    """The offset in the section, or the address."""
+    is_local: bool
+
+
+@dataclass(frozen=True)
+class ObjectFile:
+    """An object file, as far as it matters at run time."""
+
+    sections: Sequence[Section]
+    symbols: Sequence[Symbol]
+
+    @property
+    def defined(self) -> Mapping[str, Symbol]:
+        """What other files may refer to, by name."""
+        return {
+            one.name: one
+            for one in self.symbols
+            if not one.is_local and one.section not in (Place.UNDEFINED, Place.ABSOLUTE)
+        }
+
+    @staticmethod
+    def read(data: bytes) -> ObjectFile:
+        """Reads an object file.
+
+        Raises:
+            UnknownObjectError: it is something else, or has something that is not known here.
+        """
+        try:
+            return _Reader(data).object_file()
+        except (struct.error, ValueError, IndexError) as error:
+            raise UnknownObjectError(f"no whole object file: {error}") from error
+
+
+class _SectionHeader(NamedTuple):
+    """`Elf64_Shdr`."""
+
+    name: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether code needs it at run time."""
+        return bool(self.flags & SectionFlag.ALLOC) and self.type not in _LEFT_OUT
+
+
+class _Reader:
+    def __init__(self, data: bytes):
+        self._data = memoryview(data)
+        identity, kind, machine, _, _, _, start, *_, count, names = _HEADER.unpack_from(data)
+        if not identity.startswith(_IDENTITY) or (kind, machine) != (_RELOCATABLE, _X86_64):
+            raise UnknownObjectError("no object file of x86-64")
+        headers = self._data[start : start + count * _SECTION.size]
+        self._headers = [_SectionHeader(*fields) for fields in _SECTION.iter_unpack(headers)]
+        self._section_names = bytes(self._content(self._headers[names]))
+
+    def object_file(self) -> ObjectFile:
+        relocations = {
+            header.info: np.frombuffer(self._content(header), _RELOCATION)
+            for header in self._headers
+            if header.type == SectionType.RELA
+        }
+        none = np.empty(0, _RELOCATION)
+        sections = [
+            self._section(number, header, relocations.get(number, none))
+            for number, header in enumerate(self._headers)
+            if header.is_loaded and self._name(header) != _FRAMES
+        ]
+        tables = [header for header in self._headers if header.type == SectionType.SYMTAB]
+        symbols = [one for table in tables for one in self._symbols(table)]
+        if any((one.relocations["symbol"] >= len(symbols)).any() for one in sections):
+            raise UnknownObjectError("a relocation by a symbol that is not there")
+        return ObjectFile(sections, symbols)
+
+    def _name(self, header: _SectionHeader) -> bytes:
+        return _text(self._section_names, header.name)
+
+    def _content(self, header: _SectionHeader) -> memoryview:
+        end = header.offset + header.size
+        if end > len(self._data):
+            raise UnknownObjectError("a section ends behind the file")
+        return self._data[header.offset : end]
+
+    def _section(
+        self, number: int, header: _SectionHeader, relocations: np.ndarray[Any, Any]
+    ) -> Section:
+        kind, flags = header.type, header.flags
+        if kind not in (SectionType.PROGBITS, SectionType.NOBITS) or flags & SectionFlag.TLS:
+            raise UnknownObjectError(f"a section of type {kind} with flags {flags}")
+        return Section(
+            number,
+            self._content(header) if kind == SectionType.PROGBITS else memoryview(b""),
+            header.size,
+            max(1, header.alignment),
+            bool(flags & SectionFlag.WRITE),
+            bool(flags & SectionFlag.EXECINSTR),
+            relocations,
+        )
+
+    def _symbols(self, table: _SectionHeader) -> list[Symbol]:
+        names = bytes(self._content(self._headers[table.link]))
+        return [
+            _symbol(names, name, info, section, value)
+            for name, info, _, section, value, _ in _SYMBOL.iter_unpack(self._content(table))
+        ]
+
+
+def _symbol(names: bytes, name: int, info: int, section: int, value: int) -> Symbol:
+    binding, kind = info >> 4, info & 0xF
+    is_placed = section < Place.RESERVED or section == Place.ABSOLUTE
+    if binding not in (_LOCAL, _GLOBAL) or kind > _PLAIN_SYMBOLS or not is_placed or value >> 62:
+        raise UnknownObjectError(f"a symbol of type {kind}, binding {binding}, section {section}")
+    return Symbol(_text(names, name).decode(), section, value, binding == _LOCAL)
+
+
+def _text(names: bytes, start: int) -> bytes:
+    """A text in a table of texts, each of which ends in a zero."""
+    return names[start : names.index(b"\0", start)]
