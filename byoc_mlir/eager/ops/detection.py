@@ -58,19 +58,19 @@ def _kept(corners: Array, limit: int, threshold: Any) -> list[int]:
             beside = _overlap(corners[:, kept], corners[:, numbers], threshold)
             numbers = numbers[~beside.any(axis=0)]
         some = corners[:, numbers]
-        is_free, overlap = np.ones(len(numbers), bool), _overlap(some, some, threshold)
+        is_free, are_apart = np.ones(len(numbers), bool), ~_overlap(some, some, threshold)
         for place, number in enumerate(numbers.tolist()):
             if not is_free[place]:
                 continue
             kept.append(number)
             if len(kept) == limit:
                 return kept
-            is_free &= ~overlap[place]
+            is_free &= are_apart[place]
     return kept
 
 
-_BLOCK = 64
-"""Boxes that are compared with each other at a time."""
+_BLOCK = 32
+"""Boxes that are compared with each other at a time: about as many as detectors keep of a class."""
 
 
 def _overlap(one: Array, other: Array, threshold: Any) -> Array:
