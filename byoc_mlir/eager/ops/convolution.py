@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from byoc_mlir.eager import winograd
 from byoc_mlir.eager.convolution import Convolution, ConvolutionPrimitive
 from byoc_mlir.eager.folding import LEAST, MOST
 from byoc_mlir.eager.onednn import ArrangedWeights, sgemm
@@ -32,6 +33,11 @@ _LONG, _MANY = 100_000_000, 1 << 10
 """Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
 places from which on that code is faster than copies of the windows."""
 
+_DEEP, _WIDE, _PLACES = 128, 80, 128
+"""Channels, results and places from which on Winograd's algorithm saves more than it costs to
+transform tiles, and to read 16 weights instead of 9.
+"""
+
 _PLANES = 1 << 18
 """Elements that all windows of few channels read, copied at once: what a second cache holds."""
 
@@ -41,13 +47,15 @@ class Conv(WeightedOp):
     its products with weights add up.
 
     oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
-    is made for the sizes, which takes longer than most convolutions run.
+    is made for the sizes, which takes longer than most convolutions run. Winograd's algorithm takes
+    those of 3 by 3 with many channels.
 
     Raises:
         NotEagerError: another type, or sizes that do not fit.
     """
 
     _for_onednn: ArrangedWeights | None = None
+    _for_winograd: Array | None = None
 
     def arrange(self, weights: Array) -> Array:
         """`[*kernel * channels, results]`."""
@@ -62,6 +70,15 @@ class Conv(WeightedOp):
         limits = _Limits(attributes.get(LEAST, -math.inf), attributes.get(MOST, math.inf))
         if not len(x):
             result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
+        elif w is self._constant and _suits_winograd(len(x), w, axes, group):
+            result = winograd.convolve(
+                _padded(x, axes, [winograd.padded_size(axis.count) for axis in axes]),
+                self._transformed(w),
+                (axes[0].count, axes[1].count),
+            )
+            if b is not None:
+                result += b
+            limits.apply(result)
         elif _suits_onednn(len(x), w, axes, group):
             result = self._convolve_by_onednn(x, w, b, axes)
             limits.apply(result)
@@ -89,6 +106,12 @@ class Conv(WeightedOp):
         arranged = self._arranged_for(primitive, weights)
         return primitive.run(data, arranged, None if bias is None else np.ascontiguousarray(bias))
 
+    def _transformed(self, weights: Array) -> Array:
+        """Constant weights as Winograd's algorithm multiplies with them."""
+        if self._for_winograd is None:  # another thread may put the same in its place
+            self._for_winograd = winograd.arranged(weights)
+        return self._for_winograd
+
     def _arranged_for(self, primitive: ConvolutionPrimitive, weights: Array) -> ArrangedWeights:
         """The weights as the primitive reads them; constants are kept for all sizes."""
         if weights is not self._constant:
@@ -110,6 +133,14 @@ class _Limits:
         """Changes an array in place. NumPy's clip by two limits is faster than one maximum."""
         if self != _Limits():
             np.clip(result, np.float32(self.least), np.float32(self.most), out=result)
+
+
+def _suits_winograd(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
+    results, channels, *_ = weights.shape
+    is_dense = all((axis.kernel, axis.stride, axis.dilation) == (3, 1, 1) for axis in axes)
+    places = images * math.prod(axis.count for axis in axes)
+    is_large = channels >= _DEEP and results >= _WIDE and places >= _PLACES
+    return len(axes) == 2 and group == 1 and is_dense and is_large
 
 
 def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
@@ -331,12 +362,16 @@ def _channels_second(x: Array) -> Array:
     return x.transpose(0, -1, *range(1, x.ndim - 1))
 
 
-def _padded(x: Array, axes: Sequence[Axis]) -> Array:
-    """The data with its channels last, and with as many zeros around as windows reach."""
-    ends = [max(0, axis.reach - axis.begin - axis.size) for axis in axes]
-    if not any(ends) and not any(axis.begin for axis in axes):
+def _padded(x: Array, axes: Sequence[Axis], wanted: Sequence[int] = ()) -> Array:
+    """The data with its channels last, and with as many zeros around as windows reach.
+
+    Args:
+        wanted: the sizes, where they are larger than that.
+    """
+    reached = [max(axis.reach, axis.begin + axis.size) for axis in axes]
+    sizes = [*map(max, wanted or reached, reached)]
+    if (*sizes,) == x.shape[2:]:
         return _channels_last(x)
-    sizes = [axis.begin + axis.size + end for axis, end in zip(axes, ends, strict=True)]
     padded = np.zeros((len(x), *sizes, x.shape[1]), x.dtype)
     inner = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
     _channels_second(padded[:, *inner])[...] = x
