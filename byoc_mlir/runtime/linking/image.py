@@ -73,10 +73,10 @@ class Image:
     def __init__(self, files: Sequence[bytes], external: Mapping[str, int]):
         objects = [ObjectFile.read(data) for data in files]
         called, listed = _called_and_listed(objects)
-        self._layout = layout = Layout(objects, called, listed)
+        layout = Layout(objects, called, listed)
         self._memory = _new_memory(layout.size)
         content = np.frombuffer(self._memory, np.uint8)
-        self._start = int(content.ctypes.data)
+        self._start, self._defined = int(content.ctypes.data), layout.defined
         _Writer(layout, content, external).write()
         for offset, size, protection in layout.segments:
             protect(self._start + offset, size, protection)
@@ -87,9 +87,9 @@ class Image:
         Raises:
             ExecutionError: no file defines it.
         """
-        if name not in self._layout.defined:
+        if name not in self._defined:
             raise ExecutionError(f"nothing defines '{name}'")
-        return self._start + self._layout.defined[name]
+        return self._start + self._defined[name]
 
     def close(self) -> None:
         """Frees the memory. Nothing may call into it from here on."""
