@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,13 @@ class NonMaxSuppression(Op):
         threshold = np.float32(_number(overlap, 0.0))
         floor = _number(least, None)
         found: list[tuple[int, int, int]] = []
-        for batch, of_classes in enumerate(scores if limit else ()):
+        for batch, of_classes in enumerate(scores if limit and scores.size else ()):
             corners = _corners(boxes[batch], bool(center_point_box))
-            for category, values in enumerate(of_classes):
-                able = np.arange(values.size) if floor is None else np.flatnonzero(values > floor)
-                order = able[np.argsort(-values[able], kind="stable")]
-                kept = _kept(corners[:, order], limit, threshold)
-                found.extend((batch, category, int(order[number])) for number in kept)
+            orders = [_order(values, floor) for values in of_classes]
+            of_first = _apart_at_first(corners, orders, threshold)
+            for category, (order, apart) in enumerate(zip(orders, of_first, strict=True)):
+                kept = _kept(corners, order, apart, limit, threshold)
+                found.extend((batch, category, number) for number in kept)
         return (np.array(found, np.int64).reshape(-1, 3),)
 
 
@@ -49,38 +50,68 @@ def _corners(boxes: Array, have_centres: bool) -> Array:
     return np.concatenate([low, high], axis=1).T
 
 
-def _kept(corners: Array, limit: int, threshold: Any) -> list[int]:
-    """The boxes, in their order, that none before them that is kept overlaps too much."""
-    kept: list[int] = []
-    for first in range(0, corners.shape[1], _BLOCK):
-        numbers = np.arange(first, min(first + _BLOCK, corners.shape[1]))
-        if kept:
-            beside = _overlap(corners[:, kept], corners[:, numbers], threshold)
-            numbers = numbers[~beside.any(axis=0)]
-        some = corners[:, numbers]
-        is_free, are_apart = np.ones(len(numbers), bool), ~_overlap(some, some, threshold)
-        for place, number in enumerate(numbers.tolist()):
-            if not is_free[place]:
-                continue
-            kept.append(number)
-            if len(kept) == limit:
-                return kept
-            is_free &= are_apart[place]
-    return kept
+def _order(scores: Array, floor: Any) -> Array:
+    """The boxes with scores above the floor, the largest first."""
+    able = np.arange(scores.size) if floor is None else np.flatnonzero(scores > floor)
+    return able[np.argsort(-scores[able], kind="stable")]
 
 
 _BLOCK = 32
 """Boxes that are compared with each other at a time: about as many as detectors keep of a class."""
 
 
+def _apart_at_first(corners: Array, orders: Sequence[Array], threshold: Any) -> Array:
+    """Which of the first boxes of each class do not overlap too much, `[classes, block, block]`;
+    of all classes at once, since most comparisons are of so few boxes.
+    """
+    places = np.zeros((len(orders), _BLOCK), np.int64)
+    for of_class, order in zip(places, orders, strict=True):
+        of_class[: len(order)] = order[:_BLOCK]
+    some = corners[:, places]
+    return ~_overlap(some, some, threshold)
+
+
+def _kept(corners: Array, order: Array, apart: Array, limit: int, threshold: Any) -> list[int]:
+    """The boxes, in their order, that none before them that is kept overlaps too much.
+
+    Args:
+        apart: which of the first boxes do not.
+    """
+    kept: list[int] = []
+    for first in range(0, len(order), _BLOCK):
+        boxes = order[first : first + _BLOCK]
+        if kept:
+            beside = _overlap(corners[:, kept], corners[:, boxes], threshold)
+            boxes = boxes[~beside.any(axis=0)]
+            some = corners[:, boxes]
+            apart = ~_overlap(some, some, threshold)
+        is_free = np.ones(len(boxes), bool)
+        for place, box in enumerate(boxes.tolist()):
+            if not is_free[place]:
+                continue
+            kept.append(box)
+            if len(kept) == limit:
+                return kept
+            is_free &= apart[place, : len(boxes)]
+    return kept
+
+
 def _overlap(one: Array, other: Array, threshold: Any) -> Array:
-    """Whether the shared part of two boxes is more than a share of what both cover."""
-    low0, low1, high0, high1 = one[:, :, None]
-    shared = np.minimum(high0, other[2]) - np.maximum(low0, other[0])
-    beside = np.minimum(high1, other[3]) - np.maximum(low1, other[1])
+    """Whether the shared part of two boxes is more than a share of what both cover.
+
+    Args:
+        one, other: corners, `[4, ..., boxes]`.
+
+    Returns:
+        `[..., boxes of one, boxes of other]`
+    """
+    low0, low1, high0, high1 = one[..., None]
+    others = other[..., None, :]
+    shared = np.minimum(high0, others[2]) - np.maximum(low0, others[0])
+    beside = np.minimum(high1, others[3]) - np.maximum(low1, others[1])
     is_shared = (shared > 0) & (beside > 0)
     shared *= beside
-    area, area_of_other = _area(one)[:, None], _area(other)
+    area, area_of_other = _area(one)[..., None], _area(others)
     union = area + area_of_other - shared
     is_shared &= (shared > 0) & (union > 0) & (area > 0) & (area_of_other > 0)
     return is_shared & (shared / union > threshold)
