@@ -6,6 +6,7 @@ answer would wait for it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from onnx import ModelProto, checker
@@ -24,6 +25,7 @@ from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.executables.tiered import TieredExecutable
 from byoc_mlir.runtime.system.threads import available_threads
+from byoc_mlir.tensors import TensorInfo
 
 _SIZED_BY_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
 """Ops whose results' sizes come with values."""
@@ -41,16 +43,17 @@ def answering_at_once(path: Path, cached: CachedModel) -> Executable | LoadedFil
     """
     with boundary("read"):
         file = LoadedFile(path)
-        if not _waits_for_sizes(file.model) or not _is_valid(file.model) or unknown(file.model):
+        inputs = model_inputs(file.model)
+        is_sized = all(info.is_static for info in inputs) and not _is_sized_by_values(file.model)
+        if is_sized or not _is_valid(file.model) or unknown(file.model):
             return file
         if not can_start() or has_registered() or unavailable_reason():
             return file  # another process would compile something else, or oneDNN is missing
-        return _executable(file, cached) or file
+        return _executable(file, inputs, cached) or file
 
 
-def _waits_for_sizes(model: ModelProto) -> bool:
-    is_sized = all(info.is_static for info in model_inputs(model))
-    return not is_sized or any(node.op_type in _SIZED_BY_VALUES for node in model.graph.node)
+def _is_sized_by_values(model: ModelProto) -> bool:
+    return any(node.op_type in _SIZED_BY_VALUES for node in model.graph.node)
 
 
 def _is_valid(model: ModelProto) -> bool:
@@ -66,14 +69,15 @@ def _is_valid(model: ModelProto) -> bool:
     return True
 
 
-def _executable(file: LoadedFile, cached: CachedModel) -> Executable | None:
+def _executable(
+    file: LoadedFile, inputs: Sequence[TensorInfo], cached: CachedModel
+) -> Executable | None:
     try:
         compilation = CompilingProcess(cached)
     except OSError:
         return None  # there can be no more processes: it is compiled here
     from byoc_mlir.eager.model import EagerModel  # all ops, which few models need
 
-    inputs = model_inputs(file.model)
     outputs = [output.name for output in file.model.graph.output]
     tensors = TensorReader(file.path.parent).graph_tensors(file.model.graph)
     answer = EagerModel(file.take(), tensors, _threads(cached.request.threads)).run
