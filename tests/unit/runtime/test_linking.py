@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import platform
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,10 @@ from byoc_mlir.runtime.linking.image import Image
 from byoc_mlir.runtime.linking.llvm import LlvmImage
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.linking.object_file import ObjectFile, UnknownObjectError
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="other processors' code is linked by LLVM"
+)
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
 
