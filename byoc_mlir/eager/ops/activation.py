@@ -37,7 +37,7 @@ def erf(x: Array, out: Array) -> None:
     """Writes the error function of `f32`, 2e-7 off in the measure of the result.
 
     It is `tanh(x * p(x * x))` with a polynomial for `atanh(erf(x)) / x`, whose error counts the
-    less the nearer the result is to one. Beyond 3.95 the result is one.
+    less the nearer the result is to one. From 3.95 on the result is one.
     """
     clipped = np.clip(x, -_ERF_END, _ERF_END)
     square = clipped * clipped
@@ -48,6 +48,9 @@ def erf(x: Array, out: Array) -> None:
     np.add(out, _ERF[-1], out=out)
     np.multiply(out, clipped, out=out)
     np.tanh(out, out=out)
+    is_one = np.abs(clipped) == _ERF_END
+    if is_one.any():  # the polynomial ends a bit below, which counts beside a large factor
+        np.copysign(np.float32(1), clipped, out=out, where=is_one)
 
 
 _ERF_END = np.float32(3.95)
@@ -84,10 +87,10 @@ def _gelu_by_tanh(x: Array, out: Array) -> None:
 
 
 def _halve(x: Array, out: Array) -> None:
-    """Writes `x * (1 + out) / 2`."""
+    """Writes `x * ((1 + out) / 2)`."""
     np.add(out, 1, out=out)
-    np.multiply(out, x, out=out)
     np.multiply(out, np.float32(0.5), out=out)
+    np.multiply(out, x, out=out)
 
 
 def _hard_swish(x: Array, out: Array) -> None:

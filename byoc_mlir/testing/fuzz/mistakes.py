@@ -31,7 +31,7 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
     return ops.isdisjoint(_WRONG[name])
 
 
-_TELL_SMALL_FROM_ZERO = frozenset(("Sqrt", "Log", "Unique"))
+_TELL_SMALL_FROM_ZERO = frozenset(("Sqrt", "Log", "Unique", "Floor", "Ceil", "Sign"))
 """Ops whose answer for a small number is not near that for zero, or one more."""
 
 

@@ -48,6 +48,19 @@ def test_gelu(approximate: str) -> None:
     assert np.abs(found - want).max() < 1e-6
 
 
+def test_error_function_ends_at_one() -> None:
+    x = np.array([3.95, 4, 10, 100, 3.4e38, np.inf], np.float32)
+    assert (_run("Erf", x) == 1).all()
+    assert (_run("Erf", -x) == -1).all()
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu_of_large_numbers(approximate: str) -> None:
+    x = np.array([10, 100, 1e12, 3.4e38], np.float32)
+    assert (_run("Gelu", x, opset=20, approximate=approximate) == x).all()
+    assert (_run("Gelu", -x, opset=20, approximate=approximate) == 0).all()
+
+
 SHAPES = [(5,), (3, 4, 5), (7, 1), (2, 5000), (700, 40), (3, 0, 2)]
 
 
