@@ -155,7 +155,7 @@ class _Reader:
         identity, kind, machine, _, _, _, start, *_, count, names = _HEADER.unpack_from(data)
         if not identity.startswith(_IDENTITY) or (kind, machine) != (_RELOCATABLE, _X86_64):
             raise UnknownObjectError("no object file of x86-64")
-        headers = self._data[start : start + count * _SECTION.size]
+        headers = self._part(start, count * _SECTION.size)
         self._headers = [_SectionHeader(*fields) for fields in _SECTION.iter_unpack(headers)]
         self._section_names = bytes(self._content(self._headers[names]))
 
@@ -181,10 +181,12 @@ class _Reader:
         return _text(self._section_names, header.name)
 
     def _content(self, header: _SectionHeader) -> memoryview:
-        end = header.offset + header.size
-        if end > len(self._data):
-            raise UnknownObjectError("a section ends behind the file")
-        return self._data[header.offset : end]
+        return self._part(header.offset, header.size)
+
+    def _part(self, start: int, size: int) -> memoryview:
+        if start + size > len(self._data):
+            raise UnknownObjectError("a section, or their table, ends behind the file")
+        return self._data[start : start + size]
 
     def _section(
         self, number: int, header: _SectionHeader, relocations: np.ndarray[Any, Any]

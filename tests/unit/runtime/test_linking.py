@@ -227,10 +227,10 @@ def test_files_of_other_machines() -> None:
 _SAMPLE = _object(_COUNTER)
 
 
-@given(st.integers(0, len(_SAMPLE) - 1))
-def test_files_that_end_early(size: int) -> None:
-    with pytest.raises(UnknownObjectError):
-        Image([_SAMPLE[:size]], {"twice": 1})
+def test_files_that_end_early() -> None:
+    for size in range(len(_SAMPLE)):
+        with pytest.raises(UnknownObjectError):
+            Image([_SAMPLE[:size]], {"twice": 1})
 
 
 @given(st.lists(st.tuples(st.integers(0, len(_SAMPLE) - 1), st.integers(0, 255)), min_size=1))
