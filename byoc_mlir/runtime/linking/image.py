@@ -53,7 +53,7 @@ class Relocation(IntEnum):
 
 
 _KNOWN = frozenset(map(int, Relocation))
-BY_TABLE = (Relocation.GOTPCREL, Relocation.GOTPCRELX, Relocation.REX_GOTPCRELX)
+_BY_TABLE = (Relocation.GOTPCREL, Relocation.GOTPCRELX, Relocation.REX_GOTPCRELX)
 """Those that read an address from a table."""
 
 
@@ -81,15 +81,15 @@ class Image:
         for offset, size, protection in layout.segments:
             protect(self._start + offset, size, protection)
 
-    def address(self, name: str) -> int:
+    def address(self, entry_point: str) -> int:
         """The address of a function or a variable.
 
         Raises:
             ExecutionError: no file defines it.
         """
-        if name not in self._defined:
-            raise ExecutionError(f"nothing defines '{name}'")
-        return self._start + self._defined[name]
+        if entry_point not in self._defined:
+            raise ExecutionError(f"nothing defines '{entry_point}'")
+        return self._start + self._defined[entry_point]
 
     def close(self) -> None:
         """Frees the memory. Nothing may call into it from here on."""
@@ -117,9 +117,9 @@ def _called_and_listed(objects: Sequence[ObjectFile]) -> tuple[list[str], list[s
                 symbol = one.symbols[number]
                 if kind not in _KNOWN:
                     raise UnknownObjectError(f"a relocation of type {kind}")
-                if kind in BY_TABLE and symbol.is_local:
+                if kind in _BY_TABLE and symbol.is_local:
                     raise UnknownObjectError(f"the local '{symbol.name}' is to be in a table")
-                if kind in BY_TABLE:
+                if kind in _BY_TABLE:
                     listed[symbol.name] = None
                 elif kind == Relocation.PLT32 and not (symbol.is_local or symbol.name in defined):
                     called[symbol.name] = None
@@ -173,7 +173,7 @@ class _Writer:
             return symbol.value
         if symbol.is_local:
             return self._start + self._layout.offset(part, symbol)
-        if kind in BY_TABLE:
+        if kind in _BY_TABLE:
             return self._start + self._layout.table[symbol.name]
         if kind == Relocation.PLT32 and symbol.name in self._layout.jumps:
             return self._start + self._layout.jumps[symbol.name]

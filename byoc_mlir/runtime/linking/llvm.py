@@ -42,9 +42,9 @@ class LlvmImage:
         except RuntimeError as error:
             raise ExecutionError(str(error)) from error
 
-    def address(self, name: str) -> int:
+    def address(self, entry_point: str) -> int:
         """The address of an entry point."""
-        return int(self._tracker[name])
+        return int(self._tracker[entry_point])
 
     def close(self) -> None:
         """Frees the code. Nothing may call into it from here on."""

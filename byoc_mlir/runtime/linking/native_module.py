@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from byoc_mlir.abi import ENTRY_POINTS, THREADS_SYMBOL
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.linking.image import Image
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
-from byoc_mlir.runtime.program import Array, ObjectCode
+from byoc_mlir.runtime.program import Array, LoadedCode, ObjectCode
 from byoc_mlir.runtime.system.huge_pages import use_huge_pages
 
 
@@ -89,15 +88,9 @@ class NativeModule:
         self.close()
 
 
-class _Linked(Protocol):
-    def address(self, name: str) -> int: ...
-
-    def close(self) -> None: ...
-
-
 def _linked(
     files: Sequence[bytes], entry_points: Sequence[str], external: Mapping[str, int]
-) -> _Linked:
+) -> LoadedCode:
     try:
         return Image(files, external)
     except UnknownObjectError:  # LLVM knows it, or says what is wrong

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,7 +108,7 @@ class ObjectFile:
     sections: Sequence[Section]
     symbols: Sequence[Symbol]
 
-    @property
+    @cached_property
     def defined(self) -> Mapping[str, Symbol]:
         """What other files may refer to, by name."""
         return {
