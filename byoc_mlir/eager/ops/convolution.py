@@ -71,13 +71,7 @@ class Conv(WeightedOp):
         if not len(x):
             result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
         elif w is self._constant and _suits_winograd(len(x), w, axes, group):
-            result = winograd.convolve(
-                _padded(x, axes, [winograd.padded_size(axis.count) for axis in axes]),
-                self._transformed(w),
-                (axes[0].count, axes[1].count),
-            )
-            if b is not None:
-                result += b
+            result = self._convolve_by_winograd(x, w, b, axes)
             limits.apply(result)
         elif _suits_onednn(len(x), w, axes, group):
             result = self._convolve_by_onednn(x, w, b, axes)
@@ -88,6 +82,16 @@ class Conv(WeightedOp):
         else:
             result = _convolve(x, self.arranged(w), b, axes, group, limits)
         return (_channels_second(result),)
+
+    def _convolve_by_winograd(
+        self, x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]
+    ) -> Array:
+        rows, columns = (axis.count for axis in axes)
+        data = _padded(x, axes, [winograd.padded_size(count) for count in (rows, columns)])
+        result = winograd.convolve(data, self._transformed(weights), (rows, columns))
+        if bias is not None:
+            result += bias
+        return result
 
     def _convolve_by_onednn(
         self, x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]
@@ -185,11 +189,11 @@ def _read_at(place: tuple[int, ...], axes: Sequence[Axis]) -> Iterator[slice]:
 
 def _with_zeros_around(x: Array, axes: Sequence[Axis]) -> Array:
     """The data, its channels second, with as many zeros around as windows reach."""
-    sizes = [max(axis.reach, axis.begin + axis.size) for axis in axes]
+    sizes = [axis.padded_size for axis in axes]
     if (*sizes,) == x.shape[2:]:
         return x
     padded = np.zeros((*x.shape[:2], *sizes), x.dtype)
-    padded[:, :, *(slice(axis.begin, axis.begin + axis.size) for axis in axes)] = x
+    padded[:, :, *(axis.inside for axis in axes)] = x
     return padded
 
 
@@ -272,7 +276,7 @@ class ConvTranspose(WeightedOp):
             raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
         axes = transposed_axes(x.shape[2:], w.shape[2:], attributes)
         weights, share, results = self.arranged(w), len(w) // group, w.shape[1]
-        whole = [max(axis.reach, axis.begin + axis.size) for axis in axes]
+        whole = [axis.padded_size for axis in axes]
         result = np.zeros((len(x), *whole, group * results), np.float32)
         data = _channels_last(x)
         spread = aligned_empty((*data.shape[:-1], *w.shape[2:], results), np.float32)
@@ -284,8 +288,7 @@ class ConvTranspose(WeightedOp):
                 spread.reshape(-1, weights.shape[1]),
             )
             _add_where_they_go(spread, result[..., first * results : (first + 1) * results], axes)
-        shown = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
-        result = result[:, *shown]
+        result = result[:, *(axis.inside for axis in axes)]
         if b is not None:
             result += b
         return (_channels_second(result),)
@@ -368,13 +371,12 @@ def _padded(x: Array, axes: Sequence[Axis], wanted: Sequence[int] = ()) -> Array
     Args:
         wanted: the sizes, where they are larger than that.
     """
-    reached = [max(axis.reach, axis.begin + axis.size) for axis in axes]
+    reached = [axis.padded_size for axis in axes]
     sizes = [*map(max, wanted or reached, reached)]
     if (*sizes,) == x.shape[2:]:
         return _channels_last(x)
     padded = np.zeros((len(x), *sizes, x.shape[1]), x.dtype)
-    inner = (slice(axis.begin, axis.begin + axis.size) for axis in axes)
-    _channels_second(padded[:, *inner])[...] = x
+    _channels_second(padded[:, *(axis.inside for axis in axes)])[...] = x
     return padded
 
 

@@ -38,6 +38,16 @@ class Axis:
         """The elements from the first of the first window to the last of the last one."""
         return (self.count - 1) * self.stride + self.extent
 
+    @property
+    def padded_size(self) -> int:
+        """The elements of the data with as many around as windows reach."""
+        return max(self.reach, self.begin + self.size)
+
+    @property
+    def inside(self) -> slice:
+        """Where the data are among the padded elements."""
+        return slice(self.begin, self.begin + self.size)
+
 
 @dataclass(frozen=True)
 class Placing:
