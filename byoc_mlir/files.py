@@ -19,14 +19,17 @@ _KINDS = {
 }
 
 
-def open_regular(path: str | Path) -> BufferedReader:
+def open_regular(path: str | Path, flags: int = 0) -> BufferedReader:
     """A regular file, open for reading.
+
+    Args:
+        flags: more of those of `os.open`.
 
     Raises:
         OSError: there is no such file, it cannot be read, or is no regular file.
     """
     # not to wait for the writer of a pipe
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | flags)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)

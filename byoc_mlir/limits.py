@@ -62,6 +62,12 @@ class Limits:
                     f"limits: {field.name} is {value!r}, accepted is a {what}, at least 0"
                 )
 
+    @property
+    def refusals(self) -> list[int]:
+        """The limits that decide which models are refused, whatever the time it takes."""
+        others = ("kept_bytes", "seconds")
+        return [getattr(self, field.name) for field in fields(self) if field.name not in others]
+
     def check(self, limit: str, found: float, what: str) -> None:
         """Refuses what is larger than the limit of that name.
 

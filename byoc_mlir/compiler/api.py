@@ -20,6 +20,7 @@ from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.here import compile_here
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import read_rates
@@ -144,6 +145,7 @@ def compile(
             weight_memory=weight_memory,
         )
         request.check()
+        request = request.fixed()
         check_argument("eager", eager, bool, "True or False")
         if cache is not False:
             accepted = "the path of a folder, False, or None"
@@ -174,20 +176,29 @@ def _with_products_kept(request: Request, samples: Sequence[Mapping[str, Any]]) 
 
 def _compile(request: Request, cache: Folder, eager: bool) -> Executable:
     opened = Cache.open(cache)
-    cached = None if opened is None else CachedModel.of(opened, request)
+    snapshot = Snapshot.found(request.model)
+    if snapshot is None:
+        return compile_here(request, None)
+    cached = _place(opened, replace(request, model=snapshot))
     found = None if cached is None else cached_executable(cached)
     if found is not None:
         return found
-    path = request.plain_file
-    if eager and cached is not None and path is not None:
+    if snapshot.path is not None:  # it may have changed since it was hashed
+        snapshot = Snapshot.of_file(snapshot.path)
+    request = replace(request, model=snapshot)
+    cached = _place(opened, request)
+    if eager and cached is not None and request.plain_file is not None:
         with modules_imported():
             from byoc_mlir.compiler.execution.at_once import answering_at_once
 
-        answering = answering_at_once(path, cached)
-        if isinstance(answering, Executable):
+        answering = answering_at_once(snapshot, cached)
+        if answering is not None:
             return answering
-        request = replace(request, model=answering)
     return compile_here(request, cached)
+
+
+def _place(cache: Cache | None, request: Request) -> CachedModel | None:
+    return None if cache is None else CachedModel.of(cache, request)
 
 
 def _may_be_eager() -> bool:

@@ -51,13 +51,14 @@ def model_key(request: Request) -> str | None:
     where that is not known.
 
     Raises:
-        OSError: the model's file cannot be read.
+        InvalidModelError: the model's file cannot be read.
     """
     model, surroundings = model_digest(request.model), machine_and_software()
     if model is None or surroundings is None:
         return None
     tuned = process_choices() if request.rates is None else {}
-    return digest(model, request.choices, surroundings, *([dict(tuned)] if tuned else []))
+    accepted = request.limits.refusals
+    return digest(model, request.choices, accepted, surroundings, *([dict(tuned)] if tuned else []))
 
 
 def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> None:

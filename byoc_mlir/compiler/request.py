@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from byoc_mlir.boundary import check_argument
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
@@ -95,10 +96,29 @@ class Request:
         """The ONNX file of a request that says nothing of how it is compiled, but for how many
         threads; `None` of others.
         """
-        if not isinstance(self.model, str | Path) or Path(self.model).suffix == ".mlir":
+        if not isinstance(self.model, Snapshot):
             return None
         is_plain = replace(self, threads=None, fallback="warn") == Request(self.model)
-        return Path(self.model) if is_plain else None
+        return self.model.path if is_plain else None
+
+    def fixed(self) -> Request:
+        """Returns a checked request that nothing changes: neither its arguments, which the caller
+        may change later, nor another current folder. Its model has a `Snapshot` for that.
+        """
+        model, dump_ir = self.model, self.dump_ir
+        if isinstance(model, str | Path):
+            model = Path(model).absolute()
+        return replace(
+            self,
+            model=model,
+            targets=None if self.targets is None else tuple(self.targets),
+            backend_options={name: dict(found) for name, found in self.backend_options.items()},
+            dump_ir=None if dump_ir is None else Path(dump_ir).absolute(),
+            disable=tuple(self.disable),
+            passes=tuple(self.passes),
+            sizes=dict(self.sizes),
+            exact=tuple(self.exact),
+        )
 
     @property
     def choices(self) -> list[object]:

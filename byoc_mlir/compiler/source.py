@@ -15,13 +15,15 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import check_argument
+from byoc_mlir.compiler.cache.external_files import external_locations
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
-from byoc_mlir.frontend.files.load import LoadedFile, load_model
+from byoc_mlir.frontend.files.load import load_model
 from byoc_mlir.frontend.files.mlir_file import check_module_size, check_order, read_mlir
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
@@ -33,7 +35,7 @@ from byoc_mlir.frontend.normal_form import in_normal_form
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
 
-ModelSource: TypeAlias = "str | Path | bytes | LoadedFile | ModelProto | ModelInMemory | ModuleOp"
+ModelSource: TypeAlias = "str | Path | bytes | Snapshot | ModelProto | ModelInMemory | ModuleOp"
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 Values: TypeAlias = Mapping[str, Array]
 
@@ -53,6 +55,13 @@ class Source:
     part: tuple[str, ...] = ()
     """Which part of a model it is that is compiled in several: `("part-2", "part-1")` is the first
     part of the second. Empty for a whole model."""
+
+    @property
+    def external_files(self) -> set[str]:
+        """Locations of external data that lies in files."""
+        if isinstance(self.model, ModuleOp):
+            return set()
+        return external_locations(self.model) - self.tensors.in_memory
 
     def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
         """The model as relay IR for these input shapes, and values that shapes depend on.
@@ -107,27 +116,22 @@ def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> S
     if isinstance(model, ModelInMemory):
         model, given = model.proto, model.arrays
     accepted = "the path of an .onnx or .mlir file, bytes, an onnx.ModelProto, or an xDSL ModuleOp"
-    kinds = str | Path | bytes | LoadedFile | ModelProto
+    kinds = str | Path | bytes | Snapshot | ModelProto
     check_argument("the model", model, kinds, accepted, InvalidModelError)
-    apart = with_tensors_apart(model.take() if isinstance(model, LoadedFile) else load_model(model))
+    if isinstance(model, Snapshot):
+        tensors, message = TensorReader(model.files), model.take()
+    else:
+        tensors, message = TensorReader.beside(model), load_model(model)
+    apart = with_tensors_apart(message)
+    del message  # its large tensors are copied
     loaded = in_normal_form(apart.proto)
     loaded = with_fixed_sizes(loaded, sizes) if sizes else loaded
     outputs = tuple(output.name for output in loaded.graph.output)
-    inputs, tensors = (
-        model_inputs(loaded),
-        TensorReader(_folder_of(model), {**given, **apart.arrays}),
-    )
+    inputs, tensors = model_inputs(loaded), tensors.for_another({**given, **apart.arrays})
     if all(info.is_static for info in inputs):
         return Source(inputs, outputs, loaded, tensors)
     check_nodes(loaded)  # it is imported when the first inputs come
     return Source(inputs, outputs, loaded, tensors, SymbolicModel(loaded, tensors))
-
-
-def _folder_of(model: object) -> Path | None:
-    """Where a model's external data lies."""
-    if isinstance(model, LoadedFile):
-        return model.path.parent
-    return Path(model).parent if isinstance(model, str | Path) else None
 
 
 def _from_module(module: ModuleOp) -> Source:

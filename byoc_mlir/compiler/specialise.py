@@ -91,12 +91,14 @@ class ModelSpecialiser:
             return None
         try:
             with ir_boundary("compile"):
-                return build_sized(self._source, shapes, replace(self._options, targets=()))
+                sized = build_sized(self._source, shapes, replace(self._options, targets=()))
         except (UndecidedSizeError, CompilationError) as error:
             if isinstance(error, CompilationError):
                 raise_if_strict(error)
             self._problems = (f"a program for each set of shapes is compiled: {error}",)
             return None
+        self._source.tensors.check_unchanged()
+        return sized
 
     def _may_generalise(self) -> bool:
         options = self._options
@@ -112,6 +114,8 @@ class ModelSpecialiser:
         return self._program(shapes, {})
 
     def _program(self, shapes: Shapes, values: Values) -> Program:
-        return build_program(
+        program = build_program(
             self._source, shapes, values, self._options, self._kernels, self._problems
         )
+        self._source.tensors.check_unchanged()
+        return program

@@ -71,10 +71,8 @@ def import_model(
             `InputValuesNeededError` when they can be for given `values`.
         InvalidInputError: a symbolic dimension is not bound, or `shapes` contradicts the model.
     """
-    folder = Path(source).parent if isinstance(source, str | Path) else None
-    reader = TensorReader(folder)
     model = in_normal_form(load_model(source))
-    return import_loaded(model, reader, shapes or {}, values or {})
+    return import_loaded(model, TensorReader.beside(source), shapes or {}, values or {})
 
 
 def import_loaded(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Mapping
@@ -13,14 +14,14 @@ from byoc_mlir.compiler.cache.fingerprint import (
     array_digest,
     digest,
     environment_values,
-    file_digest,
     stamp,
 )
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.cache.stored_weights import StoredWeight, StoredWeights
 from byoc_mlir.compiler.rates import model_key
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.errors import ArtifactError
+from byoc_mlir.compiler.snapshot import Snapshot
+from byoc_mlir.errors import ArtifactError, InvalidModelError
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.executables.promotion import Verdict
 from byoc_mlir.runtime.executables.sized import SizedProgram
@@ -58,6 +59,10 @@ class ModelEntry:
     verdict: Verdict | None = None
     """What was measured of such a program."""
 
+    def is_current(self) -> bool:
+        """True if the environment variables are as they were."""
+        return environment_values(self.variables) == self.environment
+
 
 @dataclass(frozen=True)
 class _Circumstances:
@@ -81,7 +86,7 @@ class CachedModel:
         """The model of a request; `None` when its programs cannot be told from others.
 
         Raises:
-            OSError: the model's file cannot be read.
+            InvalidModelError: the model's file cannot be read.
         """
         key = model_key(request)
         return None if key is None else CachedModel(cache, request, key)
@@ -96,9 +101,12 @@ class CachedModel:
         except ArtifactError:
             self.cache.delete(self.key)
             return None
-        if environment_values(entry.variables) != entry.environment:
+        if not entry.is_current() or self._files(list(entry.files)) != entry.files:
             return None
-        return entry if self._files(list(entry.files)) == entry.files else None
+        snapshot = self.request.model
+        if isinstance(snapshot, Snapshot) and snapshot.files is not None:
+            snapshot.files.close()
+        return entry
 
     def new_entry(self, source: Source, options: CompileOptions) -> ModelEntry | None:
         """Puts a model into the cache, whose programs follow when they are made; `None` where it
@@ -107,14 +115,13 @@ class CachedModel:
         from onnx import ModelProto
 
         from byoc_mlir.backends import get_backend
-        from byoc_mlir.compiler.cache.external_files import external_locations
 
         backends = [get_backend(target) for target in options.targets]
         if not all(backend.is_cacheable for backend in backends):
             return None
         if not isinstance(source.model, ModelProto):
             return None
-        files = self._files(sorted(external_locations(source.model) - source.tensors.in_memory))
+        files = self._files(sorted(source.external_files))
         if files is None:
             return None
         variables = tuple(name for backend in backends for name in backend.environment)
@@ -126,8 +133,11 @@ class CachedModel:
     def part(self, model: object) -> CachedModel | None:
         """A part of the model that is compiled as a model of its own; `None` when its programs
         cannot be told from others.
+
+        Its key is not that of the same bytes as a whole model: a part has no outputs but tensors.
         """
-        return CachedModel.of(self.cache, replace(self.request, model=model))
+        found = CachedModel.of(self.cache, replace(self.request, model=model))
+        return None if found is None else replace(found, key=digest(found.key, "part"))
 
     def write_entry(self, entry: ModelEntry) -> None:
         """Keeps what is known of the model."""
@@ -143,8 +153,7 @@ class CachedModel:
 
     def sized_key(self, entry: ModelEntry, number: int) -> str:
         """The name of a program that serves many sizes, counted from 0."""
-        limit = self.request.limits.tensor_bytes  # it says which tensors a call checks
-        return digest(self.key, dict(entry.files), dict(entry.environment), "sized", number, limit)
+        return digest(self.key, dict(entry.files), dict(entry.environment), "sized", number)
 
     def read_program(self, key: str, shared: StoredWeights) -> Program | None:
         """A program of the cache; its warnings are given again.
@@ -182,7 +191,7 @@ class CachedModel:
             if weights is None:
                 return None
             code = replace(code, weights={**code.weights, **weights})
-            folder = self.cache.folder
+            folder = Path(sys.prefix, "lib")
             program = decode_program(document.get("program"), blobs, code, "the cache", folder)
         except ArtifactError:
             self.cache.delete(key)
@@ -205,10 +214,13 @@ class CachedModel:
     ) -> None:
         """Keeps a program, what was said while it was compiled, and its sizes if they are its
         arguments.
+
+        Raises:
+            InvalidModelError: external data was changed in place since it was hashed.
         """
         code, blobs = program.code, list[Blob]()
         assert isinstance(code, ObjectCode)
-        places = shared.write(code.weights)
+        places = shared.write(code.weights, self._check_unchanged)
         own = {name: array for name, array in code.weights.items() if name not in places}
         document: dict[str, Json] = {
             "program": encode_program(program, blobs),
@@ -217,16 +229,23 @@ class CachedModel:
             "circumstances": encode(_Circumstances(said, _libraries(program)), blobs),
             "sizes": encode(sizes, blobs),
         }
-        self.cache.write(key, document, blobs)
+        self.cache.write(key, document, blobs, self._check_unchanged)
+
+    def _check_unchanged(self) -> None:
+        snapshot = self.request.model
+        if isinstance(snapshot, Snapshot) and snapshot.files is not None:
+            snapshot.files.check_unchanged()
 
     def _files(self, names: list[str]) -> dict[str, str] | None:
-        """The hash of each file below the model's folder; `None` when one cannot be read."""
-        if not isinstance(self.request.model, str | Path):
-            return None if names else {}
-        folder = Path(self.request.model).parent
+        """The hash of each file of external data; `None` when one cannot be read."""
+        if not names:
+            return {}
+        snapshot = self.request.model
+        if not isinstance(snapshot, Snapshot) or snapshot.files is None:
+            return None
         try:
-            return {name: file_digest(folder / name) for name in names}
-        except OSError:
+            return {name: snapshot.files.digest(name) for name in names}
+        except (OSError, InvalidModelError):
             return None  # the compiler says what is wrong with it
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
 from byoc_mlir.compiler.cache.stored_weights import StoredWeights
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.executables.promotion import Verdict
@@ -70,7 +70,7 @@ class CachedSpecialiser:
         values = tuple(sorted({*self._entry.value_inputs, *compiler.value_inputs}))
         if values != self._entry.value_inputs:
             self._change_entry(replace(self._entry, value_inputs=values))
-        self._model.write_program(self._key(arrays), program, said, self._weights)
+        self._keep(self._key(arrays), program, said)
         return program
 
     def has_alone(self, shapes: Mapping[str, Shape], is_served: bool) -> bool:
@@ -137,8 +137,7 @@ class CachedSpecialiser:
         compiler = self._compiler_now()
         sized, said = _recorded(lambda: compiler.generalise(shapes))
         if sized is not None:
-            sizes = StoredSizes.of(sized)
-            self._model.write_program(key, sized.program, said, self._weights, sizes)
+            self._keep(key, sized.program, said, StoredSizes.of(sized))
         elif number == 0:
             self._change_entry(replace(self._entry, needs_numbers=True))
         return sized
@@ -153,13 +152,20 @@ class CachedSpecialiser:
             return found
         compiler = self._compiler_now()
         program, said = _recorded(lambda: compiler.specialise_shapes(shapes))
-        self._model.write_program(key, program, said, self._weights)
+        self._keep(key, program, said)
         return self._with_weights_mapped(program) if self._alone_has_weights else program
+
+    def _keep(
+        self, key: str, program: Program, said: tuple[str, ...], sizes: StoredSizes | None = None
+    ) -> None:
+        if self._entry.is_current():
+            self._model.write_program(key, program, said, self._weights, sizes)
 
     @property
     def _alone_has_weights(self) -> bool:
         """Whether nobody else has the weights of a program: it is the only one of a file."""
-        is_file = isinstance(self._model.request.model, str | Path)
+        model = self._model.request.model
+        is_file = isinstance(model, Snapshot) and model.path is not None
         return is_file and all(info.is_static for info in self._entry.inputs)
 
     def _with_weights_mapped(self, program: Program) -> Program:

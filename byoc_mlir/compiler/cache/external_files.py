@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 from byoc_mlir.frontend.files.tensor_check import external_entries
 from byoc_mlir.frontend.graphs import subgraphs
@@ -25,8 +25,7 @@ def external_locations(model: ModelProto) -> set[str]:
 
 def _graph_tensors(graph: GraphProto) -> Iterator[TensorProto]:
     yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from (sparse.values, sparse.indices)
+    yield from _parts(graph.sparse_initializer)
     yield from _node_tensors(graph.node)
 
 
@@ -36,5 +35,13 @@ def _node_tensors(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
+            if attribute.HasField("sparse_tensor"):
+                yield from _parts([attribute.sparse_tensor])
+            yield from _parts(attribute.sparse_tensors)
         for graph in subgraphs(node):
             yield from _graph_tensors(graph)
+
+
+def _parts(sparse: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
+    for tensor in sparse:
+        yield from (tensor.values, tensor.indices)

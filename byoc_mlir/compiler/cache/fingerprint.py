@@ -13,9 +13,9 @@ from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType
-from typing import Any, cast
+from typing import Any
 
-from byoc_mlir.files import open_regular
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.installed import installed_points, installed_version
 from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array
@@ -32,31 +32,15 @@ _BYTECODE_FOLDER = "__pycache__"
 
 
 def model_digest(model: object) -> str | None:
-    """The hash of an `.onnx` file, of its bytes, or of a `ModelProto`; `None` for other models.
+    """The hash of an ONNX model in any form; `None` for other models.
 
     External data is not in it.
 
     Raises:
-        OSError: the file cannot be read.
+        InvalidModelError: the file cannot be read.
     """
-    if isinstance(model, str | Path):
-        return None if Path(model).suffix == ".mlir" else file_digest(Path(model))
-    if isinstance(model, bytes):
-        return hashlib.sha256(model).hexdigest()
-    serialise = getattr(model, "SerializeToString", None)
-    if serialise is None:
-        return None
-    return hashlib.sha256(cast(bytes, serialise(deterministic=True))).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    with open_regular(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    found = model if isinstance(model, Snapshot) else Snapshot.found(model)
+    return None if found is None else found.digest
 
 
 def array_digest(array: Array) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import EPERM
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -105,7 +106,8 @@ class Cache:
         """
         path = self._path(key)
         try:
-            with open_regular(path) as file:
+            with open_regular(path, os.O_NOFOLLOW) as file:
+                _check_own(file.fileno())
                 container = read_container(file, path.name, is_hashed)
         except FileNotFoundError:
             return None
@@ -116,10 +118,20 @@ class Cache:
             os.utime(path)
         return container
 
-    def write(self, key: str, document: dict[str, Json], blobs: Sequence[Blob] = ()) -> None:
-        """Writes an entry; a disk that is full or not writable is a warning."""
+    def write(
+        self,
+        key: str,
+        document: dict[str, Json],
+        blobs: Sequence[Blob] = (),
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        """Writes an entry; a disk that is full or not writable is a warning.
+
+        Args:
+            check: raises where `blobs` changed while they were written; nothing is kept then.
+        """
         try:
-            write_container(self._path(key), document, blobs)
+            write_container(self._path(key), document, blobs, check=check, mode=0o600)
             self._prune()
         except OSError as error:
             _warn_once(f"nothing is cached: '{self.folder}' cannot be written: {error.strerror}")
@@ -182,14 +194,25 @@ def users_folder() -> Path:
     return folder
 
 
+def _check_own(descriptor: int) -> None:
+    status = os.fstat(descriptor)
+    if not _is_own(status):
+        raise OSError(EPERM, "it belongs to somebody else, or others may write to it")
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return status.st_uid == os.getuid() and not status.st_mode & 0o022
+
+
 def own_folder(folder: Path) -> Path:
     """The folder, which is there and the user's own."""
+    folder = folder.absolute()  # the process may go to another one
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
     except OSError as error:
         raise ByocError(f"the cache folder '{folder}' cannot be made: {error.strerror}") from error
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+    if not _is_own(status):
         raise UnsafeCacheError(
             f"the cache folder '{folder}' belongs to somebody else, or others may write to it;"
             " `chmod go-w` it, or choose another one"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from byoc_mlir.compiler.cache.fingerprint import digest
@@ -38,18 +38,21 @@ class StoredWeights:
         self._written: set[str] = set()
         """The packs of this process."""
 
-    def write(self, weights: Mapping[str, Array]) -> dict[str, StoredWeight]:
+    def write(
+        self, weights: Mapping[str, Array], check: Callable[[], None]
+    ) -> dict[str, StoredWeight]:
         """Where the large ones of some weights are; those that are new are stored.
 
         Args:
             weights: by symbol; equal symbols are equal weights.
+            check: as for `Cache.write`.
         """
         large = {name: array for name, array in weights.items() if array.nbytes >= _LEAST_BYTES}
         new = sorted(large.keys() - self._places.keys())
         if new:
             key, blobs = digest("weights", new), list[Blob]()
             arrays = encode(tuple(large[name] for name in new), blobs)
-            self._cache.write(key, {"arrays": arrays}, blobs)
+            self._cache.write(key, {"arrays": arrays}, blobs, check)
             self._written.add(key)
             self._places |= {name: StoredWeight(key, number) for number, name in enumerate(new)}
         return {name: self._places[name] for name in large}

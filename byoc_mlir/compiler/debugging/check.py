@@ -121,13 +121,12 @@ def check_model(
     """
     with ir_boundary("check"), limited(limits):
         model = load_model(source)
-        folder = Path(source).parent if isinstance(source, str | Path) else None
         nodes = list(_all_nodes(model))
         problems = {name: reason for name, node in nodes if (reason := _unknown(node, model))}
         interpreted: set[str] = set()
         note = _why_not_imported(model)
         if not note:
-            refused, interpreted, note = _imported(model, TensorReader(folder), shapes)
+            refused, interpreted, note = _imported(model, TensorReader.beside(source), shapes)
             problems |= {problem.node: problem.reason for problem in refused}
     return Check(tuple(_rows(model, nodes, problems, interpreted)), note)
 

@@ -38,7 +38,7 @@ class WholeModel:
         self.model.CopyFrom(loaded)
         graph = self.model.graph
         if not isinstance(source, bytes | ModelProto):
-            TensorReader(Path(source).parent).inline(graph)
+            TensorReader.beside(source).inline(graph)
         self._constants = {tensor.name for tensor in graph.initializer}
         self._constants |= {tensor.values.name for tensor in graph.sparse_initializer}
         self.inputs = tuple(

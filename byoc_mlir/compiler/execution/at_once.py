@@ -7,7 +7,6 @@ answer would wait for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from onnx import ModelProto, checker
 
@@ -17,9 +16,9 @@ from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.fingerprint import has_registered
 from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.frontend.files.check import opset_versions
-from byoc_mlir.frontend.files.load import LoadedFile
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.runtime.executable import Executable
@@ -31,25 +30,25 @@ _SIZED_BY_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Uniqu
 """Ops whose results' sizes come with values."""
 
 
-def answering_at_once(path: Path, cached: CachedModel) -> Executable | LoadedFile:
-    """The executable of a model that answers at once; of other models the file, which was read.
+def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
+    """The executable of a model that answers at once, `None` for other models.
 
     Args:
-        path: of the model.
+        snapshot: the model's file.
         cached: the model, where its programs come.
 
     Raises:
         InvalidModelError: it is not a model, or an invalid one.
     """
     with boundary("read"):
-        file = LoadedFile(path)
-        inputs = model_inputs(file.model)
-        is_sized = all(info.is_static for info in inputs) and not _is_sized_by_values(file.model)
-        if is_sized or not _is_valid(file.model) or unknown(file.model):
-            return file
+        model = snapshot.message
+        inputs = model_inputs(model)
+        is_sized = all(info.is_static for info in inputs) and not _is_sized_by_values(model)
+        if is_sized or not _is_valid(model) or unknown(model):
+            return None
         if not can_start() or has_registered() or unavailable_reason():
-            return file  # another process would compile something else, or oneDNN is missing
-        return _executable(file, inputs, cached) or file
+            return None  # another process would compile something else, or oneDNN is missing
+        return _executable(snapshot, inputs, cached)
 
 
 def _is_sized_by_values(model: ModelProto) -> bool:
@@ -70,7 +69,7 @@ def _is_valid(model: ModelProto) -> bool:
 
 
 def _executable(
-    file: LoadedFile, inputs: Sequence[TensorInfo], cached: CachedModel
+    snapshot: Snapshot, inputs: Sequence[TensorInfo], cached: CachedModel
 ) -> Executable | None:
     try:
         compilation = CompilingProcess(cached)
@@ -78,9 +77,10 @@ def _executable(
         return None  # there can be no more processes: it is compiled here
     from byoc_mlir.eager.model import EagerModel  # all ops, which few models need
 
-    outputs = [output.name for output in file.model.graph.output]
-    tensors = TensorReader(file.path.parent).graph_tensors(file.model.graph)
-    answer = EagerModel(file.take(), tensors, _threads(cached.request.threads)).run
+    model = snapshot.take(holds_bytes=True)  # they are compiled if the process compiled others
+    outputs = [output.name for output in model.graph.output]
+    tensors = TensorReader(snapshot.files).graph_tensors(model.graph)
+    answer = EagerModel(model, tensors, _threads(cached.request.threads)).run
     return TieredExecutable(inputs, outputs, answer, compilation, write)
 
 

@@ -24,6 +24,7 @@ from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.here import compile_here
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
@@ -91,7 +92,12 @@ class CompilingProcess:
         """
         return_freed_memory()
         found = cached_executable(self._cached)
-        return compile_here(self._cached.request, self._cached) if found is None else found
+        if found is None:
+            return compile_here(self._cached.request, self._cached)
+        snapshot = self._cached.request.model
+        if isinstance(snapshot, Snapshot):
+            snapshot.release()
+        return found
 
     def wait(self) -> None:
         """Waits until the process has ended; one that has nothing to compile is ended."""
@@ -124,10 +130,11 @@ def main() -> int:
     the cache.
     """
     said = json.loads(sys.stdin.buffer.readline())
-    request = Request(said["model"], threads=said["threads"], fallback=said["fallback"])
+    model = Snapshot.of_file(Path(said["model"]))
+    request = Request(model, threads=said["threads"], fallback=said["fallback"])
     cached = CachedModel.of(Cache(Path(said["folder"]), said["limit"]), request)
     if cached is None or cached.key != said["key"]:
-        return 1  # the process that asks compiles something else
+        return 1  # the process that asks compiles something else, or the file was changed
     executable = compile_here(request, cached)
     data = sys.stdin.buffer.read()
     if data:  # else nobody has asked for an answer

@@ -95,6 +95,8 @@ def _compile_in_stages(
     source: Source, options: CompileOptions, kept: CachedStages | None
 ) -> Executable | None:
     """The executable of a model that runs in stages, `None` for other models."""
+    if source.external_files:
+        kept = None  # where the model is cut depends on them
 
     def compile_numbered(number: int, stage: Source) -> Executable:
         place = None if kept is None else kept.place(number, stage.model)

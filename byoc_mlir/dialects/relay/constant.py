@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from mmap import mmap
 from typing import Any, Self, cast
 from weakref import WeakValueDictionary
 
@@ -74,14 +75,17 @@ class Weight:
         """The handle for `array`, which must not be changed afterwards.
 
         Equal content is one array as long as any of them lives, and an array is hashed once. What
-        is borrowed is equal to nothing but itself.
+        is borrowed is equal to nothing but itself; what is mapped from a file, which others may
+        change, serves no other model.
         """
         array = np.asarray(array, order="C")
         known = _DIGESTS.get(id(array))
         if known is None:
             owner = _owner(array)
             digest = content_digest(array, owner)
-            array = array if owner else _ARRAYS.setdefault(digest, array)
+            if not owner:
+                share = _ARRAYS.get if _is_mapped(array) else _ARRAYS.setdefault
+                array = share(digest, array)
             known = _DIGESTS[id(array)] = digest
             weakref.finalize(array, _DIGESTS.pop, id(array), None).atexit = False
         return Weight(name, known, array)
@@ -105,6 +109,13 @@ def is_borrowed(array: Array) -> bool:
 
 def _owner(array: Array) -> str:
     return _BORROWED.get(id(array)) or _BORROWED.get(id(array.base)) or ""
+
+
+def _is_mapped(array: Array) -> bool:
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = cast(Any, base).base
+    return isinstance(base, memoryview) and isinstance(base.obj, mmap)
 
 
 def held_bytes() -> int:

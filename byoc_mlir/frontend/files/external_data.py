@@ -6,34 +6,104 @@ import hashlib
 import mmap
 import os
 import stat
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from byoc_mlir.errors import UnsafeModelError
+from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+
+_COARSEST_SECONDS = 2.0
+"""Two changes within this time may leave a file with one time stamp."""
+
+
+@dataclass(frozen=True)
+class _Mapped:
+    """A file in memory, and its state when it was mapped."""
+
+    data: memoryview
+    path: str
+    status: os.stat_result
+    seconds: float
+
+    def was_written(self) -> bool | None:
+        """True if the file was written to since then; `None` where time stamps cannot tell."""
+        try:
+            now = os.stat(self.path)
+        except OSError:
+            return None  # another file, or none, has its name
+        then = self.status
+        if (now.st_dev, now.st_ino) != (then.st_dev, then.st_ino):
+            return None
+        if (now.st_size, now.st_mtime_ns) != (then.st_size, then.st_mtime_ns):
+            return True
+        is_settled = now.st_ctime < self.seconds - _COARSEST_SECONDS
+        return False if is_settled and now.st_ctime_ns == then.st_ctime_ns else None
 
 
 class ExternalFiles:
     """The data files of one model, each mapped into memory once, read-only.
 
-    Accepted are regular files below the model's folder that are reached through no symbolic link
-    and have no second name (hard link).
+    Accepted are regular files that lie, once links are followed, below the model's folder, or below
+    the folder of the file that the model's path links to.
+
+    Args:
+        model: the model's path; data lies relative to the folder of that, link or not.
+        digests: the SHA-256 that files must have, by location.
     """
 
-    def __init__(self, folder: Path):
-        self._folder = folder
-        self._files: dict[str, memoryview] = {}
+    def __init__(self, model: Path, digests: Mapping[str, str] | None = None):
+        self._model = model
+        self._digests = dict(digests or {})
+        self._files: dict[str, _Mapped] = {}
         self._checked: set[tuple[str, str]] = set()
+
+    def __reduce__(self) -> tuple[type[ExternalFiles], tuple[Path, Mapping[str, str]]]:
+        return ExternalFiles, (self._model, self._digests)
 
     def data(self, location: str, what: str) -> memoryview:
         """The content of a file.
 
         Raises:
             UnsafeModelError: the file is not one that a model may read; `what` is named.
+            InvalidModelError: it has other content than before.
             OSError: it cannot be read.
         """
         if location not in self._files:
-            self._files[location] = _map_file(self._folder, _components(location, what), what)
-        return self._files[location]
+            mapped = self._mapped(_components(location, what), what)
+            if location in self._digests:
+                self._check_digest(location, mapped.data)
+            self._files[location] = mapped
+        return self._files[location].data
+
+    def digest(self, location: str) -> str:
+        """The SHA-256 of a file.
+
+        Raises:
+            UnsafeModelError, InvalidModelError, OSError: as `data` does.
+        """
+        data = self.data(location, "the model")
+        if location not in self._digests:
+            self._digests[location] = hashlib.sha256(data).hexdigest()
+        return self._digests[location]
+
+    def close(self) -> None:
+        """Lets go of all files; they are mapped again when they are needed."""
+        self._files.clear()
+
+    def check_unchanged(self) -> None:
+        """Refuses files that were changed in place: what was made of them is of no one content.
+
+        Raises:
+            InvalidModelError: one was.
+        """
+        for location, mapped in tuple(self._files.items()):
+            was_written, seconds = mapped.was_written(), time.time()
+            if was_written:
+                raise _changed(location)
+            if was_written is None and location in self._digests:
+                self._check_digest(location, mapped.data)
+                self._files[location] = replace(mapped, seconds=seconds)
 
     def verify_checksum(self, location: str, expected: str, what: str) -> None:
         """Compares the SHA-1 of a whole file, as ONNX defines `checksum`.
@@ -49,6 +119,42 @@ class ExternalFiles:
                 f"{what}: the file '{location}' has SHA-1 {digest}, the model says {expected[:64]}"
             )
         self._checked.add((location, expected))
+
+    def _check_digest(self, location: str, data: memoryview) -> None:
+        if hashlib.sha256(data).hexdigest() != self._digests[location]:
+            raise _changed(location)
+
+    def _mapped(self, components: Sequence[str], what: str) -> _Mapped:
+        name = "/".join(components)
+        path = os.path.realpath(self._model.parent.joinpath(*components))
+        descriptor = self._open(Path(path), f"{what}: external data '{name}'")
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise UnsafeModelError(f"{what}: external data '{name}' is not a regular file")
+            data = memoryview(b"")
+            if status.st_size > 0:
+                data = memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
+            return _Mapped(data, path, status, time.time())
+        finally:
+            os.close(descriptor)
+
+    def _open(self, path: Path, what: str) -> int:
+        """Opens a file by its real path, if that is below a folder of the model."""
+        linked = Path(os.path.realpath(self._model)).parent
+        for folder in (Path(os.path.realpath(self._model.parent)), linked):
+            if folder in path.parents:
+                return _open_below(folder, path.relative_to(folder).parts)
+        raise UnsafeModelError(
+            f"{what} leads out of the model's folder by a symbolic link; put a copy in its place"
+        )
+
+
+def _changed(location: str) -> InvalidModelError:
+    return InvalidModelError(
+        f"external data '{location}' was changed after the model was read; compile the model again,"
+        " and put a new file in the place of one that is in use"
+    )
 
 
 def _components(location: str, what: str) -> list[str]:
@@ -67,54 +173,17 @@ def _components(location: str, what: str) -> list[str]:
     return kept
 
 
-def _map_file(folder: Path, components: Sequence[str], what: str) -> memoryview:
-    name = "/".join(components)
-    descriptor = _open_below(folder, components, f"{what}: external data '{name}'")
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise UnsafeModelError(f"{what}: external data '{name}' is not a regular file")
-        if status.st_nlink > 1:
-            raise UnsafeModelError(
-                f"{what}: external data '{name}' has {status.st_nlink} hard links, it may be"
-                " another file under a new name; put a copy in its place"
-            )
-        if status.st_size == 0:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
-    finally:
-        os.close(descriptor)
-
-
-def _open_below(folder: Path, components: Sequence[str], what: str) -> int:
-    """Opens a file, refusing symbolic links at every component below `folder`."""
-    if os.open not in os.supports_dir_fd:
-        return _open_checked(folder, components, what)
+def _open_below(folder: Path, components: Sequence[str]) -> int:
+    """Opens a file below a folder; a symbolic link that was put there meanwhile is an error."""
     parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for directory in components[:-1]:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-            below = _open_component(directory, flags, parent, what)
+            below = os.open(directory, flags, dir_fd=parent)
             os.close(parent)
             parent = below
         # not to wait for the writer of a pipe
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-        return _open_component(components[-1], flags, parent, what)
+        return os.open(components[-1], flags, dir_fd=parent)
     finally:
         os.close(parent)
-
-
-def _open_component(name: str, flags: int, parent: int, what: str) -> int:
-    if stat.S_ISLNK(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
-        raise UnsafeModelError(f"{what}: '{name}' is a symbolic link; put a copy in its place")
-    return os.open(name, flags, dir_fd=parent)
-
-
-def _open_checked(folder: Path, components: Sequence[str], what: str) -> int:
-    """For systems that cannot open relative to a directory."""
-    path = folder
-    for name in components:
-        path = path / name
-        if path.is_symlink():
-            raise UnsafeModelError(f"{what}: '{name}' is a symbolic link; put a copy in its place")
-    return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))

@@ -11,50 +11,36 @@ from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.files import read_file
 from byoc_mlir.frontend.files.check import MAX_OPSET, check_model
 
-__all__ = ["MAX_OPSET", "LoadedFile", "load_model"]
+__all__ = ["MAX_OPSET", "load_model"]
 
 
-class LoadedFile:
-    """A model's file that was read and checked already. Who takes the message has it alone."""
-
-    def __init__(self, path: Path):
-        self.path = path
-        self._model: onnx.ModelProto | None = load_model(path)
-
-    @property
-    def model(self) -> onnx.ModelProto:
-        """The message, which nobody has taken yet."""
-        assert self._model is not None
-        return self._model
-
-    def take(self) -> onnx.ModelProto:
-        """The message, which is not held here any more."""
-        model, self._model = self.model, None
-        return model
-
-
-def load_model(source: str | Path | bytes | onnx.ModelProto) -> onnx.ModelProto:
+def load_model(
+    source: str | Path | bytes | onnx.ModelProto, name: str = "the bytes"
+) -> onnx.ModelProto:
     """The model, checked; external data stays where it is (see `tensors.TensorReader`).
 
     Nothing but the protobuf parser touches what is not checked yet.
+
+    Args:
+        name: what errors call bytes.
 
     Raises:
         InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.
         LimitExceededError: it has too many nodes, or is nested too deeply.
     """
-    model = source if isinstance(source, onnx.ModelProto) else parse_model(source)
+    model = source if isinstance(source, onnx.ModelProto) else parse_model(source, name)
     check_model(model)
     return model
 
 
-def parse_model(source: str | Path | bytes) -> onnx.ModelProto:
+def parse_model(source: str | Path | bytes, name: str = "the bytes") -> onnx.ModelProto:
     """The model as it is written, not checked.
 
     Raises:
         InvalidModelError: the file cannot be read, or is not an ONNX model.
     """
     data = source if isinstance(source, bytes) else read_file(source, InvalidModelError)
-    what = "the bytes" if isinstance(source, bytes) else f"'{source}'"
+    what = name if isinstance(source, bytes) else f"'{source}'"
     try:
         model = onnx.ModelProto.FromString(data)
     except DecodeError as error:

@@ -20,23 +20,39 @@ class TensorReader:
     """Reads the tensors of one model, those of its graphs once until they are let go.
 
     Args:
-        folder: where external data lies; `None` for a model that did not come from a file, which
+        files: the model's external data; `None` for a model that did not come from a file, which
             may have no external data but in memory.
         arrays: external data in memory, by location; see `in_memory.ModelInMemory`.
     """
 
-    def __init__(self, folder: Path | None, arrays: Mapping[str, Array] | None = None):
-        self._folder = folder
-        self._files = None if folder is None else ExternalFiles(folder)
+    def __init__(self, files: ExternalFiles | None, arrays: Mapping[str, Array] | None = None):
+        self._files = files
         self._arrays = dict(arrays or {})
         self._graphs: dict[int, tuple[onnx.GraphProto, Mapping[str, Array]]] = {}
 
-    def __reduce__(self) -> tuple[type[TensorReader], tuple[Path | None, Mapping[str, Array]]]:
-        return TensorReader, (self._folder, self._arrays)
+    def __reduce__(
+        self,
+    ) -> tuple[type[TensorReader], tuple[ExternalFiles | None, Mapping[str, Array]]]:
+        return TensorReader, (self._files, self._arrays)
 
-    def for_another(self) -> TensorReader:
-        """A reader for a model that was made of this one's."""
-        return TensorReader(self._folder, self._arrays)
+    @staticmethod
+    def beside(source: object) -> TensorReader:
+        """Returns the reader for a model, given as the path of its file or in another form."""
+        is_path = isinstance(source, str | Path)
+        return TensorReader(ExternalFiles(Path(source)) if is_path else None)
+
+    def for_another(self, arrays: Mapping[str, Array] | None = None) -> TensorReader:
+        """A reader for a model that was made of this one's, which may have other `arrays`."""
+        return TensorReader(self._files, self._arrays if arrays is None else arrays)
+
+    def check_unchanged(self) -> None:
+        """Refuses external data that was changed in place after it was first read.
+
+        Raises:
+            InvalidModelError: some was.
+        """
+        if self._files is not None:
+            self._files.check_unchanged()
 
     def graph_tensors(self, graph: onnx.GraphProto) -> Mapping[str, Array]:
         """The initializers of a graph by name, the same arrays each time.

@@ -20,7 +20,7 @@ import mmap
 import os
 import secrets
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -58,18 +58,28 @@ class Container:
 
 
 def write_container(
-    path: Path, document: dict[str, Json], blobs: Sequence[Blob], content: BinaryIO | None = None
+    path: Path,
+    document: dict[str, Json],
+    blobs: Sequence[Blob],
+    content: BinaryIO | None = None,
+    *,
+    check: Callable[[], None] | None = None,
+    mode: int = 0o666,
 ) -> None:
     """Writes a file that appears complete or not at all.
 
     Args:
         content: a file whose bytes come first.
+        check: called before the file appears, which it does not if this raises.
+        mode: of the file, less what the process' `umask` takes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with unfinished.open("xb") as file:
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             _write(_HashingFile(file), document, blobs, content)
+        if check is not None:
+            check()
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)

@@ -136,7 +136,7 @@ def _others_write(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _disk_is_full(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(*_: object) -> None:
+    def write(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(home))
 
     monkeypatch.setattr(folder, "write_container", write)
