@@ -189,10 +189,6 @@ class Backend(ABC):
     is_fallback_interpreter: ClassVar[bool] = False
     """Whether it takes any `relay.onnx_node`: then such nodes go to it though no one asked."""
 
-    leaves_sizes_to_host: ClassVar[bool] = False
-    """Whether the host may run what this backend takes, where inputs come in many shapes and the
-    host has one program for all of them. Asked only when the user names no targets."""
-
     runs_models: ClassVar[bool] = False
     """Whether `interpreter` runs any model: then compiled models can be compared with it."""
 

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -27,7 +26,7 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.backend_passes import run_module_passes, run_user_passes
 from byoc_mlir.compiler.partition.fallback import targets_with_interpreter
 from byoc_mlir.compiler.partition.generate import declare_regions, generate_regions
-from byoc_mlir.compiler.partition.profitability import profitable, prune_unprofitable
+from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.rates import rates_of
@@ -35,7 +34,6 @@ from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.compiler.user_passes import passes_of
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
@@ -116,26 +114,6 @@ def build_program(
             prune(build)
             collect_weights(held_bytes())
             return build_partitioned(build)
-
-
-@collection_paused()
-def profitable_targets(source: Source, shapes: Shapes, options: CompileOptions) -> tuple[str, ...]:
-    """The targets that are believed to run parts of a model faster than the host at these shapes;
-    none where its shapes depend on the values of inputs too.
-
-    Raises:
-        ByocError: what `compile` raises.
-    """
-    build = Build(source, shapes, {}, replace(options, fallback="allow"))
-    with compiling(build, None):
-        try:
-            build.imported = source.bind(shapes, {})
-        except InputValuesNeededError:
-            return ()
-        with asking_of(build.module):
-            canonicalise(build)
-            partition(build)
-            return profitable(build.module, options, build.backends)
 
 
 @contextmanager

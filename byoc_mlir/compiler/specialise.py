@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from byoc_mlir.backends import get_backends
 from byoc_mlir.boundary import raise_if_strict
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.pipeline import build_program, profitable_targets
+from byoc_mlir.compiler.pipeline import build_program
 from byoc_mlir.compiler.sized import build_sized
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
 from byoc_mlir.lowering.shared_kernels import SharedKernels
-from byoc_mlir.runtime.executables.promotion import Verdict
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Array, Program
 
@@ -33,9 +31,6 @@ class ModelSpecialiser:
         self.value_inputs: tuple[str, ...] = ()
         self._problems: tuple[str, ...] = ()
         """Why sizes are compiled in, once that is known."""
-        self.verdict: Verdict | None = None
-        self._gains: bool | None = None
-        """Whether sizes that are numbers make programs faster, once that was asked."""
         is_fixed = all(info.is_static for info in source.inputs)
         self._kernels = None if is_fixed or options.profile else SharedKernels()
 
@@ -53,32 +48,6 @@ class ModelSpecialiser:
                 if any(arrays[name].size > MAX_VALUE_ELEMENTS for name in error.inputs):
                     raise
                 self.value_inputs = tuple(sorted({*self.value_inputs, *error.inputs}))
-
-    def has_alone(self, shapes: Shapes, is_served: bool) -> bool:
-        """Whether these shapes have a program of their own already: none is left from before."""
-        return False
-
-    def gains_alone(self, shapes: Shapes) -> bool:
-        """Whether programs for one set of shapes are believed to be faster than the one for all
-        shapes, if there can be one. What is found at first holds for all shapes.
-        """
-        if not self._options.targets or not self._may_generalise():
-            return False
-        if self.verdict is not None:
-            return self.verdict.gain > 0
-        if self._gains is None:
-            self._gains = bool(profitable_targets(self._source, shapes, self._options))
-        return self._gains
-
-    @property
-    def may_measure(self) -> bool:
-        """Whether what is measured may decide what runs: not where a file of rates says it, or all
-        runs on the host."""
-        return self._options.rates is None and bool(self._options.targets)
-
-    def keep_verdict(self, verdict: Verdict) -> None:
-        """Keeps what was measured of a program for one set of shapes."""
-        self.verdict = verdict
 
     def generalise(self, shapes: Shapes) -> SizedProgram | None:
         """The program for all input shapes for which the same is decided as for these; `None`
@@ -106,8 +75,7 @@ class ModelSpecialiser:
             return False
         if not options.targets:
             return True
-        are_willing = (one.leaves_sizes_to_host for one in get_backends(options.targets))
-        return options.is_default and options.precision == "f32" and all(are_willing)
+        return options.is_default and options.precision == "f32"
 
     def specialise_shapes(self, shapes: Shapes) -> Program:
         """The program for inputs of these shapes, whatever their values."""

@@ -205,8 +205,7 @@ class Executable(ABC):
             self._warmup(shapes)
 
     def wait(self) -> None:
-        """Waits for what is compiled beside the calls: the program of a model that answers node by
-        node until then, or a faster one for shapes that come again and again. See docs/shapes.md.
+        """Waits for the program of a model that answers node by node until then, see docs/eager.md.
 
         Raises:
             ByocError: the model cannot be compiled.

@@ -78,8 +78,6 @@ class Variant:
     """It is right for all sizes that fulfil these."""
     reason: str = ""
     """Why it is right for one set of input shapes alone, where it is."""
-    measured: str = ""
-    """What was measured of a program for one set of shapes beside the one for all."""
     shapes: tuple[str, ...] = ()
     """The sets of input shapes that it is compiled for, `x[2, 8], y[2, 1]`; none where one program
     serves all."""
@@ -87,7 +85,7 @@ class Variant:
     def __str__(self) -> str:
         where = self.reason or ", ".join(map(str, self.guards)) or "all sizes"
         if not self.shapes:
-            return f"{where}; one program{self.measured and f'; {self.measured}'}"
+            return f"{where}; one program"
         sets = f"{len(self.shapes)} set{'' if len(self.shapes) == 1 else 's'}"
         return f"{where}; compiled for {sets} of input shapes"
 

@@ -46,7 +46,6 @@ class DnnlBackend(Backend):
 
     name: ClassVar[str] = "dnnl"
     used_by_default: ClassVar[bool] = True
-    leaves_sizes_to_host: ClassVar[bool] = True
     environment: ClassVar[tuple[str, ...]] = (
         ENVIRONMENT_VARIABLE,
         *ISA_VARIABLES,

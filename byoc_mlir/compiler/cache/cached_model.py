@@ -23,7 +23,6 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import ArtifactError, InvalidModelError
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.executables.promotion import Verdict
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.files.serialise import Blob, Json, decode, encode, encode_fields
 from byoc_mlir.runtime.files.stored import decode_program, encode_program
@@ -54,10 +53,6 @@ class ModelEntry:
     """Those of them that were set."""
     needs_numbers: bool = False
     """Whether no program can serve all sizes."""
-    gains_alone: bool | None = None
-    """Whether programs for one set of shapes are believed to be faster, once that was asked."""
-    verdict: Verdict | None = None
-    """What was measured of such a program."""
 
     def is_current(self) -> bool:
         """True if the environment variables are as they were."""

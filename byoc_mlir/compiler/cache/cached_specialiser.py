@@ -12,7 +12,6 @@ from byoc_mlir.compiler.cache.stored_weights import StoredWeights
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.executables.promotion import Verdict
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.executables.sized_executable import MOST_VARIANTS
 from byoc_mlir.runtime.executables.specialising import Specialiser
@@ -72,45 +71,6 @@ class CachedSpecialiser:
             self._change_entry(replace(self._entry, value_inputs=values))
         self._keep(self._key(arrays), program, said)
         return program
-
-    def has_alone(self, shapes: Mapping[str, Shape], is_served: bool) -> bool:
-        """Whether the cache has a program of their own for inputs of these shapes, which may be
-        faster than one for many shapes.
-        """
-        gains = self._known_gain
-        if gains is False or (is_served and gains is None):
-            return False
-        return self._model.cache.has(self._model.program_key(self._entry, shapes, {}))
-
-    def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether a program of their own is believed to be faster than one for all shapes."""
-        known = self._known_gain
-        if known is not None:
-            return known
-        gains = self._compiler_now().gains_alone(shapes)
-        self._change_entry(replace(self._entry, gains_alone=gains))
-        return gains
-
-    @property
-    def _known_gain(self) -> bool | None:
-        """Whether shapes gain from a program of their own; `None` where nobody knows yet."""
-        verdict = self._entry.verdict
-        return self._entry.gains_alone if verdict is None else verdict.gain > 0
-
-    @property
-    def may_measure(self) -> bool:
-        """As of the compiler: not where a file of rates says it, or all runs on the host."""
-        request = self._model.request
-        return request.rates is None and (request.targets is None or len(request.targets) > 0)
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """What was measured of a program for one set of shapes, in any process."""
-        return self._entry.verdict
-
-    def keep_verdict(self, verdict: Verdict) -> None:
-        """Keeps what was measured."""
-        self._change_entry(replace(self._entry, verdict=verdict))
 
     def _change_entry(self, entry: ModelEntry) -> None:
         self._entry = entry

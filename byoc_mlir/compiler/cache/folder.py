@@ -94,10 +94,6 @@ class Cache:
             _warn_once(f"nothing is cached: {error}; {FOLDER_VARIABLE} names another folder")
             return None
 
-    def has(self, key: str) -> bool:
-        """Whether there is an entry, damaged or not."""
-        return self._path(key).exists()
-
     def read(self, key: str, is_hashed: bool = True) -> Container | None:
         """An entry, or `None`; one that is damaged is deleted.
 

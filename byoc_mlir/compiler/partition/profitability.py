@@ -66,25 +66,6 @@ def _judge(
     return _EstimatingJudge(judged, options, backends, compile_part)
 
 
-def profitable(
-    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend]
-) -> tuple[str, ...]:
-    """The targets that are believed to run regions of a partitioned module faster than the host;
-    nothing is measured nor estimated, and of a model of little work none is.
-    """
-    if _work(module) < ASSUMED.small_model:
-        return ()
-    by_name = {backend.name: backend for backend in backends}
-    targets = _names(options)
-    found = (
-        name
-        for op in module.body.block.ops
-        if isinstance(op, FuncOp) and (name := region_compiler(op)) in targets
-        if by_name[str(name)].faster_on_host(op) is None
-    )
-    return tuple(sorted({str(name) for name in found}))
-
-
 def _names(options: CompileOptions) -> frozenset[str]:
     """Those of the targets."""
     return frozenset(Target.parse(target).name for target in options.targets)

@@ -89,10 +89,6 @@ class LoopedExecutable(Executable):
             raise ExecutionError(f"the body of '{self._row.node}' is not compiled yet; call run")
         return self._body.program
 
-    def wait(self) -> None:
-        if self._body is not None:
-            self._body.wait()
-
     def close(self) -> None:
         if self._body is not None:
             self._body.close()

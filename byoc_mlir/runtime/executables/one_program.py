@@ -10,7 +10,6 @@ from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.limits import DEFAULT_LIMITS
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.executables.promotion import Verdict
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.runtime.program import Array, Program
@@ -41,25 +40,6 @@ class _NoOthers:
     @property
     def value_inputs(self) -> tuple[str, ...]:
         return ()
-
-    @property
-    def may_measure(self) -> bool:
-        return False
-
-    @property
-    def verdict(self) -> Verdict | None:
-        return None
-
-    def keep_verdict(self, verdict: Verdict) -> None:
-        """There is nothing to compare, and so no verdict."""
-
-    def has_alone(self, shapes: Mapping[str, Shape], is_served: bool) -> bool:
-        """None have a program of their own."""
-        return False
-
-    def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
-        """None would gain from a program of their own."""
-        return False
 
     def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:
         """No other program."""

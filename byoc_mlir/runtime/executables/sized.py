@@ -120,11 +120,6 @@ class Call:
     def __init__(self, program: SizedProgram, sizes: Mapping[str, int]):
         limits = program.limits
         self._program, self._numbers = program, sizes
-        self.seconds = 0.0
-        """What calls of these shapes have taken of their threads in all, where that is of
-        interest."""
-        self.untimed = 0
-        """Calls of these shapes that count as long as the last one that was timed."""
         self.sizes = np.array([sizes[info.name] for info in program.symbols], np.int64)
         self.sizes_address = address_of(self.sizes)
         self.outputs = [

@@ -11,8 +11,6 @@ from byoc_mlir.errors import ByocError, ExecutionError, ExportError
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.destinations import destinations
 from byoc_mlir.runtime.executable import Executable, Exporter, Step
-from byoc_mlir.runtime.executables.promotion import Candidate, Promotion, Verdict, copies
-from byoc_mlir.runtime.executables.recent import CACHED_SHAPES
 from byoc_mlir.runtime.executables.sized import Call, SizedInstance, SizedProgram
 from byoc_mlir.runtime.executables.specialising import Specialiser, SpecialisingExecutable
 from byoc_mlir.runtime.profiled import TimedRun
@@ -23,17 +21,12 @@ from byoc_mlir.tensors import TensorInfo
 
 _Shapes: TypeAlias = tuple[Shape, ...]
 _Found: TypeAlias = tuple[SizedInstance, Call] | None
-"""A program for many shapes, and what a call needs; `None` where shapes have one of their own."""
+"""A program for many shapes, and what a call needs; `None` where sizes are compiled in."""
 
 MOST_VARIANTS = 4
 """Programs of one model; further shapes are compiled in."""
 _USUAL_SIZE = 16
 """For which choices of speed are made, where nothing is known of sizes."""
-_TIMED_PERIOD = 1e-3
-"""Seconds of calls of which one is timed: asking for the time of a thread takes a tenth of the
-shortest call."""
-_SHORTEST = 1e-6
-"""Seconds of the shortest call, where the clock is coarser."""
 _MOST_CALLS = 4096
 """Sets of shapes whose sizes are remembered."""
 
@@ -66,9 +59,6 @@ class SizedExecutable(Executable):
         self._variants = [on_live_threads(SizedInstance)(sized) for sized in known]
         self._calls: dict[_Shapes, _Found] = {}
         self._latest = self._variants[0] if self._variants else None
-        self._promotion = Promotion()
-        self._may_promote = specialiser.may_measure
-        """Whether programs for one set of shapes may be faster than the one for all."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 
@@ -77,13 +67,7 @@ class SizedExecutable(Executable):
         return self._special.program if self._latest is None else self._latest.program
 
     def report(self) -> Report:
-        verdict = self._specialiser.verdict
-        measured = self._promotion.problem if verdict is None else str(verdict)
-        own = (
-            replace(one, measured=measured)
-            for instance in self._variants
-            for one in instance.program.report.variants
-        )
+        own = (one for instance in self._variants for one in instance.program.report.variants)
         others = self._special.report().variants if self.compiled_in else ()
         return replace(self.program.report, variants=(*own, *others))
 
@@ -94,15 +78,10 @@ class SizedExecutable(Executable):
 
     @property
     def compiled_in(self) -> int:
-        """How many sets of shapes have a program of their own."""
+        """Number of sets of shapes that are compiled in."""
         return self._special.count
 
-    def wait(self) -> None:
-        """Waits for what is made beside the calls."""
-        self._promotion.wait()
-
     def close(self) -> None:
-        self.wait()
         with self._lock:
             self._is_closed = True
             for instance in self._variants:
@@ -126,11 +105,10 @@ class SizedExecutable(Executable):
         outputs = None
         if out is not None:
             outputs = destinations(instance.program, call.outputs, arrays, out)
-        values = self._answered(instance, call, arrays, outputs)
+        values = instance.run_sized(call, arrays, outputs)
         return dict(zip(instance.output_names, values))  # noqa: B905, it takes longer
 
     def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
-        """As `Executable.steps`; no shapes get a program of their own: others come next."""
         arrays = self._arguments.checked(inputs)
         shapes = [array.shape for array in arrays]
         numbers = {info.name: number for number, info in enumerate(self.inputs)}
@@ -148,27 +126,6 @@ class SizedExecutable(Executable):
 
         return step
 
-    def _answered(
-        self,
-        instance: SizedInstance,
-        call: Call,
-        arrays: Sequence[Array],
-        outputs: list[Array] | None,
-    ) -> list[Array]:
-        """Runs a program for all shapes; what shapes take in all may get them one of their own."""
-        if not self._may_promote:
-            return instance.run_sized(call, arrays, outputs)
-        if call.untimed > 0:
-            call.untimed -= 1
-            return instance.run_sized(call, arrays, outputs)
-        start = time.thread_time()  # a busy neighbour makes no shapes worth a program
-        values = instance.run_sized(call, arrays, outputs)
-        taken = time.thread_time() - start
-        call.untimed = int(_TIMED_PERIOD / max(taken, _SHORTEST))
-        call.seconds += taken * (1 + call.untimed)
-        self._promote_if_due(instance, call, arrays)
-        return values
-
     def timed(self, inputs: Inputs) -> TimedRun:
         start = time.perf_counter()
         arrays = self._arguments.checked(inputs)
@@ -182,11 +139,7 @@ class SizedExecutable(Executable):
 
     def _warmup(self, shapes: Mapping[str, Shape]) -> None:
         checked = self._arguments.shapes(shapes)
-        key = tuple(checked.values())
-        with self._lock:
-            if key not in self._calls and on_live_threads(self._specialiser.gains_alone)(checked):
-                self._remember(key, None)
-        if self._found(key) is None:
+        if self._found(tuple(checked.values())) is None:
             self._special.warmup(checked)
 
     def _exported(self, shapes: Mapping[str, Shape] | None) -> Program | SizedProgram:
@@ -231,40 +184,6 @@ class SizedExecutable(Executable):
     def _named(self, shapes: _Shapes) -> dict[str, Shape]:
         return {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
 
-    def _promote_if_due(self, instance: SizedInstance, call: Call, arrays: Sequence[Array]) -> None:
-        """Has a program made for shapes that have taken long enough, unless there are too many."""
-        if not self._promotion.is_due(call.seconds, self._specialiser.verdict):
-            return
-        if self._special.count >= CACHED_SHAPES:
-            return
-        call.seconds = 0.0
-        shapes, inputs = tuple(array.shape for array in arrays), copies(arrays)
-        candidate = Candidate(
-            gains=lambda: self._gains_alone(shapes),
-            make=lambda: self._special.warmup(self._named(shapes)),
-            run_together=lambda: instance.run_sized(call, inputs),
-            run_alone=lambda: self._special.run(inputs),
-        )
-
-        def decide(verdict: Verdict) -> None:
-            with self._lock:
-                self._specialiser.keep_verdict(verdict)
-                self._may_promote = verdict.gain > 0
-                if self._may_promote:
-                    self._remember(shapes, None)
-                else:  # those that have one of their own go back
-                    self._calls = {key: one for key, one in self._calls.items() if one is not None}
-
-        listed = ", ".join(f"{name}{list(shape)}" for name, shape in self._named(shapes).items())
-        self._promotion.start(listed, candidate, decide)
-
-    def _gains_alone(self, shapes: _Shapes) -> bool:
-        """Whether a program of their own is believed to be faster; if not, none is made."""
-        with self._lock:
-            gains = on_live_threads(self._specialiser.gains_alone)(self._named(shapes))
-            self._may_promote = gains
-        return gains
-
     def _remember(self, shapes: _Shapes, found: _Found) -> _Found:
         if len(self._calls) == _MOST_CALLS:
             self._calls.clear()
@@ -273,11 +192,7 @@ class SizedExecutable(Executable):
 
     def _made_for(self, shapes: _Shapes) -> _Found:
         """What serves shapes that did not come before."""
-        named, served = self._named(shapes), self._serving(shapes)
-        if self._specialiser.has_alone(named, is_served=served is not None):
-            return None
-        if served is None:
-            served = self._serving_further(shapes)
+        served = self._serving(shapes) or self._serving_further(shapes)
         if served is None:
             return None
         instance, sizes = served

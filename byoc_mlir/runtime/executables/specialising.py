@@ -17,7 +17,6 @@ from byoc_mlir.limits import DEFAULT_LIMITS
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.destinations import run_into
 from byoc_mlir.runtime.executable import Executable, Exporter
-from byoc_mlir.runtime.executables.promotion import Verdict
 from byoc_mlir.runtime.executables.recent import Recent
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.instance import Instance
@@ -41,34 +40,6 @@ class Specialiser(Protocol):
 
     def specialise(self, arrays: Mapping[str, Array]) -> Program:
         """The program for inputs like these."""
-        ...
-
-    @property
-    def may_measure(self) -> bool:
-        """Whether what is measured may decide what runs."""
-        ...
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """What was measured of a program for one set of shapes, if one was."""
-        ...
-
-    def keep_verdict(self, verdict: Verdict) -> None:
-        """Keeps what was measured; `gains_alone` goes by it."""
-        ...
-
-    def has_alone(self, shapes: Mapping[str, Shape], is_served: bool) -> bool:
-        """Whether inputs of these shapes have a program of their own already.
-
-        Args:
-            is_served: whether one for all shapes serves them. Then one of their own is looked for
-                only where such programs are known to be faster: to look in the cache takes as long
-                as a short call.
-        """
-        ...
-
-    def gains_alone(self, shapes: Mapping[str, Shape]) -> bool:
-        """Whether a program of their own is believed to be faster than one for all shapes."""
         ...
 
     def generalise(self, shapes: Mapping[str, Shape]) -> SizedProgram | None:

@@ -102,10 +102,6 @@ class StagedExecutable(Executable):
     def program(self) -> Program:
         return self._first().program
 
-    def wait(self) -> None:
-        for stage in self._compiled.known().values():
-            stage.wait()
-
     def close(self) -> None:
         self._compiled.close()
 

@@ -65,10 +65,6 @@ class StructuredExecutable(Executable):
     def program(self) -> Program:
         return self._executables.latest.program
 
-    def wait(self) -> None:
-        for executable in self._executables.known().values():
-            executable.wait()
-
     def close(self) -> None:
         self._executables.close()
 

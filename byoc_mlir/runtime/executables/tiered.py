@@ -90,7 +90,7 @@ class TieredExecutable(Executable):
 
     def wait(self) -> None:
         if self._compiled is not None or self._latest is not None:  # else no sizes are known
-            self._used().wait()
+            self._used()
 
     def close(self) -> None:
         with self._lock:

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 import byoc_mlir
-from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.runtime.executables.staged import StagedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
@@ -56,18 +54,6 @@ def test_places_in_tensors_of_any_size() -> None:
     _rows_that_count(b, "n")
     sizes = [(6, 5), (2, 3), (1, 1), (9, 20), (1, 4)]
     _check(b.build(), [{"x": _mask(rows, 4, count)} for rows, count in sizes])
-
-
-def test_who_waits_waits_for_each_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[SizedExecutable] = []
-    monkeypatch.setattr(SizedExecutable, "wait", lambda stage: waited.append(stage))
-    b = GraphBuilder("found", seed=0)
-    _rows_that_count(b, "n")
-    with byoc_mlir.compile(b.build(), targets=(), threads=1) as executable:
-        executable.run({"x": _mask(6, 4, 5)})
-        executable.wait()
-        monkeypatch.undo()  # to close is to wait, too
-        assert len({id(stage) for stage in waited}) == 2
 
 
 def test_rows_that_are_kept() -> None:
