@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager import winograd
 from byoc_mlir.eager.convolution import Convolution, ConvolutionPrimitive
 from byoc_mlir.eager.folding import LEAST, MOST
 from byoc_mlir.eager.onednn import ArrangedWeights, sgemm
@@ -33,29 +32,19 @@ _LONG, _MANY = 100_000_000, 1 << 10
 """Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
 places from which on that code is faster than copies of the windows."""
 
-_DEEP, _WIDE, _PLACES = 128, 80, 128
-"""Channels, results and places from which on Winograd's algorithm saves more than it costs to
-transform tiles, and to read 16 weights instead of 9.
-"""
-
-_PLANES = 1 << 18
-"""Elements that all windows of few channels read, copied at once: what a second cache holds."""
-
 
 class Conv(WeightedOp):
     """ONNX's Conv of `f32`: for each line of the kernel, what windows read with it is a matrix, and
     its products with weights add up.
 
     oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
-    is made for the sizes, which takes longer than most convolutions run. Winograd's algorithm takes
-    those of 3 by 3 with many channels.
+    is made for the sizes, which takes longer than most convolutions run.
 
     Raises:
         NotEagerError: another type, or sizes that do not fit.
     """
 
     _for_onednn: ArrangedWeights | None = None
-    _for_winograd: Array | None = None
 
     def arrange(self, weights: Array) -> Array:
         """`[*kernel * channels, results]`."""
@@ -70,28 +59,12 @@ class Conv(WeightedOp):
         limits = _Limits(attributes.get(LEAST, -math.inf), attributes.get(MOST, math.inf))
         if not len(x):
             result = np.zeros((0, *(axis.count for axis in axes), len(w)), np.float32)
-        elif w is self._constant and _suits_winograd(len(x), w, axes, group):
-            result = self._convolve_by_winograd(x, w, b, axes)
-            limits.apply(result)
         elif _suits_onednn(len(x), w, axes, group):
             result = self._convolve_by_onednn(x, w, b, axes)
-            limits.apply(result)
-        elif _suits_planes(len(x), w, axes, group):
-            result = _convolve_planes(x, self.arranged(w), b, axes)
             limits.apply(result)
         else:
             result = _convolve(x, self.arranged(w), b, axes, group, limits)
         return (_channels_second(result),)
-
-    def _convolve_by_winograd(
-        self, x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]
-    ) -> Array:
-        rows, columns = (axis.count for axis in axes)
-        data = _padded(x, axes, [winograd.padded_size(count) for count in (rows, columns)])
-        result = winograd.convolve(data, self._transformed(weights), (rows, columns))
-        if bias is not None:
-            result += bias
-        return result
 
     def _convolve_by_onednn(
         self, x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]
@@ -109,12 +82,6 @@ class Conv(WeightedOp):
         primitive = sizes.primitive(has_bias=bias is not None)
         arranged = self._arranged_for(primitive, weights)
         return primitive.run(data, arranged, None if bias is None else np.ascontiguousarray(bias))
-
-    def _transformed(self, weights: Array) -> Array:
-        """Constant weights as Winograd's algorithm multiplies with them."""
-        if self._for_winograd is None:  # another thread may put the same in its place
-            self._for_winograd = winograd.arranged(weights)
-        return self._for_winograd
 
     def _arranged_for(self, primitive: ConvolutionPrimitive, weights: Array) -> ArrangedWeights:
         """The weights as the primitive reads them; constants are kept for all sizes."""
@@ -139,14 +106,6 @@ class _Limits:
             np.clip(result, np.float32(self.least), np.float32(self.most), out=result)
 
 
-def _suits_winograd(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
-    results, channels, *_ = weights.shape
-    is_dense = all((axis.kernel, axis.stride, axis.dilation) == (3, 1, 1) for axis in axes)
-    places = images * math.prod(axis.count for axis in axes)
-    is_large = channels >= _DEEP and results >= _WIDE and places >= _PLACES
-    return len(axes) == 2 and group == 1 and is_dense and is_large
-
-
 def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
     has_few = weights.shape[1] < _FEW
     if group > 1:
@@ -157,44 +116,11 @@ def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int)
     return is_copied and places >= _MANY and places * weights.size >= long
 
 
-def _suits_planes(images: int, weights: Array, axes: Sequence[Axis], group: int) -> bool:
-    places = images * math.prod(axis.count for axis in axes)
-    inputs = math.prod(weights.shape[1:])
-    return group == 1 and weights.shape[1] < _FEW and places * inputs <= _PLANES
-
-
-def _convolve_planes(x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]) -> Array:
-    """One product, of a matrix that has a line for each weight of a result, with what all windows
-    read there. The bias is the weight of a line of ones."""
-    inputs, results = weights.shape
-    channels, counts = x.shape[1], [axis.count for axis in axes]
-    planes = aligned_empty((inputs + (bias is not None), len(x), *counts), np.float32)
-    if bias is not None:
-        planes[inputs], weights = 1, np.concatenate([weights, bias[np.newaxis]])
-    data = np.swapaxes(_with_zeros_around(x, axes), 0, 1)
-    for number, place in enumerate(np.ndindex(*(axis.kernel for axis in axes))):
-        read = data[:, :, *_read_at(place, axes)]
-        planes[number * channels : (number + 1) * channels] = read
-    result = aligned_empty((len(x), *counts, results), np.float32)
-    sgemm(planes.reshape(len(planes), -1).T, weights, result.reshape(-1, results))
-    return result
-
-
 def _read_at(place: tuple[int, ...], axes: Sequence[Axis]) -> Iterator[slice]:
     """What all windows read at a place of the kernel."""
     for at, axis in zip(place, axes, strict=True):
         start = at * axis.dilation
         yield slice(start, start + (axis.count - 1) * axis.stride + 1, axis.stride)
-
-
-def _with_zeros_around(x: Array, axes: Sequence[Axis]) -> Array:
-    """The data, its channels second, with as many zeros around as windows reach."""
-    sizes = [axis.padded_size for axis in axes]
-    if (*sizes,) == x.shape[2:]:
-        return x
-    padded = np.zeros((*x.shape[:2], *sizes), x.dtype)
-    padded[:, :, *(axis.inside for axis in axes)] = x
-    return padded
 
 
 def _convolve(
@@ -365,14 +291,9 @@ def _channels_second(x: Array) -> Array:
     return x.transpose(0, -1, *range(1, x.ndim - 1))
 
 
-def _padded(x: Array, axes: Sequence[Axis], wanted: Sequence[int] = ()) -> Array:
-    """The data with its channels last, and with as many zeros around as windows reach.
-
-    Args:
-        wanted: the sizes, where they are larger than that.
-    """
-    reached = [axis.padded_size for axis in axes]
-    sizes = [*map(max, wanted or reached, reached)]
+def _padded(x: Array, axes: Sequence[Axis]) -> Array:
+    """Returns the data with its channels last, and with as many zeros around as windows reach."""
+    sizes = [axis.padded_size for axis in axes]
     if (*sizes,) == x.shape[2:]:
         return _channels_last(x)
     padded = np.zeros((len(x), *sizes, x.shape[1]), x.dtype)

@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from onnx import helper
 from single_nodes import check, eager, node_model, numbers, ort
 
-from byoc_mlir.eager import winograd
 from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.ops import OPS
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.convolution import Conv
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.tensors import Array
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 20), (8, 3, 5), {"pads": [2, 2]}),
@@ -60,56 +58,6 @@ def test_convolutions(
     if has_bias:
         operands.append(numbers(weights[0], seed=2))
     check("Conv", *operands, **attributes)
-
-
-@pytest.mark.parametrize("has_bias", [False, True])
-@pytest.mark.parametrize(
-    ("data", "results", "attributes"),
-    [
-        ((1, 128, 16, 16), 128, {"pads": [1, 1, 1, 1]}),
-        ((1, 130, 15, 17), 83, {"pads": [1, 1, 1, 1]}),
-        ((3, 128, 13, 12), 80, {}),
-        ((1, 128, 60, 3), 96, {"pads": [0, 2, 1, 0]}),
-        ((1, 160, 9, 200), 100, {"auto_pad": "SAME_UPPER"}),
-        ((1, 256, 100, 90), 128, {"pads": [2, 2, 2, 2]}),
-    ],
-)
-def test_many_channels_by_winograd(
-    data: tuple[int, ...],
-    results: int,
-    attributes: dict[str, Any],
-    has_bias: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    calls: list[tuple[int, ...]] = []
-
-    def counted(data: Array, weights: Array, counts: tuple[int, int]) -> Array:
-        calls.append(counts)
-        return convolve(data, weights, counts)
-
-    convolve = winograd.convolve
-    monkeypatch.setattr(winograd, "convolve", counted)
-    weights = numbers(results, data[1], 3, 3, seed=1) / np.float32(np.sqrt(9 * data[1]))
-    operands = [numbers(*data), weights, *([numbers(results, seed=2)] if has_bias else [])]
-    check("Conv", *operands, **attributes)
-    assert calls
-
-
-def test_transformed_weights_are_kept() -> None:
-    weights = numbers(80, 128, 3, 3, seed=1) / np.float32(30)
-    (node,) = node_model("Conv", [numbers(1, 128, 14, 14), weights], 21).graph.node
-    op = OPS["Conv"](node, 21)
-    assert isinstance(op, Conv)
-    op.prepare({"x1": weights})
-    for size in (14, 17, 5, 14):
-        operands = [numbers(2, 128, size, size, seed=size), weights]
-        expected = ort(node_model("Conv", operands, 21), operands)
-        (found,) = op.run(*operands)
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-    kept = op._for_winograd
-    op.run(numbers(1, 128, 20, 20), weights)
-    assert kept is not None
-    assert op._for_winograd is kept
 
 
 @pytest.mark.parametrize("group", [1, 4])
