@@ -247,7 +247,7 @@ def weights(factor: int) -> bytes:
     return np.full(WIDTH, factor, np.float32).tobytes()
 
 
-FACTORS = range(2, 8)
+FACTORS = range(2, 5)
 ROWS: tuple[int | str, ...] = (3, "n")
 
 

@@ -42,8 +42,8 @@ def test_a_model_is_read_anew_for_each_stage(tmp_path: Path) -> None:
 
 
 def test_generated_models(tmp_path: Path) -> None:
-    counts, differ = cache_proof.compare(range(30, 36), tmp_path / "cache", tmp_path)
-    assert counts.total() == 6
+    counts, differ = cache_proof.compare(range(30, 32), tmp_path / "cache", tmp_path)
+    assert counts.total() == 2
     assert not differ
 
 
