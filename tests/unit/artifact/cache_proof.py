@@ -24,7 +24,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, parser
 
 import byoc_mlir
-from byoc_mlir.errors import ByocError, InvalidModelError
+from byoc_mlir.errors import ByocError, InvalidInputError, InvalidModelError
 from byoc_mlir.testing.fuzz.cases import Plan
 
 node = helper.make_node
@@ -156,17 +156,46 @@ def with_output(model: ModelProto, kind: str) -> ModelProto:
     return model
 
 
+UNARY = (
+    *("Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Neg", "Relu", "Round", "Sigmoid"),
+    *("Sign", "Sin", "Softplus", "Softsign", "Tanh"),
+)
+BINARY = ("Add", "Sub", "Mul", "Max", "Min")
+
+
+def small(number: int) -> tuple[ModelProto, Mapping[str, Any]]:
+    """Returns a chain of random ops, of fixed or symbolic sizes, and its input."""
+    rng, generator = random.Random(number), np.random.default_rng(number)
+    rows, columns = rng.randint(1, 4), rng.randint(1, 5)
+    nodes, tensors, last = list[NodeProto](), list[TensorProto](), "x"
+    for step in range(rng.randint(1, 4)):
+        if rng.random() < 0.5:
+            nodes.append(node(rng.choice(UNARY), [last], [f"v{step}"]))
+        else:
+            values = generator.standard_normal(columns, np.float32)
+            tensors.append(numpy_helper.from_array(values, f"w{step}"))
+            nodes.append(node(rng.choice(BINARY), [last, f"w{step}"], [f"v{step}"]))
+        last = f"v{step}"
+    shape = ["n" if rng.random() < 0.3 else rows, columns]
+    infos = [helper.make_tensor_value_info(one, TensorProto.FLOAT, shape) for one in ("x", last)]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    return model, {"x": generator.standard_normal((rows, columns), np.float32)}
+
+
 def generated(number: int) -> tuple[str, bytes, tuple[Mapping[str, Any], ...]]:
     """Returns a kind of output, a random model with such an output, and inputs for it."""
     kind = list(KINDS)[number % len(KINDS)]
-    plan = Plan(seed=36, symbolic=number // len(KINDS) % 2 == 1)
+    if number % 13:
+        model, feed = small(number)
+        return kind, with_output(model, kind).SerializeToString(), (feed,)
+    plan = Plan(seed=36, symbolic=number % 2 == 1)
     for trial in count(1000 * number):
         case = plan.case(trial)
         model = ModelProto.FromString(case.model)
         if RANDOM.isdisjoint(one.op_type for one in model.graph.node):
             break
-    model = with_output(model, kind)
-    return kind, model.SerializeToString(deterministic=True), case.feeds
+    return kind, with_output(model, kind).SerializeToString(), case.feeds
 
 
 def answers(model: str | Path | bytes, feeds: tuple[Mapping[str, Any], ...], cache: Path) -> Any:
@@ -182,6 +211,9 @@ def answers(model: str | Path | bytes, feeds: tuple[Mapping[str, Any], ...], cac
                 names = [str(one) for one in (*executable.inputs, *executable.outputs)]
                 rows = str(executable.report().rows)
                 return names, found, rows, sorted({str(one.message) for one in said})
+        except (InvalidInputError, InvalidModelError) as error:
+            # a process that imported the model for other sizes knows that these sizes are wrong
+            return "invalid", str(error).partition("; expected")[0]
         except ByocError as error:
             return type(error).__name__, str(error)
 
