@@ -63,7 +63,8 @@ class InferenceSession:
             self._options = SessionOptions() if sess_options is None else sess_options
             check_argument("sess_options", self._options, SessionOptions, "SessionOptions, or None")
             self._providers = _with_options(providers, provider_options)
-            self._model = path_or_bytes
+            is_path = isinstance(path_or_bytes, str | Path)
+            self._model = Path(path_or_bytes).absolute() if is_path else path_or_bytes
             self._info: ModelInfo | None = None
             self._executable = self._open()
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.compiler.cache.folder import own_folder
-from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.extras import import_extra
 from byoc_mlir.files import read_file
+from byoc_mlir.frontend.files.external_data import ExternalFiles
 from byoc_mlir.frontend.files.load import parse_model
 from byoc_mlir.ray.served import EXTRA
 
@@ -57,13 +58,6 @@ def _write(path: Path, content: bytes) -> None:
     unfinished.replace(path)
 
 
-def _inside(location: str) -> str:
-    """A path that stays below the model's folder, on this machine and on the nodes."""
-    if Path(location).is_absolute() or ".." in Path(location).parts:
-        raise UnsafeModelError(f"external data at '{location}' is outside of the model's folder")
-    return location
-
-
 def ship(path: str | Path) -> ShippedModel:
     """Puts a model, an `.onnx` file with its external data or a `.so` file, where all nodes find
     it.
@@ -74,10 +68,11 @@ def ship(path: str | Path) -> ShippedModel:
         UnsafeModelError: external data is outside of the model's folder.
     """
     path = Path(path)
-    names = [path.name]
+    contents = {path.name: read_file(path, InvalidModelError)}
     if path.suffix == ".onnx":
-        names += map(_inside, sorted(external_locations(parse_model(path))))
-    contents = {name: read_file(path.parent / name, InvalidModelError) for name in names}
+        files, model = ExternalFiles(path), parse_model(contents[path.name], f"'{path}'")
+        for name in sorted(external_locations(model)):
+            contents[name] = bytes(files.data(name, f"'{path}'"))
     digest = hashlib.sha256()
     for name, content in contents.items():
         digest.update(f"{name}\n{len(content)}\n".encode())

@@ -22,6 +22,7 @@ from byoc_mlir.compiler.rates import model_key
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import ArtifactError, InvalidModelError
+from byoc_mlir.frontend.files.external_data import ExternalFiles
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.files.serialise import Blob, Json, decode, encode, encode_fields
@@ -98,9 +99,8 @@ class CachedModel:
             return None
         if not entry.is_current() or self._files(list(entry.files)) != entry.files:
             return None
-        snapshot = self.request.model
-        if isinstance(snapshot, Snapshot) and snapshot.files is not None:
-            snapshot.files.close()
+        if self._external is not None:
+            self._external.close()
         return entry
 
     def new_entry(self, source: Source, options: CompileOptions) -> ModelEntry | None:
@@ -227,20 +227,24 @@ class CachedModel:
         self.cache.write(key, document, blobs, self._check_unchanged)
 
     def _check_unchanged(self) -> None:
-        snapshot = self.request.model
-        if isinstance(snapshot, Snapshot) and snapshot.files is not None:
-            snapshot.files.check_unchanged()
+        if self._external is not None:
+            self._external.check_unchanged()
+
+    @property
+    def _external(self) -> ExternalFiles | None:
+        model = self.request.model
+        return model.files if isinstance(model, Snapshot) else None
 
     def _files(self, names: list[str]) -> dict[str, str] | None:
         """The hash of each file of external data; `None` when one cannot be read."""
         if not names:
             return {}
-        snapshot = self.request.model
-        if not isinstance(snapshot, Snapshot) or snapshot.files is None:
+        external = self._external
+        if external is None:
             return None
         try:
-            return {name: snapshot.files.digest(name) for name in names}
-        except (OSError, InvalidModelError):
+            return {name: external.digest(name) for name in names}
+        except InvalidModelError:
             return None  # the compiler says what is wrong with it
 
 

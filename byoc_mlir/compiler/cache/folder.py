@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from errno import EPERM
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -95,7 +94,7 @@ class Cache:
             return None
 
     def read(self, key: str, is_hashed: bool = True) -> Container | None:
-        """An entry, or `None`; one that is damaged is deleted.
+        """An entry, or `None`; one that is damaged, or that others may have written, is deleted.
 
         Args:
             is_hashed: false for what this process has just written.
@@ -103,7 +102,8 @@ class Cache:
         path = self._path(key)
         try:
             with open_regular(path, os.O_NOFOLLOW) as file:
-                _check_own(file.fileno())
+                if not _is_own(os.fstat(file.fileno())):
+                    raise PermissionError
                 container = read_container(file, path.name, is_hashed)
         except FileNotFoundError:
             return None
@@ -188,12 +188,6 @@ def users_folder() -> Path:
     if not folder.is_absolute():
         raise ByocError("this user has no home, and so no folder for a cache")
     return folder
-
-
-def _check_own(descriptor: int) -> None:
-    status = os.fstat(descriptor)
-    if not _is_own(status):
-        raise OSError(EPERM, "it belongs to somebody else, or others may write to it")
 
 
 def _is_own(status: os.stat_result) -> bool:

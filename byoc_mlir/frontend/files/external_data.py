@@ -66,11 +66,14 @@ class ExternalFiles:
 
         Raises:
             UnsafeModelError: the file is not one that a model may read; `what` is named.
-            InvalidModelError: it has other content than before.
-            OSError: it cannot be read.
+            InvalidModelError: it cannot be read, or has other content than before.
         """
         if location not in self._files:
-            mapped = self._mapped(_components(location, what), what)
+            try:
+                mapped = self._mapped(_components(location, what), what)
+            except OSError as error:
+                reason = f"{what}: external data cannot be read: {error}"
+                raise InvalidModelError(reason) from error
             if location in self._digests:
                 self._check_digest(location, mapped.data)
             self._files[location] = mapped
@@ -80,7 +83,7 @@ class ExternalFiles:
         """The SHA-256 of a file.
 
         Raises:
-            UnsafeModelError, InvalidModelError, OSError: as `data` does.
+            InvalidModelError: as `data` does.
         """
         data = self.data(location, "the model")
         if location not in self._digests:

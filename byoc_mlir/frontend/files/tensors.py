@@ -133,10 +133,7 @@ class TensorReader:
                 f"{what}: in memory there is nothing at {location[:200]!r}, and the model did not"
                 " come from a file; give the path of the model instead"
             )
-        try:
-            data = self._files.data(location, what)
-        except OSError as error:
-            raise InvalidModelError(f"{what}: external data cannot be read: {error}") from error
+        data = self._files.data(location, what)
         offset, expected = int(entries.get("offset", 0)), payload_bytes(tensor)
         length = int(entries.get("length", max(0, len(data) - offset)))
         if length != expected or offset + length > len(data):

@@ -62,10 +62,20 @@ def test_limits_hold_for_shapes_that_come_later() -> None:
         executable.run({"x": np.ones(17, np.float32)})
 
 
-def test_limits_are_no_part_of_what_the_cache_tells_apart(tmp_path: Path) -> None:
+def test_what_is_refused_is_refused_where_the_cache_has_it(tmp_path: Path) -> None:
+    byoc_mlir.compile(LARGE, targets=(), cache=tmp_path)
+    for limits in (Limits(tensor_bytes=1 << 17), Limits(nodes=1)):
+        with pytest.raises(LimitExceededError):
+            byoc_mlir.compile(LARGE, targets=(), cache=tmp_path, limits=limits)
+
+
+def test_limits_of_time_and_memory_are_no_part_of_what_the_cache_tells_apart(
+    tmp_path: Path,
+) -> None:
     byoc_mlir.compile(one("Relu"), targets=(), cache=tmp_path)
     files = sorted(tmp_path.iterdir())
-    byoc_mlir.compile(one("Relu"), targets=(), cache=tmp_path, limits=Limits(nodes=5))
+    limits = Limits(seconds=50, kept_bytes=5)
+    byoc_mlir.compile(one("Relu"), targets=(), cache=tmp_path, limits=limits)
     assert sorted(tmp_path.iterdir()) == files
 
 
