@@ -78,7 +78,7 @@ class CompilingProcess:
     def __init__(self, cached: CachedModel):
         self._cached = cached
         self._lock = ForkSafeLock()
-        self._has_work = False
+        self._has_work = self._is_stopped = False
         self._owner = os.getpid()
         self._process = _started()
         weakref.finalize(self, _end, self._process).atexit = False  # its input ends with this one
@@ -117,7 +117,7 @@ class CompilingProcess:
         if found is not None:
             return found
         compiled = compile_here(self._cached.request, self._cached)
-        if self._has_work and self._process.returncode:
+        if self._process.returncode and not self._is_stopped:
             warnings.warn(
                 f"the process that compiled '{self._cached.request.model}' beside the calls ended"
                 f" with status {self._process.returncode}, so the model was compiled in this"
@@ -146,7 +146,8 @@ class CompilingProcess:
     def stop(self) -> None:
         """Ends the process, unless it compiles: then it goes on, for those who come later."""
         with self._lock:
-            if not self._has_work and self._owner == os.getpid():
+            if not self._has_work and not self.is_over():
+                self._is_stopped = True
                 _end(self._process)
 
     def _complaint(self) -> str:
