@@ -48,6 +48,11 @@ def _compiled(folder: Path) -> byoc_mlir.Executable:
     return executable
 
 
+def _run_and_wait(executable: byoc_mlir.Executable) -> None:
+    np.testing.assert_array_equal(executable.run(_X)["y"], _X["x"])
+    executable.wait()
+
+
 def _idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that do nothing, and so many of them fit."""
 
@@ -166,8 +171,7 @@ def test_a_process_that_fails_is_complained_of(
     monkeypatch.setattr(compiling_process, "_SCRIPT", script)
     executable = _compiled(tmp_path)
     with pytest.warns(UserWarning, match=r"model\.onnx' beside the calls ended .*no room.*eager"):
-        np.testing.assert_array_equal(executable.run(_X)["y"], _X["x"])  # it may be over before
-        executable.wait()
+        _run_and_wait(executable)  # it may be over before the run
     np.testing.assert_array_equal(executable.run(_X)["y"], _X["x"])
 
 
