@@ -4,25 +4,85 @@
 that was written for ONNX Runtime: see docs/inference-session.md.
 """
 
-from byoc_mlir.inference_session.binding import IOBinding, OrtValue
+from typing import Any
+
+from byoc_mlir.inference_session import capi
+from byoc_mlir.inference_session.absent import absent, accepted
+from byoc_mlir.inference_session.binding import IOBinding, OrtDevice, OrtValue
 from byoc_mlir.inference_session.model_info import ModelMetadata, NodeArg
 from byoc_mlir.inference_session.options import (
     ExecutionMode,
+    ExecutionOrder,
     GraphOptimizationLevel,
     RunOptions,
     SessionOptions,
 )
-from byoc_mlir.inference_session.session import InferenceSession, get_available_providers
+from byoc_mlir.inference_session.session import (
+    InferenceSession,
+    get_all_providers,
+    get_available_providers,
+)
+
+__version__ = "1.32.0"
+"""ONNX Runtime's version that has this interface."""
+
+SessionIOBinding = IOBinding
+disable_telemetry_events = enable_telemetry_events = accepted
+set_default_logger_severity = set_default_logger_verbosity = set_default_logger_callback = accepted
+set_seed = set_global_thread_pool_sizes = preload_dlls = print_debug_info = accepted
+
+
+def get_device() -> str:
+    """Returns `CPU`."""
+    return "CPU"
+
+
+def get_version_string() -> str:
+    """Returns `__version__`."""
+    return __version__
+
+
+def get_build_info() -> str:
+    """Returns what runs models in ONNX Runtime's place."""
+    return "byoc_mlir"
+
+
+def has_collective_ops() -> bool:
+    """Returns False."""
+    return False
+
+
+def __getattr__(name: str) -> Any:
+    return absent("byoc_mlir.inference_session", name)
+
 
 __all__ = [
     "ExecutionMode",
+    "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
     "ModelMetadata",
     "NodeArg",
+    "OrtDevice",
     "OrtValue",
     "RunOptions",
+    "SessionIOBinding",
     "SessionOptions",
+    "capi",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
     "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "has_collective_ops",
+    "preload_dlls",
+    "print_debug_info",
+    "set_default_logger_callback",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
+    "set_seed",
 ]

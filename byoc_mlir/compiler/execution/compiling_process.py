@@ -131,9 +131,9 @@ class CompilingProcess:
         one that has nothing to compile is ended.
         """
         self.stop()
-        self._wait_until(time.monotonic() + self._cached.request.limits.seconds)
+        self.wait_until(time.monotonic() + self._cached.request.limits.seconds)
 
-    def _wait_until(self, deadline: float) -> None:
+    def wait_until(self, deadline: float) -> None:
         """Waits until the process has ended, which it has in any case after the deadline."""
         if self.is_over():
             return
@@ -256,7 +256,7 @@ def _wait_for_all() -> None:
         ours = [one for one in _at_work if not one.is_over()]
     try:
         for one in ours:
-            one._wait_until(deadline)
+            one.wait_until(deadline)
     finally:  # also when the user does not wait
         for one in ours:
-            _end(one._process)
+            one.wait_until(0.0)

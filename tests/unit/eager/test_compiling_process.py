@@ -158,7 +158,7 @@ def test_who_waits_for_a_process_that_is_stuck_ends_it(tmp_path: Path) -> None:
     compilation: Any = executable._compilation  # pyright: ignore
     os.kill(compilation._process.pid, signal.SIGSTOP)
     executable.run(_X)
-    compilation._wait_until(time.monotonic() + 0.1)
+    compilation.wait_until(time.monotonic() + 0.1)
     with pytest.warns(UserWarning, match="status -9"):
         executable.report()
     np.testing.assert_array_equal(executable.run(_X)["y"], _X["x"])
