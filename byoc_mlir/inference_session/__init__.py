@@ -8,11 +8,10 @@ from typing import Any
 
 from byoc_mlir.inference_session import capi
 from byoc_mlir.inference_session.absent import absent, accepted
-from byoc_mlir.inference_session.binding import IOBinding, OrtDevice, OrtValue
+from byoc_mlir.inference_session.binding import IOBinding, OrtValue
 from byoc_mlir.inference_session.model_info import ModelMetadata, NodeArg
 from byoc_mlir.inference_session.options import (
     ExecutionMode,
-    ExecutionOrder,
     GraphOptimizationLevel,
     RunOptions,
     SessionOptions,
@@ -47,42 +46,21 @@ def get_build_info() -> str:
     return "byoc_mlir"
 
 
-def has_collective_ops() -> bool:
-    """Returns False."""
-    return False
-
-
 def __getattr__(name: str) -> Any:
     return absent("byoc_mlir.inference_session", name)
 
 
 __all__ = [
     "ExecutionMode",
-    "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
     "ModelMetadata",
     "NodeArg",
-    "OrtDevice",
     "OrtValue",
     "RunOptions",
-    "SessionIOBinding",
     "SessionOptions",
     "capi",
-    "disable_telemetry_events",
-    "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
-    "get_build_info",
-    "get_device",
-    "get_version_string",
-    "has_collective_ops",
-    "preload_dlls",
-    "print_debug_info",
-    "set_default_logger_callback",
-    "set_default_logger_severity",
-    "set_default_logger_verbosity",
-    "set_global_thread_pool_sizes",
-    "set_seed",
 ]

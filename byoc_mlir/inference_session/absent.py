@@ -42,7 +42,7 @@ _ABSENT: Mapping[str, str] = {
         " says which backend runs a node",
     ),
     **_all(
-        "OrtAllocatorType OrtArenaCfg OrtDeviceMemoryType OrtDeviceVendorId OrtMemType"
+        "OrtAllocatorType OrtArenaCfg OrtDevice OrtDeviceMemoryType OrtDeviceVendorId OrtMemType"
         " OrtMemoryInfo OrtMemoryInfoDeviceType OrtSyncStream create_and_register_allocator"
         " create_and_register_allocator_v2 copy_tensors get_input_memory_infos"
         " get_output_memory_infos create_ortvalue_from_shape_and_type run_with_ortvaluevector"
@@ -57,6 +57,12 @@ _ABSENT: Mapping[str, str] = {
         "add_free_dimension_override_by_denotation",
         "add_free_dimension_override_by_name takes the names of dimensions",
     ),
+    **_all(
+        "end_profiling get_profiling_start_time_ns get_tuning_results",
+        "byoc_mlir.compile(profile=True) has Executable.profile, see also docs/tuning.md",
+    ),
+    **_all("run_async", "call run on a thread of your own: it lets others work meanwhile"),
+    **_all("ExecutionOrder has_collective_ops", "a model's ops run in their order, here"),
     **_all("set_load_cancellation_flag", "byoc_mlir.Limits(seconds=…) bounds a compilation"),
 }
 """What to do instead, by name."""

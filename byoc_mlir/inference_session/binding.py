@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -17,27 +16,6 @@ from byoc_mlir.runtime.system.addresses import array_at
 
 if TYPE_CHECKING:
     from byoc_mlir.inference_session.session import InferenceSession
-
-
-@dataclass(frozen=True)
-class OrtDevice:
-    """The processor, in the form in which ONNX Runtime's users name it."""
-
-    _id: int = 0
-
-    @classmethod
-    def make(cls, device_type: str, device_id: int = 0) -> Self:
-        """Returns the device of a name; another one than the processor is refused."""
-        check_device(device_type)
-        return cls(device_id)
-
-    def device_type(self) -> str:
-        """Returns `cpu`."""
-        return "cpu"
-
-    def device_id(self) -> int:
-        """Returns the number that the device was made with."""
-        return self._id
 
 
 class OrtValue(Partial):

@@ -32,14 +32,6 @@ class ExecutionMode(IntEnum):
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(IntEnum):
-    """Accepted; a model's ops run in the order that needs least memory."""
-
-    DEFAULT = 0
-    PRIORITY_BASED = 1
-    MEMORY_EFFICIENT = 2
-
-
 _FLUSH = "session.set_denormal_as_zero"
 
 _WITHOUT_MEANING: Mapping[str, tuple[object, str]] = {

@@ -5,9 +5,8 @@ https://onnxruntime.ai/docs/api/python/api_summary.html
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from byoc_mlir.backends import backend_names
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler import compile
 from byoc_mlir.compiler.options import default_targets
-from byoc_mlir.errors import ByocError, InvalidInputError, InvalidModelError
+from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.frontend.files.load import parse_model
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
-from byoc_mlir.inference_session.absent import Partial, accepted
+from byoc_mlir.inference_session.absent import Partial, absent, accepted
 from byoc_mlir.inference_session.binding import IOBinding, OrtValue
 from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, NodeArg
 from byoc_mlir.inference_session.options import RunOptions, SessionOptions
@@ -108,28 +107,6 @@ class InferenceSession(Partial):
         """As `run`, from values to values."""
         return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values)]
 
-    def run_async(
-        self,
-        output_names: Sequence[str] | None,
-        input_feed: Mapping[str, Any],
-        callback: Callable[[list[Any], Any, str], object],
-        user_data: Any,
-        run_options: RunOptions | None = None,
-    ) -> None:
-        """Runs the model on a thread of its own, which calls `callback(outputs, user_data, "")`.
-
-        Where the run fails, it calls `callback([], user_data, message)`.
-        """
-
-        def work() -> None:
-            try:
-                outputs, message = self.run(output_names, input_feed, run_options), ""
-            except ByocError as error:
-                outputs, message = [], str(error)
-            callback(outputs, user_data, message)
-
-        threading.Thread(target=work).start()
-
     def io_binding(self) -> IOBinding:
         """Says where inputs are and outputs go, for `run_with_iobinding`."""
         return IOBinding(self)
@@ -184,18 +161,9 @@ class InferenceSession(Partial):
         return self._options
 
     disable_fallback = enable_fallback = release_captured_graph = set_tuning_results = accepted
-
-    def get_tuning_results(self) -> list[Any]:
-        """Returns none: what was tuned is in the cache."""
-        return []
-
-    def end_profiling(self) -> str:
-        """Returns no file; `byoc_mlir.compile(profile=True)` measures."""
-        return ""
-
-    def get_profiling_start_time_ns(self) -> int:
-        """Returns 0: nothing is measured."""
-        return 0
+    run_async = absent("InferenceSession", "run_async")
+    end_profiling = absent("InferenceSession", "end_profiling")
+    get_profiling_start_time_ns = end_profiling
 
     @property
     def executable(self) -> Executable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -99,11 +98,7 @@ def test_what_changes_nothing(model: bytes, tmp_path: Path) -> None:
     options.optimized_model_filepath = str(tmp_path / "out.onnx")
     session = ours.InferenceSession(model, options)
     session.disable_fallback()
-    assert (ours.get_device(), session.end_profiling(), session.get_tuning_results()) == (
-        "CPU",
-        "",
-        [],
-    )
+    assert ours.get_device() == "CPU"
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], X * X)
     assert not list(tmp_path.iterdir())
 
@@ -128,7 +123,8 @@ def test_initializers_that_the_caller_gives(ort: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(_model(data).SerializeToString())
     options, w = ort.SessionOptions(), 2 * X
-    options.add_initializer("w", ort.OrtValue.ortvalue_from_numpy(w))
+    value = ort.OrtValue.ortvalue_from_numpy(w)  # ONNX Runtime does not keep it
+    options.add_initializer("w", value)
     (y,) = ort.InferenceSession(path, options).run(None, {"x": X})
     np.testing.assert_array_equal(y, X * w)
 
@@ -138,22 +134,6 @@ def test_an_initializer_of_another_shape_is_refused(model: bytes) -> None:
     options.add_initializer("w", ours.OrtValue(X[:2]))
     with pytest.raises(InvalidInputError, match=r"'w' is float32\[3\], found float32\[2\]"):
         ours.InferenceSession(model, options)
-
-
-@pytest.mark.parametrize("ort", [onnxruntime, ours], ids=["theirs", "ours"])
-def test_a_run_on_another_thread(ort: Any, model: bytes) -> None:
-    session = ort.InferenceSession(model)
-    done = threading.Event()
-    found: list[Any] = []
-
-    def callback(outputs: list[Any], user_data: object, message: str) -> None:
-        found.extend((outputs, user_data, message))
-        done.set()
-
-    session.run_async(["y"], {"x": X}, callback, "mine")
-    assert done.wait(60)
-    np.testing.assert_array_equal(found[0][0], X * X)
-    assert found[1:] == ["mine", ""]
 
 
 def test_bindings_and_values_made_of_their_names(model: bytes) -> None:
@@ -166,4 +146,3 @@ def test_bindings_and_values_made_of_their_names(model: bytes) -> None:
     halves = np.array([0x3F80], np.uint16)
     value = ours.OrtValue.ortvalue_from_numpy_with_onnx_type(halves, TensorProto.BFLOAT16)
     assert (value.element_type(), float(value.numpy()[0])) == (TensorProto.BFLOAT16, 1.0)
-    assert ours.OrtDevice.make("cpu", 0).device_type() == "cpu"
