@@ -114,13 +114,14 @@ class CompilingProcess:
         """
         return_freed_memory()
         found = cached_executable(self._cached)
-        if found is not None:
-            return found
+        return self._compiled_here() if found is None else found
+
+    def _compiled_here(self) -> Executable:
         compiled = compile_here(self._cached.request, self._cached)
         if self._process.returncode and not self._is_stopped:
             warnings.warn(
-                f"the process that compiled '{self._cached.request.model}' beside the calls ended"
-                f" with status {self._process.returncode}, so the model was compiled in this"
+                f"the process that compiled '{self._cached.request.plain_file}' beside the calls"
+                f" ended with status {self._process.returncode}, so the model was compiled in this"
                 f" process{self._complaint()}; `compile(..., eager=False)` starts no other process",
                 stacklevel=2,
             )
