@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def _idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling_process, "_started", started)
 
 
-@pytest.mark.parametrize("start", ["file", "command"])
+@pytest.mark.parametrize("start", ["file", "command", "archive"])
 def test_nothing_is_imported_from_the_current_folder(tmp_path: Path, start: str) -> None:
     folder, elsewhere = tmp_path / "models", tmp_path / "app"
     folder.mkdir()
@@ -85,8 +86,12 @@ assert executable.run({{"x": np.ones(3, np.float32)}})["y"].sum() == 3
 assert executable._compilation._process.wait() == 0, executable._compilation._complaint()
 assert all(point.value != "xdsl:Backend" for point in installed_points("byoc_mlir.backends"))
 """
+    if start == "archive":  # as zipapps are
+        package = Path(byoc_mlir.__file__).parent
+        archive = shutil.make_archive(str(tmp_path / "app"), "zip", package.parent, package.name)
+        script = f"import sys; sys.path.insert(0, {archive!r}); {script.lstrip()}"
     (elsewhere / "app.py").write_text(script)
-    arguments = [str(elsewhere / "app.py")] if start == "file" else ["-c", script]
+    arguments = ["-c", script] if start == "command" else [str(elsewhere / "app.py")]
     inherited = os.environ.get("PYTHONPATH", "")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([inherited, "."])}
     subprocess.run([sys.executable, *arguments], cwd=elsewhere, env=environment, check=True)
