@@ -6,12 +6,33 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib.metadata import Distribution, EntryPoint, distribution, distributions
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distributions
+from pathlib import Path
 from typing import TypeAlias
 
 _FILE = "entry_points.txt"
 _PREFIX = "byoc_mlir."
 """Of the names of our groups."""
+
+_HOME = str(Path(__file__).parents[1])
+"""The folder, or the archive, that this package was imported from."""
+
+
+def search_path() -> list[str]:
+    """Returns `sys.path` without the current folder and what else is relative to it, which may be
+    a stranger's; the folder of this package is kept in any case.
+    """
+    folders = [_absolute(folder) for folder in sys.path]
+    kept = [folder for folder in folders if os.path.isabs(folder)]
+    return kept if _HOME in kept else [*kept, _HOME]
+
+
+def _absolute(folder: str) -> str:
+    """Returns the folder of this package for a path that leads there, else the path as it is."""
+    try:
+        return _HOME if os.path.abspath(folder) == _HOME else folder
+    except OSError:  # the current folder was deleted
+        return folder
 
 
 def installed_points(group: str) -> Sequence[EntryPoint]:
@@ -20,7 +41,7 @@ def installed_points(group: str) -> Sequence[EntryPoint]:
     A search reads a file of every installed package. It is repeated when one of the folders that
     modules come from has changed, as by an installation.
     """
-    return _points(group, tuple((folder, _changed(folder)) for folder in sys.path))
+    return _points(group, tuple((folder, _changed(folder)) for folder in search_path()))
 
 
 _Folders: TypeAlias = "tuple[tuple[str, int], ...]"
@@ -41,17 +62,30 @@ def _offering(_: _Folders) -> Sequence[Distribution]:
     Of two that have one name the first one counts, as for `importlib.metadata.entry_points`, which
     takes apart what all others offer.
     """
-    found = (one for one in distributions() if _PREFIX in (one.read_text(_FILE) or ""))
-    return tuple(map(distribution, dict.fromkeys(_field(one, "Name") for one in found)))
+    found = (
+        one for one in distributions(path=search_path()) if _PREFIX in (one.read_text(_FILE) or "")
+    )
+    return tuple(map(installed, dict.fromkeys(_field(one, "Name") for one in found)))
 
 
-def installed_version(name: str) -> str:
-    """The version of an installed package.
+def installed(name: str) -> Distribution:
+    """Returns an installed package; one in the current folder does not count.
 
     Raises:
         PackageNotFoundError: it is not installed.
     """
-    return _field(distribution(name), "Version")
+    for found in distributions(name=name, path=search_path()):
+        return found
+    raise PackageNotFoundError(name)
+
+
+def installed_version(name: str) -> str:
+    """Returns the version of an installed package.
+
+    Raises:
+        PackageNotFoundError: it is not installed.
+    """
+    return _field(installed(name), "Version")
 
 
 def _field(one: Distribution, name: str) -> str:
@@ -63,6 +97,6 @@ def _field(one: Distribution, name: str) -> str:
 def _changed(folder: str) -> int:
     """When a folder was changed, 0 where there is none."""
     try:
-        return os.stat(folder or os.curdir).st_mtime_ns
+        return os.stat(folder).st_mtime_ns
     except OSError:
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class ProgramParts:
         (folder / "tables.h").write_text(tables)
         (folder / "data.s").write_text(data_assembly(weights, imported, images, program.cpu))
         for file in ("glue.c", *_HEADERS):
-            shutil.copy(Path(__file__).parent / file, folder)
+            copy_own(file, folder)
         return [*_SOURCES, *objects]
 
     def write_object(self, folder: Path, kept: Sequence[str]) -> Path:
@@ -122,3 +122,10 @@ def write_shared_object(
     output = "model.so"
     run_tool([*tools.compiler, *COMPILE, *linking, *files, *libraries, "-o", output], folder)
     return folder / output
+
+
+def copy_own(name: str, folder: Path) -> None:
+    """Copies a file of this package, which may be in an archive, to a folder."""
+    content = pkgutil.get_data("byoc_mlir.artifact", name)
+    assert content is not None
+    (folder / name).write_bytes(content)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from byoc_mlir.artifact.objects import ProgramParts
+from byoc_mlir.artifact.objects import ProgramParts, copy_own
 from byoc_mlir.artifact.stages import StageTables, constant_symbol, part_symbol
 from byoc_mlir.artifact.tables import data_assembly, write_weights
 from byoc_mlir.artifact.toolchain import Toolchain
@@ -63,5 +62,5 @@ class StagedParts:
         (folder / "data.s").write_text(data_assembly(symbols, [], [], self.first.cpu))
         (folder / "stages.h").write_text(self.tables.text(self.name))
         for file in _SOURCES:
-            shutil.copy(Path(__file__).parent / file, folder)
+            copy_own(file, folder)
         return ["stages.c", "data.s", *objects]

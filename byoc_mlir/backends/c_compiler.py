@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import shlex
@@ -38,17 +39,19 @@ def compile_c(code: CSource, symbol: str) -> Path:
     options = [*_FLAGS, *_ALL_DEFINED, *code.flags, *_isa_flags()]
     libraries = [text for path in code.libraries for text in _linked(path)]
     key = hashlib.sha256(repr((code.source, options, libraries, compiler)).encode()).hexdigest()
-    library = _build_directory() / f"{key[:32]}.so"
+    directory = _build_directory(os.getpid())
+    library = directory / f"{key[:32]}.so"
     if library.exists():
         return library
-    source = library.with_suffix(".c")
-    source.write_text(code.source)
-    unfinished = library.with_suffix(".tmp")
-    command = [*compiler, *options, str(source), *libraries, "-lm", "-o", str(unfinished)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise BackendError(f"the C compiler refused region @{symbol}:\n{result.stderr.strip()}")
-    unfinished.rename(library)
+    with tempfile.TemporaryDirectory(dir=directory) as own:  # other threads may compile the same
+        source, unfinished = Path(own, "region.c"), Path(own, "region.so")
+        source.write_text(code.source)
+        command = [*compiler, *options, str(source), *libraries, "-lm", "-o", str(unfinished)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            said = result.stderr.strip()
+            raise BackendError(f"the C compiler refused region @{symbol}:\n{said}")
+        unfinished.replace(library)
     return library
 
 
@@ -58,9 +61,12 @@ def _isa_flags() -> list[str]:
     return [f"-mno-{feature}" for feature in ("avx", "avx512f") if feature in forbidden]
 
 
-def _linked(library: Path | SharedLibrary) -> tuple[str, str]:
+def _linked(library: Path | SharedLibrary) -> tuple[str, ...]:
+    """Returns what links a library: a name alone is the linker's to find, not a file here."""
     path = library.path if isinstance(library, SharedLibrary) else library
-    return str(path), f"-Wl,-rpath,{path.parent}"
+    if len(path.parts) == 1:
+        return (f"-l:{path}",)
+    return str(path.absolute()), f"-Wl,-rpath,{path.absolute().parent}"
 
 
 def no_c_compiler() -> str | None:
@@ -87,10 +93,13 @@ def find_c_compiler() -> tuple[str, ...]:
 
 
 @cache
-def _build_directory() -> Path:
-    directory = tempfile.TemporaryDirectory(prefix="byoc_mlir_")
-    _kept.append(directory)
-    return Path(directory.name)
+def _build_directory(process: int) -> Path:
+    """Returns the folder for what a process compiles; a forked child has another one."""
+    folder = Path(tempfile.mkdtemp(prefix="byoc_mlir_"))
+    atexit.register(_remove, folder, process)
+    return folder
 
 
-_kept: list[tempfile.TemporaryDirectory[str]] = []  # removed when the process ends
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from random import Random
 
 import numpy as np
@@ -10,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.dialects.relay import ConstantOp, WeightAttr
 from byoc_mlir.dialects.relay.constant import Array
+from byoc_mlir.warned import warn
 
 _LARGE = 1 << 12
 """Elements of a tensor that is worth a look."""
@@ -31,7 +31,7 @@ def warn_of_denormals(module: ModuleOp) -> None:
     named = [f"'{name}' ({share:.0%})" for name, share in shares.items() if share > _MANY]
     if named:
         others = f" and {len(named) - 3} more" if len(named) > 3 else ""
-        warnings.warn(
+        warn(
             f"many numbers of weight {', '.join(named[:3])}{others} are denormal, which may make"
             " runs slow; denormals='flush' takes them for zero, docs/processes.md says more",
             stacklevel=2,

@@ -7,6 +7,8 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from byoc_mlir.runtime.system.forks import ForkSafeLock
+
 _WORTH_COLLECTING = 1 << 26
 """Bytes of weights."""
 
@@ -52,6 +54,9 @@ def collect_weights(held_bytes: int) -> None:
         gc.collect()
 
 
+_lock = ForkSafeLock()
+"""Held while the two below change, and the collector with them."""
+
 _is_paused = False
 _is_frozen = False
 
@@ -63,24 +68,26 @@ def _pause() -> bool:
     inside looks through what the compilation has made, and not through all modules.
     """
     global _is_paused, _is_frozen
-    if not gc.isenabled():
-        return False
-    gc.disable()
-    _is_paused, _is_frozen = True, gc.get_freeze_count() == 0
-    if _is_frozen:
-        gc.freeze()
-    return True
+    with _lock:
+        if not gc.isenabled():
+            return False
+        gc.disable()
+        _is_paused, _is_frozen = True, gc.get_freeze_count() == 0
+        if _is_frozen:
+            gc.freeze()
+        return True
 
 
 def _resume() -> None:
     """Also in a forked child, where the thread that compiles is missing."""
     global _is_paused, _is_frozen
-    if not _is_paused:
-        return
-    if _is_frozen:
-        gc.unfreeze()
-    gc.enable()
-    _is_paused = _is_frozen = False
+    with _lock:
+        if not _is_paused:
+            return
+        if _is_frozen:
+            gc.unfreeze()
+        gc.enable()
+        _is_paused = _is_frozen = False
 
 
 os.register_at_fork(after_in_child=_resume)

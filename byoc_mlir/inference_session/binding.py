@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from onnx import helper
 
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.inference_session.absent import Partial
 from byoc_mlir.inference_session.model_info import type_name
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.addresses import array_at
 
+if TYPE_CHECKING:
+    from byoc_mlir.inference_session.session import InferenceSession
 
-class OrtValue:
+
+class OrtValue(Partial):
     """An array, in the form in which ONNX Runtime's users hold it."""
 
     def __init__(self, array: Array):
@@ -27,6 +31,11 @@ class OrtValue:
         """The value that this array is; it is not copied."""
         check_device(device_type)
         return cls(array)
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, array: Array, onnx_element_type: int) -> Self:
+        """Returns the value whose bytes this array has, as elements of a type of ONNX."""
+        return cls(array.view(helper.tensor_dtype_to_np_dtype(onnx_element_type)))
 
     @classmethod
     def ortvalue_from_shape_and_type(
@@ -118,15 +127,15 @@ class OrtValue:
         return False
 
 
-class IOBinding:
+class IOBinding(Partial):
     """The inputs of coming runs, and where their outputs go. A session's `io_binding` makes it.
 
     Args:
-        outputs: the names of the model's outputs.
+        session: that will run the model.
     """
 
-    def __init__(self, outputs: Sequence[str]):
-        self._known = tuple(outputs)
+    def __init__(self, session: InferenceSession):
+        self._known = tuple(session.executable.outputs)
         self.inputs: dict[str, Array] = {}
         self.destinations: dict[str, Array | None] = {}
         """Where the outputs that are asked for go; `None`: to a new array."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any, cast
 
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError
+from byoc_mlir.inference_session.absent import Partial
+from byoc_mlir.inference_session.binding import OrtValue
 from byoc_mlir.names import meant
+from byoc_mlir.tensors import Array
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -36,13 +39,12 @@ _WITHOUT_MEANING: Mapping[str, tuple[object, str]] = {
         False,
         "byoc_mlir.compile(profile=True) has Executable.profile",
     ),
-    "optimized_model_filepath": ("", "byoc_mlir.compile(dump_ir=FOLDER) writes what was made"),
     "terminate": (False, "a run cannot be ended from outside"),
 }
 """Fields that would promise something if they were set: what they may be, and what to do."""
 
 
-class Options:
+class Options(Partial):
     """Base of options: fields that there are, set to values of their types.
 
     Setting another field, or one to a value of another type, raises a `ByocError`.
@@ -79,8 +81,8 @@ class SessionOptions(Options):
 
     `intra_op_num_threads`, sizes given by `add_free_dimension_override_by_name`, and the entry
     `session.set_denormal_as_zero` have an effect. The others are accepted and change nothing, since
-    they say how ONNX Runtime goes about it; `enable_profiling` and `optimized_model_filepath`,
-    which ask for files, are refused.
+    they say how ONNX Runtime goes about it: no file is written to `optimized_model_filepath`. The
+    file that `enable_profiling` asks for has a reader, so it is refused.
     """
 
     intra_op_num_threads: int = 0
@@ -102,6 +104,21 @@ class SessionOptions(Options):
     log_verbosity_level: int = 0
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
     _entries: dict[str, str] = field(default_factory=dict[str, str])
+    _initialisers: dict[str, Array] = field(default_factory=dict[str, Array])
+
+    def add_initializer(self, name: str, ort_value: OrtValue) -> None:
+        """Gives an initializer of the model its content; the file need not have it."""
+        check_argument("ort_value", ort_value, OrtValue, "an OrtValue")
+        self._initialisers[name] = ort_value.numpy()
+
+    def add_external_initializers(self, names: Sequence[str], values: Sequence[OrtValue]) -> None:
+        """Does as `add_initializer`, for each of some names."""
+        for name, value in zip(names, values, strict=True):
+            self.add_initializer(name, value)
+
+    def has_providers(self) -> bool:
+        """Returns False: `InferenceSession` takes providers."""
+        return False
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """Says what a symbolic dimension of inputs or outputs is; others are refused then."""
@@ -138,6 +155,11 @@ class SessionOptions(Options):
     def sizes(self) -> dict[str, int]:
         """The symbolic dimensions that are known."""
         return dict(self._sizes)
+
+    @property
+    def initialisers(self) -> dict[str, Array]:
+        """The content of initializers, by name."""
+        return dict(self._initialisers)
 
     @property
     def flushes_denormals(self) -> bool:

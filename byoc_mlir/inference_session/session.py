@@ -10,12 +10,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from onnx import ModelProto, helper, numpy_helper
+
 from byoc_mlir.backends import backend_names
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler import compile
+from byoc_mlir.compiler.options import default_targets
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.frontend.files.load import parse_model
+from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
+from byoc_mlir.inference_session.absent import Partial, absent, accepted
 from byoc_mlir.inference_session.binding import IOBinding, OrtValue
 from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, NodeArg
 from byoc_mlir.inference_session.options import RunOptions, SessionOptions
@@ -27,11 +32,16 @@ _HOST = "CPUExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
-    """The host, and every backend that is installed."""
+    """Returns the backends that are used by default on this machine, and the host."""
+    return [*default_targets()[0], _HOST]
+
+
+def get_all_providers() -> list[str]:
+    """Returns every backend that is installed, usable on this machine or not, and the host."""
     return [*backend_names(), _HOST]
 
 
-class InferenceSession:
+class InferenceSession(Partial):
     """Runs a model as ONNX Runtime's class of this name does.
 
     Args:
@@ -100,7 +110,7 @@ class InferenceSession:
 
     def io_binding(self) -> IOBinding:
         """Says where inputs are and outputs go, for `run_with_iobinding`."""
-        return IOBinding(self._executable.outputs)
+        return IOBinding(self)
 
     def run_with_iobinding(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
@@ -133,6 +143,16 @@ class InferenceSession:
         """The backends that were asked, then the host."""
         return [*self._providers, _HOST]
 
+    def set_providers(
+        self,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Compiles the model again, for other providers."""
+        with boundary("InferenceSession"):
+            self._providers = _with_options(providers, provider_options)
+            self._executable = self._open()
+
     def get_provider_options(self) -> dict[str, dict[str, Any]]:
         """The options of each provider."""
         return {name: dict(options) for name, options in self._providers.items()} | {_HOST: {}}
@@ -140,6 +160,11 @@ class InferenceSession:
     def get_session_options(self) -> SessionOptions:
         """The options that the session was made with."""
         return self._options
+
+    disable_fallback = enable_fallback = release_captured_graph = set_tuning_results = accepted
+    run_async = absent("InferenceSession", "run_async")
+    end_profiling = absent("InferenceSession", "end_profiling")
+    get_profiling_start_time_ns = end_profiling
 
     @property
     def executable(self) -> Executable:
@@ -155,8 +180,9 @@ class InferenceSession:
                     f" {', '.join(self._options.sizes)}"
                 )
             return load(self._model, threads=threads)
+        given = self._options.initialisers
         return compile(
-            self._model,
+            _with_initialisers(self._model, given) if given else self._model,
             targets=tuple(self._providers) or None,
             threads=threads,
             fallback="allow",
@@ -189,6 +215,28 @@ class InferenceSession:
             )
 
 
+def _with_initialisers(source: str | Path | bytes, given: Mapping[str, Any]) -> ModelProto:
+    """Returns the model with these arrays as its initializers of their names.
+
+    Raises:
+        InvalidInputError: an array has another type or shape than the initializer.
+    """
+    model = parse_model(source)
+    for tensor in model.graph.initializer:
+        if tensor.name not in given:
+            continue
+        array, kind = given[tensor.name], helper.tensor_dtype_to_np_dtype(tensor.data_type)
+        if array.dtype != kind or array.shape != tuple(tensor.dims):
+            raise InvalidInputError(
+                f"initializer '{tensor.name}' is {kind}{list(tensor.dims)}, found"
+                f" {array.dtype}{list(array.shape)}"
+            )
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    folder = None if isinstance(source, bytes) else Path(source).parent
+    TensorReader(folder).inline(model.graph)
+    return model
+
+
 def _with_options(
     providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
     options: Sequence[Mapping[str, Any]] | None,
@@ -207,7 +255,7 @@ def _with_options(
         elif name != _HOST:
             warnings.warn(
                 f"provider '{name}' is not there, it is passed over; there are"
-                f" {', '.join(get_available_providers())}",
+                f" {', '.join(get_all_providers())}",
                 stacklevel=4,
             )
     return found

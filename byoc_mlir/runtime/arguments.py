@@ -58,15 +58,6 @@ class Arguments:
         """
         return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
 
-    def check_shapes(self, shapes: Sequence[Shape]) -> None:
-        """Checks the shapes of what `of_any_shape` gave.
-
-        Raises:
-            InvalidInputError: an input has a wrong shape.
-        """
-        for info, shape in zip(self._inputs, shapes, strict=True):
-            _check_shape(info, shape)
-
     def by_name(self, inputs: Inputs) -> dict[str, Any]:
         """The values of all inputs in order, whatever they are.
 
@@ -131,11 +122,15 @@ def _as_shape(info: TensorInfo, sizes: Any) -> Shape:
 
 def _checked_array(info: TensorInfo, value: Any) -> Array:
     array = value if isinstance(value, np.ndarray) else _as_array(info, value)
+    if info.dtype == object:
+        array = _texts(info, array)
     if array.dtype != info.dtype:
         raise InvalidInputError(
             f"input '{info.name}' must be of {info.dtype}, found {array.dtype};"
             f" convert it with .astype({str(info.dtype)!r})"
         )
+    if array.shape == (1,) and info.shape == ():
+        array = array.reshape(())  # ONNX Runtime takes it, and packages rely on that
     _check_shape(info, array.shape)
     if not array.flags.c_contiguous or not array.dtype.isnative:
         return np.ascontiguousarray(array, info.dtype).reshape(array.shape)
@@ -146,7 +141,7 @@ def _as_array(info: TensorInfo, value: Any) -> Array:
     try:
         if hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
-        return np.asarray(value, info.dtype)
+        return np.asarray(value, object) if info.dtype == object else _numbers(info, value)
     except MemoryError:
         raise
     except Exception as error:  # the caller's class makes the array, and raises what it likes
@@ -154,6 +149,44 @@ def _as_array(info: TensorInfo, value: Any) -> Array:
             f"input '{info.name}' must be an array of {info}; the {type(value).__name__} that was"
             f" found makes none: {error}"
         ) from error
+
+
+def _numbers(info: TensorInfo, value: Any) -> Array:
+    """Returns the array of the model's type that nested lists, or a number, make.
+
+    Raises:
+        ValueError: NumPy would make numbers of texts or of `None`, or drop fractions and NaNs.
+    """
+    found = np.asarray(value)
+    if found.dtype.kind in "US":
+        raise ValueError("it holds texts")
+    if found.dtype == object and any(one is None for one in found.flat):
+        raise ValueError("it holds None")
+    with np.errstate(invalid="ignore"):
+        array = np.asarray(value, info.dtype)
+    if found.dtype.kind == "f" and info.dtype.kind in "biu" and not np.array_equal(found, array):
+        raise ValueError(f"it holds values that are not of {info.dtype}")
+    return array
+
+
+def _texts(info: TensorInfo, array: Array) -> Array:
+    """Returns an array of Python's texts, which are UTF-8 where they are bytes.
+
+    Raises:
+        InvalidInputError: an element is no text, as None or NaN of a table.
+    """
+    if array.dtype.kind not in "USTO":
+        return array
+    texts = array.astype(object)
+    for place, one in enumerate(texts.flat):
+        if isinstance(one, bytes):
+            texts.flat[place] = one.decode(errors="replace")
+        elif not isinstance(one, str):
+            raise InvalidInputError(
+                f"input '{info.name}' must hold texts, found {one!r:.200} ({type(one).__name__}) as"
+                f" element {place}; fill in what is missing, as with ''"
+            )
+    return texts
 
 
 def _check_shape(info: TensorInfo, shape: Shape) -> None:

@@ -8,7 +8,6 @@ makes one only where there is none; see `FIND_PACKED` in `abi.py`.
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
 from byoc_mlir.runtime.files.mapped_files import drop_pages
 from byoc_mlir.runtime.system.addresses import function_address
+from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 _POINTER = ctypes.c_void_p
 _Same = ctypes.CFUNCTYPE(ctypes.c_int32, _POINTER, _POINTER)
@@ -40,14 +40,10 @@ class _Copy:
 
 
 class _Copies:
-    """The copies that there are.
-
-    The lock is one that a thread may take twice: while it is held, the garbage collector may find
-    an executable that nobody has any more, which gives its copies back.
-    """
+    """The copies that there are. The garbage collector may give some back at any time."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = ForkSafeLock()
         self._by_address: dict[int, _Copy] = {}
         self._by_source: dict[int, list[_Copy]] = {}
         self.new_bytes = threading.local()
@@ -115,11 +111,3 @@ def counted_copies() -> Generator[Callable[[], int]]:
     """Gives what says how many bytes of copies this thread has made since."""
     before = getattr(_copies.new_bytes, "count", 0)
     yield lambda: getattr(_copies.new_bytes, "count", 0) - before
-
-
-def _after_in_child() -> None:
-    """Another thread of the parent may have held the lock."""
-    _copies.lock = threading.RLock()
-
-
-os.register_at_fork(after_in_child=_after_in_child)

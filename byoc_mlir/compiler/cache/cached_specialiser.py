@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +16,7 @@ from byoc_mlir.runtime.executables.sized_executable import MOST_VARIANTS
 from byoc_mlir.runtime.executables.specialising import Specialiser
 from byoc_mlir.runtime.files.stored_sizes import StoredSizes
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
-from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.warned import noted_warnings
 
 if TYPE_CHECKING:
     from byoc_mlir.compiler.options import CompileOptions
@@ -149,16 +148,8 @@ class CachedSpecialiser:
         return specialiser(self._model.request)
 
 
-_recording = ForkSafeLock()
-"""`catch_warnings` sets what the whole process does with warnings, and puts back what it found."""
-
-
 def _recorded(compile_program: Callable[[], _T]) -> tuple[_T, tuple[str, ...]]:
     """A program, and the warnings that were given while it was compiled."""
-    with _recording, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
+    with noted_warnings() as said:
         program = compile_program()
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    said = [str(item.message) for item in caught if item.category is UserWarning]
     return program, tuple(said)

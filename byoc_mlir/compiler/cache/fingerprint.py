@@ -110,7 +110,7 @@ def _software() -> Sequence[Any] | None:
     return [
         sys.version,
         [installed_version(package) for package in _PACKAGES],
-        _folder_stamps(Path(__file__).parents[2]),
+        _own_stamps(),
         sorted(points),
     ]
 
@@ -245,6 +245,14 @@ def _source_stamps(file: Path) -> list[list[str]] | None:
         for path in file.parent.glob("*/__init__.py"):
             stamps += _folder_stamps(path.parent)
     return sorted(stamps)
+
+
+def _own_stamps() -> list[list[str]]:
+    """Returns the sources of this package, or the archive that has them."""
+    package = Path(__file__).parents[2]
+    if package.is_dir():
+        return _folder_stamps(package)
+    return [[str(one), stamp(one)] for one in package.parents if one.is_file()]
 
 
 def _folder_stamps(folder: Path) -> list[list[str]]:

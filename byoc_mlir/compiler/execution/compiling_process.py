@@ -9,9 +9,14 @@ from __future__ import annotations
 import atexit
 import io
 import json
+import math
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
+import warnings
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +30,7 @@ from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.here import compile_here
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
+from byoc_mlir.installed import search_path
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
@@ -41,10 +47,22 @@ sys.exit(main())
 _at_work: set[CompilingProcess] = set()
 """An exit waits for them: what is half compiled would be compiled again by the next process."""
 
+_at_work_lock = ForkSafeLock()
+
+_EXIT_SECONDS = 20.0
+"""An exit waits no longer for all processes together, and then ends them."""
+
+_END_SECONDS = 5.0
+"""A process that was killed is gone by then, unless the system itself is stuck."""
+
+_FAILURE_BYTES = 4096
+"""The last bytes of what a process complained of are shown."""
+
 
 def can_start() -> bool:
-    """Whether this process can start another Python: not where it is built into a program."""
-    is_python = Path(sys.executable or "").name.startswith("python")
+    """True if this process can start another Python: not where it is built into a program."""
+    executable = Path(sys.executable or "")
+    is_python = executable.is_absolute() and executable.name.startswith("python")
     return is_python and not getattr(sys, "frozen", False)
 
 
@@ -61,31 +79,36 @@ class CompilingProcess:
     def __init__(self, cached: CachedModel):
         self._cached = cached
         self._lock = ForkSafeLock()
-        self._has_work = False
+        self._has_work = self._is_stopped = False
+        self._owner = os.getpid()
         self._process = _started()
         weakref.finalize(self, _end, self._process).atexit = False  # its input ends with this one
-        self._write(_line([str(folder) for folder in sys.path]) + _line(_said(cached)))
+        self._write(_line(search_path()) + _line(_said(cached)))
 
     def start(self, inputs: Mapping[str, Array]) -> None:
         """Has the model compiled for inputs like these; the second call does nothing."""
+        if self._has_work:
+            return
+        data = _file(inputs)
         with self._lock:
             if self._has_work:
                 return
             self._has_work = True
-        _at_work.difference_update([one for one in _at_work if one.is_over()])
-        _at_work.add(self)
-        data = _file(inputs)
+        with _at_work_lock:
+            _at_work.difference_update([one for one in _at_work if one.is_over()])
+            _at_work.add(self)
         # a pipe holds little, and the process may not read it yet
         thread = threading.Thread(target=self._write, args=(data, True), daemon=True)
         if not starts(thread):
-            self._write(data, is_last=True)
+            _end(self._process)  # it would wait for its inputs
 
     def is_over(self) -> bool:
-        """Whether the process has ended."""
-        return self._process.poll() is not None
+        """True if the process has ended, or is not this one's but that of which this is a fork."""
+        return self._owner != os.getpid() or self._process.poll() is not None
 
     def result(self) -> Executable:
-        """The executable, when the process has ended; what it did not leave is compiled here.
+        """Returns the executable, when the process has ended; what it did not leave is compiled
+        here, with a warning if the process failed.
 
         Raises:
             ByocError: the model cannot be compiled.
@@ -93,22 +116,55 @@ class CompilingProcess:
         return_freed_memory()
         found = cached_executable(self._cached)
         if found is None:
-            return compile_here(self._cached.request, self._cached)
+            return self._compiled_here()
         snapshot = self._cached.request.model
         if isinstance(snapshot, Snapshot):
             snapshot.release()
         return found
 
+    def _compiled_here(self) -> Executable:
+        compiled = compile_here(self._cached.request, self._cached)
+        if self._process.returncode and not self._is_stopped:
+            warnings.warn(
+                f"the process that compiled '{self._cached.request.plain_file}' beside the calls"
+                f" ended with status {self._process.returncode}, so the model was compiled in this"
+                f" process{self._complaint()}; `compile(..., eager=False)` starts no other process",
+                stacklevel=2,
+            )
+        return compiled
+
     def wait(self) -> None:
-        """Waits until the process has ended; one that has nothing to compile is ended."""
+        """Waits until the process has ended, at most for the seconds that a compilation may take;
+        one that has nothing to compile is ended.
+        """
         self.stop()
-        self._process.wait()
+        self.wait_until(time.monotonic() + self._cached.request.limits.seconds)
+
+    def wait_until(self, deadline: float) -> None:
+        """Waits until the process has ended, which it has in any case after the deadline."""
+        if self.is_over():
+            return
+        left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
+        try:
+            self._process.wait(left)
+        except subprocess.TimeoutExpired:
+            _end(self._process)
 
     def stop(self) -> None:
         """Ends the process, unless it compiles: then it goes on, for those who come later."""
         with self._lock:
-            if not self._has_work:
+            if not self._has_work and not self.is_over():
+                self._is_stopped = True
                 _end(self._process)
+
+    def _complaint(self) -> str:
+        """Returns the last line that the process wrote on its error output."""
+        pipe = self._process.stderr
+        if pipe is None or pipe.closed:
+            return ""
+        said = (pipe.read() or b"")[-_FAILURE_BYTES:].decode(errors="replace").split("\n")
+        last = next((line for line in reversed(said) if line.strip()), "")
+        return f" ({last.strip()!r})" if last else ""
 
     def _write(self, data: bytes, is_last: bool = False) -> None:
         pipe = self._process.stdin
@@ -118,7 +174,7 @@ class CompilingProcess:
         try:
             pipe.write(data)
             pipe.flush()
-        except OSError:  # the process ended, which `is_over` says
+        except (OSError, ValueError):  # it has ended, which `is_over` says, or was ended here
             is_last = True
         if is_last:
             with suppress(OSError):  # what could not be written is still in the buffer
@@ -129,12 +185,14 @@ def main() -> int:
     """Compiles what standard input names, and runs it on the inputs that follow; 0 when that is in
     the cache.
     """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller's, who ends this process
     said = json.loads(sys.stdin.buffer.readline())
     model = Snapshot.of_file(Path(said["model"]))
     request = Request(model, threads=said["threads"], fallback=said["fallback"])
     cached = CachedModel.of(Cache(Path(said["folder"]), said["limit"]), request)
     if cached is None or cached.key != said["key"]:
-        return 1  # the process that asks compiles something else, or the file was changed
+        sys.stderr.write("the model, or what it is compiled with, is another one there\n")
+        return 1
     executable = compile_here(request, cached)
     data = sys.stdin.buffer.read()
     if data:  # else nobody has asked for an answer
@@ -158,25 +216,55 @@ def _line(document: object) -> bytes:
 def _file(inputs: Mapping[str, Array]) -> bytes:
     """Arrays in their order, without names, as NumPy's `.npz`."""
     file = io.BytesIO()
-    np.savez(file, *inputs.values(), allow_pickle=False)
+    np.savez(file, *inputs.values())  # NumPy before 2.1 takes any keyword for an array
     return file.getvalue()
 
 
 def _started() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", _SCRIPT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    """Starts a process that imports nothing from the current folder, which may be a stranger's."""
+    flags = sys.flags
+    asked = {"-E": flags.ignore_environment, "-s": flags.no_user_site, "-S": flags.no_site}
+    options = [option for option, is_asked in asked.items() if is_asked]
+    # what is relative there is relative to a folder that this process may have left
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    complaints, errors = os.pipe()
+    os.set_blocking(complaints, False)
+    os.set_blocking(errors, False)  # nobody may read it for long
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", *options, "-c", _SCRIPT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+        )
+    except OSError:
+        os.close(complaints)
+        raise
+    finally:
+        os.close(errors)
+    process.stderr = os.fdopen(complaints, "rb")
+    return process
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
-    process.wait()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_END_SECONDS)
+    for pipe in (process.stdin, process.stderr):
+        if pipe is not None:
+            with suppress(OSError):  # what could not be written is still in the buffer
+                pipe.close()
 
 
 @atexit.register
 def _wait_for_all() -> None:
-    for one in tuple(_at_work):
-        one.wait()
+    deadline = time.monotonic() + _EXIT_SECONDS
+    with _at_work_lock:
+        ours = [one for one in _at_work if not one.is_over()]
+    try:
+        for one in ours:
+            one.wait_until(deadline)
+    finally:  # also when the user does not wait
+        for one in ours:
+            one.wait_until(0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
@@ -18,6 +17,7 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
 )
 from byoc_mlir.transforms.annotate_target import ask_rule
+from byoc_mlir.warned import warn
 
 
 def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def interpreter_for(nodes: Sequence[str], options: CompileOptions) -> str:
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")
     if options.fallback == "warn":
-        warnings.warn(f"{message}, which is slow:\n{listed}", stacklevel=2)
+        warn(f"{message}, which is slow:\n{listed}", stacklevel=2)
     return name
 
 

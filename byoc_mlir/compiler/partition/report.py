@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from byoc_mlir.transforms.annotate_target import CONTROL_FLOW
 from byoc_mlir.transforms.kept_float import kept_float
 from byoc_mlir.transforms.placement import HOST, Placement, placements
 from byoc_mlir.transforms.prune_regions import DEMOTED
+from byoc_mlir.warned import warn
 
 HEAVY_OPS = frozenset(
     {
@@ -120,7 +120,7 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
         )
     heavy = [row for row in on_host if row.op_type in HEAVY_OPS and DEMOTED not in row.reason]
     if fallback == "warn" and heavy and targets:
-        warnings.warn(
+        warn(
             f"{len(heavy)} heavy node(s) stay on the host:\n{_listed(heavy)}\n"
             'fallback="allow" silences this, fallback="forbid" makes it an error',
             stacklevel=_frames_to_user() + 1,

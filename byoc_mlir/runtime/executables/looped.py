@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.runtime.staged_program import LoopNames, LoopProgram
+from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 Named = Mapping[str, Array]
 Changing = Mapping[str, set[int]]
@@ -74,7 +74,7 @@ class LoopedExecutable(Executable):
         self._changing = {name: set(axes) for name, axes in changing.items()}
         self._compile = compile
         self._body: Executable | None = None
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def report(self) -> Report:
         if self._body is None:

@@ -92,12 +92,11 @@ class SizedExecutable(Executable):
         return self._run_into(inputs, None)
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any] | None) -> dict[str, Array]:
-        arrays = self._arguments.of_any_shape(inputs)
-        if arrays is None:
-            arrays = self._arguments.checked(inputs)
+        arrays = self._arguments.of_any_shape(inputs) or []
         shapes = tuple([array.shape for array in arrays])
         if shapes not in self._calls:  # those that came before are right
-            self._arguments.check_shapes(shapes)
+            arrays = self._arguments.checked(inputs)
+            shapes = tuple([array.shape for array in arrays])
         found = self._found(shapes)
         if found is None:
             return self._special.run_checked(arrays, out)

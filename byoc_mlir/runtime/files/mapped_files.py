@@ -32,7 +32,7 @@ def drop_pages(address: int, size: int) -> None:
     """
     if _DROP is None:
         return
-    for start, known in tuple(_files.items()):
+    for start, known in _files.copy().items():
         mapped, offset = known(), address - start
         if mapped is None or not 0 <= offset < len(mapped):
             continue

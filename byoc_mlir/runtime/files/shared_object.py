@@ -54,10 +54,11 @@ class SharedFile:
         """An image for one more user, in which nobody uses this table: every instance has tables of
         its own, as imports may differ.
         """
-        if self._image is None or not self._image.tables or table in self._image.tables:
-            self._image = _Image(self._file)
-        self._image.tables.add(table)
-        return self._image
+        with _Image.lock:
+            if self._image is None or not self._image.tables or table in self._image.tables:
+                self._image = _Image(self._file)
+            self._image.tables.add(table)
+            return self._image
 
 
 @dataclass(frozen=True)
@@ -129,12 +130,13 @@ class _Image:
 
     _mapped: set[tuple[int, int]] = set()
     _numbers = itertools.count(1)
-    _lock = ForkSafeLock()
+    lock = ForkSafeLock()
+    """Held while images begin, or begin or end to be used."""
 
     def __init__(self, file: BinaryIO):
         status = os.fstat(file.fileno())
         self._inode = (status.st_dev, status.st_ino)
-        with self._lock:
+        with self.lock:
             is_first = self._inode not in self._mapped
             if is_first:
                 self._mapped.add(self._inode)
@@ -146,12 +148,12 @@ class _Image:
 
     def close(self, table: str) -> None:
         """Ends the use of a table; the image goes with the last one."""
-        self.tables.remove(table)
-        if self.tables:
-            return
-        os.close(self._descriptor)
-        if self._is_first:
-            with self._lock:
+        with self.lock:
+            self.tables.remove(table)
+            if self.tables:
+                return
+            os.close(self._descriptor)
+            if self._is_first:
                 self._mapped.discard(self._inode)
 
 

@@ -35,15 +35,16 @@ _T = TypeVar("_T")
 
 
 class ForkSafeLock:
-    """A lock that is open in a forked child.
+    """A lock that is open in a forked child, and that a thread may take twice.
 
-    What it guards must be usable there, wherever the thread was that held it.
+    What it guards must be usable there, wherever the thread was that held it. While it is held, the
+    garbage collector may find something whose end takes it again.
     """
 
     _all: WeakSet[ForkSafeLock] = WeakSet()
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._all.add(self)
 
     def __enter__(self) -> None:
@@ -56,7 +57,7 @@ class ForkSafeLock:
     def open_all(cls) -> None:
         """Opens all of them, in a process that has one thread."""
         for lock in cls._all:
-            lock._lock = threading.Lock()
+            lock._lock = threading.RLock()
 
 
 class _Fork(threading.local):

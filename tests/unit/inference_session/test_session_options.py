@@ -44,7 +44,6 @@ def test_fields_keep_what_is_set() -> None:
         ("logid", None, "accepted is str"),
         ("graph_optimization_level", "all", "accepted is int"),
         ("enable_profiling", True, "Executable.profile"),
-        ("optimized_model_filepath", "out.onnx", "dump_ir"),
     ],
 )
 def test_fields_that_are_refused(name: str, value: object, said: str) -> None:

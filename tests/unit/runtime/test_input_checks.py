@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -104,3 +105,71 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     )
     with pytest.raises(ByocError, match=message):
         byoc_mlir.compile(helper.make_model(graph), **options)
+
+
+def _identity(kind: int, shape: Sequence[int | str]) -> Executable:
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "identity",
+        [helper.make_tensor_value_info("x", kind, shape)],
+        [helper.make_tensor_value_info("y", kind, shape)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    return byoc_mlir.compile(model, targets=(), fallback="allow")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (TensorProto.FLOAT, None, "None"),
+        (TensorProto.FLOAT, [1.0, None], "it holds None"),
+        (TensorProto.FLOAT, ["1.5", "2"], "it holds texts"),
+        (TensorProto.INT64, [1.5, 2.0], "not of int64"),
+        (TensorProto.INT64, [1.0, float("nan")], "NaN to integer"),
+        (TensorProto.BOOL, [float("nan"), 1.0], "not of bool"),
+        (TensorProto.UINT8, [256, 0], "uint8"),
+        (TensorProto.STRING, ["a", None], r"found None \(NoneType\) as element 1"),
+        (TensorProto.STRING, np.array(["a", np.nan], object), r"found nan \(float\) as element 1"),
+    ],
+    ids=str,
+)
+def test_what_is_missing_becomes_no_value(kind: int, value: Any, message: str) -> None:
+    shape = [] if value is None else [2]
+    with pytest.raises(InvalidInputError, match=f"(?s)'x'.*{message}"):
+        _identity(kind, shape).run({"x": value})
+
+
+def test_lists_of_whole_numbers_and_of_nan() -> None:
+    assert _identity(TensorProto.INT64, [2]).run({"x": [1.0, 2.0]})["y"].tolist() == [1, 2]
+    assert _identity(TensorProto.BOOL, [2]).run({"x": [0, 1.0]})["y"].tolist() == [False, True]
+    given = _identity(TensorProto.FLOAT, [2]).run({"x": [0.1, float("nan")]})["y"]
+    np.testing.assert_array_equal(given, np.array([0.1, np.nan], np.float32))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [np.array(["a", "béta"]), np.array(["a", "béta".encode()], object), ["a", "béta"]],
+    ids=["unicode", "object", "list"],
+)
+def test_arrays_of_texts(texts: Any) -> None:
+    assert _identity(TensorProto.STRING, ["n"]).run({"x": texts})["y"].tolist() == ["a", "béta"]
+
+
+@pytest.mark.parametrize("size", [3, "n"])
+def test_a_scalar_may_be_an_array_of_one_element(size: int | str) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Mul", ["x", "s"], ["y"])],
+        "scaled",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [size]),
+            helper.make_tensor_value_info("s", TensorProto.FLOAT, []),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [size])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    executable = byoc_mlir.compile(model, targets=())
+    for scale in (2, 3):
+        given = {"x": Y, "s": np.array([scale], np.float32)}
+        np.testing.assert_array_equal(executable.run(given)["y"], scale * Y)
+    with pytest.raises(InvalidInputError, match=r"'s' must have shape \[\], found \[3\]"):
+        executable.run({"x": Y, "s": Y})
