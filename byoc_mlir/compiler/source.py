@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.compiler.symbolic import SymbolicModel
+from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
@@ -24,6 +25,7 @@ from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
 from byoc_mlir.frontend.files.load import LoadedFile, load_model
 from byoc_mlir.frontend.files.mlir_file import check_module_size, check_order, read_mlir
 from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.frontend.files.untrusted import check_untrusted, has_upstream_ops
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.inputs import model_inputs
@@ -86,22 +88,29 @@ class Source:
         return because or "no import with symbols fits its sizes"
 
 
-def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> Source:
+def read_source(
+    model: ModelSource, sizes: Mapping[str, int] | None = None, *, trusted: bool = False
+) -> Source:
     """Reads a model from any form in which `compile` takes it.
 
     Args:
         sizes: of symbolic dimensions that are known already.
+        trusted: accepts ops of all dialects in a `.mlir` file.
 
     Raises:
         InvalidInputError: a size is of a dimension that the model does not have.
         InvalidModelError: it is not a model, or an invalid one.
         UnsupportedModelError: it is valid, but has nodes that cannot be compiled.
     """
-    if isinstance(model, str | Path) and Path(model).suffix == ".mlir":
-        model = read_mlir(model)
+    file = model if isinstance(model, str | Path) and Path(model).suffix == ".mlir" else None
+    if file is not None:
+        model = read_mlir(file)
     if isinstance(model, ModuleOp):
         if sizes:
             raise InvalidModelError("sizes are for models of ONNX; specialise-dims is for modules")
+        model = _on_tensors(_checked(model))
+        if file is not None and not trusted:
+            check_untrusted(model, str(file))
         return _from_module(model)
     given: Mapping[str, Array] = {}
     if isinstance(model, ModelInMemory):
@@ -130,7 +139,13 @@ def _folder_of(model: object) -> Path | None:
     return Path(model).parent if isinstance(model, str | Path) else None
 
 
-def _from_module(module: ModuleOp) -> Source:
+def _checked(module: ModuleOp) -> ModuleOp:
+    """Returns the module, which a caller may have made.
+
+    Raises:
+        InvalidModelError: it is not valid.
+        LimitExceededError: it is too large.
+    """
     try:
         module.verify()
         check_order(module)
@@ -140,6 +155,28 @@ def _from_module(module: ModuleOp) -> Source:
     except PassFailedException as error:
         raise InvalidModelError(f"the regions in the module are inconsistent: {error}") from error
     check_module_size(module)
+    return module
+
+
+def _on_tensors(module: ModuleOp) -> ModuleOp:
+    """Returns the module, or a copy with upstream's ops on tensors as `relay` ops.
+
+    Raises:
+        InvalidModelError: such an op has no equivalent.
+    """
+    if not has_upstream_ops(module):
+        return module
+    from byoc_mlir.transforms.convert_tensors_to_relay import ConvertTensorsToRelay  # few need it
+
+    module = module.clone()
+    try:
+        ConvertTensorsToRelay().apply(make_context(), module)
+    except (VerifyException, PassFailedException) as error:
+        raise InvalidModelError(str(error)) from error
+    return _checked(module)
+
+
+def _from_module(module: ModuleOp) -> Source:
     main = main_function(module)
     names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
     inputs = tuple(map(_tensor_info, names, main.function_type.inputs))

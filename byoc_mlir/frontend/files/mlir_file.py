@@ -145,12 +145,13 @@ def check_order(module: ModuleOp) -> None:
             is_near = operand.owner.parent is op.parent
             if is_near and isinstance(operand, OpResult) and operand not in made:
                 raise InvalidModelError(
-                    f"{_placed(op)} reads what {_placed(operand.op)} computes, which comes later"
+                    f"{placed(op)} reads what {placed(operand.op)} computes, which comes later"
                 )
         made.update(op.results)
 
 
-def _placed(op: Operation) -> str:
+def placed(op: Operation) -> str:
+    """Returns an op's name, and the ONNX nodes that it stands for."""
     nodes = ", ".join(node_names(op))
     return f"{op.name} ({nodes})" if nodes else op.name
 
