@@ -51,8 +51,8 @@ _UNCHECKED = (BindOp, OnnxNodeOp, TreeEnsembleOp)
 _NOTES = frozenset({CONSTANT_NAME, REASON, REFUSED})
 """Attributes that passes only report."""
 
-_VALUES = (AnyFloat, IntegerAttr, IntegerType, FloatAttr, StringAttr, WeightAttr)
-_LISTS = (DenseArrayBase, DenseIntOrFPElementsAttr)
+_VALUES = AnyFloat | IntegerAttr | IntegerType | FloatAttr | StringAttr | WeightAttr
+_LISTS = DenseArrayBase | DenseIntOrFPElementsAttr
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -127,7 +127,7 @@ def _is_plain(value: Attribute) -> bool:
     """True if an attribute is a number, text, a list of them, or an element type."""
     if isinstance(value, ArrayAttr):
         return all(map(_is_plain, cast(ArrayAttr[Attribute], value)))
-    return isinstance(value, _VALUES) or isinstance(value, _LISTS)
+    return isinstance(value, _VALUES | _LISTS)
 
 
 def _is_static(value: SSAValue) -> bool:
