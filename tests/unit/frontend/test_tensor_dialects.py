@@ -66,6 +66,11 @@ FORMS = {
         X.reshape(3, 2, 2),
     ),
     "collapse": (f"%r = tensor.collapse_shape %x [[0, 1]] : {T} into tensor<12xf32>", X.ravel()),
+    "reshape": (
+        "%n = arith.constant dense<[2, 6]> : tensor<2xi64>\n"
+        f"%r = tensor.reshape %x(%n) : ({T}, tensor<2xi64>) -> tensor<2x6xf32>",
+        X.reshape(2, 6),
+    ),
     "concat": (
         f"%r = tensor.concat dim(1) %x, %x : ({T}, {T}) -> tensor<3x8xf32>",
         np.hstack([X, X]),
