@@ -108,7 +108,7 @@ def read_source(
     if isinstance(model, ModuleOp):
         if sizes:
             raise InvalidModelError("sizes are for models of ONNX; specialise-dims is for modules")
-        model = _on_tensors(_checked(model))
+        model = _on_tensors(checked_module(model))
         if file is not None and not trusted:
             check_untrusted(model, str(file))
         return _from_module(model)
@@ -139,7 +139,7 @@ def _folder_of(model: object) -> Path | None:
     return Path(model).parent if isinstance(model, str | Path) else None
 
 
-def _checked(module: ModuleOp) -> ModuleOp:
+def checked_module(module: ModuleOp) -> ModuleOp:
     """Returns the module, which a caller may have made.
 
     Raises:
@@ -173,7 +173,7 @@ def _on_tensors(module: ModuleOp) -> ModuleOp:
         ConvertTensorsToRelay().apply(make_context(), module)
     except (VerifyException, PassFailedException) as error:
         raise InvalidModelError(str(error)) from error
-    return _checked(module)
+    return checked_module(module)
 
 
 def _from_module(module: ModuleOp) -> Source:
