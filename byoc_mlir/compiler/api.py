@@ -54,6 +54,7 @@ def compile(
     samples: Sequence[Mapping[str, Any]] | None = None,
     weight_memory: float = 2.0,
     eager: bool = True,
+    trusted: bool = False,
 ) -> Executable:
     """Compiles a model for this machine.
 
@@ -105,6 +106,8 @@ def compile(
         eager: whether a model whose sizes come with its inputs answers at once, node by node, while
             another process compiles it; not where the cache has it, or is off, or anything else is
             asked for but `threads`. See docs/eager.md.
+        trusted: True accepts ops of all dialects in a `.mlir` file, which may run any native code.
+            Left out: those that compute on tensors. See docs/limits.md.
 
     Returns:
         The executable. A model with symbolic dimensions is compiled when inputs come: once, where
@@ -143,6 +146,7 @@ def compile(
             sizes={} if sizes is None else sizes,
             exact=exact,
             weight_memory=weight_memory,
+            trusted=trusted,
         )
         request.check()
         request = request.fixed()

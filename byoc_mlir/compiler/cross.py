@@ -101,7 +101,7 @@ def program_for(
         )
     with ir_boundary("compile"), limited(request.limits), generating_for(machine):
         options = CompileOptions.of(replace(request, targets=(), rates=request.rates or {}))
-        source = read_source(request.model, request.sizes)
+        source = read_source(request.model, request.sizes, trusted=request.trusted)
         _check_is_one_piece(source)
         return _program(source, ModelSpecialiser(source, options), shapes)
 

@@ -43,6 +43,7 @@ class Request:
     sizes: Mapping[str, int] = field(default_factory=dict)
     exact: Sequence[str] = ()
     weight_memory: float = 2.0
+    trusted: bool = False
 
     def check(self) -> None:
         """Refuses arguments of a wrong type; what their values may be, `CompileOptions` knows.
@@ -73,6 +74,7 @@ class Request:
                 " packed weights in times of the model's"
             )
         check_argument("profile", self.profile, bool, "True or False")
+        check_argument("trusted", self.trusted, bool, "True or False")
         for name, values, accepted in (
             ("disable", self.disable, "names, as ('simplify',)"),
             ("passes", self.passes, "names, as ('my-pass',)"),

@@ -18,6 +18,7 @@ from byoc_mlir.boundary import check_argument
 from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.compiler.symbolic import SymbolicModel
+from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.shape import known_shape
@@ -26,6 +27,7 @@ from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
 from byoc_mlir.frontend.files.load import load_model
 from byoc_mlir.frontend.files.mlir_file import check_module_size, check_order, read_mlir
 from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.frontend.files.untrusted import check_untrusted, has_upstream_ops
 from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.inputs import model_inputs
@@ -95,22 +97,29 @@ class Source:
         return because or "no import with symbols fits its sizes"
 
 
-def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> Source:
+def read_source(
+    model: ModelSource, sizes: Mapping[str, int] | None = None, *, trusted: bool = False
+) -> Source:
     """Reads a model from any form in which `compile` takes it.
 
     Args:
         sizes: of symbolic dimensions that are known already.
+        trusted: accepts ops of all dialects in a `.mlir` file.
 
     Raises:
         InvalidInputError: a size is of a dimension that the model does not have.
         InvalidModelError: it is not a model, or an invalid one.
         UnsupportedModelError: it is valid, but has nodes that cannot be compiled.
     """
-    if isinstance(model, str | Path) and Path(model).suffix == ".mlir":
-        model = read_mlir(model)
+    file = model if isinstance(model, str | Path) and Path(model).suffix == ".mlir" else None
+    if file is not None:
+        model = read_mlir(file)
     if isinstance(model, ModuleOp):
         if sizes:
             raise InvalidModelError("sizes are for models of ONNX; specialise-dims is for modules")
+        model = _on_tensors(checked_module(model))
+        if file is not None and not trusted:
+            check_untrusted(model, str(file))
         return _from_module(model)
     given: Mapping[str, Array] = {}
     if isinstance(model, ModelInMemory):
@@ -134,7 +143,13 @@ def read_source(model: ModelSource, sizes: Mapping[str, int] | None = None) -> S
     return Source(inputs, outputs, loaded, tensors, SymbolicModel(loaded, tensors))
 
 
-def _from_module(module: ModuleOp) -> Source:
+def checked_module(module: ModuleOp) -> ModuleOp:
+    """Returns the module, which a caller may have made.
+
+    Raises:
+        InvalidModelError: it is not valid.
+        LimitExceededError: it is too large.
+    """
     try:
         module.verify()
         check_order(module)
@@ -144,6 +159,28 @@ def _from_module(module: ModuleOp) -> Source:
     except PassFailedException as error:
         raise InvalidModelError(f"the regions in the module are inconsistent: {error}") from error
     check_module_size(module)
+    return module
+
+
+def _on_tensors(module: ModuleOp) -> ModuleOp:
+    """Returns the module, or a copy with upstream's ops on tensors as `relay` ops.
+
+    Raises:
+        InvalidModelError: such an op has no equivalent.
+    """
+    if not has_upstream_ops(module):
+        return module
+    from byoc_mlir.transforms.convert_tensors_to_relay import ConvertTensorsToRelay  # few need it
+
+    module = module.clone()
+    try:
+        ConvertTensorsToRelay().apply(make_context(), module)
+    except (VerifyException, PassFailedException) as error:
+        raise InvalidModelError(str(error)) from error
+    return checked_module(module)
+
+
+def _from_module(module: ModuleOp) -> Source:
     main = main_function(module)
     names = _names(main.arg_attrs, "arg", len(main.function_type.inputs))
     inputs = tuple(map(_tensor_info, names, main.function_type.inputs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -19,8 +19,10 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     IntegerAttr,
     IntegerType,
+    ModuleOp,
     SignlessIntegerConstraint,
     VectorType,
+    i1,
     i32,
     i64,
 )
@@ -29,6 +31,7 @@ from xdsl.ir import Attribute, Block, Dialect, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
+    BaseAttr,
     IRDLOperation,
     VarConstraint,
     irdl_op_definition,
@@ -41,6 +44,8 @@ from xdsl.irdl import (
     var_operand_def,
     var_successor_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -116,6 +121,45 @@ class ExtractElementOp(IRDLOperation):
     def __init__(self, vector: SSAValue | Operation, position: SSAValue | Operation):
         vector = SSAValue.get(vector, type=VectorType)
         super().__init__(operands=[vector, position], result_types=[vector.type.element_type])
+
+
+@irdl_op_definition
+class ICmpOp(IRDLOperation):
+    """A comparison of two integers or pointers, or of vectors of integers."""
+
+    name = "llvm.icmp"
+
+    T: ClassVar = VarConstraint(
+        "T",
+        SignlessIntegerConstraint
+        | VectorType.constr(SignlessIntegerConstraint)
+        | BaseAttr(LLVMPointerType),
+    )
+    lhs = operand_def(T)
+    rhs = operand_def(T)
+    res = result_def(I1 | VectorType[I1])
+    predicate = prop_def(IntegerAttr.constr(i64))
+
+    traits = traits_def(Pure())
+
+    def __init__(self, lhs: SSAValue, rhs: SSAValue, predicate: IntegerAttr):
+        type_ = lhs.type
+        super().__init__(
+            operands=[lhs, rhs],
+            result_types=[VectorType(i1, type_.shape) if isinstance(type_, VectorType) else i1],
+            properties={"predicate": predicate},
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ICmpOp:
+        read = llvm.ICmpOp.parse(parser)  # which takes no pointers, but is not verified
+        op = cls(read.lhs, read.rhs, read.predicate)
+        op.attributes.update(read.attributes)
+        read.erase()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        cast(Any, llvm.ICmpOp).print(self, printer)
 
 
 # Control flow
@@ -280,10 +324,33 @@ class AtomicRMWOp(IRDLOperation):
     ordering = prop_def(IntegerAttr.constr(i64))
 
 
+def from_upstream(module: ModuleOp) -> None:
+    """Rewrites the properties that upstream's generic form has in another way than xDSL."""
+    for op in module.walk():
+        flags = op.properties.get("overflowFlags")
+        if isinstance(op, llvm.ArithmeticBinOpOverflow) and isinstance(flags, llvm.OverflowAttr):
+            op.properties["overflowFlags"] = IntegerAttr(flags.to_int(), i32)
+        if isinstance(op, llvm.GEPOp):
+            op.properties.setdefault("noWrapFlags", _NO_WRAP_FLAGS)
+
+
+def to_upstream(module: ModuleOp) -> None:
+    """Undoes `from_upstream`, for printing: xDSL refuses the result, and LLVM 19 reads it."""
+    for op in module.walk():
+        if isinstance(op, llvm.ArithmeticBinOpOverflow) and op.overflowFlags is not None:
+            flags = llvm.OverflowAttr.from_int(op.overflowFlags.value.data)
+            op.properties["overflowFlags"] = flags
+        if op.properties.get("noWrapFlags") == _NO_WRAP_FLAGS:
+            del op.properties["noWrapFlags"]
+
+
+_NO_WRAP_FLAGS = IntegerAttr(0, i32)
+
 LLVM = Dialect(
     "llvm",
     [
-        *llvm.LLVM.operations,
+        *(op for op in llvm.LLVM.operations if op is not llvm.ICmpOp),
+        ICmpOp,
         FPToSIOp,
         FPToUIOp,
         UIToFPOp,

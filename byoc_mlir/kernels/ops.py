@@ -24,6 +24,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from byoc_mlir.dialects import llvm_ext
+
 POINTER = llvm.LLVMPointerType()
 
 _NOT_ATOMIC = IntegerAttr(0, i64)
@@ -142,10 +144,10 @@ def intrinsic(name: str, arguments: Sequence[SSAValue], result: Attribute) -> ll
     )
 
 
-def compare(predicate: str, lhs: SSAValue, rhs: SSAValue) -> llvm.ICmpOp:
+def compare(predicate: str, lhs: SSAValue, rhs: SSAValue) -> llvm_ext.ICmpOp:
     """A comparison of two integers or pointers, or of vectors of integers."""
     type_ = lhs.type
-    return llvm.ICmpOp.create(
+    return llvm_ext.ICmpOp.create(
         operands=[lhs, rhs],
         result_types=[VectorType(i1, type_.shape) if isinstance(type_, VectorType) else i1],
         properties={"predicate": _predicate(predicate)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref, tensor
@@ -85,6 +86,11 @@ class Bufferize(ModulePass):
                 with asking_of(op):
                     _Bufferizer(function, globals_).run()
             function.properties["function_type"] = _memref_signature(function.function_type)
+            for names in (
+                "arg_attrs",
+                "res_attrs",
+            ):  # of tensors; passes add arguments from here on
+                function.properties.pop(names, None)
         first = op.body.block.first_op
         if first is not None:
             op.body.block.insert_ops_before(list(globals_.values()), first)
@@ -164,7 +170,14 @@ class _Bufferizer:
             case func.ReturnOp():
                 self._convert_return(op)
             case _:
-                raise PassFailedException(f"{op.name} at {op.location} cannot be bufferized")
+                self._refuse(op)
+
+    def _refuse(self, op: Operation | Block) -> NoReturn:
+        name = op.name if isinstance(op, Operation) else "a block argument"
+        raise PassFailedException(
+            f"{name} at {self._location} cannot be bufferized; convert-tensors-to-relay and"
+            " convert-relay-to-linalg make linalg.generic of what they know"
+        )
 
     def _add(self, op: Operation) -> Operation:
         op.location = self._location
@@ -191,7 +204,9 @@ class _Bufferizer:
         return self._constants[symbol]
 
     def _view(self, value: SSAValue) -> BufferView:
-        if value not in self._views:  # the content of a tensor.empty
+        if value not in self._views:
+            if not isinstance(value.owner, tensor.EmptyOp):
+                self._refuse(value.owner)
             self._views[value] = BufferView.whole(self._allocate(tensor_type(value)))
         return self._views[value]
 

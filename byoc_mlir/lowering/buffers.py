@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects import func, tensor
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import ConstantOp
@@ -75,6 +76,14 @@ class _Planner:
     def _place(self, op: Operation, position: int) -> None:
         self._made.update(dict.fromkeys(op.results, position))
         match op:
+            case (
+                tensor.ExtractSliceOp(source=whole, result=part)
+                | tensor.InsertSliceOp(dest=whole, source=part)
+            ) if len(sizes_of(whole)) != len(sizes_of(part)):
+                raise PassFailedException(
+                    f"{op.name} at {op.location} changes the rank from {whole.type} to {part.type};"
+                    " accepted are slices of the same rank, and tensor.reshape"
+                )
             case ConstantOp():
                 self._storage[op.output] = Storage(False, len(self._ops))
             case linalg.GenericOp() if is_background(op):

@@ -38,6 +38,13 @@ _IN_KERNELS = frozenset(
     {"memref.alloca", "memref.copy", "memref.load", "memref.reinterpret_cast", "memref.store"}
 )
 
+_ON_TENSORS = frozenset(
+    {
+        *("linalg.generic", "linalg.index", "linalg.yield", "tensor.empty"),
+        *("tensor.extract_slice", "tensor.insert_slice", "tensor.reshape"),
+    }
+)
+
 _BELOW = frozenset({"scf", "vector", "x86vector", "llvm"})
 """Dialects of kernels that are written by hand."""
 
@@ -48,8 +55,8 @@ _SYMBOLS = frozenset({"relay.guard", "relay.symbol"})
 _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
-        frozenset({"builtin", "func", "linalg", "tensor", "arith", "math", "host"}) | _BELOW,
-        frozenset({"relay.constant"} | _SYMBOLS | _CONTROL | _IN_KERNELS),
+        frozenset({"builtin", "func", "arith", "math", "host"}) | _BELOW,
+        frozenset({"relay.constant"} | _SYMBOLS | _CONTROL | _IN_KERNELS | _ON_TENSORS),
     ),
     "buffers": _Legal(
         frozenset({"memref", "linalg", "arith", "math", "func"}) | _BELOW,

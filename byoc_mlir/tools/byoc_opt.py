@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.target import Target
@@ -22,6 +25,8 @@ from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.user_passes import user_pass, user_pass_names
 from byoc_mlir.dialects import core_dialects
 from byoc_mlir.dialects.boundary import node_of
+from byoc_mlir.dialects.llvm_ext import to_upstream
+from byoc_mlir.dialects.parsing import IRParser
 from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
 from byoc_mlir.files import open_file
 from byoc_mlir.frontend.files.mlir_file import (
@@ -42,6 +47,7 @@ from byoc_mlir.tools.commands.common import (
     find_model,
     shapes_of,
 )
+from byoc_mlir.tools.diagnostics import Diagnostic, differences, expected_in
 from byoc_mlir.tools.limits import add_limit_argument, limits_of
 from byoc_mlir.tools.passes import all_passes
 
@@ -54,6 +60,8 @@ class ByocOptMain(xDSLOptMain):
 
     _nodes: Sequence[OnnxNode] = ()
     """What became of the nodes of the model that was read."""
+    _lines: dict[Operation, int]
+    """Lines of the ops that were parsed, where diagnostics are verified."""
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
@@ -90,7 +98,6 @@ class ByocOptMain(xDSLOptMain):
 
     def register_all_frontends(self) -> None:
         super().register_all_frontends()
-        parse_text = self.available_frontends["mlir"]
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
             data, name = stream.read(), self.get_input_name()
@@ -100,7 +107,9 @@ class ByocOptMain(xDSLOptMain):
                 )
             check_text(data, name)
             with refusing_text(name):
-                module = parse_text(BytesIO(data))
+                parser = IRParser(self.ctx, data.decode("utf-8"), name)
+                parser.lines = self._lines if self.args.verify_diagnostics else None
+                module = parser.parse_module(not self.args.no_implicit_module)
             check_order(module)
             check_module_size(module)
             if self.args.input_file is None:
@@ -133,6 +142,36 @@ class ByocOptMain(xDSLOptMain):
             self.register_pass(name, partial(user_pass, name))
         super().setup_pipeline()
 
+    def run(self) -> None:
+        if not self.args.verify_diagnostics:
+            return super().run()
+        chunks, extension = self.prepare_input()
+        output = self.prepare_output()
+        differing: list[str] = []
+        for chunk, offset in chunks:
+            data = chunk.read()
+            self._lines = {}
+            found: list[Diagnostic] = []
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always", UserWarning)
+                try:
+                    module = self.available_frontends[extension](BytesIO(data))
+                    self.apply_passes(module)
+                    output.write(self.output_resulting_program(module))
+                except (ByocError, ParseError, DiagnosticException) as error:
+                    found.append(Diagnostic.of(error, self._lines))
+            found += [Diagnostic("warning", str(one.message), None) for one in warned]
+            expected = expected_in(data.decode("utf-8", "replace"))
+            differing += differences(expected, found, offset)
+        if output is not sys.stdout:
+            output.close()
+        if differing:
+            raise InvalidModelError("\n".join(differing))
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        with redirect_stdout(sys.stderr):  # times, and the IR between passes
+            super().apply_passes(prog)
+
     def output_resulting_program(self, prog: ModuleOp) -> str:
         if self.args.explain:
             from byoc_mlir.tools.explain import placement_table
@@ -140,6 +179,8 @@ class ByocOptMain(xDSLOptMain):
             return placement_table(prog, self._nodes)
         if self.args.output_file is not None:
             save_weights(prog, Path(self.args.output_file).with_suffix(STORE_SUFFIX))
+        if self.args.print_op_generic:
+            to_upstream(prog)
         return super().output_resulting_program(prog)
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
@@ -207,6 +248,9 @@ def _tool(args: Sequence[str] | None) -> ByocOptMain:
         tool = ByocOptMain("modular optimizer driver of byoc_mlir", args)
     except _PIPELINE_ERRORS as error:
         raise ByocError(str(error)) from error
+    for name in ("input_file", "output_file"):
+        if getattr(tool.args, name) == "-":
+            setattr(tool.args, name, None)
     _check_input(tool)
     return tool
 

@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 _FOLDERS: Mapping[str, Sequence[str]] = {
     "transforms": (
         "annotate-target",
+        "convert-tensors-to-relay",
         "convolutions-to-float",
         "decompose-qnn",
         "drop-unused-functions",

@@ -154,7 +154,7 @@ class _Watcher:
 
 
 def _build(request: Request, shapes: Shapes) -> Build:
-    source = read_source(request.model, request.sizes)
+    source = read_source(request.model, request.sizes, trusted=request.trusted)
     for name in shapes.keys() - {info.name for info in source.inputs}:
         listed = ", ".join(map(str, source.inputs))
         raise InvalidInputError(f"the model has no input '{name}'; its inputs are {listed}")

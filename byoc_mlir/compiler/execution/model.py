@@ -121,7 +121,9 @@ def _model_specialiser(source: Source, options: CompileOptions) -> Specialiser:
 
 @modules_imported()
 def _read(request: Request) -> tuple[CompileOptions, Source]:
-    return CompileOptions.of(request), read_source(request.model, request.sizes)
+    return CompileOptions.of(request), read_source(
+        request.model, request.sizes, trusted=request.trusted
+    )
 
 
 def _read_stage(

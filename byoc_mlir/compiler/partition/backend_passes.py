@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import Backend
 from byoc_mlir.compiler.options import Fallback
+from byoc_mlir.compiler.source import checked_module
 from byoc_mlir.dialects.boundary import node_of
 from byoc_mlir.errors import (
     BackendError,
@@ -87,12 +88,13 @@ def run_on_copy(context: Context, module: ModuleOp, pass_: ModulePass) -> Module
     """What a foreign pass makes of a copy of the module.
 
     Raises:
+        InvalidModelError: what it made is not valid.
         BackendError: it changed the functions, or made what the host cannot compile.
         Exception: whatever the pass raises.
     """
     copy = module.clone()
     apply_pass(pass_, context, copy)
-    copy.verify()
+    checked_module(copy)
     if _signatures(copy) != _signatures(module):
         raise BackendError("it changed the functions, or their types")
     for op in copy.walk():

@@ -35,6 +35,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype
+from byoc_mlir.dialects.relay.properties import check_properties, str_prop
 from byoc_mlir.dialects.relay.shape import (
     DYNAMIC,
     ShapeAttr,
@@ -64,6 +65,7 @@ __all__ = [
     "rank_of",
     "shape_of",
     "sizes_of",
+    "str_prop",
     "tensor_of",
     "tensor_type",
     "type_sizes",
@@ -117,11 +119,6 @@ def bool_prop(default: bool | None = None) -> BoolAttr:
     """An `i1` property, printed as `ceil_mode = true`."""
     constraint = cast(AttrConstraint[BoolAttr], IntegerAttr.constr(i1))
     return prop_def(constraint, default_value=None if default is None else to_attribute(default))
-
-
-def str_prop(default: str | None = None) -> StringAttr:
-    """A string property, printed as `layout = "NCHW"`."""
-    return prop_def(StringAttr, default_value=None if default is None else StringAttr(default))
 
 
 def out_dtype_prop() -> Attribute | None:
@@ -278,12 +275,16 @@ class RelayOp(IRDLOperation, ABC):
         ):
             sizes = [len(group) for group in groups]
             attributes["operandSegmentSizes"] = DenseArrayBase.from_list(i64, sizes)
+        if len(groups) != len(self.get_irdl_definition().operands):
+            names = ", ".join(name for name, _ in self.get_irdl_definition().operands)
+            raise VerifyException(f"{self.name} has the operands {names}; found {len(groups)}")
         Operation.__init__(
             self,
             operands=[value for group in groups for value in group],
             result_types=result_types or (),
             properties=attributes,
         )
+        check_properties(self)
         if result_types is None:
             self.results = SSAValues(
                 OpResult(type_, self, index) for index, type_ in enumerate(self._checked_types())
@@ -321,6 +322,7 @@ class RelayOp(IRDLOperation, ABC):
             raise VerifyException(f"{self.name}: {error}") from error
 
     def _check_results(self) -> None:
+        check_properties(self)
         inferred = self.infer_types()
         if len(inferred) != len(self.results):
             raise VerifyException(

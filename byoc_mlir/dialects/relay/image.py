@@ -54,9 +54,9 @@ class ResizeOp(RelayOp):
     size = sizes_prop()
     scales = opt_prop_def(ArrayAttr)
     roi = opt_prop_def(ArrayAttr)
-    method = str_prop("linear")
-    coordinate_transformation_mode = str_prop("half_pixel")
-    rounding_method = str_prop("round_prefer_floor")
+    method = str_prop("linear", METHODS)
+    coordinate_transformation_mode = str_prop("half_pixel", COORDINATES)
+    rounding_method = str_prop("round_prefer_floor", ROUNDINGS)
     cubic_alpha = float_prop(-0.75)
     antialias = bool_prop(False)
     exclude_outside = bool_prop(False)
@@ -76,15 +76,6 @@ class ResizeOp(RelayOp):
             raise VerifyException(f"{self.name}: roi must have {2 * rank} entries")
         if not all(at_most(0, new) for new in size) or any(scale <= 0 for scale in scales):
             raise VerifyException(f"{self.name}: sizes and scales must be positive")
-        for what, accepted in (
-            (self.method, METHODS),
-            (self.coordinate_transformation_mode, COORDINATES),
-            (self.rounding_method, ROUNDINGS),
-        ):
-            if what.data not in accepted:
-                raise VerifyException(
-                    f"{self.name}: '{what.data}' is not known, accepted are {', '.join(accepted)}"
-                )
         check_addressed(self, type_sizes(data), size)
         return (tensor_of(data.element_type, size),)
 

@@ -142,17 +142,12 @@ class ScatterOp(RelayOp, ABC):
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
     updates = operand_def(TensorType)
-    reduction = str_prop("update")
+    reduction = str_prop("update", REDUCTIONS)
     output = result_def(TensorType)
 
     def checked(self) -> tuple[Tensor, Tensor, Tensor]:
         """The operand types, after what all scatters ask for is checked."""
         data, updates = tensor_type(self.data), tensor_type(self.updates)
-        if self.reduction.data not in REDUCTIONS:
-            raise VerifyException(
-                f"{self.name}: reduction is '{self.reduction.data}', accepted are"
-                f" {', '.join(REDUCTIONS)}"
-            )
         if data.element_type != updates.element_type:
             raise VerifyException(f"{self.name}: updates {updates} are not of the type of {data}")
         return data, check_indices(self, self.indices), updates

@@ -47,7 +47,7 @@ class TreeEnsembleOp(RelayOp):
     firsts = operand_def(TensorType)
     weights = operand_def(TensorType)
     targets = int_prop()
-    aggregate = str_prop("sum")
+    aggregate = str_prop("sum", AGGREGATES)
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -71,11 +71,6 @@ class TreeEnsembleOp(RelayOp):
             expected, found = tensor_of(type_, shape), tensor_type(getattr(self, what))
             if found != expected:
                 raise VerifyException(f"{self.name}: {what} must be {expected}, found {found}")
-        if self.aggregate.data not in AGGREGATES:
-            raise VerifyException(
-                f"{self.name}: aggregate is '{self.aggregate.data}', accepted are"
-                f" {', '.join(AGGREGATES)}"
-            )
         return (tensor_of(data.element_type, [type_sizes(data)[0], self.targets.value.data]),)
 
 

@@ -14,13 +14,17 @@ from byoc_mlir.dialects.relay.base import (
     RelayOp,
     Tensor,
     bool_prop,
-    str_prop,
     tensor_of,
     type_sizes,
 )
 from byoc_mlir.dialects.relay.pool import GlobalPoolOp, PoolOp
 from byoc_mlir.dialects.relay.qnn import BYTES, check_element, check_scalar, check_vector
-from byoc_mlir.dialects.relay.window import CorrelationOp, TransposedCorrelationOp, by_rank
+from byoc_mlir.dialects.relay.window import (
+    CorrelationOp,
+    TransposedCorrelationOp,
+    by_rank,
+    layout_prop,
+)
 from byoc_mlir.dims import Size
 
 
@@ -119,8 +123,8 @@ class Conv1DOp(QuantizedConvOp):
 
     name = "relay.qnn.conv1d"
     SPATIAL_RANK: ClassVar = 1
-    data_layout = str_prop("NCW")
-    kernel_layout = str_prop("OIW")
+    data_layout = layout_prop("NCW")
+    kernel_layout = layout_prop("OIW")
 
 
 @irdl_op_definition
@@ -137,8 +141,8 @@ class Conv3DOp(QuantizedConvOp):
 
     name = "relay.qnn.conv3d"
     SPATIAL_RANK: ClassVar = 3
-    data_layout = str_prop("NCDHW")
-    kernel_layout = str_prop("OIDHW")
+    data_layout = layout_prop("NCDHW")
+    kernel_layout = layout_prop("OIDHW")
 
 
 @irdl_op_definition
@@ -147,8 +151,8 @@ class Conv1DTransposeOp(QuantizedConvTransposeOp):
 
     name = "relay.qnn.conv1d_transpose"
     SPATIAL_RANK: ClassVar = 1
-    data_layout = str_prop("NCW")
-    kernel_layout = str_prop("IOW")
+    data_layout = layout_prop("NCW")
+    kernel_layout = layout_prop("IOW")
 
 
 @irdl_op_definition
@@ -165,8 +169,8 @@ class Conv3DTransposeOp(QuantizedConvTransposeOp):
 
     name = "relay.qnn.conv3d_transpose"
     SPATIAL_RANK: ClassVar = 3
-    data_layout = str_prop("NCDHW")
-    kernel_layout = str_prop("IODHW")
+    data_layout = layout_prop("NCDHW")
+    kernel_layout = layout_prop("IODHW")
 
 
 @irdl_op_definition

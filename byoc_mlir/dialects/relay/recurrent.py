@@ -37,7 +37,7 @@ class RecurrentOp(RelayOp, ABC):
 
     data = operand_def(TensorType)
     weight = operand_def(TensorType)
-    direction = str_prop("forward")
+    direction = str_prop("forward", tuple(DIRECTIONS))
 
     def check_shapes(self, gates: int, states: Sequence[SSAValue]) -> tuple[Size, Size, Size, Size]:
         """T, D, N and H, after the operands were found to fit together.
@@ -46,11 +46,6 @@ class RecurrentOp(RelayOp, ABC):
             VerifyException: they do not.
         """
         data, weight = tensor_type(self.data), tensor_type(self.weight)
-        if self.direction.data not in DIRECTIONS:
-            raise VerifyException(
-                f"{self.name}: direction is '{self.direction.data}', accepted are"
-                f" {', '.join(DIRECTIONS)}"
-            )
         if len(type_sizes(data)) != 4:
             raise VerifyException(f"{self.name}: data must have rank 4, found {data}")
         steps, directions, batch, width = type_sizes(data)

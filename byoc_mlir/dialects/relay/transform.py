@@ -242,7 +242,7 @@ class PadOp(RelayOp):
     data = operand_def(TensorType)
     pad_width = sizes_prop()
     pad_value = float_prop(0.0)
-    pad_mode = str_prop("constant")
+    pad_mode = str_prop("constant", ("constant", "edge", "reflect", "wrap"))
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -251,11 +251,6 @@ class PadOp(RelayOp):
         if len(widths) != 2 * len(shape):
             raise VerifyException(
                 f"{self.name}: pad_width must have {2 * len(shape)} entries, found {len(widths)}"
-            )
-        if self.pad_mode.data not in ("constant", "edge", "reflect", "wrap"):
-            raise VerifyException(
-                f"{self.name}: pad_mode is '{self.pad_mode.data}', accepted are constant, edge,"
-                " reflect and wrap"
             )
         new = [
             size if size == DYNAMIC else size + widths[2 * axis] + widths[2 * axis + 1]

@@ -24,11 +24,8 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
-from byoc_mlir.dialects.relay.shape import agree, agreeing
+from byoc_mlir.dialects.relay.shape import agree, agreeing, same
 from byoc_mlir.dims import largest, smallest
-
-_PADDINGS = ("zeros", "border", "reflection")
-_METHODS = ("nearest", "linear", "cubic")
 
 
 @irdl_op_definition
@@ -42,8 +39,8 @@ class GridSampleOp(RelayOp):
     name = "relay.image.grid_sample"
     data = operand_def(TensorType)
     grid = operand_def(TensorType)
-    method = str_prop("linear")
-    padding_mode = str_prop("zeros")
+    method = str_prop("linear", ("nearest", "linear", "cubic"))
+    padding_mode = str_prop("zeros", ("zeros", "border", "reflection"))
     align_corners = bool_prop(False)
     output = result_def(TensorType)
 
@@ -53,12 +50,6 @@ class GridSampleOp(RelayOp):
         fits = len(shape) == len(places) and places[-1] == len(shape) - 2
         if not fits or not agree(places[0], shape[0]):
             raise VerifyException(f"{self.name}: grid {grid} does not address data {data}")
-        if self.method.data not in _METHODS or self.padding_mode.data not in _PADDINGS:
-            raise VerifyException(
-                f"{self.name}: method is '{self.method.data}' and padding_mode"
-                f" '{self.padding_mode.data}', accepted are {', '.join(_METHODS)} and"
-                f" {', '.join(_PADDINGS)}"
-            )
         new = [*shape[:2], *places[1:-1]]
         check_addressed(self, shape[2:], new)
         return (tensor_of(data.element_type, new),)
@@ -81,7 +72,7 @@ class RoiAlignOp(RelayOp):
     pooled_size = ints_prop()
     spatial_scale = float_prop(1.0)
     sample_ratio = int_prop(0)
-    mode = str_prop("avg")
+    mode = str_prop("avg", ("avg", "max"))
     aligned = bool_prop(True)
     output = result_def(TensorType)
 
@@ -214,8 +205,22 @@ class DeformableConv2DOp(RelayOp):
         fits = len(shape) == len(kernel) == 4 and agreeing(places[:2], (shape[0], 2 * taps))
         if not fits:
             raise VerifyException(f"{self.name}: {offset} and {weight} do not fit {data}")
-        if not agree(shape[1], kernel[1] * self.groups.value.data):
-            raise VerifyException(f"{self.name}: weight {weight} does not fit data {data}")
+        groups, shared = self.groups.value.data, self.deformable_groups.value.data
+        fits = (
+            min(groups, shared) > 0 and same(kernel[0] % groups, 0) and same(shape[1] % shared, 0)
+        )
+        if not fits or not agree(shape[1], kernel[1] * groups):
+            raise VerifyException(
+                f"{self.name}: weight {weight} does not fit data {data} in {groups} groups and"
+                f" {shared} of offsets"
+            )
+        for what, length, least in (("strides", 2, 1), ("padding", 4, 0), ("dilation", 2, 1)):
+            values = ints(getattr(self, what))
+            if len(values) != length or min(values) < least:
+                raise VerifyException(
+                    f"{self.name}: {what} must be {length} integers of at least {least}, found"
+                    f" {list(values)}"
+                )
         expected = (shape[0], taps, *places[2:])
         if self.mask is not None and not agreeing(sizes_of(self.mask), expected):
             raise VerifyException(f"{self.name}: mask {self.mask.type} does not fit {offset}")

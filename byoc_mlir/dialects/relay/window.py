@@ -9,7 +9,7 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeVar, overload
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
@@ -31,6 +31,11 @@ from byoc_mlir.dialects.relay.base import (
 )
 from byoc_mlir.dialects.relay.shape import agree, at_most, same
 from byoc_mlir.dims import Size, ceildiv, largest, smallest
+
+
+def layout_prop(layout: str) -> StringAttr:
+    """The order of dimensions, for TVM's sake: there is one."""
+    return str_prop(layout, (layout,))
 
 
 class SpatialOp(RelayOp, ABC):
@@ -135,8 +140,8 @@ class CorrelationOp(WindowOp, ABC):
     data = operand_def(TensorType)  # again: a subclass's operands come before its base's
     weight = operand_def(TensorType)
     groups = int_prop(1)
-    data_layout = str_prop("NCHW")
-    kernel_layout = str_prop("OIHW")
+    data_layout = layout_prop("NCHW")
+    kernel_layout = layout_prop("OIHW")
 
     def output_sizes(self) -> list[Size]:
         """The sizes of the result; data, weight and groups are checked to fit together."""
@@ -165,8 +170,8 @@ class TransposedCorrelationOp(WindowOp, ABC):
     weight = operand_def(TensorType)
     output_padding = ints_prop()
     groups = int_prop(1)
-    data_layout = str_prop("NCHW")
-    kernel_layout = str_prop("IOHW")
+    data_layout = layout_prop("NCHW")
+    kernel_layout = layout_prop("IOHW")
 
     def output_sizes(self) -> list[Size]:
         """The sizes of the result; data, weight and groups are checked to fit together."""
@@ -227,8 +232,8 @@ class Conv1DOp(ConvOp):
 
     name = "relay.nn.conv1d"
     SPATIAL_RANK: ClassVar = 1
-    data_layout = str_prop("NCW")
-    kernel_layout = str_prop("OIW")
+    data_layout = layout_prop("NCW")
+    kernel_layout = layout_prop("OIW")
 
 
 @irdl_op_definition
@@ -245,8 +250,8 @@ class Conv3DOp(ConvOp):
 
     name = "relay.nn.conv3d"
     SPATIAL_RANK: ClassVar = 3
-    data_layout = str_prop("NCDHW")
-    kernel_layout = str_prop("OIDHW")
+    data_layout = layout_prop("NCDHW")
+    kernel_layout = layout_prop("OIDHW")
 
 
 @irdl_op_definition
@@ -255,8 +260,8 @@ class Conv1DTransposeOp(ConvTransposeOp):
 
     name = "relay.nn.conv1d_transpose"
     SPATIAL_RANK: ClassVar = 1
-    data_layout = str_prop("NCW")
-    kernel_layout = str_prop("IOW")
+    data_layout = layout_prop("NCW")
+    kernel_layout = layout_prop("IOW")
 
 
 @irdl_op_definition
@@ -273,8 +278,8 @@ class Conv3DTransposeOp(ConvTransposeOp):
 
     name = "relay.nn.conv3d_transpose"
     SPATIAL_RANK: ClassVar = 3
-    data_layout = str_prop("NCDHW")
-    kernel_layout = str_prop("IODHW")
+    data_layout = layout_prop("NCDHW")
+    kernel_layout = layout_prop("IODHW")
 
 
 CONV = by_rank(Conv1DOp, Conv2DOp, Conv3DOp)

@@ -18,12 +18,12 @@ from safetensors.numpy import save_file
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from byoc_mlir.boundary import boundary
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.parsing import IRParser
 from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.base import Tensor, check_tensor_type, shape_of
 from byoc_mlir.dialects.relay.constant import Array, content_digest
@@ -69,7 +69,7 @@ def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
     check_text(data, name)
     try:
         with refusing_text(name):
-            return Parser(context, data.decode("utf-8"), name).parse_module()
+            return IRParser(context, data.decode("utf-8"), name).parse_module()
     except ParseError as error:
         raise InvalidModelError(f"{name} is not MLIR text: {error}") from error
     except VerifyException as error:
@@ -145,12 +145,13 @@ def check_order(module: ModuleOp) -> None:
             is_near = operand.owner.parent is op.parent
             if is_near and isinstance(operand, OpResult) and operand not in made:
                 raise InvalidModelError(
-                    f"{_placed(op)} reads what {_placed(operand.op)} computes, which comes later"
+                    f"{placed(op)} reads what {placed(operand.op)} computes, which comes later"
                 )
         made.update(op.results)
 
 
-def _placed(op: Operation) -> str:
+def placed(op: Operation) -> str:
+    """Returns an op's name, and the ONNX nodes that it stands for."""
     nodes = ", ".join(node_names(op))
     return f"{op.name} ({nodes})" if nodes else op.name
 

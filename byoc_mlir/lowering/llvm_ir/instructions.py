@@ -115,7 +115,7 @@ def _fneg(op: llvm.FNegOp, names: FunctionNames) -> str:
     return f"fneg {fastmath_text(op.fastmathFlags)}{names.typed(op.arg)}"
 
 
-def _icmp(op: llvm.ICmpOp, names: FunctionNames) -> str:
+def _icmp(op: llvm_ext.ICmpOp, names: FunctionNames) -> str:
     predicate = llvm.ICmpPredicateFlag.from_int(op.predicate.value.data)
     return f"icmp {predicate.value} {names.typed(op.lhs)}, {names[op.rhs]}"
 
@@ -280,7 +280,7 @@ INSTRUCTIONS: Mapping[type[Operation], Writer] = {
     **dict.fromkeys(_FLOAT_BINARY, _float_binary),
     **dict.fromkeys(_CASTS, _cast),
     llvm.FNegOp: _fneg,
-    llvm.ICmpOp: _icmp,
+    llvm_ext.ICmpOp: _icmp,
     llvm.FCmpOp: _fcmp,
     llvm.SelectOp: _select,
     llvm_ext.FreezeOp: _freeze,

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     Signedness,
+    UnrealizedConversionCastOp,
     f32,
     i1,
     i32,
@@ -163,7 +164,10 @@ class Scalars:
         return self._as_type(value, element_type)
 
     def _as_type(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        return value if value.type == type_ else self.emit(unary(arith.BitcastOp, value, type_))
+        """The value as another type of its width; `arith` upstream has no unsigned types."""
+        if value.type == type_:
+            return value
+        return self.emit(unary(UnrealizedConversionCastOp, value, type_))
 
     def constant(self, value: float, type_: Attribute) -> SSAValue:
         """A constant of the (signless) type; integers must be whole numbers in range.

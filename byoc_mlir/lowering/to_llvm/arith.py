@@ -131,7 +131,7 @@ def _ceildivui(op: arith.CeilDivUIOp, emitter: Emitter) -> Sequence[SSAValue]:
     type_ = _integer(lhs)
     zero, one = emitter.constant(0, type_), emitter.constant(1, type_)
     quotient = emitter.emit(llvm.UDivOp(emitter.emit(llvm.SubOp(lhs, one)), rhs))
-    is_zero = emitter.emit(llvm.ICmpOp(lhs, zero, _predicate("eq")))
+    is_zero = emitter.emit(llvm_ext.ICmpOp(lhs, zero, _predicate("eq")))
     rounded_up = emitter.emit(llvm.AddOp(quotient, one))
     return [emitter.emit(llvm.SelectOp(is_zero, zero, rounded_up))]
 
@@ -159,15 +159,15 @@ def _truncated_division(
     zero = emitter.constant(0, _integer(lhs))
     quotient = emitter.emit(llvm.SDivOp(lhs, rhs))
     product = emitter.emit(llvm.MulOp(quotient, rhs))
-    inexact = emitter.emit(llvm.ICmpOp(product, lhs, _predicate("ne")))
+    inexact = emitter.emit(llvm_ext.ICmpOp(product, lhs, _predicate("ne")))
     signs = emitter.emit(llvm.XOrOp(lhs, rhs))
-    return quotient, inexact, emitter.emit(llvm.ICmpOp(signs, zero, _predicate("slt")))
+    return quotient, inexact, emitter.emit(llvm_ext.ICmpOp(signs, zero, _predicate("slt")))
 
 
 def _addui_extended(op: arith.AddUIExtendedOp, emitter: Emitter) -> Sequence[SSAValue]:
     lhs = emitter[op.lhs]
     total = emitter.emit(llvm.AddOp(lhs, emitter[op.rhs]))
-    return [total, emitter.emit(llvm.ICmpOp(total, lhs, _predicate("ult")))]
+    return [total, emitter.emit(llvm_ext.ICmpOp(total, lhs, _predicate("ult")))]
 
 
 def _mul_extended(extension: type[llvm.SExtOp] | type[llvm.ZExtOp]) -> Lowering:
@@ -217,7 +217,7 @@ def _is_plain_constant(value: SSAValue, *, allow_zero: bool) -> bool:
 
 def _cmpi(op: arith.CmpiOp, emitter: Emitter) -> Sequence[SSAValue]:
     predicate = IntegerAttr(op.predicate.value.data, 64)
-    return [emitter.emit(llvm.ICmpOp(emitter[op.lhs], emitter[op.rhs], predicate))]
+    return [emitter.emit(llvm_ext.ICmpOp(emitter[op.lhs], emitter[op.rhs], predicate))]
 
 
 def _cmpf(op: arith.CmpfOp, emitter: Emitter) -> Sequence[SSAValue]:

@@ -56,7 +56,7 @@ def _load(op: memref.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
     if stored == wanted:
         return [value]
     zero = emitter.constant(0, i8)
-    return [emitter.emit(llvm.ICmpOp(value, zero, _NOT_EQUAL))]
+    return [emitter.emit(llvm_ext.ICmpOp(value, zero, _NOT_EQUAL))]
 
 
 def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -170,7 +170,7 @@ def _copy_apart(op: host.CopyApartOp, emitter: Emitter) -> Sequence[SSAValue]:
         length = emitter.emit(llvm.MulOp(emitter[op.elements], emitter.constant(width)))
     source, target = emitter[op.source], emitter[op.destination]
     begin, other = (emitter.emit(llvm.PtrToIntOp(pointer, i64)) for pointer in (source, target))
-    is_same = emitter.emit(llvm.ICmpOp(begin, other, _EQUAL))
+    is_same = emitter.emit(llvm_ext.ICmpOp(begin, other, _EQUAL))
     size = emitter.emit(llvm.SelectOp(is_same, emitter.constant(0), length))
     emitter.add(llvm_ext.MemcpyOp(target, source, size))
     return ()

@@ -221,7 +221,7 @@ def _create_mask(op: vector.CreateMaskOp, emitter: Emitter) -> Sequence[SSAValue
     lane = emitter.emit(llvm.ConstantOp(numbers, type_))
     size = splat(emitter[op.mask_dim_sizes[0]], lanes, emitter)
     less = IntegerAttr(llvm.ICmpPredicateFlag.SLT.to_int(), 64)
-    return [emitter.emit(llvm.ICmpOp(lane, size, less))]
+    return [emitter.emit(llvm_ext.ICmpOp(lane, size, less))]
 
 
 def _codes(op: host.CodesOp, emitter: Emitter) -> Sequence[SSAValue]:

@@ -93,6 +93,11 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
         " the same code",
     )
+    parser.add_argument(
+        "--trusted",
+        action="store_true",
+        help="accept ops of all dialects in an .mlir file, which may run any native code",
+    )
     _add_repeated_arguments(parser)
     add_limit_argument(parser)
 
@@ -145,6 +150,7 @@ def compile_model(
     options = _options(args)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.simplefilter("ignore", DeprecationWarning)  # for who wrote a pass, as in Python
         warnings.showwarning = _print_warning
         return byoc_mlir.compile(
             find_model(args.model),
@@ -182,6 +188,7 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "sizes": dict(args.sizes),
         "exact": args.exact,
         "weight_memory": args.weight_memory,
+        "trusted": args.trusted,
     }
 
 

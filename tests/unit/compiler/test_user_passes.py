@@ -13,11 +13,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 import byoc_mlir
 from byoc_mlir.compiler import user_passes
-from byoc_mlir.dialects.relay.elementwise import ErfOp, SinOp, TanhOp
+from byoc_mlir.dialects.byoc import CompilerEndOp
+from byoc_mlir.dialects.relay.elementwise import AbsOp, ErfOp, SinOp, TanhOp
 from byoc_mlir.errors import ByocError, CompilationError, InternalError
 from byoc_mlir.tools.byoc import main
 from byoc_mlir.tools.byoc_opt import main as opt
@@ -55,6 +56,18 @@ class Failing(ModulePass):
                 inner.sym_name = StringAttr("other")
             if self.how == "raise" and isinstance(inner, TanhOp):
                 raise KeyError("card")
+            if self.how == "reorder" and isinstance(inner, AbsOp):
+                inner.detach()
+                op.body.block.first_op.body.block.insert_op_before(inner, inner.data.owner)
+                return
+            if self.how == "detach" and isinstance(inner, TanhOp):
+                inner.detach()
+                return
+            if self.how == "mark" and isinstance(inner, TanhOp):
+                end = CompilerEndOp(inner.data, "ccompiler")
+                Rewriter.insert_op(end, InsertPoint.before(inner))
+                inner.operands = [end.result]
+                return
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +130,13 @@ def test_it_is_part_of_the_cache_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("how", "said"),
-    [("raise", r"pass 'failing' failed: KeyError\('card'\)"), ("rename", "changed the functions")],
+    [
+        ("raise", r"pass 'failing' failed: KeyError\('card'\)"),
+        ("rename", "changed the functions"),
+        ("reorder", r"pass 'failing' failed: relay.abs \(.*\) reads .* relay.tanh .* comes later"),
+        ("detach", "pass 'failing' failed: .* relay.tanh .* is not in the module"),
+        ("mark", "pass 'failing' failed: the regions .* which no region computes"),
+    ],
 )
 def test_a_pass_that_fails(how: str, said: str) -> None:
     with pytest.raises(CompilationError, match=said) as caught:
@@ -208,9 +227,10 @@ def test_an_installed_pass(package: Path, capsys: pytest.CaptureFixture[str]) ->
 
 FILE = """
 import byoc_mlir
-from byoc_mlir.dialects.relay.elementwise import ErfOp, TanhOp
+from byoc_mlir.dialects.byoc import CompilerEndOp
+from byoc_mlir.dialects.relay.elementwise import AbsOp, ErfOp, TanhOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 @byoc_mlir.register_pass
 class ToErf(ModulePass):

@@ -1,7 +1,7 @@
-// RUN: byoc-opt %s --split-input-file --verify-diagnostics | filecheck %s
+// RUN: byoc-opt %s --split-input-file --verify-diagnostics
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: composite name 'relu' must be a backend's name, a dot and a name of its own
+  // expected-error @below {{composite name 'relu' must be a backend's name, a dot and a name of its own}}
   %0 = byoc.composite "relu" from "nn.relu_" (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
     byoc.yield %a : tensor<4xf32>
   }
@@ -11,7 +11,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: yielded value #0 has type tensor<4xf32>, result #0 has type tensor<5xf32>
+  // expected-error @below {{yielded value #0 has type tensor<4xf32>, result #0 has type tensor<5xf32>}}
   %0 = byoc.composite "npu.relu" from "nn.relu_" (%a = %x : tensor<4xf32>) -> tensor<5xf32> {
     byoc.yield %a : tensor<4xf32>
   }
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: the body has 2 yielded values, the composite 1 results
+  // expected-error @below {{the body has 2 yielded values, the composite 1 results}}
   %0 = byoc.composite "npu.relu" from "nn.relu_" (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
     byoc.yield %a, %a : tensor<4xf32>, tensor<4xf32>
   }
@@ -31,7 +31,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: argument #0 has type tensor<5xf32>, operand #0 has type tensor<4xf32>
+  // expected-error @below {{argument #0 has type tensor<5xf32>, operand #0 has type tensor<4xf32>}}
   %0 = "byoc.composite"(%x) <{composite_name = "npu.relu", partitioned_from_pattern = ""}> ({
   ^bb(%a: tensor<5xf32>):
     byoc.yield %a : tensor<5xf32>
@@ -42,7 +42,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: the body of a composite ends in byoc.yield
+  // expected-error @below {{the body of a composite ends in byoc.yield}}
   %0 = byoc.composite "npu.relu" from "nn.relu_" (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
     llvm.unreachable
   }
@@ -53,7 +53,7 @@ func.func @main(%x: tensor<4xf32>) {
 
 func.func @main(%x: tensor<4xf32>) {
   // MC-5: composites do not nest
-  // CHECK: the body of a composite holds plain ops, found byoc.composite
+  // expected-error @below {{the body of a composite holds plain ops, found byoc.composite}}
   %0 = byoc.composite "npu.outer" from "nn.relu_" (%a = %x : tensor<4xf32>) -> tensor<4xf32> {
     %1 = byoc.composite "npu.inner" from "nn.relu_" (%b = %a : tensor<4xf32>) -> tensor<4xf32> {
       byoc.yield %b : tensor<4xf32>
@@ -66,7 +66,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: a composite has at least one result
+  // expected-error @below {{a composite has at least one result}}
   "byoc.composite"(%x) <{composite_name = "npu.relu", partitioned_from_pattern = ""}> ({
   ^bb(%a: tensor<4xf32>):
     byoc.yield
@@ -77,7 +77,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: operand of type tensor<4xf32> and result of type tensor<5xf32> differ
+  // expected-error @below {{operand of type tensor<4xf32> and result of type tensor<5xf32> differ}}
   %0 = "byoc.compiler_begin"(%x) <{compiler = "npu"}> : (tensor<4xf32>) -> tensor<5xf32>
   func.return
 }
@@ -85,7 +85,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // CHECK: the compiler's name is empty
+  // expected-error @below {{the compiler's name is empty}}
   %0 = byoc.compiler_end %x for "" : tensor<4xf32>
   func.return
 }

@@ -12,7 +12,7 @@ func.func @main(%x: tensor<4xf32>, %n: tensor<i64>) -> tensor<4xf32> {
 // -----
 
 func.func @other_type(%x: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  // expected-error @below {{found must be tensor<i64>, found tensor<i32>}}
   %0 = relay.checked %x, %n {what = "a length", least = 1, most = 80} : (tensor<4xf32>, tensor<i32>) -> tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
-// CHECK: found must be tensor<i64>, found tensor<i32>

@@ -3,9 +3,9 @@
 // Unsigned integers are computed with as signless ones; the op knows the sign.
 // CHECK-LABEL: func.func @unsigned
 func.func @unsigned(%x: tensor<4xui8>, %y: tensor<4xui8>) -> tensor<4xui8> {
-  // CHECK: arith.bitcast %{{.*}} : ui8 to i8
+  // CHECK: builtin.unrealized_conversion_cast %{{.*}} : ui8 to i8
   // CHECK: arith.divui
-  // CHECK: arith.bitcast %{{.*}} : i8 to ui8
+  // CHECK: builtin.unrealized_conversion_cast %{{.*}} : i8 to ui8
   %0 = relay.divide %x, %y : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8>
   func.return %0 : tensor<4xui8>
 }

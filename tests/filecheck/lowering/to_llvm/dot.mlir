@@ -16,7 +16,7 @@ func.func @dot(%s: vector<16xf32>, %a: vector<32xbf16>, %b: vector<32xbf16>) -> 
 // -----
 
 func.func @too_few(%s: vector<16xf32>, %a: vector<16xbf16>) -> vector<16xf32> {
+  // expected-error @below {{x86vector.avx512.dot: expected f32 and twice as many bf16, found vector<16xf32> and vector<16xbf16>}}
   %0 = x86vector.avx512.dot %s, %a, %a : vector<16xbf16> -> vector<16xf32>
   func.return %0 : vector<16xf32>
 }
-// CHECK: x86vector.avx512.dot: expected f32 and twice as many bf16, found vector<16xf32> and vector<16xbf16>

@@ -1,8 +1,5 @@
 // RUN: byoc-opt %s -p 'inline-partitions' | filecheck %s
 // RUN: byoc-opt %s -p 'inline-partitions{functions=b_main_0}' | filecheck %s --check-prefix ONE
-// RUN: byoc-opt %s --verify-diagnostics -p 'inline-partitions{functions=a_main_0,c_main_0}' | filecheck %s --check-prefix UNKNOWN
-
-// UNKNOWN: no outlined region is called @c_main_0; there are @a_main_0, @b_main_0
 
 // CF-4: regions and the composites in them go back into the callers, every call of them.
 // CHECK-LABEL: func.func @main(%x: tensor<4xf32>)

@@ -1,0 +1,44 @@
+"""xDSL's parser with what upstream's text has besides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+
+from byoc_mlir.dialects.llvm_ext import from_upstream
+
+
+class IRParser(Parser):
+    """Reads the results of `linalg.generic` in parentheses, and knows the line of each op."""
+
+    lines: dict[Operation, int] | None = None
+    """Lines of the ops that are parsed, for who sets it to an empty dictionary."""
+
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        module = super().parse_module(allow_implicit_module)
+        from_upstream(module)
+        return module
+
+    def parse_operation(self) -> Operation:
+        if self.lines is None:
+            return super().parse_operation()
+        line = self._current_token.span.get_location().line
+        op = super().parse_operation()
+        self.lines[op] = line
+        return op
+
+    def parse_comma_separated_list(
+        self, delimiter: Parser.Delimiter, parse: Callable[[], Any], context_msg: str = ""
+    ) -> list[Any]:
+        is_open = delimiter is Parser.Delimiter.NONE and parse == self.parse_attribute
+        if is_open and self._parser_state.dialect_stack[-1:] == ["linalg"]:
+            results = self.parse_optional_comma_separated_list(
+                Parser.Delimiter.PAREN, self.parse_type
+            )
+            if results is not None:
+                return results
+        return super().parse_comma_separated_list(delimiter, parse, context_msg)
