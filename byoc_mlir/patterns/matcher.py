@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns.composite import Match
+from byoc_mlir.patterns.found import Found, op_of, parts_of
 from byoc_mlir.patterns.language import (
+    COMMUTATIVE,
     AltPattern,
     CallPattern,
-    ConstantPattern,
     ConstrainedPattern,
     DominatorPattern,
-    ExprPattern,
     ItemPattern,
     LeafPattern,
     NamedPattern,
     Pattern,
-    VarPattern,
     WildcardPattern,
 )
-from byoc_mlir.patterns.scope import Scope, outside_use
+from byoc_mlir.patterns.scope import Scope
 from byoc_mlir.patterns.subjects import Subject, as_constant, describe
 
-COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
-"""Binary ops whose operands are matched in either order."""
+MOST_STEPS = 200_000
+"""The parts that are tried at one root before a pattern is refused."""
 
 
 def match_pattern(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Match | None:
@@ -49,6 +49,9 @@ def all_matches(
         op: the op whose result (or all whose results) the pattern describes.
         scope: which ops may take part; all of the op's block by default.
         on_refusal: told how many sub-patterns fitted, and why the next one did not.
+
+    Raises:
+        BackendError: the pattern can match in too many ways to try.
     """
     matcher = Matcher(scope or Scope(op.parent), on_refusal)
     seen = set[tuple[object, ...]]()
@@ -73,11 +76,20 @@ def _root_subjects(op: Operation) -> Sequence[Subject]:
     return (op, *op.results)
 
 
+Goals: TypeAlias = "tuple[Step, Any, Any, Goals] | None"
+"""What is left to do, the next step first, with its two arguments."""
+
+Step: TypeAlias = "Callable[[Matcher, Any, Any, Goals], Iterator[Goals]]"
+"""Yields what is left to do, once for each way in which the step succeeds."""
+
+Part: TypeAlias = tuple[Pattern, Subject]
+
+
 class Matcher:
     """The state of one search: what each pattern object stands for so far.
 
-    Generators yield once for every way to extend the state, and take back on resumption what
-    they added.
+    Steps are generators that yield once for every way to extend the state, and take back on
+    resumption what they added. They stand on a stack of their own, so that patterns may be deep.
     """
 
     def __init__(self, scope: Scope, on_refusal: Callable[[int, str], None] | None = None):
@@ -86,6 +98,7 @@ class Matcher:
         self.names: dict[str, Subject] = {}
         self.between: dict[DominatorPattern, tuple[Operation, ...]] = {}
         self._on_refusal = on_refusal
+        self._fits: dict[Part, bool] = {}
 
     def _refuse(self, reason: str, *parts: object, progress: int = 0) -> None:
         """Notes why something did not fit; `{}` stand for parts, values and ops by description."""
@@ -96,71 +109,131 @@ class Matcher:
             self._on_refusal(len(self.bound) + progress, reason.format(*words))
 
     def match(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
-        """All ways in which `pattern` matches `subject`, given the state."""
+        """All ways in which `pattern` matches `subject`.
+
+        Raises:
+            BackendError: there are too many to try.
+        """
+        stack, steps = [self._match(pattern, subject, None)], 0
+        while stack:
+            try:
+                goals = next(stack[-1])
+            except StopIteration:
+                stack.pop()
+                continue
+            if goals is None:
+                yield
+                continue
+            steps += 1
+            if steps > MOST_STEPS:
+                raise BackendError(
+                    f"the pattern {pattern} can match {describe(subject)} in too many ways:"
+                    f" none of the first {MOST_STEPS:,} steps decides it; give it fewer"
+                    " alternatives, options and operands in either order"
+                )
+            step, first, second, rest = goals
+            stack.append(step(self, first, second, rest))
+
+    def _match(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
         if pattern in self.bound:
             if self.bound[pattern] is subject:
-                yield
+                yield rest
             else:
                 self._refuse("expected {} again, found {}", self.bound[pattern], subject)
             return
-        for _ in self._ways(pattern, subject):
-            self.bound[pattern] = subject
-            yield
-            del self.bound[pattern]
+        choosy = pattern.is_ambiguous and self._on_refusal is None
+        if choosy and not self._could(pattern, subject):
+            return
+        for way in self._ways(pattern, subject):
+            if choosy and not all(self._could(*part) for part in way):
+                continue
+            goals: Goals = (_ENDS.get(type(pattern), Matcher._bind), pattern, subject, rest)
+            for part, found in reversed(way):
+                goals = (Matcher._match, part, found, goals)
+            yield goals
 
-    def _ways(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
-        ways = _WAYS.get(type(pattern))
-        if ways is None:
-            raise TypeError(f"{type(pattern).__name__} can only be the operands of a call")
-        return ways(self, pattern, subject)
+    def _ways(self, pattern: Pattern, subject: Subject) -> Iterator[Sequence[Part]]:
+        """The parts that must match, for each way in which the pattern's own kind fits."""
+        if isinstance(pattern, CallPattern):
+            return self._calls(pattern, subject)
+        if isinstance(pattern, LeafPattern):
+            return self._leaf(pattern, subject)
+        if isinstance(pattern, AltPattern):
+            return iter([((pattern.first, subject),), ((pattern.second, subject),)])
+        if isinstance(pattern, ItemPattern):
+            return self._item(pattern, subject)
+        return iter([((pattern.children[0], subject),)])
 
-    def leaf(self, pattern: LeafPattern, subject: Subject) -> Iterator[None]:
+    def _could(self, pattern: Pattern, subject: Subject) -> bool:
+        """True if the pattern fits where it stands alone, as if no part were shared or named.
+
+        What this refuses is not tried again in each way in which other parts match.
+        """
+        pending: list[Part] = [(pattern, subject)]
+        while pending:
+            part = pending[-1]
+            if part in self._fits:
+                pending.pop()
+                continue
+            ways = list(self._ways(*part)) if self._may_hold(*part) else []
+            unknown = [one for way in ways for one in way if one not in self._fits]
+            if unknown:
+                pending += unknown
+            else:
+                self._fits[part] = any(all(self._fits[one] for one in way) for way in ways)
+        return self._fits[pattern, subject]
+
+    def _may_hold(self, pattern: Pattern, subject: Subject) -> bool:
+        return not isinstance(pattern, ConstrainedPattern) or pattern.refuse(subject) is None
+
+    def _leaf(self, pattern: LeafPattern, subject: Subject) -> Iterator[Sequence[Part]]:
         value = subject.results[0] if isinstance(subject, Operation) else subject
         reason = pattern.refuse(value)
         if reason is None:
-            yield
+            yield ()
         else:
             self._refuse("{}", reason)
 
-    def alternatives(self, pattern: AltPattern, subject: Subject) -> Iterator[None]:
-        yield from self.match(pattern.first, subject)
-        yield from self.match(pattern.second, subject)
-
-    def name(self, pattern: NamedPattern, subject: Subject) -> Iterator[None]:
-        name = pattern.name
-        for _ in self.match(pattern.inner, subject):
-            before = self.names.get(name)
-            if before not in (None, subject):
-                self._refuse("'{}' is {} already, not {}", name, before, subject)
-                continue
-            self.names[name] = subject
-            yield
-            if before is None:
-                del self.names[name]
-
-    def constrained(self, pattern: ConstrainedPattern, subject: Subject) -> Iterator[None]:
-        for _ in self.match(pattern.inner, subject):
-            reason = pattern.refuse(subject)
-            if reason is None:
-                yield
-            else:
-                self._refuse("{}", reason)
-
-    def item(self, pattern: ItemPattern, subject: Subject) -> Iterator[None]:
+    def _item(self, pattern: ItemPattern, subject: Subject) -> Iterator[Sequence[Part]]:
         if not isinstance(subject, OpResult):
             self._refuse("expected {}, found {}", pattern, subject)
         elif pattern.index not in (None, subject.index):
             self._refuse("expected result #{}, found {}", pattern.index, subject)
         else:
-            whole = subject.op if len(subject.op.results) > 1 else subject
-            yield from self.match(pattern.inner, whole)
+            yield ((pattern.inner, subject.op if len(subject.op.results) > 1 else subject),)
 
-    def call(self, pattern: CallPattern, subject: Subject) -> Iterator[None]:
+    def _calls(self, pattern: CallPattern, subject: Subject) -> Iterator[Sequence[Part]]:
         op = self._called_op(pattern, subject)
-        if op is None:
+        if op is not None:
+            for operands in _arrangements(pattern, op):
+                yield tuple(zip(pattern.args or (), operands, strict=False))
+
+    def _bind(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        self.bound[pattern] = subject
+        yield rest
+        del self.bound[pattern]
+
+    def name(self, pattern: NamedPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Yields if the name stands for no other value yet."""
+        name = pattern.name
+        before = self.names.get(name)
+        if before not in (None, subject):
+            self._refuse("'{}' is {} already, not {}", name, before, subject)
             return
-        for operands in _arrangements(pattern, op):
-            yield from self._operands(op, pattern.args or (), operands, 0)
+        self.names[name] = subject
+        yield from self._bind(pattern, subject, rest)
+        if before is None:
+            del self.names[name]
+
+    def constrain(
+        self, pattern: ConstrainedPattern, subject: Subject, rest: Goals
+    ) -> Iterator[Goals]:
+        """Yields if the condition holds."""
+        reason = pattern.refuse(subject)
+        if reason is None:
+            yield from self._bind(pattern, subject, rest)
+        else:
+            self._refuse("{}", reason)
 
     def _called_op(self, pattern: CallPattern, subject: Subject) -> Operation | None:
         op = subject if isinstance(subject, Operation) else subject.owner
@@ -184,42 +257,49 @@ class Matcher:
             return None
         return op
 
-    def _operands(
-        self, op: Operation, args: Sequence[Pattern], operands: Sequence[SSAValue], position: int
-    ) -> Iterator[None]:
-        if position == len(args):
-            yield
-            return
-        for _ in self.match(args[position], operands[position]):
-            yield from self._operands(op, args, operands, position + 1)
-
-    def dominator(self, pattern: DominatorPattern, subject: Subject) -> Iterator[None]:
-        before = set(self.bound)
-        for _ in self.match(pattern.child, subject):
-            ops = dict.fromkeys(
-                _op(found)
-                for part, found in self.bound.items()
-                if part not in before and isinstance(part, CallPattern)
-            )
-            pending = [value for op in ops for value in op.operands if value.owner not in ops]
-            yield from self._climb(pattern, pending, ())
+    def dominate(self, pattern: DominatorPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Follows the operands of the child, those apart that it says are inputs."""
+        parts = [part for part in parts_of(pattern.child) if part in self.bound]
+        ops = dict.fromkeys(
+            op_of(self.bound[part]) for part in parts if isinstance(part, CallPattern)
+        )
+        inputs = {
+            self.bound[part]
+            for part in parts
+            if isinstance(part, LeafPattern) and not isinstance(part, WildcardPattern)
+        }
+        led = [
+            value
+            for op in ops
+            for value in op.operands
+            if value.owner not in ops and value not in inputs
+        ]
+        for value in led:
+            if _is_input(value):
+                self._refuse("{} does not lead to {}", value, pattern.parent)
+                return
+        goals: Goals = (Matcher._bind, pattern, subject, rest)
+        yield (Matcher._climb, pattern, (tuple(led), ()), goals)
 
     def _climb(
-        self, pattern: DominatorPattern, pending: list[SSAValue], between: tuple[Operation, ...]
-    ) -> Iterator[None]:
-        pending, found = list(pending), dict.fromkeys(between)
+        self,
+        pattern: DominatorPattern,
+        state: tuple[tuple[SSAValue, ...], tuple[Operation, ...]],
+        rest: Goals,
+    ) -> Iterator[Goals]:
+        pending, found = list(state[0]), dict.fromkeys(state[1])
         while pending:
             value = pending.pop()
             op = value.owner
-            if isinstance(value, BlockArgument) or as_constant(value) or op in found:
+            if _is_input(value) or op in found:
                 continue
             assert isinstance(op, Operation)
             if pattern.parent in self.bound:
-                if _op(self.bound[pattern.parent]) is op:
+                if op_of(self.bound[pattern.parent]) is op:
                     continue
             else:
-                for _ in self.match(pattern.parent, value):
-                    yield from self._climb(pattern, pending, tuple(found))
+                on: Goals = (Matcher._climb, pattern, (tuple(pending), tuple(found)), rest)
+                yield (Matcher._match, pattern.parent, value, on)
             if not self._on_path(pattern, value):
                 # Says more than that the value is no parent, which was noted just before.
                 self._refuse("{} lies between {}", value, pattern, progress=1)
@@ -228,66 +308,27 @@ class Matcher:
             pending.extend(op.operands)
         if pattern.parent in self.bound:
             self.between[pattern] = tuple(found)
-            yield
+            yield rest
             del self.between[pattern]
 
     def _on_path(self, pattern: DominatorPattern, value: SSAValue) -> bool:
         op = value.owner
         if not isinstance(op, Operation) or self.scope.refuse(op) is not None:
             return False
+        if all(map(_is_input, op.operands)):
+            return False
         return any(True for _ in Matcher(self.scope).match(pattern.path, value))
 
     def complete(self, root: Operation, subject: Subject) -> Match | None:
         """The match that the state describes, unless a value leaves it or a leaf is inside."""
-        ops = dict.fromkeys(
-            _op(found) for part, found in self.bound.items() if isinstance(part, CallPattern)
-        )
-        between = dict.fromkeys(op for path in self.between.values() for op in path)
-        ops.update(between)
-        if root not in ops:
+        found = Found(self.bound, self.between)
+        if root not in found.ops:
             return None
-        reason = self._leaf_inside(ops) or _leaving(ops, root, subject)
+        reason = found.refuse(root, subject)
         if reason is not None:
             self._refuse("{}", reason)
             return None
-        constants = self._embedded()
-        return Match(
-            root,
-            tuple(root.results) if subject is root else (_value(subject),),
-            _in_order(root, ops),
-            self._inputs(ops, constants),
-            tuple(constants),
-            {**self.names, **self.bound},
-        )
-
-    def _leaf_inside(self, ops: dict[Operation, None]) -> str | None:
-        exempt = {_part for dominator in self.between for _part in _parts(dominator.child)}
-        for part, found in self.bound.items():
-            if isinstance(part, LeafPattern) and part not in exempt and _owner(found) in ops:
-                return f"{describe(found)} is part of the match, and an input of it as well"
-        return None
-
-    def _embedded(self) -> dict[SSAValue, None]:
-        return {
-            found: None
-            for part, found in self.bound.items()
-            if isinstance(part, ConstantPattern | ExprPattern)
-            and isinstance(found, SSAValue)
-            and as_constant(found)
-        }
-
-    def _inputs(
-        self, ops: dict[Operation, None], constants: dict[SSAValue, None]
-    ) -> tuple[SSAValue, ...]:
-        inputs = dict[SSAValue, None]()
-        for part, found in self.bound.items():
-            if isinstance(part, CallPattern):
-                inputs.update(dict.fromkeys(_op(found).operands))
-            elif isinstance(part, LeafPattern) and isinstance(found, SSAValue):
-                inputs[found] = None
-        for path in self.between.values():
-            inputs.update(dict.fromkeys(value for op in path for value in op.operands))
-        return tuple(value for value in inputs if value.owner not in ops and value not in constants)
+        return found.match(root, subject, {**self.names, **self.bound})
 
 
 def _arity_fits(pattern: CallPattern, op: Operation) -> bool:
@@ -307,68 +348,13 @@ def _commutes(op: Operation) -> bool:
     return relay_name(op) in COMMUTATIVE and op.has_trait(Commutative)
 
 
-def _op(subject: Subject) -> Operation:
-    op = _owner(subject)
-    assert isinstance(op, Operation)
-    return op
+def _is_input(value: SSAValue) -> bool:
+    return isinstance(value, BlockArgument) or as_constant(value) is not None
 
 
-def _value(subject: Subject) -> SSAValue:
-    assert isinstance(subject, SSAValue)
-    return subject
-
-
-def _owner(subject: Subject) -> object:
-    return subject if isinstance(subject, Operation) else subject.owner
-
-
-def _parts(pattern: Pattern) -> Iterator[Pattern]:
-    yield pattern
-    for child in pattern.children:
-        yield from _parts(child)
-
-
-def _leaving(ops: dict[Operation, None], root: Operation, subject: Subject) -> str | None:
-    for op in ops:
-        for value in op.results:
-            if op is root and (subject is op or subject is value):
-                continue
-            user = outside_use(value, ops)
-            if user is not None:
-                return f"{describe(value)} is also used outside of the match, by {describe(user)}"
-    return None
-
-
-def _in_order(root: Operation, ops: dict[Operation, None]) -> tuple[Operation, ...]:
-    """Operands before users, each op after its first operand's ops; depth first from the root."""
-    order = dict[Operation, None]()
-    stack: list[tuple[Operation, bool]] = [(root, False)]
-    while stack:
-        op, ready = stack.pop()
-        if op in order:
-            continue
-        if ready:
-            order[op] = None
-            continue
-        stack.append((op, True))
-        stack.extend(
-            (value.owner, False)
-            for value in reversed(op.operands)
-            if isinstance(value.owner, Operation) and value.owner in ops
-        )
-    return tuple(order)
-
-
-_WAYS: dict[type[Pattern], Callable[[Matcher, Any, Subject], Iterator[None]]] = {
-    AltPattern: Matcher.alternatives,
-    CallPattern: Matcher.call,
-    ConstantPattern: Matcher.leaf,
-    ConstrainedPattern: Matcher.constrained,
-    DominatorPattern: Matcher.dominator,
-    ExprPattern: Matcher.leaf,
-    ItemPattern: Matcher.item,
+_ENDS: dict[type[Pattern], Step] = {
+    ConstrainedPattern: Matcher.constrain,
+    DominatorPattern: Matcher.dominate,
     NamedPattern: Matcher.name,
-    VarPattern: Matcher.leaf,
-    WildcardPattern: Matcher.leaf,
 }
-"""How each kind of pattern matches; a chain of `isinstance` would take most of the time."""
+"""What decides on a match of some kinds of patterns when all their parts match."""
