@@ -1,4 +1,4 @@
-"""Matching with full backtracking: every way a pattern fits, one after the other."""
+"""The search for matches: full backtracking, on a stack of its own."""
 
 from __future__ import annotations
 
@@ -16,64 +16,27 @@ from byoc_mlir.patterns.language import (
     COMMUTATIVE,
     AltPattern,
     CallPattern,
+    ConstantPattern,
     ConstrainedPattern,
     DominatorPattern,
+    ExprPattern,
     ItemPattern,
     LeafPattern,
     NamedPattern,
     Pattern,
+    VarPattern,
     WildcardPattern,
 )
 from byoc_mlir.patterns.scope import Scope
 from byoc_mlir.patterns.subjects import Subject, as_constant, describe
 
+_NO_MORE: Any = object()
+
+EASY_STEPS = 1_000
+"""The parts that are tried at one root before it pays to look ahead."""
+
 MOST_STEPS = 200_000
 """The parts that are tried at one root before a pattern is refused."""
-
-
-def match_pattern(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Match | None:
-    """The first match of `pattern` whose root is `op`, or `None`."""
-    return next(all_matches(pattern, op, scope), None)
-
-
-def all_matches(
-    pattern: Pattern,
-    op: Operation,
-    scope: Scope | None = None,
-    on_refusal: Callable[[int, str], None] | None = None,
-) -> Iterator[Match]:
-    """Every match with root `op`, in order of preference, each set of ops and captures once.
-
-    Args:
-        pattern: the pattern.
-        op: the op whose result (or all whose results) the pattern describes.
-        scope: which ops may take part; all of the op's block by default.
-        on_refusal: told how many sub-patterns fitted, and why the next one did not.
-
-    Raises:
-        BackendError: the pattern can match in too many ways to try.
-    """
-    matcher = Matcher(scope or Scope(op.parent), on_refusal)
-    seen = set[tuple[object, ...]]()
-    for subject in _root_subjects(op):
-        for _ in matcher.match(pattern, subject):
-            match = matcher.complete(op, subject)
-            if match is None:
-                continue
-            key = (match.ops, match.inputs, *sorted(_named(match)))
-            if key not in seen:
-                seen.add(key)
-                yield match
-
-
-def _named(match: Match) -> Iterator[tuple[str, int]]:
-    return ((key, id(value)) for key, value in match.captures.items() if isinstance(key, str))
-
-
-def _root_subjects(op: Operation) -> Sequence[Subject]:
-    if len(op.results) == 1:
-        return op.results
-    return (op, *op.results)
 
 
 Goals: TypeAlias = "tuple[Step, Any, Any, Goals] | None"
@@ -83,6 +46,8 @@ Step: TypeAlias = "Callable[[Matcher, Any, Any, Goals], Iterator[Goals]]"
 """Yields what is left to do, once for each way in which the step succeeds."""
 
 Part: TypeAlias = tuple[Pattern, Subject]
+Way: TypeAlias = tuple[Part, ...]
+"""What must match together."""
 
 
 class Matcher:
@@ -98,6 +63,7 @@ class Matcher:
         self.names: dict[str, Subject] = {}
         self.between: dict[DominatorPattern, tuple[Operation, ...]] = {}
         self._on_refusal = on_refusal
+        self._looks_ahead = False
         self._fits: dict[Part, bool] = {}
 
     def _refuse(self, reason: str, *parts: object, progress: int = 0) -> None:
@@ -109,22 +75,26 @@ class Matcher:
             self._on_refusal(len(self.bound) + progress, reason.format(*words))
 
     def match(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
-        """All ways in which `pattern` matches `subject`.
+        """All ways in which `pattern` matches `subject`, some of them twice.
+
+        After `EASY_STEPS` it begins again, and looks ahead before it tries a part.
 
         Raises:
             BackendError: there are too many to try.
         """
-        stack, steps = [self._match(pattern, subject, None)], 0
+        stack, steps = [self.match_part(pattern, subject, None)], 0
         while stack:
-            try:
-                goals = next(stack[-1])
-            except StopIteration:
+            goals = next(stack[-1], _NO_MORE)
+            if goals is _NO_MORE:
                 stack.pop()
                 continue
             if goals is None:
                 yield
                 continue
             steps += 1
+            if steps == EASY_STEPS and self._on_refusal is None:
+                stack = [self._looking_ahead(pattern, subject)]
+                continue
             if steps > MOST_STEPS:
                 raise BackendError(
                     f"the pattern {pattern} can match {describe(subject)} in too many ways:"
@@ -134,35 +104,34 @@ class Matcher:
             step, first, second, rest = goals
             stack.append(step(self, first, second, rest))
 
-    def _match(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        if pattern in self.bound:
-            if self.bound[pattern] is subject:
-                yield rest
-            else:
-                self._refuse("expected {} again, found {}", self.bound[pattern], subject)
-            return
-        choosy = pattern.is_ambiguous and self._on_refusal is None
-        if choosy and not self._could(pattern, subject):
-            return
-        for way in self._ways(pattern, subject):
-            if choosy and not all(self._could(*part) for part in way):
-                continue
-            goals: Goals = (_ENDS.get(type(pattern), Matcher._bind), pattern, subject, rest)
-            for part, found in reversed(way):
-                goals = (Matcher._match, part, found, goals)
-            yield goals
+    def _looking_ahead(self, pattern: Pattern, subject: Subject) -> Iterator[Goals]:
+        self._looks_ahead = True
+        for state in (self.bound, self.names, self.between):
+            state.clear()
+        return self.match_part(pattern, subject, None)
 
-    def _ways(self, pattern: Pattern, subject: Subject) -> Iterator[Sequence[Part]]:
-        """The parts that must match, for each way in which the pattern's own kind fits."""
-        if isinstance(pattern, CallPattern):
-            return self._calls(pattern, subject)
-        if isinstance(pattern, LeafPattern):
-            return self._leaf(pattern, subject)
-        if isinstance(pattern, AltPattern):
-            return iter([((pattern.first, subject),), ((pattern.second, subject),)])
-        if isinstance(pattern, ItemPattern):
-            return self._item(pattern, subject)
-        return iter([((pattern.children[0], subject),)])
+    def match_part(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Yields to match what a pattern is made of."""
+        known = self.bound.get(pattern)
+        if known is not None:
+            if known is subject:
+                return iter((rest,))
+            self._refuse("expected {} again, found {}", known, subject)
+            return iter(())
+        if self._looks_ahead and pattern.is_ambiguous and not self._could(pattern, subject):
+            return iter(())
+        ways = _WAYS[type(pattern)](self, pattern, subject)
+        if not ways:
+            return iter(())
+        goals: Goals = (_ENDS.get(type(pattern), Matcher.bind), pattern, subject, rest)
+        if len(ways) > 1 or len(ways[0]) > 1:
+            return self._try(ways, goals)
+        return iter((_then(ways[0], goals),)) if ways[0] else self.bind(pattern, subject, rest)
+
+    def _try(self, ways: Sequence[Way], goals: Goals) -> Iterator[Goals]:
+        for way in ways:
+            if not self._looks_ahead or all(self._could(*part) for part in way):
+                yield _then(way, goals)
 
     def _could(self, pattern: Pattern, subject: Subject) -> bool:
         """True if the pattern fits where it stands alone, as if no part were shared or named.
@@ -175,7 +144,7 @@ class Matcher:
             if part in self._fits:
                 pending.pop()
                 continue
-            ways = list(self._ways(*part)) if self._may_hold(*part) else []
+            ways = _WAYS[type(part[0])](self, *part) if self._may_hold(*part) else ()
             unknown = [one for way in ways for one in way if one not in self._fits]
             if unknown:
                 pending += unknown
@@ -186,29 +155,47 @@ class Matcher:
     def _may_hold(self, pattern: Pattern, subject: Subject) -> bool:
         return not isinstance(pattern, ConstrainedPattern) or pattern.refuse(subject) is None
 
-    def _leaf(self, pattern: LeafPattern, subject: Subject) -> Iterator[Sequence[Part]]:
-        value = subject.results[0] if isinstance(subject, Operation) else subject
-        reason = pattern.refuse(value)
+    def leaf(self, pattern: LeafPattern, subject: Subject) -> Sequence[Way]:
+        """One way without parts, if the value fits."""
+        reason = pattern.refuse(subject.results[0] if isinstance(subject, Operation) else subject)
         if reason is None:
-            yield ()
-        else:
-            self._refuse("{}", reason)
+            return ((),)
+        self._refuse("{}", reason)
+        return ()
 
-    def _item(self, pattern: ItemPattern, subject: Subject) -> Iterator[Sequence[Part]]:
+    def item(self, pattern: ItemPattern, subject: Subject) -> Sequence[Way]:
+        """The op with several results that the value is one of."""
         if not isinstance(subject, OpResult):
             self._refuse("expected {}, found {}", pattern, subject)
         elif pattern.index not in (None, subject.index):
             self._refuse("expected result #{}, found {}", pattern.index, subject)
         else:
-            yield ((pattern.inner, subject.op if len(subject.op.results) > 1 else subject),)
+            whole = subject.op if len(subject.op.results) > 1 else subject
+            return (((pattern.inner, whole),),)
+        return ()
 
-    def _calls(self, pattern: CallPattern, subject: Subject) -> Iterator[Sequence[Part]]:
+    def call(self, pattern: CallPattern, subject: Subject) -> Sequence[Way]:
+        """The operands, in each order that the op may have them in."""
         op = self._called_op(pattern, subject)
-        if op is not None:
-            for operands in _arrangements(pattern, op):
-                yield tuple(zip(pattern.args or (), operands, strict=False))
+        if op is None:
+            return ()
+        if not pattern.args:
+            return ((),)
+        first = tuple(zip(pattern.args, op.operands, strict=False))
+        if len(op.operands) != 2 or not _commutes(op):
+            return (first,)
+        return (first, tuple(zip(pattern.args, reversed(op.operands), strict=False)))
 
-    def _bind(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+    def alternatives(self, pattern: AltPattern, subject: Subject) -> Sequence[Way]:
+        """Either pattern."""
+        return (((pattern.first, subject),), ((pattern.second, subject),))
+
+    def inner(self, pattern: Pattern, subject: Subject) -> Sequence[Way]:
+        """The pattern inside."""
+        return (((pattern.children[0], subject),),)
+
+    def bind(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Yields with the pattern standing for the subject."""
         self.bound[pattern] = subject
         yield rest
         del self.bound[pattern]
@@ -221,7 +208,7 @@ class Matcher:
             self._refuse("'{}' is {} already, not {}", name, before, subject)
             return
         self.names[name] = subject
-        yield from self._bind(pattern, subject, rest)
+        yield from self.bind(pattern, subject, rest)
         if before is None:
             del self.names[name]
 
@@ -231,16 +218,16 @@ class Matcher:
         """Yields if the condition holds."""
         reason = pattern.refuse(subject)
         if reason is None:
-            yield from self._bind(pattern, subject, rest)
+            yield from self.bind(pattern, subject, rest)
         else:
             self._refuse("{}", reason)
 
     def _called_op(self, pattern: CallPattern, subject: Subject) -> Operation | None:
-        op = subject if isinstance(subject, Operation) else subject.owner
-        if not isinstance(op, Operation) or not pattern.accepts(op):
+        op = _op_behind(subject)
+        if op is None or not pattern.accepts(op):
             self._refuse("expected {}, found {}", pattern, subject)
             return None
-        if isinstance(subject, OpResult) and len(op.results) > 1:
+        if op is not subject and len(op.results) > 1:
             self._refuse(
                 "found {}, one of {} results; say which with is_tuple_get_item",
                 subject,
@@ -258,7 +245,7 @@ class Matcher:
         return op
 
     def dominate(self, pattern: DominatorPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Follows the operands of the child, those apart that it says are inputs."""
+        """Yields to follow the operands of the child, those apart that it says are inputs."""
         parts = [part for part in parts_of(pattern.child) if part in self.bound]
         ops = dict.fromkeys(
             op_of(self.bound[part]) for part in parts if isinstance(part, CallPattern)
@@ -278,7 +265,7 @@ class Matcher:
             if _is_input(value):
                 self._refuse("{} does not lead to {}", value, pattern.parent)
                 return
-        goals: Goals = (Matcher._bind, pattern, subject, rest)
+        goals: Goals = (Matcher.bind, pattern, subject, rest)
         yield (Matcher._climb, pattern, (tuple(led), ()), goals)
 
     def _climb(
@@ -299,7 +286,7 @@ class Matcher:
                     continue
             else:
                 on: Goals = (Matcher._climb, pattern, (tuple(pending), tuple(found)), rest)
-                yield (Matcher._match, pattern.parent, value, on)
+                yield (Matcher.match_part, pattern.parent, value, on)
             if not self._on_path(pattern, value):
                 # Says more than that the value is no parent, which was noted just before.
                 self._refuse("{} lies between {}", value, pattern, progress=1)
@@ -338,10 +325,10 @@ def _arity_fits(pattern: CallPattern, op: Operation) -> bool:
     return len(pattern.args) == len(op.operands)
 
 
-def _arrangements(pattern: CallPattern, op: Operation) -> Iterator[Sequence[SSAValue]]:
-    yield op.operands
-    if pattern.args and len(op.operands) == 2 and _commutes(op):
-        yield tuple(reversed(op.operands))
+def _op_behind(subject: Subject) -> Operation | None:
+    if type(subject) is OpResult:  # `isinstance` of an abstract class takes longer
+        return subject.op
+    return subject if isinstance(subject, Operation) else None
 
 
 def _commutes(op: Operation) -> bool:
@@ -351,6 +338,26 @@ def _commutes(op: Operation) -> bool:
 def _is_input(value: SSAValue) -> bool:
     return isinstance(value, BlockArgument) or as_constant(value) is not None
 
+
+def _then(way: Way, goals: Goals) -> Goals:
+    for part, found in reversed(way):
+        goals = (Matcher.match_part, part, found, goals)
+    return goals
+
+
+_WAYS: dict[type[Pattern], Callable[[Matcher, Any, Any], Sequence[Way]]] = {
+    AltPattern: Matcher.alternatives,
+    CallPattern: Matcher.call,
+    ConstantPattern: Matcher.leaf,
+    ConstrainedPattern: Matcher.inner,
+    DominatorPattern: Matcher.inner,
+    ExprPattern: Matcher.leaf,
+    ItemPattern: Matcher.item,
+    NamedPattern: Matcher.inner,
+    VarPattern: Matcher.leaf,
+    WildcardPattern: Matcher.leaf,
+}
+"""What each kind of pattern is made of; a chain of `isinstance` would take most of the time."""
 
 _ENDS: dict[type[Pattern], Step] = {
     ConstrainedPattern: Matcher.constrain,

@@ -53,14 +53,16 @@ def attribute_mismatch(subject: Subject, wanted: Mapping[str, Any]) -> str | Non
     if not isinstance(op, Operation):
         return f"expected an op with attributes {sorted(wanted)}, found {describe(subject)}"
     for name, value in wanted.items():
-        found = op.properties.get(name, op.attributes.get(name)) or derived_attribute(op, name)
+        found = op.properties.get(name, op.attributes.get(name))
+        if found is None:
+            found = _derived_attribute(op, name)
         if found != to_attribute(value):
             shown = "nothing" if found is None else str(found)
             return f"expected {name} = {value} on {describe(subject)}, found {shown}"
     return None
 
 
-def derived_attribute(op: Operation, name: str) -> Attribute | None:
+def _derived_attribute(op: Operation, name: str) -> Attribute | None:
     """An attribute that TVM's ops have, and that follows from the op's types or kind here."""
     if name == "TOpPattern":
         return to_attribute(_fusion_class(op))
@@ -80,8 +82,8 @@ def derived_attribute(op: Operation, name: str) -> Attribute | None:
 
 
 def _fusion_class(op: Operation) -> int:
-    """TVM's `TOpPattern`: 0 element-wise, 1 broadcasting, 2 moving elements, 3 reducing, 4 one whose
-    results element-wise ops may join, 8 any other."""
+    """TVM's `TOpPattern`: 0 element-wise, 1 broadcasting, 2 moving elements, 3 reducing, 4 fusable
+    with element-wise ops behind it, 8 any other."""
     kind = relay_name(op)
     if isinstance(op, SoftmaxLikeOp | LrnOp):
         return 8
