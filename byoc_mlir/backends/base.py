@@ -184,7 +184,11 @@ class Backend(ABC):
     api_version: ClassVar[int] = API_VERSION
 
     used_by_default: ClassVar[bool] = False
-    """Whether models are compiled for it when no targets are named."""
+    """True if models are compiled for it when no targets are named."""
+
+    priority: ClassVar[int] = 100
+    """Order among the backends used by default: the higher one is asked first for each op, of equal
+    ones the first by name. `dnnl` has 0, so that a device comes before the processor."""
 
     is_fallback_interpreter: ClassVar[bool] = False
     """Whether it takes any `relay.onnx_node`: then such nodes go to it though no one asked."""
