@@ -77,8 +77,9 @@ class NativeCode:
     ```
 
     All parameters are `!llvm.ptr`. `state` and `context` point at the region's own slots (8 bytes
-    each, zero at first). 0 means success, anything else is a status for the error message. Tensors
-    are dense, row-major, and do not overlap. A constant is the address of the external global
+    each, zero at first). 0 means success, any other value is a status for the error message. A hook
+    that fails frees what it has made; the hooks of regions before it are undone. Tensors are dense,
+    row-major, and do not overlap. A constant is the address of the external global
     `weight_symbol(digest)`; list its handle in `constants` (`ConstantOp.weight`).
     """
 
