@@ -60,9 +60,10 @@ def quantised_convolutions(plain: Iterable[Sample]) -> Iterator[Sample]:
 
 def quantised_pools(plain: Iterable[Sample]) -> Iterator[Sample]:
     """Means of bytes, of the forms that those of floats have."""
-    for sample in plain:
-        if not sample.special and sample.values is None:
-            yield from _rescaled(sample)
+    forms = [sample for sample in plain if not sample.special and sample.values is None]
+    for sample in forms:
+        yield from _rescaled(sample)
+    yield _symmetric(next(_rescaled(forms[0])), 2, 4)
 
 
 def _rescaled(sample: Sample) -> Iterator[Sample]:
@@ -75,7 +76,6 @@ def _rescaled(sample: Sample) -> Iterator[Sample]:
         ranges={1: _COARSE, 3: _COARSE},
     )
     yield between
-    yield _symmetric(between, 2, 4)
     yield replace(between, ranges={1: _COARSE, 3: _FINE}, note="values beyond the range")
 
 
@@ -92,7 +92,8 @@ def _affine(dtypes: Mapping[int, str], values: Range | None) -> Iterator[Sample]
     )
     yield replace(plain, constants=True)
     yield plain
-    yield _symmetric(replace(plain, constants=True), 2)
+    if dtypes[2] == "int8":
+        yield _symmetric(replace(plain, constants=True), 2)
     zeros: Range = (-3 if dtypes[2] == "int8" else 0, 9)
     for axis in (1, -1):
         size = data[axis]
