@@ -41,22 +41,25 @@ UNLOAD = EntryPoint("unload", ("state",), returns_status=False)
 HOOKS = (LOAD, OPEN, CLOSE, UNLOAD)
 """Those that a region may define; the model's own function calls them all."""
 
+UNDONE_BY = {LOAD: UNLOAD, OPEN: CLOSE}
+"""The hook that undoes another one, of regions before one whose hook failed."""
+
 ENTRY_POINTS = (LOAD, OPEN, RUN, CLOSE, UNLOAD)
 
-REGION_SHIFT = 16
-"""A status carries the number of a region above these bits, and its reason in them."""
-
-_REASON_MASK = (1 << REGION_SHIFT) - 1
+REGION_SHIFT = 32
+"""A model's status, an `i64`, carries the number of a region above these bits, and in them the
+`i32` that the region returned."""
 
 
 def status_origin(region: int) -> int:
-    """What is added to the status of a region, which counts from 1; 0 is the host function."""
+    """Returns what is added to the status of a region, which counts from 1; 0 is the host."""
     return region << REGION_SHIFT
 
 
 def split_status(status: int) -> tuple[int, int]:
     """The region that failed, from 1 (0: the host function), and what it returned."""
-    return status >> REGION_SHIFT, status & _REASON_MASK
+    sign = 1 << (REGION_SHIFT - 1)
+    return status >> REGION_SHIFT, (status + sign) % (2 * sign) - sign
 
 
 FOUND_SLOT = 0

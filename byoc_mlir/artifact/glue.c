@@ -23,9 +23,9 @@ static inline long double smaller(long double a, long double b) { return a < b ?
 #include "failure.h"
 
 /* Of the object code; docs/architecture.md, "Native code". */
-extern int32_t byoc_load(void *state);
-extern int32_t byoc_open(void *state, void *context, void *arena);
-extern int32_t byoc_run(void *state, void *context, void *arena, const void *const *inputs,
+extern int64_t byoc_load(void *state);
+extern int64_t byoc_open(void *state, void *context, void *arena);
+extern int64_t byoc_run(void *state, void *context, void *arena, const void *const *inputs,
                         void *const *outputs);
 extern void byoc_close(void *state, void *context);
 extern void byoc_unload(void *state);
@@ -49,9 +49,9 @@ void byoc_free_packed(void *copy) { free(copy); }
 
 /* What byoc_mlir.load uses; byoc_mlir/runtime/shared_object.py knows the structure. */
 EXPORTED struct {
-  int32_t (*load)(void *);
-  int32_t (*open)(void *, void *, void *);
-  int32_t (*run)(void *, void *, void *, const void *const *, void *const *);
+  int64_t (*load)(void *);
+  int64_t (*open)(void *, void *, void *);
+  int64_t (*run)(void *, void *, void *, const void *const *, void *const *);
   void (*close)(void *, void *);
   void (*unload)(void *);
   int32_t *threads;
@@ -75,17 +75,18 @@ static context *free_contexts;
 static int users; /* calls of init that no shutdown answered yet */
 
 
-static int region_failure(int code, const char *what, int32_t status) {
-  int region = status >> REGION_SHIFT;
+/* In the upper half is the number of the region, in the lower one what it returned. */
+static int region_failure(int code, const char *what, int64_t status) {
+  int64_t region = status >> REGION_SHIFT;
   return fail(code, "%s: %s failed with status %d", what,
               region > 0 && region <= REGION_COUNT ? region_names[region - 1] : "the host function",
-              (int)(status & ((1 << REGION_SHIFT) - 1)));
+              (int)(int32_t)status);
 }
 
 /* Where no region failed, a check of the host did, with this number. */
-static int run_failure(const context *leased, int32_t status) {
+static int run_failure(const context *leased, int64_t status) {
   const check *failed;
-  if (status >> REGION_SHIFT > 0)
+  if (status < 1 || status > CHECK_COUNT)
     return region_failure(ERROR_RUN, "running", status);
   failed = &checks[status - 1];
   return fail(ERROR_VALUE, "%s is %lld; accepted are %lld to %lld", failed->what,
@@ -247,7 +248,7 @@ static int resolve_imports(void) {
 
 static int start(int threads) {
   int status = check_cpu();
-  int32_t failure;
+  int64_t failure;
   if (threads < 0)
     return fail(ERROR_USAGE, "threads must not be negative, found %d", threads);
   if (getenv("OMP_WAIT_POLICY") == NULL)
@@ -329,7 +330,7 @@ static int reserve(context *one, size_t bytes) {
 /* With the lock held. */
 static int make_context(context **made, size_t arena_bytes) {
   context *one = calloc(1, sizeof *one);
-  int32_t failure;
+  int64_t failure;
   int status;
   *made = NULL;
   if (one == NULL)
@@ -344,6 +345,8 @@ static int make_context(context **made, size_t arena_bytes) {
     *made = one;
     return OK;
   }
+  free(one->memory);
+  free(one);
   return region_failure(ERROR_LOAD, "opening a context", failure);
 }
 
@@ -383,7 +386,7 @@ static int run_on(const int64_t *sizes, const void *const *inputs, void *const *
   long double exact[AT_LEAST_ONE(SIZE_COUNT)];
   context *leased = NULL;
   size_t arena_bytes;
-  int32_t failure;
+  int64_t failure;
   int status = check_sizes(sizes, exact, &arena_bytes);
   if (status == OK)
     status = lease(&leased, arena_bytes);

@@ -126,6 +126,7 @@ def _numbers(program: Program) -> dict[str, int | str]:
         "THREADS": program.threads,
         "OPENMP_SPINS": quoted(str(OPENMP_SPINS)),
         "REGION_COUNT": len(program.regions),
+        "CHECK_COUNT": len(program.checks),
         "FOUND_SLOT": FOUND_SLOT,
         "FEATURE_COUNT": len(program.cpu.optional_features),
         "LIBRARY_COUNT": len(program.libraries),

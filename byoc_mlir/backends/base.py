@@ -77,8 +77,9 @@ class NativeCode:
     ```
 
     All parameters are `!llvm.ptr`. `state` and `context` point at the region's own slots (8 bytes
-    each, zero at first). 0 means success, anything else is a status for the error message. Tensors
-    are dense, row-major, and do not overlap. A constant is the address of the external global
+    each, zero at first). 0 means success, any other value is a status for the error message. A hook
+    that fails frees what it has made; the hooks of regions before it are undone. Tensors are dense,
+    row-major, and do not overlap. A constant is the address of the external global
     `weight_symbol(digest)`; list its handle in `constants` (`ConstantOp.weight`).
     """
 
@@ -184,7 +185,11 @@ class Backend(ABC):
     api_version: ClassVar[int] = API_VERSION
 
     used_by_default: ClassVar[bool] = False
-    """Whether models are compiled for it when no targets are named."""
+    """True if models are compiled for it when no targets are named."""
+
+    priority: ClassVar[int] = 100
+    """Order among the backends used by default: the higher one is asked first for each op, of equal
+    ones the first by name. `dnnl` has 0, so that a device comes before the processor."""
 
     is_fallback_interpreter: ClassVar[bool] = False
     """Whether it takes any `relay.onnx_node`: then such nodes go to it though no one asked."""

@@ -45,6 +45,7 @@ def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
             f"backend '{name}' was written for API version {cls.api_version}, this byoc_mlir has"
             f" version {API_VERSION}; install a matching release of either"
         )
+    check_argument(f"the priority of backend '{name}'", cls.priority, int, "a number", BackendError)
     known = _registered.get(name)
     if known is not None and written_at(known) != written_at(cls):
         raise BackendError(f"a backend named '{name}' is registered already; choose another name")

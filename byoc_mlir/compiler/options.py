@@ -135,13 +135,13 @@ def targets_with_options(
 
 
 def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
-    """The backends used when none are named, and why others of them cannot run on this machine."""
+    """The backends used when none are named, in the order in which they are asked, and why others
+    of them cannot run on this machine."""
     usable: list[str] = []
     missing: dict[str, str] = {}
-    for name in backend_names():
-        backend = get_backend(name)
-        if not backend.used_by_default:
-            continue
+    backends = [backend for backend in map(get_backend, backend_names()) if backend.used_by_default]
+    for backend in sorted(backends, key=lambda backend: -backend.priority):
+        name = backend.name
         reason = backend.unavailable()
         if reason is None:
             usable.append(name)

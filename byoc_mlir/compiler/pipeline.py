@@ -221,11 +221,12 @@ def _mixes_on_host(options: CompileOptions) -> bool:
 
 
 def prune(build: Build) -> None:
-    """Regions that do not pay go back to the host."""
+    """Regions that do not pay go to the next target, or back to the host."""
     if build.options.prune == "off":
         return
     with build.stages.stage("prune"):
         prune_unprofitable(
+            build.context,
             build.module,
             build.options,
             build.backends,
@@ -240,7 +241,7 @@ def _build_part(build: Build, module: ModuleOp) -> Program:
 
 
 def generate(build: Build) -> None:
-    """Backends compile their regions; what they cannot compile goes back to the host."""
+    """Backends compile their regions; what one cannot compile goes to the next, or to the host."""
     with build.stages.stage("generate"):
         if _mixes_on_host(build.options):
             rounding = RoundRecurrentWeights(build.options.exact)

@@ -10,6 +10,7 @@ import onnx
 from onnx import AttributeProto
 from onnx.defs import OpSchema
 
+from byoc_mlir.dims import Size
 from byoc_mlir.frontend.graphs import graphs_of
 from byoc_mlir.frontend.value import SequenceValue, Value
 
@@ -39,6 +40,25 @@ def has_standard_function(op: OpSchema) -> bool:
     """Whether the ONNX standard gives the op a body, perhaps one that depends on its inputs."""
     schema: Any = op
     return schema.has_function or schema.has_context_dependent_function
+
+
+def unfit_operands(op_type: str, inputs: Sequence[Value | None]) -> str:
+    """Returns why operands do not fit an op whose body would take them all the same, or ""."""
+    if op_type not in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):
+        return ""
+    scores, *others = [value for value in inputs if isinstance(value, Value)]
+    if scores.rank < 2:
+        return f"the scores have shape {list(scores.sizes)}, accepted is a rank of at least 2"
+    samples, classes, *places = scores.sizes
+    accepted = ("labels", [samples, *places]), ("weights", [classes])
+    for (name, wanted), value in zip(accepted, others, strict=False):
+        if value.rank != len(wanted) or any(map(_differ, value.sizes, wanted)):
+            return f"the {name} have shape {list(value.sizes)}, accepted is {wanted}"
+    return ""
+
+
+def _differ(one: Size, two: Size) -> bool:
+    return isinstance(one, int) and isinstance(two, int) and one != two
 
 
 def _best(versions: Sequence[int], opset: int) -> int:

@@ -31,6 +31,7 @@ from byoc_mlir.frontend.functions import (
     call_attributes,
     has_standard_function,
     standard_function,
+    unfit_operands,
 )
 from byoc_mlir.frontend.known_ops import standard_name, unfit_without_schema, unknown_op
 from byoc_mlir.frontend.model import NodeStatus, OnnxNode
@@ -120,6 +121,8 @@ class Scope:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
                 raise NodeRefused(f"the op is not supported (opset {opset})")
+            if reason := unfit_operands(node.op_type, inputs):
+                raise InvalidModelError(f"node '{name}' ({node.op_type}): {reason}")
             try:
                 return self._call(node, name, body, schema, inputs)
             except InvalidModelError as error:  # the model does not show the body

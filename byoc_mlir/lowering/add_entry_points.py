@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, func, llvm
+from xdsl.dialects import arith, cf, func, llvm
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -39,6 +39,7 @@ from byoc_mlir.abi import (
     SLOT_BYTES,
     STATE_SLOTS,
     THREADS_SYMBOL,
+    UNDONE_BY,
     UNLOAD,
     WORKSPACE_OFFSET,
     EntryPoint,
@@ -79,19 +80,19 @@ class AddEntryPoints(ModulePass):
       func.return
     }
     // becomes
-    func.func private @main(%state: !llvm.ptr, %context: !llvm.ptr, %arena: …, …) -> i32 {
+    func.func private @main(%state: !llvm.ptr, %context: !llvm.ptr, %arena: …, …) -> i64 {
       %s = llvm.getelementptr %state[0] : …
       %status = func.call @dnnl_main_0(%s, %c, %x, %y) : (…) -> i32
       cf.cond_br %failed, ^failure(%code), ^next
       …
     }
-    func.func @byoc_run(%state, %context, %arena, %inputs, %outputs) -> i32 { … }
+    func.func @byoc_run(%state, %context, %arena, %inputs, %outputs) -> i64 { … }
     ```
 
-    A status carries the number of the region, from 1, in its upper half; of a `host.check`, it is
-    the number of that. The module gets the
-    attributes `byoc.state_slots` and `byoc.context_slots`, the sizes of both, and
-    `byoc.arena_bytes`, the size of the arena.
+    A status carries the number of the region, from 1, in its upper half, and what the region
+    returned in the lower one; of a `host.check`, it is the number of that. Where a hook fails, the
+    regions before undo theirs. The module gets the attributes `byoc.state_slots` and
+    `byoc.context_slots`, the sizes of both, and `byoc.arena_bytes`, the size of the arena.
     """
 
     name = "add-entry-points"
@@ -181,24 +182,42 @@ def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncO
 
 
 def _hook_entry(hook: EntryPoint, regions: Sequence[PlacedRegion], name: str) -> func.FuncOp:
-    """`name` calls the hook of every region that has it; a failure ends `load` and `open`."""
-    block, failure = Block(arg_types=[_POINTER] * len(hook.parameters)), Block(arg_types=[i32])
-    blocks = [block]
+    """`name` calls the hook of every region that has it.
+
+    A failure ends `load` and `open`, after what undoes the hooks of the regions before.
+    """
+    block, failure = Block(arg_types=[_POINTER] * len(hook.parameters)), Block(arg_types=[i64])
+    failure.add_op(func.ReturnOp(failure.args[0]))
+    blocks, failures = [block], [failure]
+    undo = UNDONE_BY.get(hook)
     for region in regions:
         if hook.name not in region.call.hooks:
             continue
         builder = Builder(InsertPoint.at_end(blocks[-1]))
-        arguments = [
-            _argument(builder, parameter, value, region)
-            for parameter, value in zip(hook.parameters, block.args, strict=True)
-        ]
-        symbol = hook.hook(region.call.symbol)
-        call = builder.insert(func.CallOp(symbol, arguments, _results(hook)))
+        call = _call_hook(builder, hook, region, block.args)
         if hook.returns_status:
             following = Block()
-            branch_on_failure(builder, call.results[0], region.number, following, failure)
+            branch_on_failure(builder, call.results[0], region.number, following, failures[-1])
             blocks.append(following)
-    return _finished(name, blocks, failure, _results(hook))
+        if undo is not None and undo.name in region.call.hooks:
+            undoing = Block(arg_types=[i64])
+            builder = Builder(InsertPoint.at_end(undoing))
+            _call_hook(builder, undo, region, block.args)
+            builder.insert(cf.BranchOp(failures[-1], undoing.args[0]))
+            failures.append(undoing)
+    return _finished(name, blocks, failures, [i64] if hook.returns_status else [])
+
+
+def _call_hook(
+    builder: Builder, hook: EntryPoint, region: PlacedRegion, values: Sequence[SSAValue]
+) -> func.CallOp:
+    """Calls a hook of a region with the model's values, of which there may be more."""
+    arguments = [
+        _argument(builder, parameter, value, region)
+        for parameter, value in zip(hook.parameters, values, strict=False)
+    ]
+    symbol = hook.hook(region.call.symbol)
+    return builder.insert(func.CallOp(symbol, arguments, _results(hook)))
 
 
 def _results(hook: EntryPoint) -> list[Attribute]:
@@ -206,18 +225,16 @@ def _results(hook: EntryPoint) -> list[Attribute]:
 
 
 def _finished(
-    name: str, blocks: list[Block], failure: Block, results: Sequence[Attribute]
+    name: str, blocks: list[Block], failures: list[Block], results: Sequence[Attribute]
 ) -> func.FuncOp:
     end = Builder(InsertPoint.at_end(blocks[-1]))
     values: list[Operation] = []
     if results:
-        values.append(end.insert(arith.ConstantOp.from_int_and_width(0, i32)))
+        values.append(end.insert(arith.ConstantOp.from_int_and_width(0, i64)))
     end.insert(func.ReturnOp(*values))
-    if len(blocks) > 1:
-        failure.add_op(func.ReturnOp(failure.args[0]))
-        blocks = [*blocks, failure]
+    used = failures if len(blocks) > 1 else []
     type_ = FunctionType.from_lists(list(blocks[0].arg_types), results)
-    return func.FuncOp(name, type_, Region(blocks))
+    return func.FuncOp(name, type_, Region([*blocks, *reversed(used)]))
 
 
 def _argument(builder: Builder, parameter: str, value: SSAValue, region: PlacedRegion) -> SSAValue:
@@ -233,10 +250,10 @@ def _load_entry(threads: int) -> func.FuncOp:
     """`byoc_load(state)`: regions make their primitives for the threads that will run them."""
     block = Block(arg_types=[_POINTER])
     builder = Builder(InsertPoint.at_end(block))
-    call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i32])
+    call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i64])
     _with_threads(builder, threads, [call])
     builder.insert(func.ReturnOp(call))
-    return func.FuncOp(LOAD.symbol, FunctionType.from_lists([_POINTER], [i32]), Region(block))
+    return func.FuncOp(LOAD.symbol, FunctionType.from_lists([_POINTER], [i64]), Region(block))
 
 
 def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) -> None:
@@ -271,10 +288,10 @@ def _run_entry(
         for (array, index), type_ in zip(slots, types, strict=True)
     ]
     arguments = [state, context, _memref(builder, arena, arena_type), *data]
-    call = func.CallOp("main", arguments, [i32])
+    call = func.CallOp("main", arguments, [i64])
     _with_threads(builder, threads, _flushing(call) if flush_denormals else [call])
     builder.insert(func.ReturnOp(call))
-    type_ = FunctionType.from_lists(block.arg_types, [i32])
+    type_ = FunctionType.from_lists(block.arg_types, [i64])
     return func.FuncOp(RUN.symbol, type_, Region(block))
 
 

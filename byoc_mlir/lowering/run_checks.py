@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     IntegerType,
     ModuleOp,
     StringAttr,
-    i32,
     i64,
 )
 from xdsl.ir import SSAValue
@@ -46,7 +45,7 @@ class RunChecks:
         is_enough = builder.insert(arith.CmpiOp(found, least, "sge"))
         is_little = builder.insert(arith.CmpiOp(found, most, "sle"))
         is_within = builder.insert(arith.AndIOp(is_enough, is_little))
-        good, bad = (_number(builder, status, i32) for status in (0, self._numbers[check]))
+        good, bad = (_number(builder, status, i64) for status in (0, self._numbers[check]))
         return builder.insert(arith.SelectOp(is_within, good, bad)).result
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, cf, func
-from xdsl.dialects.builtin import FunctionType, StringAttr, i8, i32
+from xdsl.dialects.builtin import FunctionType, StringAttr, i8, i32, i64
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -34,8 +34,8 @@ class PlacedRegion:
 
 
 class Statuses:
-    """Gives functions the arguments %state and %context, a status as result, and leaves them after
-    calls of regions and of each other that failed, and where a value is refused.
+    """Gives functions the arguments %state and %context, an `i64` status as result, and leaves them
+    after calls of regions and of each other that failed, and where a value is refused.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Statuses:
         flatten(function.body)
         old = list(function.body.blocks)
         slots = _take_slots(function)
-        failure = Block(arg_types=[i32])
+        failure = Block(arg_types=[i64])
         failure.add_op(func.ReturnOp(failure.args[0]))
         blocks = [new for block in old for new in self._checked(block, slots, failure)]
         if len(blocks) == len(old):
@@ -82,7 +82,7 @@ class Statuses:
                 op.erase()
             elif isinstance(op, func.ReturnOp):
                 op.detach()
-                success = arith.ConstantOp.from_int_and_width(0, i32)
+                success = arith.ConstantOp.from_int_and_width(0, i64)
                 blocks[-1].add_ops([success, func.ReturnOp(success)])
                 op.erase()
             elif op.parent_block() is not blocks[-1]:
@@ -105,7 +105,8 @@ class Statuses:
         if region is not None:
             state = _slot(builder, state, region.state)
             context = _slot(builder, context, region.context)
-        new = builder.insert(func.CallOp(symbol, [state, context, *call.arguments], [i32]))
+        kind = i64 if region is None else i32
+        new = builder.insert(func.CallOp(symbol, [state, context, *call.arguments], [kind]))
         new.location = call.location
         call.erase()
         number = 0 if region is None else region.number
@@ -119,7 +120,7 @@ def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:
     context = entry.insert_arg(_POINTER, 1)
     state.name_hint, context.name_hint = "state", "context"
     inputs = [_POINTER, _POINTER, *function.function_type.inputs]
-    function.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
+    function.properties["function_type"] = FunctionType.from_lists(inputs, [i64])
     function.properties.pop("arg_attrs", None)
     function.properties.pop("res_attrs", None)
     function.properties["sym_visibility"] = StringAttr("private")
@@ -129,11 +130,20 @@ def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:
 def branch_on_failure(
     builder: Builder, status: SSAValue, number: int, following: Block, failure: Block
 ) -> None:
-    zero = builder.insert(arith.ConstantOp.from_int_and_width(0, i32))
-    origin = builder.insert(arith.ConstantOp.from_int_and_width(status_origin(number), i32))
-    code = builder.insert(arith.OrIOp(status, origin))
+    """Goes on in `following` after a status of 0; else in `failure`, with the model's status.
+
+    Args:
+        number: of the region whose `i32` the status is; 0 for an `i64` of a host function.
+    """
+    code, kind = status, i64
+    if number:
+        kind = i32
+        wide = builder.insert(arith.ExtUIOp(status, i64))
+        origin = builder.insert(arith.ConstantOp.from_int_and_width(status_origin(number), i64))
+        code = builder.insert(arith.OrIOp(wide, origin)).result
+    zero = builder.insert(arith.ConstantOp.from_int_and_width(0, kind))
     failed = builder.insert(arith.CmpiOp(status, zero, "ne"))
-    builder.insert(cf.ConditionalBranchOp(failed, failure, [code.result], following, []))
+    builder.insert(cf.ConditionalBranchOp(failed, failure, [code], following, []))
 
 
 def _slot(builder: Builder, base: SSAValue, index: int) -> SSAValue:

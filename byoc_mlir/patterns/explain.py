@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
+from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns.language import AltPattern, CallPattern, Pattern
-from byoc_mlir.patterns.matcher import all_matches
+from byoc_mlir.patterns.matching import all_matches
 from byoc_mlir.patterns.scope import Scope
 
 
@@ -33,9 +34,11 @@ def nearest_miss(pattern: Pattern, op: Operation, scope: Scope | None = None) ->
         if fitted > nearest.fitted:
             nearest = Miss(fitted, reason)
 
-    if next(all_matches(pattern, op, scope, note), None) is not None:
-        return None
-    return nearest
+    try:
+        matched = next(all_matches(pattern, op, scope, note), None) is not None
+    except BackendError:
+        return nearest  # of the ways that were tried
+    return None if matched else nearest
 
 
 def explain_match(pattern: Pattern, op: Operation, scope: Scope | None = None) -> str | None:
@@ -48,22 +51,29 @@ def explain_match(pattern: Pattern, op: Operation, scope: Scope | None = None) -
 
 
 def pattern_text(pattern: Pattern) -> str:
-    """A pattern with all its parts, `nn.relu(nn.conv2d(*, *))`; a part that it has in two places is
-    written out once.
+    """A pattern with its parts, `nn.relu(nn.conv2d(*, *))`; a part that it has in two places is
+    written out once, and one that lies deep not at all.
     """
-    return _text(pattern, set())
+    return _text(pattern, set(), _DEPTH)
 
 
-def _text(pattern: Pattern, seen: set[Pattern]) -> str:
+_DEPTH = 100
+"""The parts inside of each other that are written out."""
+
+
+def _text(pattern: Pattern, seen: set[Pattern], depth: int) -> str:
+    if depth == 0:
+        return "…"
+    depth -= 1
     if isinstance(pattern, AltPattern):
-        return f"({_text(pattern.first, seen)} or {_text(pattern.second, seen)})"
+        return f"({_text(pattern.first, seen, depth)} or {_text(pattern.second, seen, depth)})"
     if not isinstance(pattern, CallPattern):
         inner = list(pattern.children)
-        return _text(inner[0], seen) if len(inner) == 1 else str(pattern)
+        return _text(inner[0], seen, depth) if len(inner) == 1 else str(pattern)
     if pattern in seen:
         return f"{pattern}(…)"
     seen.add(pattern)
     if pattern.args is None:
         return str(pattern)
     head = f"({pattern})" if " " in str(pattern) else str(pattern)
-    return f"{head}({', '.join(_text(one, seen) for one in pattern.args)})"
+    return f"{head}({', '.join(_text(one, seen, depth) for one in pattern.args)})"

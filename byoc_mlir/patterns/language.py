@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns.subjects import (
     ConstantValue,
     Subject,
@@ -26,33 +27,42 @@ from byoc_mlir.patterns.subjects import (
     type_mismatch,
 )
 
+COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
+"""Binary ops whose operands are matched in either order."""
+
 
 class Pattern(ABC):
     """Base of all patterns. `a | b` tries `a` first; `+ - * /` build calls of the Relay ops."""
 
-    @property
-    def children(self) -> tuple[Pattern, ...]:
-        """The patterns that this one is made of, in the order in which they are matched."""
-        return ()
+    children: tuple[Pattern, ...] = ()
+    """The patterns that this one is made of, in the order in which they are matched."""
 
-    @property
-    def heads(self) -> frozenset[str] | None:
-        """The Relay names that the root op of a match can have; `None`: any; empty: no op."""
-        return frozenset()
+    heads: frozenset[str] | None = frozenset()
+    """The Relay names that the root op of a match can have; `None`: any; empty: no op."""
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """Relay names of ops that every match has; without them there is nothing to search."""
-        # `functools.cached_property` of Python 3.11 holds one lock for all objects of a class while
-        # it computes. Patterns ask each other in any order, so threads would wait for each other.
-        if self._known_needs is None:
-            self._known_needs = self._find_needs()
-        return self._known_needs
+    needs: frozenset[str] = frozenset()
+    """Relay names of ops that every match has; without them there is nothing to search."""
 
-    _known_needs: frozenset[str] | None = None
+    is_ambiguous: bool = False
+    """True if one value can match in several ways."""
 
-    def _find_needs(self) -> frozenset[str]:
-        return frozenset[str]().union(*(child.needs for child in self.children))
+    def _consist_of(self, *children: Pattern) -> None:
+        """Sets the parts and what follows from them; `heads` are those of the first part.
+
+        Raises:
+            BackendError: a part is no pattern.
+        """
+        for child in cast(Sequence[object], children):
+            if not isinstance(child, Pattern) or isinstance(child, OperandsPattern):
+                raise BackendError(
+                    "the parts of a pattern must be patterns (an op is one once it is called,"
+                    " `is_op(name)(...)`); None or is_tuple(...) only as all operands of a call;"
+                    f" found {child}"
+                )
+        self.children = children
+        self.heads = children[0].heads if children else None
+        self.needs = frozenset[str]().union(*(child.needs for child in children))
+        self.is_ambiguous = any(child.is_ambiguous for child in children)
 
     @abstractmethod
     def __str__(self) -> str:
@@ -175,16 +185,9 @@ class NamedPattern(Pattern):
     """A pattern with a name for checks."""
 
     def __init__(self, inner: Pattern, name: str):
+        self._consist_of(inner)
         self.inner = inner
         self.name = name
-
-    @property
-    def children(self) -> tuple[Pattern, ...]:
-        return (self.inner,)
-
-    @property
-    def heads(self) -> frozenset[str] | None:
-        return self.inner.heads
 
     def __str__(self) -> str:
         return str(self.inner)
@@ -194,16 +197,15 @@ class ConstrainedPattern(Pattern):
     """A pattern and a condition on what it matched."""
 
     def __init__(self, inner: Pattern, refuse: Callable[[Subject], str | None]):
+        self._consist_of(inner)
         self.inner = inner
         self.refuse = refuse
 
-    @property
-    def children(self) -> tuple[Pattern, ...]:
-        return (self.inner,)
-
-    @property
-    def heads(self) -> frozenset[str] | None:
-        return self.inner.heads
+    def __call__(self, *args: Pattern | None) -> Pattern:
+        """`p.has_attr(…)(q)` stands for `p(q).has_attr(…)`, where `p` can be called."""
+        if not isinstance(self.inner, WildcardPattern | ConstrainedPattern):
+            raise BackendError(f"{self} is a value and cannot be called; call is_op or wildcard()")
+        return ConstrainedPattern(self.inner(*args), self.refuse)
 
     def __str__(self) -> str:
         return str(self.inner)
@@ -213,20 +215,13 @@ class AltPattern(Pattern):
     """`first`, or else `second`."""
 
     def __init__(self, first: Pattern, second: Pattern):
+        self._consist_of(first, second)
         self.first = first
         self.second = second
-
-    @property
-    def children(self) -> tuple[Pattern, ...]:
-        return (self.first, self.second)
-
-    def _find_needs(self) -> frozenset[str]:
-        return self.first.needs & self.second.needs
-
-    @property
-    def heads(self) -> frozenset[str] | None:
-        first, second = self.first.heads, self.second.heads
-        return None if first is None or second is None else first | second
+        self.needs = first.needs & second.needs
+        self.is_ambiguous = True
+        if first.heads is not None:
+            self.heads = None if second.heads is None else first.heads | second.heads
 
     def __str__(self) -> str:
         return f"({self.first} or {self.second})"
@@ -241,21 +236,15 @@ class CallPattern(Pattern):
     def __init__(self, names: tuple[str, ...] | None, args: Sequence[Pattern | None]):
         self.names = names
         self.args = _operand_patterns(args)
-
-    @property
-    def children(self) -> tuple[Pattern, ...]:
-        return self.args or ()
-
-    @property
-    def heads(self) -> frozenset[str] | None:
-        return None if self.names is None else frozenset(self.names)
-
-    def _find_needs(self) -> frozenset[str]:
-        own = frozenset(self.names if self.names and len(self.names) == 1 else ())
-        return own | super()._find_needs()
+        self._consist_of(*(self.args or ()))
+        self.heads = None if names is None else frozenset(names)
+        if names and len(names) == 1:
+            self.needs |= self.heads or frozenset()
+        if self.args and (names is None or not COMMUTATIVE.isdisjoint(names)):
+            self.is_ambiguous = True
 
     def accepts(self, op: Operation) -> bool:
-        """Whether the op's name fits."""
+        """True if the op's name fits."""
         return self.names is None or relay_name(op) in self.names
 
     def __str__(self) -> str:
@@ -266,16 +255,9 @@ class ItemPattern(Pattern):
     """Result `index` of an op with several results; any of them if `index` is `None`."""
 
     def __init__(self, inner: Pattern, index: int | None):
+        self._consist_of(inner)
         self.inner = inner
         self.index = index
-
-    @property
-    def children(self) -> tuple[Pattern, ...]:
-        return (self.inner,)
-
-    @property
-    def heads(self) -> frozenset[str] | None:
-        return self.inner.heads
 
     def __str__(self) -> str:
         which = "a result" if self.index is None else f"result #{self.index}"
@@ -289,17 +271,9 @@ class DominatorPattern(Pattern):
         self.parent = parent
         self.path = path
         self.child = child
-
-    @property
-    def children(self) -> tuple[Pattern, ...]:
-        return (self.child, self.path, self.parent)
-
-    def _find_needs(self) -> frozenset[str]:
-        return self.child.needs | self.parent.needs
-
-    @property
-    def heads(self) -> frozenset[str] | None:
-        return self.child.heads
+        self._consist_of(child, path, parent)
+        self.needs = child.needs | parent.needs
+        self.is_ambiguous = True
 
     def __str__(self) -> str:
         return f"{self.child} and its dominator {self.parent}"
@@ -311,15 +285,26 @@ class OpPattern:
     `is_op("add") | is_op("nn.bias_add")` accepts either name.
     """
 
-    def __init__(self, names: tuple[str, ...]):
+    def __init__(self, names: tuple[str, ...], attributes: Mapping[str, Any] | None = None):
         self.names = names
+        self.attributes = dict(attributes or {})
 
-    def __or__(self, other: OpPattern) -> OpPattern:
+    def __or__(self, other: OpPattern | Pattern) -> OpPattern:
+        if not isinstance(other, OpPattern) or self.attributes or other.attributes:
+            raise BackendError(
+                "`|` of ops joins names alone: is_op(a) | is_op(b); to choose between ops with"
+                " operands or attributes, call both, is_op(a)(...).has_attr(...) | is_op(b)(...)"
+            )
         return OpPattern(self.names + other.names)
 
-    def __call__(self, *args: Pattern | None) -> CallPattern:
+    def has_attr(self, attributes: Mapping[str, Any]) -> OpPattern:
+        """`is_op(name).has_attr(a)(p)` stands for `is_op(name)(p).has_attr(a)`."""
+        return OpPattern(self.names, {**self.attributes, **attributes})
+
+    def __call__(self, *args: Pattern | None) -> Pattern:
         """The op with exactly these operands; `is_op("concatenate")(None)` leaves them free."""
-        return CallPattern(self.names, args)
+        call = CallPattern(self.names, args)
+        return call.has_attr(self.attributes) if self.attributes else call
 
 
 class OperandsPattern(Pattern):
@@ -339,9 +324,4 @@ def _operand_patterns(args: Sequence[Pattern | None]) -> tuple[Pattern, ...] | N
             return None
         if isinstance(only, OperandsPattern):
             return only.fields
-    if not all(isinstance(arg, Pattern) and not isinstance(arg, OperandsPattern) for arg in args):
-        raise TypeError(
-            "operands must be patterns (an op is one once it is called, `is_op(name)(...)`);"
-            f" None or is_tuple(...) only alone; found {args}"
-        )
-    return tuple(arg for arg in args if arg is not None)
+    return tuple(cast(Sequence[Pattern], args))

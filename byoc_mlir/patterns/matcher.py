@@ -1,16 +1,19 @@
-"""Matching with full backtracking: every way a pattern fits, one after the other."""
+"""The search for matches: full backtracking, on a stack of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns.composite import Match
+from byoc_mlir.patterns.found import Found, op_of, parts_of
 from byoc_mlir.patterns.language import (
+    COMMUTATIVE,
     AltPattern,
     CallPattern,
     ConstantPattern,
@@ -24,60 +27,34 @@ from byoc_mlir.patterns.language import (
     VarPattern,
     WildcardPattern,
 )
-from byoc_mlir.patterns.scope import Scope, outside_use
+from byoc_mlir.patterns.scope import Scope
 from byoc_mlir.patterns.subjects import Subject, as_constant, describe
 
-COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
-"""Binary ops whose operands are matched in either order."""
+_NO_MORE: Any = object()
+
+EASY_STEPS = 1_000
+"""The parts that are tried at one root before it pays to look ahead."""
+
+MOST_STEPS = 200_000
+"""The parts that are tried at one root before a pattern is refused."""
 
 
-def match_pattern(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Match | None:
-    """The first match of `pattern` whose root is `op`, or `None`."""
-    return next(all_matches(pattern, op, scope), None)
+Goals: TypeAlias = "tuple[Step, Any, Any, Goals] | None"
+"""What is left to do, the next step first, with its two arguments."""
 
+Step: TypeAlias = "Callable[[Matcher, Any, Any, Goals], Iterator[Goals]]"
+"""Yields what is left to do, once for each way in which the step succeeds."""
 
-def all_matches(
-    pattern: Pattern,
-    op: Operation,
-    scope: Scope | None = None,
-    on_refusal: Callable[[int, str], None] | None = None,
-) -> Iterator[Match]:
-    """Every match with root `op`, in order of preference, each set of ops and captures once.
-
-    Args:
-        pattern: the pattern.
-        op: the op whose result (or all whose results) the pattern describes.
-        scope: which ops may take part; all of the op's block by default.
-        on_refusal: told how many sub-patterns fitted, and why the next one did not.
-    """
-    matcher = Matcher(scope or Scope(op.parent), on_refusal)
-    seen = set[tuple[object, ...]]()
-    for subject in _root_subjects(op):
-        for _ in matcher.match(pattern, subject):
-            match = matcher.complete(op, subject)
-            if match is None:
-                continue
-            key = (match.ops, match.inputs, *sorted(_named(match)))
-            if key not in seen:
-                seen.add(key)
-                yield match
-
-
-def _named(match: Match) -> Iterator[tuple[str, int]]:
-    return ((key, id(value)) for key, value in match.captures.items() if isinstance(key, str))
-
-
-def _root_subjects(op: Operation) -> Sequence[Subject]:
-    if len(op.results) == 1:
-        return op.results
-    return (op, *op.results)
+Part: TypeAlias = tuple[Pattern, Subject]
+Way: TypeAlias = tuple[Part, ...]
+"""What must match together."""
 
 
 class Matcher:
     """The state of one search: what each pattern object stands for so far.
 
-    Generators yield once for every way to extend the state, and take back on resumption what
-    they added.
+    Steps are generators that yield once for every way to extend the state, and take back on
+    resumption what they added. They stand on a stack of their own, so that patterns may be deep.
     """
 
     def __init__(self, scope: Scope, on_refusal: Callable[[int, str], None] | None = None):
@@ -86,6 +63,8 @@ class Matcher:
         self.names: dict[str, Subject] = {}
         self.between: dict[DominatorPattern, tuple[Operation, ...]] = {}
         self._on_refusal = on_refusal
+        self._looks_ahead = False
+        self._fits: dict[Part, bool] = {}
 
     def _refuse(self, reason: str, *parts: object, progress: int = 0) -> None:
         """Notes why something did not fit; `{}` stand for parts, values and ops by description."""
@@ -96,78 +75,159 @@ class Matcher:
             self._on_refusal(len(self.bound) + progress, reason.format(*words))
 
     def match(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
-        """All ways in which `pattern` matches `subject`, given the state."""
-        if pattern in self.bound:
-            if self.bound[pattern] is subject:
-                yield
-            else:
-                self._refuse("expected {} again, found {}", self.bound[pattern], subject)
-            return
-        for _ in self._ways(pattern, subject):
-            self.bound[pattern] = subject
-            yield
-            del self.bound[pattern]
+        """All ways in which `pattern` matches `subject`, some of them twice.
 
-    def _ways(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
-        ways = _WAYS.get(type(pattern))
-        if ways is None:
-            raise TypeError(f"{type(pattern).__name__} can only be the operands of a call")
-        return ways(self, pattern, subject)
+        After `EASY_STEPS` it begins again, and looks ahead before it tries a part.
 
-    def leaf(self, pattern: LeafPattern, subject: Subject) -> Iterator[None]:
-        value = subject.results[0] if isinstance(subject, Operation) else subject
-        reason = pattern.refuse(value)
-        if reason is None:
-            yield
-        else:
-            self._refuse("{}", reason)
-
-    def alternatives(self, pattern: AltPattern, subject: Subject) -> Iterator[None]:
-        yield from self.match(pattern.first, subject)
-        yield from self.match(pattern.second, subject)
-
-    def name(self, pattern: NamedPattern, subject: Subject) -> Iterator[None]:
-        name = pattern.name
-        for _ in self.match(pattern.inner, subject):
-            before = self.names.get(name)
-            if before not in (None, subject):
-                self._refuse("'{}' is {} already, not {}", name, before, subject)
+        Raises:
+            BackendError: there are too many to try.
+        """
+        stack, steps = [self.match_part(pattern, subject, None)], 0
+        while stack:
+            goals = next(stack[-1], _NO_MORE)
+            if goals is _NO_MORE:
+                stack.pop()
                 continue
-            self.names[name] = subject
-            yield
-            if before is None:
-                del self.names[name]
-
-    def constrained(self, pattern: ConstrainedPattern, subject: Subject) -> Iterator[None]:
-        for _ in self.match(pattern.inner, subject):
-            reason = pattern.refuse(subject)
-            if reason is None:
+            if goals is None:
                 yield
-            else:
-                self._refuse("{}", reason)
+                continue
+            steps += 1
+            if steps == EASY_STEPS and self._on_refusal is None:
+                stack = [self._looking_ahead(pattern, subject)]
+                continue
+            if steps > MOST_STEPS:
+                raise BackendError(
+                    f"the pattern {pattern} can match {describe(subject)} in too many ways:"
+                    f" none of the first {MOST_STEPS:,} steps decides it; give it fewer"
+                    " alternatives, options and operands in either order"
+                )
+            step, first, second, rest = goals
+            stack.append(step(self, first, second, rest))
 
-    def item(self, pattern: ItemPattern, subject: Subject) -> Iterator[None]:
+    def _looking_ahead(self, pattern: Pattern, subject: Subject) -> Iterator[Goals]:
+        self._looks_ahead = True
+        for state in (self.bound, self.names, self.between):
+            state.clear()
+        return self.match_part(pattern, subject, None)
+
+    def match_part(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Yields to match what a pattern is made of."""
+        known = self.bound.get(pattern)
+        if known is not None:
+            if known is subject:
+                return iter((rest,))
+            self._refuse("expected {} again, found {}", known, subject)
+            return iter(())
+        if self._looks_ahead and pattern.is_ambiguous and not self._could(pattern, subject):
+            return iter(())
+        ways = _WAYS[type(pattern)](self, pattern, subject)
+        if not ways:
+            return iter(())
+        goals: Goals = (_ENDS.get(type(pattern), Matcher.bind), pattern, subject, rest)
+        if len(ways) > 1 or len(ways[0]) > 1:
+            return self._try(ways, goals)
+        return iter((_then(ways[0], goals),)) if ways[0] else self.bind(pattern, subject, rest)
+
+    def _try(self, ways: Sequence[Way], goals: Goals) -> Iterator[Goals]:
+        for way in ways:
+            if not self._looks_ahead or all(self._could(*part) for part in way):
+                yield _then(way, goals)
+
+    def _could(self, pattern: Pattern, subject: Subject) -> bool:
+        """True if the pattern fits where it stands alone, as if no part were shared or named.
+
+        What this refuses is not tried again in each way in which other parts match.
+        """
+        pending: list[Part] = [(pattern, subject)]
+        while pending:
+            part = pending[-1]
+            if part in self._fits:
+                pending.pop()
+                continue
+            ways = _WAYS[type(part[0])](self, *part) if self._may_hold(*part) else ()
+            unknown = [one for way in ways for one in way if one not in self._fits]
+            if unknown:
+                pending += unknown
+            else:
+                self._fits[part] = any(all(self._fits[one] for one in way) for way in ways)
+        return self._fits[pattern, subject]
+
+    def _may_hold(self, pattern: Pattern, subject: Subject) -> bool:
+        return not isinstance(pattern, ConstrainedPattern) or pattern.refuse(subject) is None
+
+    def leaf(self, pattern: LeafPattern, subject: Subject) -> Sequence[Way]:
+        """One way without parts, if the value fits."""
+        reason = pattern.refuse(subject.results[0] if isinstance(subject, Operation) else subject)
+        if reason is None:
+            return ((),)
+        self._refuse("{}", reason)
+        return ()
+
+    def item(self, pattern: ItemPattern, subject: Subject) -> Sequence[Way]:
+        """The op with several results that the value is one of."""
         if not isinstance(subject, OpResult):
             self._refuse("expected {}, found {}", pattern, subject)
         elif pattern.index not in (None, subject.index):
             self._refuse("expected result #{}, found {}", pattern.index, subject)
         else:
             whole = subject.op if len(subject.op.results) > 1 else subject
-            yield from self.match(pattern.inner, whole)
+            return (((pattern.inner, whole),),)
+        return ()
 
-    def call(self, pattern: CallPattern, subject: Subject) -> Iterator[None]:
+    def call(self, pattern: CallPattern, subject: Subject) -> Sequence[Way]:
+        """The operands, in each order that the op may have them in."""
         op = self._called_op(pattern, subject)
         if op is None:
+            return ()
+        if not pattern.args:
+            return ((),)
+        first = tuple(zip(pattern.args, op.operands, strict=False))
+        if len(op.operands) != 2 or not _commutes(op):
+            return (first,)
+        return (first, tuple(zip(pattern.args, reversed(op.operands), strict=False)))
+
+    def alternatives(self, pattern: AltPattern, subject: Subject) -> Sequence[Way]:
+        """Either pattern."""
+        return (((pattern.first, subject),), ((pattern.second, subject),))
+
+    def inner(self, pattern: Pattern, subject: Subject) -> Sequence[Way]:
+        """The pattern inside."""
+        return (((pattern.children[0], subject),),)
+
+    def bind(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Yields with the pattern standing for the subject."""
+        self.bound[pattern] = subject
+        yield rest
+        del self.bound[pattern]
+
+    def name(self, pattern: NamedPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Yields if the name stands for no other value yet."""
+        name = pattern.name
+        before = self.names.get(name)
+        if before not in (None, subject):
+            self._refuse("'{}' is {} already, not {}", name, before, subject)
             return
-        for operands in _arrangements(pattern, op):
-            yield from self._operands(op, pattern.args or (), operands, 0)
+        self.names[name] = subject
+        yield from self.bind(pattern, subject, rest)
+        if before is None:
+            del self.names[name]
+
+    def constrain(
+        self, pattern: ConstrainedPattern, subject: Subject, rest: Goals
+    ) -> Iterator[Goals]:
+        """Yields if the condition holds."""
+        reason = pattern.refuse(subject)
+        if reason is None:
+            yield from self.bind(pattern, subject, rest)
+        else:
+            self._refuse("{}", reason)
 
     def _called_op(self, pattern: CallPattern, subject: Subject) -> Operation | None:
-        op = subject if isinstance(subject, Operation) else subject.owner
-        if not isinstance(op, Operation) or not pattern.accepts(op):
+        op = _op_behind(subject)
+        if op is None or not pattern.accepts(op):
             self._refuse("expected {}, found {}", pattern, subject)
             return None
-        if isinstance(subject, OpResult) and len(op.results) > 1:
+        if op is not subject and len(op.results) > 1:
             self._refuse(
                 "found {}, one of {} results; say which with is_tuple_get_item",
                 subject,
@@ -184,42 +244,49 @@ class Matcher:
             return None
         return op
 
-    def _operands(
-        self, op: Operation, args: Sequence[Pattern], operands: Sequence[SSAValue], position: int
-    ) -> Iterator[None]:
-        if position == len(args):
-            yield
-            return
-        for _ in self.match(args[position], operands[position]):
-            yield from self._operands(op, args, operands, position + 1)
-
-    def dominator(self, pattern: DominatorPattern, subject: Subject) -> Iterator[None]:
-        before = set(self.bound)
-        for _ in self.match(pattern.child, subject):
-            ops = dict.fromkeys(
-                _op(found)
-                for part, found in self.bound.items()
-                if part not in before and isinstance(part, CallPattern)
-            )
-            pending = [value for op in ops for value in op.operands if value.owner not in ops]
-            yield from self._climb(pattern, pending, ())
+    def dominate(self, pattern: DominatorPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
+        """Yields to follow the operands of the child, those apart that it says are inputs."""
+        parts = [part for part in parts_of(pattern.child) if part in self.bound]
+        ops = dict.fromkeys(
+            op_of(self.bound[part]) for part in parts if isinstance(part, CallPattern)
+        )
+        inputs = {
+            self.bound[part]
+            for part in parts
+            if isinstance(part, LeafPattern) and not isinstance(part, WildcardPattern)
+        }
+        led = [
+            value
+            for op in ops
+            for value in op.operands
+            if value.owner not in ops and value not in inputs
+        ]
+        for value in led:
+            if _is_input(value):
+                self._refuse("{} does not lead to {}", value, pattern.parent)
+                return
+        goals: Goals = (Matcher.bind, pattern, subject, rest)
+        yield (Matcher._climb, pattern, (tuple(led), ()), goals)
 
     def _climb(
-        self, pattern: DominatorPattern, pending: list[SSAValue], between: tuple[Operation, ...]
-    ) -> Iterator[None]:
-        pending, found = list(pending), dict.fromkeys(between)
+        self,
+        pattern: DominatorPattern,
+        state: tuple[tuple[SSAValue, ...], tuple[Operation, ...]],
+        rest: Goals,
+    ) -> Iterator[Goals]:
+        pending, found = list(state[0]), dict.fromkeys(state[1])
         while pending:
             value = pending.pop()
             op = value.owner
-            if isinstance(value, BlockArgument) or as_constant(value) or op in found:
+            if _is_input(value) or op in found:
                 continue
             assert isinstance(op, Operation)
             if pattern.parent in self.bound:
-                if _op(self.bound[pattern.parent]) is op:
+                if op_of(self.bound[pattern.parent]) is op:
                     continue
             else:
-                for _ in self.match(pattern.parent, value):
-                    yield from self._climb(pattern, pending, tuple(found))
+                on: Goals = (Matcher._climb, pattern, (tuple(pending), tuple(found)), rest)
+                yield (Matcher.match_part, pattern.parent, value, on)
             if not self._on_path(pattern, value):
                 # Says more than that the value is no parent, which was noted just before.
                 self._refuse("{} lies between {}", value, pattern, progress=1)
@@ -228,66 +295,27 @@ class Matcher:
             pending.extend(op.operands)
         if pattern.parent in self.bound:
             self.between[pattern] = tuple(found)
-            yield
+            yield rest
             del self.between[pattern]
 
     def _on_path(self, pattern: DominatorPattern, value: SSAValue) -> bool:
         op = value.owner
         if not isinstance(op, Operation) or self.scope.refuse(op) is not None:
             return False
+        if all(map(_is_input, op.operands)):
+            return False
         return any(True for _ in Matcher(self.scope).match(pattern.path, value))
 
     def complete(self, root: Operation, subject: Subject) -> Match | None:
         """The match that the state describes, unless a value leaves it or a leaf is inside."""
-        ops = dict.fromkeys(
-            _op(found) for part, found in self.bound.items() if isinstance(part, CallPattern)
-        )
-        between = dict.fromkeys(op for path in self.between.values() for op in path)
-        ops.update(between)
-        if root not in ops:
+        found = Found(self.bound, self.between)
+        if root not in found.ops:
             return None
-        reason = self._leaf_inside(ops) or _leaving(ops, root, subject)
+        reason = found.refuse(root, subject)
         if reason is not None:
             self._refuse("{}", reason)
             return None
-        constants = self._embedded()
-        return Match(
-            root,
-            tuple(root.results) if subject is root else (_value(subject),),
-            _in_order(root, ops),
-            self._inputs(ops, constants),
-            tuple(constants),
-            {**self.names, **self.bound},
-        )
-
-    def _leaf_inside(self, ops: dict[Operation, None]) -> str | None:
-        exempt = {_part for dominator in self.between for _part in _parts(dominator.child)}
-        for part, found in self.bound.items():
-            if isinstance(part, LeafPattern) and part not in exempt and _owner(found) in ops:
-                return f"{describe(found)} is part of the match, and an input of it as well"
-        return None
-
-    def _embedded(self) -> dict[SSAValue, None]:
-        return {
-            found: None
-            for part, found in self.bound.items()
-            if isinstance(part, ConstantPattern | ExprPattern)
-            and isinstance(found, SSAValue)
-            and as_constant(found)
-        }
-
-    def _inputs(
-        self, ops: dict[Operation, None], constants: dict[SSAValue, None]
-    ) -> tuple[SSAValue, ...]:
-        inputs = dict[SSAValue, None]()
-        for part, found in self.bound.items():
-            if isinstance(part, CallPattern):
-                inputs.update(dict.fromkeys(_op(found).operands))
-            elif isinstance(part, LeafPattern) and isinstance(found, SSAValue):
-                inputs[found] = None
-        for path in self.between.values():
-            inputs.update(dict.fromkeys(value for op in path for value in op.operands))
-        return tuple(value for value in inputs if value.owner not in ops and value not in constants)
+        return found.match(root, subject, {**self.names, **self.bound})
 
 
 def _arity_fits(pattern: CallPattern, op: Operation) -> bool:
@@ -297,78 +325,43 @@ def _arity_fits(pattern: CallPattern, op: Operation) -> bool:
     return len(pattern.args) == len(op.operands)
 
 
-def _arrangements(pattern: CallPattern, op: Operation) -> Iterator[Sequence[SSAValue]]:
-    yield op.operands
-    if pattern.args and len(op.operands) == 2 and _commutes(op):
-        yield tuple(reversed(op.operands))
+def _op_behind(subject: Subject) -> Operation | None:
+    if type(subject) is OpResult:  # `isinstance` of an abstract class takes longer
+        return subject.op
+    return subject if isinstance(subject, Operation) else None
 
 
 def _commutes(op: Operation) -> bool:
     return relay_name(op) in COMMUTATIVE and op.has_trait(Commutative)
 
 
-def _op(subject: Subject) -> Operation:
-    op = _owner(subject)
-    assert isinstance(op, Operation)
-    return op
+def _is_input(value: SSAValue) -> bool:
+    return isinstance(value, BlockArgument) or as_constant(value) is not None
 
 
-def _value(subject: Subject) -> SSAValue:
-    assert isinstance(subject, SSAValue)
-    return subject
+def _then(way: Way, goals: Goals) -> Goals:
+    for part, found in reversed(way):
+        goals = (Matcher.match_part, part, found, goals)
+    return goals
 
 
-def _owner(subject: Subject) -> object:
-    return subject if isinstance(subject, Operation) else subject.owner
-
-
-def _parts(pattern: Pattern) -> Iterator[Pattern]:
-    yield pattern
-    for child in pattern.children:
-        yield from _parts(child)
-
-
-def _leaving(ops: dict[Operation, None], root: Operation, subject: Subject) -> str | None:
-    for op in ops:
-        for value in op.results:
-            if op is root and (subject is op or subject is value):
-                continue
-            user = outside_use(value, ops)
-            if user is not None:
-                return f"{describe(value)} is also used outside of the match, by {describe(user)}"
-    return None
-
-
-def _in_order(root: Operation, ops: dict[Operation, None]) -> tuple[Operation, ...]:
-    """Operands before users, each op after its first operand's ops; depth first from the root."""
-    order = dict[Operation, None]()
-    stack: list[tuple[Operation, bool]] = [(root, False)]
-    while stack:
-        op, ready = stack.pop()
-        if op in order:
-            continue
-        if ready:
-            order[op] = None
-            continue
-        stack.append((op, True))
-        stack.extend(
-            (value.owner, False)
-            for value in reversed(op.operands)
-            if isinstance(value.owner, Operation) and value.owner in ops
-        )
-    return tuple(order)
-
-
-_WAYS: dict[type[Pattern], Callable[[Matcher, Any, Subject], Iterator[None]]] = {
+_WAYS: dict[type[Pattern], Callable[[Matcher, Any, Any], Sequence[Way]]] = {
     AltPattern: Matcher.alternatives,
     CallPattern: Matcher.call,
     ConstantPattern: Matcher.leaf,
-    ConstrainedPattern: Matcher.constrained,
-    DominatorPattern: Matcher.dominator,
+    ConstrainedPattern: Matcher.inner,
+    DominatorPattern: Matcher.inner,
     ExprPattern: Matcher.leaf,
     ItemPattern: Matcher.item,
-    NamedPattern: Matcher.name,
+    NamedPattern: Matcher.inner,
     VarPattern: Matcher.leaf,
     WildcardPattern: Matcher.leaf,
 }
-"""How each kind of pattern matches; a chain of `isinstance` would take most of the time."""
+"""What each kind of pattern is made of; a chain of `isinstance` would take most of the time."""
+
+_ENDS: dict[type[Pattern], Step] = {
+    ConstrainedPattern: Matcher.constrain,
+    DominatorPattern: Matcher.dominate,
+    NamedPattern: Matcher.name,
+}
+"""What decides on a match of some kinds of patterns when all their parts match."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
@@ -13,7 +14,11 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import Tensor, relay_name, to_attribute
 from byoc_mlir.dialects.relay.constant import Array, ConstantOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.elementwise import BroadcastOp, CastOp, UnaryOp, WhereOp
+from byoc_mlir.dialects.relay.nn import BiasAddOp, LrnOp
+from byoc_mlir.dialects.relay.reduce import ReduceOp, SoftmaxLikeOp
 from byoc_mlir.dialects.relay.shape import surely_same, type_sizes
+from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.errors import ByocError
 
 Subject: TypeAlias = SSAValue | Operation
@@ -49,10 +54,51 @@ def attribute_mismatch(subject: Subject, wanted: Mapping[str, Any]) -> str | Non
         return f"expected an op with attributes {sorted(wanted)}, found {describe(subject)}"
     for name, value in wanted.items():
         found = op.properties.get(name, op.attributes.get(name))
+        if found is None:
+            found = _derived_attribute(op, name)
         if found != to_attribute(value):
             shown = "nothing" if found is None else str(found)
             return f"expected {name} = {value} on {describe(subject)}, found {shown}"
     return None
+
+
+def _derived_attribute(op: Operation, name: str) -> Attribute | None:
+    """An attribute that TVM's ops have, and that follows from the op's types or kind here."""
+    if name == "TOpPattern":
+        return to_attribute(_fusion_class(op))
+    weight = getattr(op, "weight", None)
+    type_ = weight.type if isinstance(weight, SSAValue) else None
+    if not (isinstance(type_, TensorType) and isinstance(op.results[0].type, TensorType)):
+        return None
+    sizes = type_sizes(cast(Tensor, type_))
+    results = type_sizes(cast(Tensor, op.results[0].type))
+    kind = relay_name(op).removeprefix("qnn.").removeprefix("nn.")
+    if kind == "dense":
+        return to_attribute(results[-1]) if name == "units" else None
+    if not kind.startswith("conv"):
+        return None
+    derived = {"kernel_size": sizes[2:], "channels": results[1]}
+    return to_attribute(derived[name]) if name in derived else None
+
+
+def _fusion_class(op: Operation) -> int:
+    """TVM's `TOpPattern`: 0 element-wise, 1 broadcasting, 2 moving elements, 3 reducing, 4 fusable
+    with element-wise ops behind it, 8 any other."""
+    kind = relay_name(op)
+    if isinstance(op, SoftmaxLikeOp | LrnOp):
+        return 8
+    if isinstance(op, UnaryOp | CastOp):
+        return 0
+    if isinstance(op, BroadcastOp | BiasAddOp | WhereOp):
+        return 1
+    if isinstance(op, ReduceOp):
+        return 3
+    if type(op).__module__ == ReshapeOp.__module__:
+        return 2
+    return 4 if _FUSABLE.match(kind) else 8
+
+
+_FUSABLE = re.compile(r"(nn|qnn)\.(conv|dense|matmul|batch_norm|\w*pool)")
 
 
 def dtype_mismatch(subject: Subject, dtype: str) -> str | None:
@@ -95,10 +141,38 @@ def same_expression(expression: SSAValue | ConstantValue, value: SSAValue) -> bo
     constant = as_constant(value)
     if constant is None:
         return False
-    found, wanted = constant.array, np.asarray(expression).astype(constant.array.dtype)
-    if wanted.ndim and wanted.shape != found.shape:
+    found, wanted = constant.array, np.asarray(expression)
+    if wanted.shape != (found.shape if wanted.ndim else ()) or (
+        found.size == 0 and not wanted.ndim
+    ):
         return False
-    return bool(np.all(found == wanted))
+    return _holds(found, wanted)
+
+
+def _holds(found: Array, wanted: Array) -> bool:
+    """True if both have the same values, as far as the type of `found` can tell them apart.
+
+    Floats are rounded to a type of floats; nothing else is: 0.5 is no integer, 300 no `i8`.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            cast = wanted.astype(found.dtype)
+        except OverflowError:
+            return False
+        if not np.array_equal(
+            np.broadcast_to(cast, found.shape), found, equal_nan=_is_float(found)
+        ):
+            return False
+        if not (_is_float(found) and _is_float(wanted)):
+            return bool(np.all(cast.astype(object) == wanted.astype(object)))
+        wide, back = wanted.astype(np.float64), cast.astype(np.float64)
+    in_range = (np.isfinite(wide) == np.isfinite(back)) & ((wide == 0) == (back == 0))
+    return bool(np.all(in_range))
+
+
+def _is_float(array: Array) -> bool:
+    kind = array.dtype.kind
+    return kind == "f" or (kind == "V" and not np.can_cast(array.dtype, np.int64))  # of ml_dtypes
 
 
 def _same_value(one: SSAValue, two: SSAValue) -> bool:

@@ -99,7 +99,10 @@ class Instance:
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
         self._state_address = int(self._state.ctypes.data)
         with packed.counted_copies() as bytes_of_copies:
-            self._check(self._load(self._state_address), "load")
+            status = self._load(self._state_address)
+        if status:
+            self._native.close()
+            self._check(status, "load")
         self._copied_bytes = bytes_of_copies()
         self._release = weakref.finalize(
             self, _release, self._native, self._close, self._unload, self._state, self._all
@@ -191,7 +194,7 @@ class Instance:
     def _fail(self, status: int, context: Context) -> NoReturn:
         """Raises the error for a run that ended early."""
         number, reason = split_status(status)
-        if number:
+        if number or not 0 < reason <= len(self.program.checks):
             self._check(status, "run")
         check, found = self.program.checks[reason - 1], int(context.slots[FOUND_SLOT])
         raise value_refused(check.what, found, check.least, check.most, check.node)
@@ -221,7 +224,7 @@ class Instance:
             cast(
                 Callable[..., int],
                 ctypes.CFUNCTYPE(
-                    ctypes.c_int32 if entry.returns_status else None,
+                    ctypes.c_int64 if entry.returns_status else None,
                     *[pointer] * len(entry.parameters),
                 )(self._native.address(entry.symbol)),
             )

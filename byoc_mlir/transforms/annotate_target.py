@@ -30,13 +30,17 @@ from byoc_mlir.transforms.blocks import (
 CONTROL_FLOW = "the host runs control flow; what is inside has a place of its own"
 """The reason of ops that no backend can take."""
 
+UNUSED = "its results are not used"
+"""The reason of ops that no backend is asked about."""
+
 
 @dataclass(frozen=True)
 class AnnotateTarget(ModulePass):
     """Annotates each op and composite that a backend runs, the first of `targets` that accepts it.
 
     A composite belongs to the backend in its name. Annotations that there are already stay.
-    What stays on the host gets `byoc.reason`, with every backend's reason.
+    What stays on the host gets `byoc.reason`, with the reason of every backend that was asked, now
+    or before.
 
     ```mlir
     %0 = relay.nn.relu %x : (tensor<…>) -> tensor<…>
@@ -76,15 +80,23 @@ def _annotate_block(
         if op in annotated or not is_node(op) or _is_region_call(op, outlined):
             continue
         if op not in live:
-            op.attributes[REASON] = StringAttr("its results are not used")
+            op.attributes[REASON] = StringAttr(UNUSED)
             continue
         target, reasons = _choose(op, rules)
         if target is None:
-            op.attributes[REASON] = StringAttr("; ".join([*reasons, *refusals(op)]))
+            _give_reasons(op, [*reasons, *refusals(op)])
         else:
             op.attributes.pop(REASON, None)
             regions.append(AnnotatedRegion(target, (op,)))
     insert_annotations(regions)
+
+
+def _give_reasons(op: Operation, reasons: Sequence[str]) -> None:
+    """Adds reasons to those that the op has of targets asked before."""
+    known = op.attributes.get(REASON)
+    said = known.data if isinstance(known, StringAttr) and known.data != UNUSED else ""
+    new = [reason for reason in reasons if f"; {reason}; " not in f"; {said}; "]
+    op.attributes[REASON] = StringAttr("; ".join(filter(None, [said, *new])))
 
 
 def _is_region_call(op: Operation, outlined: frozenset[str]) -> bool:

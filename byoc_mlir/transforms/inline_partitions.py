@@ -70,6 +70,12 @@ def inline_partitions(module: ModuleOp, reasons: Mapping[FuncOp, str]) -> None:
         module: the module that holds regions and callers; composites in them are dissolved.
         reasons: why, for each region: kept on its ops as `byoc.reason`, with its `byoc.times`.
     """
+    note_reasons(reasons)
+    inline_regions(module, reasons)
+
+
+def note_reasons(reasons: Mapping[FuncOp, str]) -> None:
+    """Writes on the ops of regions why they leave, as `byoc.reason`, with the region's times."""
     for region, reason in reasons.items():
         kept: dict[str, Attribute] = {REASON: StringAttr(reason)}
         if TIMES in region.attributes:
@@ -77,7 +83,6 @@ def inline_partitions(module: ModuleOp, reasons: Mapping[FuncOp, str]) -> None:
         for op in region.walk():
             if op is not region and not is_constant(op) and not is_terminator(op):
                 op.attributes |= kept
-    inline_regions(module, reasons)
 
 
 def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:

@@ -100,7 +100,9 @@ def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
                 found.append((row.name, match))
     for op, reasons in refusals.items():
         if op not in taken:
-            op.attributes[REFUSED] = ArrayAttr(map(StringAttr, reasons))
+            known = op.attributes.get(REFUSED)
+            said = known.data if isinstance(known, ArrayAttr) else ()
+            op.attributes[REFUSED] = ArrayAttr(dict.fromkeys((*said, *map(StringAttr, reasons))))
     replaced = dict[SSAValue, SSAValue]()
     for name, match in found:
         _wrap(name, match, replaced)
@@ -137,14 +139,28 @@ def _accepted(
     scope: Scope,
     refusals: dict[Operation, dict[str, None]],
 ) -> Match | None:
-    """The first way in which the row matches at `op` and that its check accepts."""
-    for match in all_matches(row.pattern, op, scope):
+    """The first way in which the row matches at `op` and that its check accepts.
+
+    Raises:
+        BackendError: the check failed, or there are too many ways to try.
+    """
+    matches = all_matches(row.pattern, op, scope)
+    while (match := _next_match(row, matches)) is not None:
         reason = ask_check(row, match)
         if reason is None:
             return match
         for refused in match.ops:
             refusals.setdefault(refused, {})[f"{row.name}: {reason}"] = None
     return None
+
+
+def _next_match(row: CompositePattern, matches: Iterator[Match]) -> Match | None:
+    try:
+        return next(matches, None)
+    except BackendError as error:
+        raise BackendError(
+            f"pattern '{row.name}': {error}; disable=('{row.name}',) compiles without it"
+        ) from error
 
 
 def ask_check(row: CompositePattern, match: Match) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -68,8 +68,17 @@ DEMOTED = "demoted: "
 """How the reasons of ops begin that were sent back."""
 
 
-def prune_regions(module: ModuleOp, refuse: Callable[[FuncOp], str | None]) -> list[str]:
+def prune_regions(
+    module: ModuleOp,
+    refuse: Callable[[FuncOp], str | None],
+    send: Callable[[ModuleOp, Mapping[FuncOp, str]], None] = inline_partitions,
+) -> list[str]:
     """Sends every outlined region back to the host for which `refuse` gives a reason.
+
+    Args:
+        module: the partitioned module.
+        refuse: returns why a region does not stay, or `None`.
+        send: removes regions from the module; told why each leaves.
 
     Returns:
         The symbols of the regions that are gone. Their ops say `demoted: ` and the reason.
@@ -81,7 +90,7 @@ def prune_regions(module: ModuleOp, refuse: Callable[[FuncOp], str | None]) -> l
         if (reason := refuse(op)) is not None
     }
     pruned = [region.sym_name.data for region in reasons]
-    inline_partitions(module, reasons)
+    send(module, reasons)
     return pruned
 
 

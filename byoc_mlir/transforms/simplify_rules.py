@@ -26,6 +26,7 @@ from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.tensors import Array, transposed
 from byoc_mlir.transforms.met_taps import met_taps, met_taps_of_pool
+from byoc_mlir.transforms.product_reshapes import ELEMENTWISE, reshape_behind
 from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
 
 Simplified: TypeAlias = "SSAValue | RelayOp | None"
@@ -81,6 +82,12 @@ def reshapes_compose(op: ReshapeLike) -> Simplified:
     if before.data.type == op.output.type:
         return before.data
     return _merged(transform.ReshapeOp(before.data, newshape=sizes_of(op.output)), before, op)
+
+
+@_rule(*ELEMENTWISE)
+def reshape_of_a_product_goes_behind(op: RelayOp) -> Simplified:
+    """`f(reshape(a · b), c) = reshape(f(a · b, c))`, so that `f` follows the product."""
+    return reshape_behind(op)
 
 
 @_rule(transform.TransposeOp)

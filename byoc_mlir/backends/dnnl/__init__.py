@@ -46,6 +46,7 @@ class DnnlBackend(Backend):
 
     name: ClassVar[str] = "dnnl"
     used_by_default: ClassVar[bool] = True
+    priority: ClassVar[int] = 0
     environment: ClassVar[tuple[str, ...]] = (
         ENVIRONMENT_VARIABLE,
         *ISA_VARIABLES,

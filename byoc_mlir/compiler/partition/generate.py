@@ -1,4 +1,4 @@
-"""Code for the outlined regions; what a backend cannot compile goes back to the host."""
+"""Code for the outlined regions; what a backend cannot compile goes to the next one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.abi import COMPILER
-from byoc_mlir.backends import Backend, CodegenContext
+from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.backends.generate import RegionCode, generate_all
 from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.partition.next_targets import hand_on
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions
-from byoc_mlir.transforms.inline_partitions import inline_partitions
 
 
 @dataclass(frozen=True)
@@ -31,39 +31,50 @@ class GeneratedRegions:
 def generate_regions(
     context: Context, module: ModuleOp, backends: Sequence[Backend], options: CompileOptions
 ) -> GeneratedRegions:
-    """Asks the backends for their regions' code. A region that fails is inlined into its callers.
+    """Asks the backends for their regions' code, in the order of preference.
+
+    The backends behind one that fails are asked for the ops of its region; what none takes is
+    inlined into the callers.
 
     Raises:
         BackendError: a region is for none of the backends; a user drew it.
-        FallbackForbiddenError: one failed, and `fallback` is `"forbid"`.
+        FallbackForbiddenError: one failed, no backend is left to ask, and `fallback` is `"forbid"`.
     """
     _check_compilers(module, backends)
-    answers: dict[str, RegionCode | Exception] = {}
-    for backend in backends:
+    codes: dict[str, RegionCode] = {}
+    problems: list[str] = []
+    for position, backend in enumerate(backends):
+        later = _targets(backends[position + 1 :], options)
+        failed: dict[FuncOp, str] = {}
         regions = [func for func in region_functions(module) if _compiler(func) == backend.name]
-        found = generate_all(backend, regions, CodegenContext(options.threads), context)
-        answers |= {
-            region.sym_name.data: answer for region, answer in zip(regions, found, strict=True)
-        }
-    codes: list[RegionCode] = []
-    problems: dict[FuncOp, str] = {}
-    for region in region_functions(module):
-        symbol = region.sym_name.data
-        answer = answers[symbol]
-        if isinstance(answer, RegionCode):
-            codes.append(answer)
-            continue
-        dump_text(f"{symbol}.failed.mlir", lambda region=region: located_text(_alone(region)))
-        dump_text(f"{symbol}.failed.txt", lambda answer=answer: _with_trace(answer))
-        attempt = f"{_compiler(region)} could not compile @{symbol}"
-        problem = f"compile_failed: {attempt}: {_words(answer)}"
-        if options.fallback == "forbid":
-            raise FallbackForbiddenError(problem) from answer
-        problems[region] = problem
-    if problems:
-        inline_partitions(module, problems)
-        module.verify()
-    return GeneratedRegions(tuple(codes), tuple(problems.values()))
+        answers = generate_all(backend, regions, CodegenContext(options.threads), context)
+        for region, answer in zip(regions, answers, strict=True):
+            if isinstance(answer, RegionCode):
+                codes[answer.symbol] = answer
+                continue
+            failed[region] = _problem(region, answer)
+            if options.fallback == "forbid" and not later:
+                raise FallbackForbiddenError(failed[region]) from answer
+        if failed:
+            problems += failed.values()
+            hand_on(module, failed, context, later)
+            module.verify()
+    in_order = (codes[region.sym_name.data] for region in region_functions(module))
+    return GeneratedRegions(tuple(in_order), tuple(problems))
+
+
+def _problem(region: FuncOp, error: Exception) -> str:
+    """Returns what to report of a region that failed; writes the region where IR is dumped."""
+    symbol = region.sym_name.data
+    dump_text(f"{symbol}.failed.mlir", lambda: located_text(_alone(region)))
+    dump_text(f"{symbol}.failed.txt", lambda: _with_trace(error))
+    return f"compile_failed: {_compiler(region)} could not compile @{symbol}: {_words(error)}"
+
+
+def _targets(backends: Sequence[Backend], options: CompileOptions) -> Sequence[str]:
+    """Returns the backends as targets, with the options that the user gave them."""
+    named = {Target.parse(target).name: target for target in options.targets}
+    return [named.get(backend.name, backend.name) for backend in backends]
 
 
 def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.measuring import Compile, measured_times
+from byoc_mlir.compiler.partition.next_targets import hand_on
 from byoc_mlir.compiler.partition.verdicts import Keys, known_verdicts
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.kernels.costs import ASSUMED
@@ -36,21 +39,35 @@ Judge = Callable[[FuncOp], str | None]
 
 
 def prune_unprofitable(
-    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], compile_part: Compile
+    context: Context,
+    module: ModuleOp,
+    options: CompileOptions,
+    backends: Sequence[Backend],
+    compile_part: Compile,
 ) -> None:
-    """Sends regions back to the host that are of no use there; their ops say why.
+    """Takes regions from backends where they are of no use; their ops say why.
+
+    The targets behind a backend are asked for what it loses, and judged as well.
 
     Args:
+        context: for passes.
         module: the partitioned module. Where times decide, regions and their ops have `byoc.times`.
         options: `prune` says how to tell; only regions of its `targets` are judged.
         backends: those that the module is partitioned for.
         compile_part: compiles a partitioned module, to measure it.
     """
-    targets = _names(options)
     judge = _judge(module, options, backends, compile_part)
-    prune_regions(
-        module, lambda region: judge(region) if region_compiler(region) in targets else None
-    )
+    for position, target in enumerate(options.targets):
+        name, later = Target.parse(target).name, options.targets[position + 1 :]
+        pruned = prune_regions(
+            module,
+            lambda region, name=name, judge=judge: (
+                judge(region) if region_compiler(region) == name else None
+            ),
+            partial(hand_on, context=context, targets=later),
+        )
+        if pruned and later:
+            judge = _judge(module, options, backends, compile_part)
 
 
 def _judge(

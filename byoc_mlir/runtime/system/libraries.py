@@ -33,10 +33,16 @@ def load_library(path: Path) -> ctypes.CDLL:
 def load_shared_library(library: SharedLibrary) -> ctypes.CDLL:
     """A library for compiled code, kept to the instructions of `BYOC_MAX_ISA`; it stays loaded.
 
+    It is the one that its environment variable names, else the one at its path.
+
     Raises:
-        ExecutionError: it cannot be loaded.
+        ExecutionError: it cannot be loaded, or its version will not do.
     """
-    handle = load_library(library.path)
+    path = _chosen(library) or library.path
+    handle = load_library(path)
+    problem = _version_problem(library, handle, path)
+    if problem is not None:
+        raise ExecutionError(f"the model needs {library.path.name}: {problem}{_hint(library)}")
     if library.isa_switch is not None:
         limit_isa(handle, library.isa_switch)
     return handle
@@ -131,16 +137,25 @@ def located(library: SharedLibrary, folder: Path) -> SharedLibrary:
         if problem is None:
             return replace(library, path=path)
         problems.append(problem)
-    hint = f"; or name another one in {library.environment}" if library.environment else ""
     raise IncompatibleArtifactError(
-        f"the model needs {library.path.name}: {'; '.join(dict.fromkeys(problems))}{hint}"
+        f"the model needs {library.path.name}: {'; '.join(dict.fromkeys(problems))}{_hint(library)}"
     )
 
 
-def _candidates(library: SharedLibrary, folder: Path) -> Iterator[Path]:
+def _hint(library: SharedLibrary) -> str:
+    return f"; or name another one in {library.environment}" if library.environment else ""
+
+
+def _chosen(library: SharedLibrary) -> Path | None:
+    """The file that the user names instead of a library."""
     chosen = os.environ.get(library.environment, "") if library.environment else ""
-    if chosen:
-        yield Path(chosen)
+    return Path(chosen) if chosen else None
+
+
+def _candidates(library: SharedLibrary, folder: Path) -> Iterator[Path]:
+    chosen = _chosen(library)
+    if chosen is not None:
+        yield chosen
         return
     name = library.path.name
     for path in (library.path, folder / name, Path(sys.prefix, "lib", name)):

@@ -17,6 +17,17 @@ _BYTES: Range = (0, 255)
 _WEIGHTS: Range = (-128, 127)
 _COARSE: Range = (0.047, 0.047)
 _FINE: Range = (0.0213, 0.0213)
+_ZERO: Range = (0, 0)
+
+
+def _symmetric(sample: Sample, *zero_points: int) -> Sample:
+    """The sample on signed bytes, with zero points of 0, as devices without others take it."""
+    zeros = dict.fromkeys(zero_points, _ZERO)
+    types = {index: "int8" if kind == "uint8" else kind for index, kind in sample.dtypes.items()}
+    ranges = {**sample.ranges, **zeros}
+    if sample.dtype == "uint8":
+        sample = replace(sample, dtype="int8", values=_WEIGHTS)
+    return replace(sample, dtypes=types, ranges=ranges, note="symmetric")
 
 
 def _scales(size: int, first: float) -> Range:
@@ -44,13 +55,15 @@ def quantised_convolutions(plain: Iterable[Sample]) -> Iterator[Sample]:
         )
     signed = replace(forms[0], rest=_and_scalars(forms[0].rest, 2), dtype="int8", values=_WEIGHTS)
     yield replace(signed, note="zero points of the weight")
+    yield replace(signed, dtypes={}, ranges={2: _ZERO, 3: _ZERO}, note="symmetric")
 
 
 def quantised_pools(plain: Iterable[Sample]) -> Iterator[Sample]:
     """Means of bytes, of the forms that those of floats have."""
-    for sample in plain:
-        if not sample.special and sample.values is None:
-            yield from _rescaled(sample)
+    forms = [sample for sample in plain if not sample.special and sample.values is None]
+    for sample in forms:
+        yield from _rescaled(sample)
+    yield _symmetric(next(_rescaled(forms[0])), 2, 4)
 
 
 def _rescaled(sample: Sample) -> Iterator[Sample]:
@@ -79,6 +92,8 @@ def _affine(dtypes: Mapping[int, str], values: Range | None) -> Iterator[Sample]
     )
     yield replace(plain, constants=True)
     yield plain
+    if dtypes[2] == "int8":
+        yield _symmetric(replace(plain, constants=True), 2)
     zeros: Range = (-3 if dtypes[2] == "int8" else 0, 9)
     for axis in (1, -1):
         size = data[axis]
@@ -122,6 +137,7 @@ def _requantised() -> Iterator[Sample]:
             constants=True,
         )
     yield replace(plain, dtypes={**dtypes, 4: "int8"}, note="signed results")
+    yield _symmetric(replace(plain, constants=True), 4)
     yield replace(plain, values=(-9, 9), note="small values")
 
 
@@ -137,17 +153,27 @@ def _products(shape: Shape, weight: Shape, *zeros: Shape, **attributes: PyValue)
     )
 
 
+def _with_symmetric_weights(sample: Sample) -> Sample:
+    """The sample with a zero point of 0 for the weights, the usual kind."""
+    return replace(sample, ranges={**sample.ranges, 3: _ZERO}, note="symmetric weights")
+
+
 def _dense() -> Iterator[Sample]:
     for data in ((3, 8), (2, 5, 8)):
         yield replace(_products(data, (6, 8)), constants=True)
+        yield _with_symmetric_weights(replace(_products(data, (6, 8)), constants=True))
     yield _products((3, 8), (6, 8))
+    yield _symmetric(replace(_products((3, 8), (6, 8)), constants=True), 2, 3)
     yield replace(_products((3, 8), (6, 8), (), (6,)), constants=True)
     yield _products((3, 8), (8, 8))
     yield replace(_products((2, 700), (6, 700)), constants=True, note="long sums")
 
 
 def _matmul() -> Iterator[Sample]:
-    yield replace(_products((3, 8), (8, 6)), constants=True)
+    plain = replace(_products((3, 8), (8, 6)), constants=True)
+    yield plain
+    yield _with_symmetric_weights(plain)
+    yield _symmetric(plain, 2, 3)
     yield _products((3, 8), (8, 6))
     yield _products((2, 5, 8), (2, 8, 6))
     yield _products((2, 5, 8), (8, 6))
@@ -171,6 +197,7 @@ def _binary() -> Iterator[Sample]:
     yield replace(plain, rest=_and_scalars(fixed((4, 1, 1)), 6), constants=True)
     yield replace(plain, rest=_and_scalars(fixed((8,)), 6))
     yield replace(plain, dtype="int8", values=_WEIGHTS)
+    yield _symmetric(plain, 3, 5, 7)
 
 
 QUANTISED_SAMPLES: Mapping[str, Sequence[Sample]] = {

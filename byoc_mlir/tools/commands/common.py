@@ -8,7 +8,9 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 from zipfile import BadZipFile
 
@@ -44,7 +46,8 @@ def add_model_argument(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=DEFAULT_MODEL,
         help="an .onnx or .mlir file, or a network that the onnx package brings along:"
-        f" {', '.join(bundled_networks())} (default: {DEFAULT_MODEL})",
+        f" {', '.join(bundled_networks())} (default: {DEFAULT_MODEL}); or one of"
+        " byoc_mlir.testing.networks, with random weights, as resnet18",
     )
 
 
@@ -316,12 +319,32 @@ def find_model(name: str) -> Path:
     if name in bundled_networks():
         return _LIGHT / f"light_{name}.onnx"
     path = Path(name)
-    if not path.is_file():
-        raise InvalidModelError(
-            f"there is no file '{name}', and no bundled network of that name; bundled are"
-            f" {', '.join(bundled_networks())}{meant(name, bundled_networks())}"
-        )
+    if path.is_file():
+        return path
+    from byoc_mlir.testing.networks import NETWORKS  # few calls need it
+
+    if name in NETWORKS:
+        return _built_network(name)
+    names = sorted({*bundled_networks(), *NETWORKS})
+    raise InvalidModelError(
+        f"there is no file '{name}', and no network of that name; there are"
+        f" {', '.join(names)}{meant(name, names)}"
+    )
+
+
+@cache
+def _built_network(name: str) -> Path:
+    """Writes a network of the package, with random weights, to a folder of this process."""
+    from byoc_mlir.testing.networks import NETWORKS  # few calls need it
+
+    path = Path(_scratch_folder().name, f"{name}.onnx")
+    onnx.save(NETWORKS[name](), path)
     return path
+
+
+@cache
+def _scratch_folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="byoc-")
 
 
 def read_inputs(path: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 // RUN: byoc-opt %s --split-input-file -p 'add-entry-points' | filecheck %s --check-prefix SERIAL
 
 // Regions get their ranges of slots, and a failing call ends the run with the region's number.
-func.func private @a_main_0(memref<4xf32>, memref<4xf32>) -> () attributes {byoc.compiler = "a", byoc.workspace = 64 : i64, byoc.workspace_offset = 128 : i64, byoc.state_slots = 2 : i64, byoc.context_slots = 3 : i64, byoc.hooks = ["load", "open", "close"]}
+func.func private @a_main_0(memref<4xf32>, memref<4xf32>) -> () attributes {byoc.compiler = "a", byoc.workspace = 64 : i64, byoc.workspace_offset = 128 : i64, byoc.state_slots = 2 : i64, byoc.context_slots = 3 : i64, byoc.hooks = ["load", "open", "close", "unload"]}
 func.func private @b_main_1(memref<4xf32>, memref<4xf32>) -> () attributes {byoc.compiler = "b", byoc.workspace = 0 : i64, byoc.workspace_offset = 0 : i64, byoc.state_slots = 1 : i64, byoc.context_slots = 1 : i64, byoc.hooks = ["load"]}
 func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
   %c = arith.constant 64 : index
@@ -15,18 +15,25 @@ func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
 // CHECK:      builtin.module attributes {byoc.state_slots = 3 : i64, byoc.context_slots = 4 : i64, byoc.arena_bytes = 0 : i64}
 // CHECK-LABEL: func.func private @main(%state: !llvm.ptr, %context: !llvm.ptr,
 // CHECK:      [[STATUS:%.*]] = func.call @a_main_0(%state, %context, %x, %v)
-// CHECK:      [[ORIGIN:%.*]] = arith.constant 65536 : i32
-// CHECK-NEXT: [[CODE:%.*]] = arith.ori [[STATUS]], [[ORIGIN]]
-// CHECK:      cf.cond_br {{.*}}, ^[[FAIL:.*]]([[CODE]] : i32), ^[[NEXT:.*]]
+// CHECK:      [[WIDE:%.*]] = arith.extui [[STATUS]] : i32 to i64
+// CHECK-NEXT: [[ORIGIN:%.*]] = arith.constant 4294967296 : i64
+// CHECK-NEXT: [[CODE:%.*]] = arith.ori [[WIDE]], [[ORIGIN]]
+// CHECK:      cf.cond_br {{.*}}, ^[[FAIL:.*]]([[CODE]] : i64), ^[[NEXT:.*]]
 // CHECK:      ^[[NEXT]]:
 // CHECK:      [[S:%.*]] = llvm.getelementptr inbounds %state[16]
 // CHECK:      [[C:%.*]] = llvm.getelementptr inbounds %context[24]
 // CHECK:      func.call @b_main_1([[S]], [[C]], %v, %y)
-// CHECK:      arith.constant 131072 : i32
+// CHECK:      arith.constant 8589934592 : i64
 
 // CHECK-LABEL: func.func @byoc_load_regions(
 // CHECK:      func.call @a_main_0_load(
 // CHECK:      func.call @b_main_1_load(
+// CHECK:      cf.cond_br {{.*}}, ^[[UNDO:bb[0-9]+]]({{%.*}} : i64), ^{{bb[0-9]+}}
+// CHECK:      ^[[UNDO]]([[CODE:%.*]]: i64):
+// CHECK:      func.call @a_main_0_unload(
+// CHECK-NEXT: cf.br ^[[FAIL:bb[0-9]+]]([[CODE]] : i64)
+// CHECK:      ^[[FAIL]]([[CODE:%.*]]: i64):
+// CHECK-NEXT: func.return [[CODE]]
 // CHECK-LABEL: func.func @byoc_load(
 // CHECK:      func.call @omp_set_num_threads(
 // CHECK:      func.call @byoc_load_regions(
@@ -67,8 +74,7 @@ func.func @main(%arena: memref<0xi8>, %n: memref<i64>, %y: memref<4xf32>) {
 // CHECK-DAG:  arith.cmpi sge, [[FOUND]]
 // CHECK-DAG:  arith.cmpi sle, [[FOUND]]
 // CHECK:      [[STATUS:%.*]] = arith.select
-// CHECK:      [[CODE:%.*]] = arith.ori [[STATUS]]
-// CHECK:      cf.cond_br {{.*}}, ^[[FAIL:.*]]([[CODE]] : i32), ^[[NEXT:.*]]
+// CHECK:      cf.cond_br {{.*}}, ^[[FAIL:.*]]([[STATUS]] : i64), ^[[NEXT:.*]]
 // CHECK:      ^[[NEXT]]:
 // CHECK:      [[C:%.*]] = llvm.getelementptr inbounds %context[8]
 // CHECK:      func.call @a_main_0(%state, [[C]], %y)

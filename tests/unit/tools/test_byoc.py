@@ -187,7 +187,7 @@ def test_fallback_forbid_lists_all_nodes(byoc, path: str):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["report", "nowhere.onnx"], "there is no file 'nowhere.onnx', and no bundled network"),
+        (["report", "nowhere.onnx"], "there is no file 'nowhere.onnx', and no network"),
         (["run", "MODEL", "--targets", "nobody"], "no backend is named 'nobody'; known are"),
         (["run", "MODEL", "--backend", "nowhere.py"], "no backend file 'nowhere.py'"),
         (["run", "MODEL", "--input", "MODEL"], "is not an .npz file of arrays"),

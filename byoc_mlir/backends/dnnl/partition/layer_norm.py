@@ -18,7 +18,7 @@ from byoc_mlir.dialects.relay.elementwise import (
     SubtractOp,
 )
 from byoc_mlir.dialects.relay.reduce import MeanOp
-from byoc_mlir.patterns import Pattern, is_constant, is_op, wildcard
+from byoc_mlir.patterns import Pattern, is_constant, is_expr, is_op, wildcard
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,9 @@ def layer_norm_pattern() -> Pattern:
     centred = x - is_op("mean")(x)
     square = is_op("power")(centred, is_constant()) | centred * centred
     shifted = is_op("mean")(square) + is_constant()
-    normed = centred / is_op("sqrt")(shifted) | centred * is_op("rsqrt")(shifted)
+    root = is_op("sqrt")(shifted)
+    inverse = is_op("rsqrt")(shifted) | is_expr(1.0) / root
+    normed = centred / root | centred * inverse
     return normed * is_constant() + is_constant()
 
 
@@ -84,19 +86,27 @@ def _normalised(reader: Reader, value: SSAValue) -> tuple[SSAValue, float] | Non
 
 
 def _over_deviation(reader: Reader, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
-    """`(c, v)` for `c / sqrt(v)` or `c * rsqrt(v)`."""
+    """`(c, v)` for `c / sqrt(v)`, `c * rsqrt(v)` or `c * (1 / sqrt(v))`."""
     op = reader.owner(value)
     if isinstance(op, DivideOp):
-        pairs, kind = ((op.lhs, op.rhs),), SqrtOp
-    elif isinstance(op, MultiplyOp):
-        pairs, kind = ((op.lhs, op.rhs), (op.rhs, op.lhs)), RsqrtOp
-    else:
-        return None
-    for centred, root in pairs:
-        owner = reader.owner(root)
-        if isinstance(owner, kind):
-            return reader.resolve(centred), reader.resolve(owner.data)
+        root = reader.owner(op.rhs)
+        if isinstance(root, SqrtOp):
+            return reader.resolve(op.lhs), reader.resolve(root.data)
+    if isinstance(op, MultiplyOp):
+        for centred, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+            variance = _under_inverse_root(reader, factor)
+            if variance is not None:
+                return reader.resolve(centred), variance
     return None
+
+
+def _under_inverse_root(reader: Reader, value: SSAValue) -> SSAValue | None:
+    """`v` for `rsqrt(v)` or `1 / sqrt(v)`."""
+    op = reader.owner(value)
+    if isinstance(op, DivideOp) and reader.number(op.lhs) == 1.0:
+        root = reader.owner(op.rhs)
+        return reader.resolve(root.data) if isinstance(root, SqrtOp) else None
+    return reader.resolve(op.data) if isinstance(op, RsqrtOp) else None
 
 
 def _centred(reader: Reader, value: SSAValue) -> SSAValue | None:

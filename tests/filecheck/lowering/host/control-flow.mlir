@@ -47,15 +47,15 @@ func.func private @npu_other_1(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.
 // ENTRY:         cf.cond_br {{%.*}}, ^[[THEN:bb[0-9]+]], ^[[ELSE:bb[0-9]+]]
 // ENTRY:       ^[[THEN]]:
 // ENTRY:         [[STATUS:%.*]] = func.call @one(%state, %context,
-// ENTRY:         cf.cond_br {{%.*}}, ^[[FAIL:bb[0-9]+]]({{%.*}} : i32), ^{{bb[0-9]+}}
+// ENTRY:         cf.cond_br {{%.*}}, ^[[FAIL:bb[0-9]+]]({{%.*}} : i64), ^{{bb[0-9]+}}
 // ENTRY:       ^[[ELSE]]:
 // ENTRY:         func.call @other(%state, %context,
 // ENTRY:         cf.cond_br {{%.*}}, ^[[FAIL]](
-// ENTRY:       ^[[FAIL]]([[CODE:%.*]]: i32):
-// ENTRY-NEXT:    func.return [[CODE]] : i32
+// ENTRY:       ^[[FAIL]]([[CODE:%.*]]: i64):
+// ENTRY-NEXT:    func.return [[CODE]] : i64
 // ENTRY-LABEL: func.func private @other(%state: !llvm.ptr, %context: !llvm.ptr, %arena: memref<192xi8>
 // ENTRY:         func.call @npu_other_0(
-// ENTRY:         arith.constant 131072 : i32
+// ENTRY:         arith.constant 8589934592 : i64
 // ENTRY:         cf.cond_br
 
 // -----

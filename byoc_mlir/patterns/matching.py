@@ -1,0 +1,58 @@
+"""Matching with full backtracking: every way a pattern fits, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from xdsl.ir import Operation
+
+from byoc_mlir.patterns.composite import Match
+from byoc_mlir.patterns.language import Pattern
+from byoc_mlir.patterns.matcher import Matcher
+from byoc_mlir.patterns.scope import Scope
+from byoc_mlir.patterns.subjects import Subject
+
+
+def match_pattern(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Match | None:
+    """The first match of `pattern` whose root is `op`, or `None`."""
+    return next(all_matches(pattern, op, scope), None)
+
+
+def all_matches(
+    pattern: Pattern,
+    op: Operation,
+    scope: Scope | None = None,
+    on_refusal: Callable[[int, str], None] | None = None,
+) -> Iterator[Match]:
+    """Every match with root `op`, in order of preference, each set of ops and captures once.
+
+    Args:
+        pattern: the pattern.
+        op: the op whose result (or all whose results) the pattern describes.
+        scope: which ops may take part; all of the op's block by default.
+        on_refusal: told how many sub-patterns fitted, and why the next one did not.
+
+    Raises:
+        BackendError: the pattern can match in too many ways to try.
+    """
+    matcher = Matcher(scope or Scope(op.parent), on_refusal)
+    seen = set[tuple[object, ...]]()
+    for subject in _root_subjects(op):
+        for _ in matcher.match(pattern, subject):
+            match = matcher.complete(op, subject)
+            if match is None:
+                continue
+            key = (match.ops, match.inputs, *sorted(_named(match)))
+            if key not in seen:
+                seen.add(key)
+                yield match
+
+
+def _named(match: Match) -> Iterator[tuple[str, int]]:
+    return ((key, id(value)) for key, value in match.captures.items() if isinstance(key, str))
+
+
+def _root_subjects(op: Operation) -> Sequence[Subject]:
+    if len(op.results) == 1:
+        return op.results
+    return (op, *op.results)

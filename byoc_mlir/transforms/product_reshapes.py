@@ -1,0 +1,69 @@
+"""Reshapes of products go behind the element-wise ops that follow, as biases and activations."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.dialects.relay import RELAY, RelayOp, elementwise, nn
+from byoc_mlir.dialects.relay.base import sizes_of
+from byoc_mlir.dialects.relay.shape import tensor_of, tensor_type
+from byoc_mlir.dialects.relay.transform import ReshapeOp
+from byoc_mlir.transforms.rewriting import constant_array
+
+ELEMENTWISE = tuple(
+    kind
+    for kind in RELAY.operations
+    if issubclass(kind, elementwise.UnaryOp | elementwise.BroadcastOp)
+    if kind.__module__ == elementwise.__name__ or kind in (nn.ReluOp, nn.LeakyReluOp)
+)
+
+_REACH = 16
+"""The element-wise ops behind a product that reshapes go behind."""
+
+
+def reshape_behind(op: RelayOp) -> ReshapeOp | None:
+    """Returns `reshape(f(a · b, c))` for `f(reshape(a · b), c)`; `None` for other ops.
+
+    `c` is one number, or one for each column, and the reshape keeps the columns.
+    """
+    inputs = [value for value in op.operands if constant_array(value) is None]
+    reshapes = [one for value in inputs if (one := _reshaped_rows(value)) is not None]
+    if not reshapes or len(reshapes) < len(inputs):
+        return None
+    shape, results = sizes_of(reshapes[0].data), sizes_of(op.results[0])
+    if results != sizes_of(reshapes[0].output):
+        return None
+    if any(sizes_of(one.data) != shape for one in reshapes):
+        return None
+    constants = [one for value in op.operands if (one := constant_array(value)) is not None]
+    if any(one.ndim > len(shape) or one.size not in (1, *one.shape[-1:]) for one in constants):
+        return None
+    before = {value: one.data for value, one in zip(inputs, reshapes, strict=True)}
+    new = type(op).create(
+        operands=[before.get(value, value) for value in op.operands],
+        properties=dict(op.properties),
+        result_types=[tensor_of(tensor_type(op.results[0]).element_type, shape)],
+    )
+    new.location = op.location
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    behind = ReshapeOp(new.results[0], newshape=results)
+    behind.location = fused_location(reshapes)
+    return behind
+
+
+def _reshaped_rows(value: SSAValue) -> ReshapeOp | None:
+    """The op that reshapes a product, or what follows one, and keeps its columns."""
+    op = value.owner
+    if not isinstance(op, ReshapeOp) or sizes_of(op.data)[-1:] != sizes_of(op.output)[-1:]:
+        return None
+    found = op.data
+    for _ in range(_REACH):
+        if isinstance(found.owner, nn.DenseOp | nn.MatmulOp):
+            return op
+        if not isinstance(found.owner, (*ELEMENTWISE, nn.BiasAddOp)):
+            return None
+        inputs = [one for one in found.owner.operands if constant_array(one) is None]
+        found = inputs[0] if inputs else found
+    return None
