@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 from byoc_mlir.dialects.relay.shape import at_most, same
-from byoc_mlir.dims import Size, ceildiv, largest, smallest
+from byoc_mlir.dims import GREATEST_SIZE, Size, ceildiv, largest, smallest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.iterated import slice_of_iteration
@@ -253,8 +253,14 @@ def _sliced(
         raise NodeRefused("a step of 0 is not a slice")
     for start, stop, axis, step in zip(starts, ends, axes, steps, strict=True):
         begin[axis], end[axis] = _clamped(start, stop, step, data.sizes[axis])
-        strides[axis] = step
+        strides[axis] = _stride(step, data.sizes[axis])
     return context.emit(relay.StridedSliceOp, data, begin=begin, end=end, strides=strides)
+
+
+def _stride(step: int, size: Size) -> int:
+    """The step, or a shorter one that leaves the axis from any place of it, too."""
+    longest = max(1, size if isinstance(size, int) else GREATEST_SIZE)
+    return max(-longest, min(step, longest))
 
 
 def _clamped(start: Size, stop: Size, step: int, size: Size) -> tuple[Size, Size]:
