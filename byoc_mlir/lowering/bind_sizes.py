@@ -79,7 +79,9 @@ class BindSizes(ModulePass):
             binder = _Binder(op)
             main = binder.functions.get("main")
             if main is not None:
-                _refuse_overflow(main, [inner.size for inner in op.walk() if isinstance(inner, SizeOp)])
+                _refuse_overflow(
+                    main, [inner.size for inner in op.walk() if isinstance(inner, SizeOp)]
+                )
                 binder.pass_sizes(main)
                 bound = set(map(bound_symbol, binder.functions.values()))
                 names = [symbol.sym_name.data for symbol in symbols]
