@@ -278,6 +278,8 @@ _EXPONENT = np.dtype(ml_dtypes.float8_e8m0fnu)
 def _dtype(element_type: int) -> np.dtype[Any]:
     if element_type == onnx.TensorProto.STRING:
         raise NodeRefused("casts to strings are not supported")
+    if element_type not in onnx.TensorProto.DataType.values():
+        raise NodeRefused(f"{element_type} is no type of elements")
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type))
 
 

@@ -158,13 +158,18 @@ def col2im(
     around = pads or [0] * 2 * rank
     padded = [image[i] + around[i] + around[rank + i] for i in range(rank)]
     counts = [(padded[i] - (block[i] - 1) * spread[i] - 1) // steps[i] + 1 for i in range(rank)]
+    if min(*counts, *block, *steps, *spread, *image, 1) < 1:
+        raise VerifyException(f"blocks of {list(block)} do not fit an image of {list(image)}")
+    batch, channels = data.sizes[0], data.number(1) // math.prod(block)
+    check_constant([*block, *counts], 8, "the places of a Col2Im")
+    numbers = [size for size in (*padded, batch, channels) if isinstance(size, int)]
+    check_constant(numbers, data.dtype.itemsize, "the result of a Col2Im")
     place = np.zeros((), np.int64)
     for i in range(rank):
         line = np.arange(block[i])[:, None] * spread[i] + np.arange(counts[i]) * steps[i]
         place = place[..., None, None] * padded[i] + line
     order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
     places = place.transpose(order).reshape(-1, 1)
-    batch, channels = data.sizes[0], data.number(1) // math.prod(block)
     planes = batch * channels
     columns = arith.reshape(context, data, [planes, places.size])
     updates = arith.transpose(context, columns, [1, 0])

@@ -89,11 +89,7 @@ def _lower_split(op: relay.SplitOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    taken = sizes_of(op.output)
-    strides = [
-        1 if size in (0, 1) else stride
-        for size, stride in zip(taken, ints(op.strides), strict=True)
-    ]
+    taken, strides = sizes_of(op.output), ints(op.strides)
     if all(stride > 0 for stride in strides):
         return [b.extract(op.data, size_list(op.begin), taken, strides)]
     if is_symbolic((*size_list(op.begin), *taken)):
