@@ -45,6 +45,16 @@ ENDS = tuple(
     )
 )
 HUGE = (1e30, -1e30, 4e9, np.inf, -np.inf, np.nan, 0.0, 1e-30)
+_FLAGS = frozenset(
+    {
+        *("allowzero", "antialias", "center_point_box", "ceil_mode", "count_include_pad"),
+        *("exclude_outside", "exclusive", "fmod", "keepdims", "largest", "linear_before_reset"),
+        *("multi_class", "new_axis", "noop_with_empty_axes", "periodic", "reverse", "saturate"),
+        *("select_last_index", "sorted", "storage_order", "upper", "zeros", "align_corners"),
+        *("onesided", "inverse", "is_causal", "interleaved", "unidirectional", "do_rotary"),
+    }
+)
+"""Attributes that are true or false; what others mean is not said."""
 _SIZES: Mapping[str, tuple[int, ...]] = {
     "AffineGrid": (0,),
     "GridSample": (1,),
@@ -113,7 +123,7 @@ def _slots(rng: Random, op_type: str, model: onnx.ModelProto, feeds: Feeds) -> I
         if node.op_type != op_type:
             continue
         for attribute in node.attribute:
-            if attribute.type == AttributeProto.INT:
+            if attribute.type == AttributeProto.INT and attribute.name not in _FLAGS:
                 yield Slot(number, attribute.name, 0)
             if attribute.type == AttributeProto.INTS and attribute.ints:
                 yield Slot(number, attribute.name, rng.randrange(len(attribute.ints)))

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import onnx
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import bits, index, logic, transform
@@ -18,7 +17,7 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import Array, NodeRefused, Value
+from byoc_mlir.frontend.value import Array, NodeRefused, Value, dtype_of
 from byoc_mlir.limits import check_constant
 
 
@@ -37,7 +36,7 @@ def tile(context: NodeContext, data: Value, repeats: Value) -> Value:
 def eye_like(context: NodeContext, data: Value, *, dtype: int | None = None, k: int = 0) -> Value:
     if data.rank != 2:
         raise VerifyException(f"its input has {data.rank} dimensions, accepted are 2")
-    kind = data.dtype if dtype is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    kind = data.dtype if dtype is None else dtype_of(dtype)
     if not is_symbolic(data.sizes):
         check_constant(data.shape, 8, "the matrix of an EyeLike")
     distance = arith.diagonals(context, *data.sizes)
@@ -46,7 +45,7 @@ def eye_like(context: NodeContext, data: Value, *, dtype: int | None = None, k: 
 
 @onnx_op("BitCast")
 def bit_cast(context: NodeContext, data: Value, *, to: int) -> Value:
-    target = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(to))
+    target = dtype_of(to)
     if target == data.dtype:
         return data
     if np.bool_ in (target, data.dtype):  # a byte that is 0 or 1
@@ -123,7 +122,7 @@ def tensor_scatter(
     axis: int = -2,
     mode: str = "linear",
 ) -> Value:
-    along, is_circular = axis % cache.rank, mode == "circular"
+    along, is_circular = normalize_axis(axis, cache.rank), mode == "circular"
     if starts is None:
         first = arith.broadcast(context, context.constant(np.zeros(1, np.int64)), cache.sizes[:1])
     else:

@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import transform as relay
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 from byoc_mlir.dialects.relay.shape import at_most, same
 from byoc_mlir.dims import GREATEST_SIZE, Size, ceildiv, largest, smallest
@@ -102,7 +103,7 @@ def _reshaped(
 
 @onnx_op("Flatten")
 def flatten(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
-    axis = axis + data.rank if axis < 0 else axis
+    axis = axis if axis == data.rank else normalize_axis(axis, data.rank)
     rows, columns = math.prod(data.sizes[:axis]), math.prod(data.sizes[axis:])
     return context.emit(relay.ReshapeOp, data, newshape=[rows, columns])
 
@@ -352,6 +353,6 @@ def _padded(
         raise NodeRefused(f"pads must have {2 * len(axes)} entries, found {list(pads)}")
     widths: list[Size] = [0] * (2 * data.rank)
     for index, axis in enumerate(axes):
-        position = 2 * (axis % data.rank)
+        position = 2 * normalize_axis(axis, data.rank)
         widths[position : position + 2] = [pads[index], pads[index + len(axes)]]
     return context.emit(relay.PadOp, data, pad_width=widths, pad_value=number, pad_mode=mode)

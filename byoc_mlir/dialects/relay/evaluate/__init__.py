@@ -141,8 +141,8 @@ def can_be_folded(
     """Whether to compute an op of known operands at compile time.
 
     Not folded are ops without operands, those whose meaning or result types are not known here,
-    what grows beyond `max_bytes` and its operands, what is more than the limits allow in all (`constant_bytes`), and
-    ops that say so (`IS_FOLDED`).
+    what grows beyond `max_bytes` and its operands, what is more than the limits allow in all
+    (`constant_bytes`), and ops that say so (`IS_FOLDED`).
     """
     if not op.IS_FOLDED:
         return False
