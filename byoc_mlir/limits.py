@@ -28,7 +28,8 @@ class Limits:
     """Of any tensor of the model, an axis without elements counted as one. Outputs need no memory
     before the model runs, hence so high."""
     constant_bytes: int = 4 << 30
-    """Of any tensor that is computed, or made dense, while compiling."""
+    """Of tensors that are computed, or made dense, while compiling, all together; and as much as
+    eight times the model's own tensors. More than that is not folded, or refused."""
     arena_bytes: int = ADDRESS_SPACE
     """Of all intermediate tensors of a run, as planned."""
     output_bytes: int = (1 << 64) - 1
@@ -47,10 +48,11 @@ class Limits:
     """Of the programs that stay compiled for one model with symbolic dimensions: their code, arenas
     and copies of constants. Nothing is refused: those that were not used for longest go, and the
     one that is used stays."""
-    seconds: float = math.inf
-    """For each compilation: that of a model of fixed shapes, or for one set of shapes. Looked at
-    between passes, between nodes and between ops; LLVM and a backend's library cannot be
-    interrupted, so it may take as long as the largest of their steps more."""
+    seconds: float = 3600.0
+    """For each compilation: that of a model of fixed shapes, or for one set of shapes. The default
+    is far more than the largest models take, and ends what would never end. Looked at between
+    passes, between nodes and between ops; LLVM and a backend's library cannot be interrupted, so it
+    may take as long as the largest of their steps more."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -79,13 +81,21 @@ class Limits:
             raise LimitExceededError(limit, what, found, accepted)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Budget:
     limits: Limits
     deadline: float
+    computed_bytes: int = 0
+    """Of constants, so far."""
+    given_bytes: int = 0
+    """Of the model's own constants."""
 
 
 DEFAULT_LIMITS = Limits()
+
+_FOLDED_PER_GIVEN = 8
+"""Bytes of computed constants for each byte of the model's: weights of bytes become floats that are
+scaled, shifted and transposed."""
 
 _NO_END = _Budget(DEFAULT_LIMITS, math.inf)
 _current: ContextVar[_Budget] = ContextVar("limits", default=_NO_END)
@@ -150,11 +160,33 @@ def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
 
 
 def check_constant(shape: Sequence[int], item_bytes: int, what: str) -> None:
-    """Refuses a tensor that is too large to be computed while compiling.
+    """Refuses a tensor that is too large to be computed while compiling, beside others.
 
     Raises:
         LimitExceededError: it is.
     """
     size = check_tensor(shape, item_bytes, what)
-    listed = f"bytes of {what} of shape [{', '.join(map(str, shape))}], computed while compiling"
-    current_limits().check("constant_bytes", size, listed)
+    if not take_constant_bytes(size):
+        listed = f"bytes of {what} of shape [{', '.join(map(str, shape))}]"
+        found = size + _current.get().computed_bytes
+        limit = current_limits().constant_bytes
+        text = f"{listed}, and of others that are computed while compiling"
+        raise LimitExceededError("constant_bytes", text, found, limit)
+
+
+def note_constants(size: int) -> None:
+    """Notes the bytes of the model's own tensors; constants made of them may be as large."""
+    budget = _current.get()
+    if budget is not _NO_END:
+        budget.given_bytes += size
+
+
+def take_constant_bytes(size: int) -> bool:
+    """True if a constant of so many bytes may be computed; the compilation has fewer left then."""
+    budget = _current.get()
+    computed = budget.computed_bytes + size
+    if computed > budget.limits.constant_bytes + _FOLDED_PER_GIVEN * budget.given_bytes:
+        return False
+    if budget is not _NO_END:
+        budget.computed_bytes = computed
+    return True

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from byoc_mlir.dims import Call, Size, Symbol, SymbolInfo
+from byoc_mlir.dims import GREATEST_SIZE, Call, Size, Symbol, SymbolInfo
 from byoc_mlir.dims.dim import Atom, Monomial, terms_of
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Program
-
-GREATEST_SIZE = (1 << 31) - 1
-"""Of a symbol in C. Products of two are exact in a `long double`."""
 
 _FUNCTIONS = {"floordiv": "floor_div", "max": "larger", "min": "smaller"}
 
@@ -34,7 +31,7 @@ def c_guards(sized: SizedProgram, names: Mapping[str, str]) -> list[str]:
 
 
 def greatest_size(info: SymbolInfo) -> int:
-    """The greatest size of a symbol in C."""
+    """The greatest size of a symbol in C; products of two are exact in a `long double`."""
     return GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)
 
 

@@ -16,7 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.boundary import raise_if_strict
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, GuardOp
-from byoc_mlir.dims import LEAST_HINT, Guard, evaluated, parse_size
+from byoc_mlir.dims import GREATEST_SIZE, LEAST_HINT, Guard, evaluated, parse_size
 from byoc_mlir.errors import (
     ByocError,
     InternalError,
@@ -112,6 +112,8 @@ class SymbolicModel:
         return replace(variant, module=variant.module.clone(), variant=guards)
 
     def _variant(self, sizes: Mapping[str, int]) -> ImportedModel | None:
+        if max(sizes.values(), default=0) > GREATEST_SIZE:
+            return None
         for variant in self._variants:
             if _fits(variant.module, sizes):
                 return variant

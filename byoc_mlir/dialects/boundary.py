@@ -13,6 +13,9 @@ from byoc_mlir.boundary import boundary, translated
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
 
+_OUTSIDE = "is out of range for type"
+"""A part of what xDSL says of integers that an attribute has no room for."""
+
 
 @contextmanager
 def ir_boundary(stage: str) -> Generator[None]:
@@ -35,6 +38,10 @@ def _translated(error: Exception, stage: str) -> ByocError:
         found: ByocError = CompilationError(f"{stage}{f', node {node!r}' if node else ''}: {error}")
     elif isinstance(error, ParseError):
         found = InvalidModelError(f"{stage}: {error}")
+    elif isinstance(error, OverflowError) or _OUTSIDE in str(error):
+        found = CompilationError(
+            f"{stage}{f', node {node!r}' if node else ''}: a number has no room in 64 bits: {error}"
+        )
     else:
         return translated(error, stage, node)
     found.locate(stage, node)

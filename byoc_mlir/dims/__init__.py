@@ -10,11 +10,13 @@ from byoc_mlir.dims.dim import Call, Dim, Size, Symbol, ceildiv, floordiv, symbo
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.dims.extremes import largest, smallest, substituted
 from byoc_mlir.dims.greatest import greatest
+from byoc_mlir.dims.magnitude import GREATEST_SIZE, overflow
 from byoc_mlir.dims.prove import proved_at_most, proved_same
 from byoc_mlir.dims.shapes import LEAST_HINT, Facts, Guard, Relation, Shapes, SymbolInfo
 from byoc_mlir.dims.text import parse_size
 
 __all__ = [
+    "GREATEST_SIZE",
     "LEAST_HINT",
     "Call",
     "Dim",
@@ -34,6 +36,7 @@ __all__ = [
     "floordiv",
     "greatest",
     "largest",
+    "overflow",
     "parse_size",
     "proved_at_most",
     "proved_same",

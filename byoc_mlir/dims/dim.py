@@ -17,6 +17,10 @@ from byoc_mlir.errors import UndecidedSizeError
 
 Kind: TypeAlias = Literal["floordiv", "max", "min"]
 
+MOST_PARTS, MOST_NESTED, MOST_NUMBER = 512, 32, 1 << 64
+"""Limits of a size: its symbols and functions, functions in each other, and its numbers. Computed
+shapes can double a size at each node, and comparing sizes takes as long as they are large."""
+
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 _FUNCTIONS = frozenset({"ceildiv", "floordiv", "max", "min", "mod"})
 
@@ -44,6 +48,13 @@ class Call:
     arguments: tuple[Size, ...]
 
     @cached_property
+    def extent(self) -> tuple[int, int]:
+        """Number of symbols and functions, and of functions in each other; itself included."""
+        inner = [size.extent for size in self.arguments if isinstance(size, Dim)]
+        deepest = max((depth for _, depth in inner), default=0)
+        return 1 + sum(parts for parts, _ in inner), 1 + deepest
+
+    @cached_property
     def key(self) -> str:
         """Its text, which orders it among others."""
         return f"{self.kind}({', '.join(map(str, self.arguments))})"
@@ -63,6 +74,29 @@ class Dim:
 
     terms: tuple[tuple[Monomial, int], ...]
     """In the order in which they are printed, none of them 0."""
+
+    def __post_init__(self) -> None:
+        parts, depth = self.extent
+        if parts > MOST_PARTS or depth > MOST_NESTED or self._most >= MOST_NUMBER:
+            raise UndecidedSizeError(
+                f"a size of {parts} symbols and functions, {depth} in each other; accepted are"
+                f" {MOST_PARTS} and {MOST_NESTED}, and numbers below 2^64"
+            )
+
+    @property
+    def _most(self) -> int:
+        """The largest number in it, without its sign."""
+        calls = (item for term, _ in self.terms for item in term if isinstance(item, Call))
+        inner = (size for call in calls for size in call.arguments if isinstance(size, int))
+        return max(map(abs, (*(factor for _, factor in self.terms), *inner)))
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """Number of symbols and functions, and of functions in each other."""
+        items = [item for monomial, _ in self.terms for item in monomial]
+        inner = [item.extent for item in items if isinstance(item, Call)]
+        parts = len(items) - len(inner) + sum(parts for parts, _ in inner)
+        return parts, max((depth for _, depth in inner), default=0)
 
     @cached_property
     def _hash(self) -> int:
@@ -91,6 +125,8 @@ class Dim:
         return _sum([(self, -1)])
 
     def __mul__(self, other: Size) -> Size:
+        if isinstance(other, Dim) and len(self.terms) * len(other.terms) > MOST_PARTS:
+            raise UndecidedSizeError(f"a size of more than {MOST_PARTS} products")
         total: dict[Monomial, int] = {}
         for one, factor in self.terms:
             for two, other_factor in terms_of(other):

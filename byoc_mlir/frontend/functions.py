@@ -9,8 +9,11 @@ import numpy as np
 import onnx
 from onnx import AttributeProto
 from onnx.defs import OpSchema
+from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dims import Size
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.graphs import graphs_of
 from byoc_mlir.frontend.value import SequenceValue, Value
 
@@ -21,8 +24,12 @@ def standard_function(
     """The body that the ONNX standard gives an op, `None` where it gives none.
 
     Of several bodies the newest is taken whose own ops the opset has, else the oldest.
+
+    Raises:
+        InvalidModelError: the node names an axis that its first operand does not have.
     """
     schema: Any = op  # onnx's type stubs lack its functions
+    _check_axis(node, inputs)
     if schema.has_function:
         version = _best(schema.function_opset_versions, opset)
         return onnx.FunctionProto.FromString(schema.get_function_with_opset_version(version))
@@ -34,6 +41,18 @@ def standard_function(
         version, node.SerializeToString(), types
     )
     return onnx.FunctionProto.FromString(data) if data else None
+
+
+def _check_axis(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
+    """Refuses what bodies do not look at."""
+    data = inputs[0] if inputs else None
+    given = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
+    if data is None or isinstance(data, SequenceValue) or not given:
+        return
+    try:
+        normalize_axis(given[0], data.rank)
+    except VerifyException as error:
+        raise InvalidModelError(f"node '{node.name}' ({node.op_type}): {error}") from error
 
 
 def has_standard_function(op: OpSchema) -> bool:

@@ -42,7 +42,7 @@ from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.scope import Scope, Session
 from byoc_mlir.frontend.structures import kind_of
 from byoc_mlir.frontend.value import Array, NodeRefused, SequenceValue, Value, ValueNeeded
-from byoc_mlir.limits import check_time
+from byoc_mlir.limits import check_time, note_constants
 from byoc_mlir.tensors import item_name
 
 __all__ = ["import_loaded", "import_model", "import_symbolic"]
@@ -140,6 +140,7 @@ def _imported(
     model: onnx.ModelProto, reader: TensorReader, inputs: Sequence[BoundInput], values: Values
 ) -> ImportedModel:
     constants = reader.graph_tensors(model.graph)
+    note_constants(sum(array.nbytes for array in constants.values()))
     types = list(map(_input_type, inputs))
     for info, type_ in zip(inputs, types, strict=True):
         check_tensor_type(type_, f"input '{info.name}'")

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+import onnx
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 
@@ -142,6 +143,17 @@ class Value:
         assert content is not None
         known = frozenset[str]() if self.constant is not None else inputs
         return Value(name, content, self.location, known, self.formula)
+
+
+def dtype_of(element_type: int) -> np.dtype[Any]:
+    """Returns the dtype for a number of ONNX's list of element types.
+
+    Raises:
+        NodeRefused: the list has no such number.
+    """
+    if element_type not in onnx.TensorProto.DataType.values() or not element_type:
+        raise NodeRefused(f"{element_type} is no type of elements")
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type))
 
 
 class SequenceValue(Value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from xdsl.builder import Builder
@@ -20,14 +20,16 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
-from byoc_mlir.dialects.relay.shape import at_most, names_in
+from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, at_most, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of, bound_symbol
 from byoc_mlir.dialects.sized_buffers import SizeOp
-from byoc_mlir.dims import Call, Dim, Size, Symbol
+from byoc_mlir.dims import Call, Dim, Size, Symbol, overflow
 from byoc_mlir.dims.dim import Atom, constant_part, size_of, terms_of
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.control_flow import called_symbols
+from byoc_mlir.lowering.region_calls import int_attribute
 
 _INDEX = IndexType()
 _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
@@ -77,12 +79,25 @@ class BindSizes(ModulePass):
             binder = _Binder(op)
             main = binder.functions.get("main")
             if main is not None:
+                _refuse_overflow(
+                    main, [inner.size for inner in op.walk() if isinstance(inner, SizeOp)]
+                )
                 binder.pass_sizes(main)
                 bound = set(map(bound_symbol, binder.functions.values()))
                 names = [symbol.sym_name.data for symbol in symbols]
                 _take_given(main, [name for name in names if name not in bound])
             for inner in [*symbols, *(inner for inner in op.ops if isinstance(inner, GuardOp))]:
                 Rewriter.erase_op(inner)
+
+
+def _refuse_overflow(main: func.FuncOp, sizes: Iterable[Size]) -> None:
+    """Makes the arena larger than any memory for symbols whose sizes `i64` has no room for."""
+    facts = asked()
+    more = overflow(sizes, {name: facts.ranges[name] for name in facts.bound})
+    if more != 0:
+        size = main.attributes.get(ARENA_SIZE)
+        known = size.data[0] if isinstance(size, ShapeAttr) else int_attribute(main, ARENA_BYTES)
+        main.attributes[ARENA_SIZE] = ShapeAttr((known + more,))
 
 
 class _Binder:

@@ -7,8 +7,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.limits import check_time
 from byoc_mlir.transforms.rewriting import erase_dead_ops
-from byoc_mlir.transforms.simplify_rules import simplify_op
+from byoc_mlir.transforms.simplify_rules import Replacements
 
 
 class Simplify(ModulePass):
@@ -34,6 +35,9 @@ class Simplify(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
+            replacements = Replacements()
             for candidate in list(block.ops):
-                simplify_op(candidate)
+                check_time()
+                replacements.simplify(candidate)
             erase_dead_ops(block)
+            replacements.locate()

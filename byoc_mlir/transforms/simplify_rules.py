@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -29,29 +30,63 @@ from byoc_mlir.transforms.met_taps import met_taps, met_taps_of_pool
 from byoc_mlir.transforms.product_reshapes import ELEMENTWISE, reshape_behind
 from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
 
-Simplified: TypeAlias = "SSAValue | RelayOp | None"
-Rule: TypeAlias = Callable[[Any], Simplified]
+Simplified: TypeAlias = "SSAValue | Merged | None"
+Rule: TypeAlias = "Callable[[Any], Simplified]"
 F = TypeVar("F", bound=Rule)
 
 _RULES: dict[type[Operation], list[Rule]] = {}
 
 
-def simplify_op(op: Operation) -> None:
-    """Replaces one op by something simpler that is already there, or by one simpler op.
+@dataclass(frozen=True)
+class Merged:
+    """An op that does what others did."""
 
-    What takes an op's place stands for its ONNX node too.
+    op: RelayOp
+    replaced: tuple[Operation, ...]
+
+
+class Replacements:
+    """The ops that took the place of others, and so stand for their ONNX nodes, too.
+
+    Locations are written once, at the end: one of an op that replaces thousands is long.
     """
-    for rule in _RULES.get(type(op), ()):
-        simpler = rule(op)
+
+    def __init__(self) -> None:
+        self._replaced: dict[Operation, list[Operation]] = {}
+
+    def simplify(self, op: Operation) -> None:
+        """Replaces one op by something simpler that is already there, or by one simpler op."""
+        simpler = next(filter(None, (rule(op) for rule in _RULES.get(type(op), ()))), None)
         if isinstance(simpler, SSAValue):
-            if isinstance(simpler.owner, RelayOp):
-                simpler.owner.location = fused_location([simpler.owner, op])
+            owner = simpler.owner
+            if isinstance(owner, RelayOp):
+                self._replaced.setdefault(owner, [owner]).append(op)
             replace_op(op, [], [simpler])
-            return
-        if simpler is not None:
-            replace_op(op, [simpler], simpler.results)
-            simplify_op(simpler)
-            return
+        elif simpler is not None:
+            simpler.op.location = op.location
+            self._replaced[simpler.op] = list(simpler.replaced)
+            replace_op(op, [simpler.op], simpler.op.results)
+            self.simplify(simpler.op)
+
+    def locate(self) -> None:
+        """Gives each op that is left the locations of those that it replaced."""
+        for op in self._replaced:
+            if op.parent is not None:
+                op.location = fused_location(self._origins(op))
+
+    def _origins(self, op: Operation) -> Sequence[Operation]:
+        """Returns the ops as they were imported whose place an op has, in order."""
+        found, seen, pending = list[Operation](), set[Operation](), [op]
+        while pending:
+            one = pending.pop()
+            if one is not op and one.parent is not None:
+                continue  # it is left, and stands for itself
+            if one in seen or one not in self._replaced:
+                found.append(one)
+            else:
+                seen.add(one)
+                pending.extend(reversed(self._replaced[one]))
+        return found
 
 
 def _rule(*ops: type[RelayOp]) -> Callable[[F], F]:
@@ -63,9 +98,8 @@ def _rule(*ops: type[RelayOp]) -> Callable[[F], F]:
     return register
 
 
-def _merged(new: RelayOp, *old: Operation) -> RelayOp:
-    new.location = fused_location(old)
-    return new
+def _merged(new: RelayOp, *old: Operation) -> Merged:
+    return Merged(new, old)
 
 
 ReshapeLike: TypeAlias = transform.ReshapeOp | transform.SqueezeOp | transform.ExpandDimsOp
@@ -259,7 +293,7 @@ def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, lis
     return op, [*widths[4::2], *widths[5::2]]
 
 
-def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -> RelayOp:
+def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -> Merged:
     """The same window op on the data before padding."""
     total = [own + more for own, more in zip(ints(op.padding), widths, strict=True)]
     properties = {**op.properties, "padding": total}
@@ -282,7 +316,7 @@ def pad_into_average_pool(op: pool.AvgPoolOp) -> Simplified:
     if not found or not counts or op.ceil_mode.value.data:
         return None
     new = _padded_more(op, *found)
-    new.properties["count_include_pad"] = to_attribute(True)
+    new.op.properties["count_include_pad"] = to_attribute(True)
     return new
 
 

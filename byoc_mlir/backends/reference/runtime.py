@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import onnx
 
+from byoc_mlir.dialects.relay.evaluate.onnx import evaluated_otherwise
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.module import RegionFunction, RegionModule
 from byoc_mlir.runtime.program import Array
@@ -24,7 +25,7 @@ def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvalua
     from onnx.reference import ReferenceEvaluator
 
     try:
-        return ReferenceEvaluator(model)
+        return ReferenceEvaluator(model, new_ops=[*evaluated_otherwise()])
     except Exception as error:  # it raises what it likes
         raise ExecutionError(f"ONNX's evaluator cannot run a part of the model: {error}") from error
 

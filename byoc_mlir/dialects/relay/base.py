@@ -34,7 +34,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype
+from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype, ui8
 from byoc_mlir.dialects.relay.properties import check_properties, str_prop
 from byoc_mlir.dialects.relay.shape import (
     DYNAMIC,
@@ -149,7 +149,7 @@ def to_attribute(value: PyValue) -> Any:
     if isinstance(value, bool):
         return BoolAttr.from_bool(value)
     if isinstance(value, int):
-        return IntegerAttr(value, i64)
+        return IntegerAttr(_in_i64(value), i64)
     if isinstance(value, Dim):
         return SizeAttr(value)
     if isinstance(value, float):
@@ -162,8 +162,14 @@ def to_attribute(value: PyValue) -> Any:
         sizes = cast(Sequence[Size], value)
         if is_symbolic(sizes):
             return ShapeAttr(tuple(sizes))
-        return DenseArrayBase.from_list(i64, [int(item) for item in sizes])
+        return DenseArrayBase.from_list(i64, [_in_i64(int(item)) for item in sizes])
     raise TypeError(f"no relay property can hold {value!r}")
+
+
+def _in_i64(number: int) -> int:
+    if not -(1 << 63) <= number < 1 << 63:
+        raise VerifyException(f"{number:.3e} is computed; accepted are integers of 64 bits")
+    return number
 
 
 def ints(attribute: Sizes) -> tuple[int, ...]:
@@ -205,8 +211,13 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
     Raises:
         LimitExceededError: it is too large.
     """
-    if type_.has_static_shape():
+    if type_.has_static_shape() and not _says_a_size(type_):
         check_tensor(type_.get_shape(), numpy_dtype(type_.element_type).itemsize, what)
+
+
+def _says_a_size(type_: Tensor) -> bool:
+    """True for `0 x n` bytes: such an input says a number to a stage, see `tensors.size_input`."""
+    return type_.get_num_dims() == 2 and type_.get_shape()[0] == 0 and type_.element_type == ui8
 
 
 def check_addressed(op: RelayOp, sizes: Sequence[Size], places: Sequence[Size]) -> None:

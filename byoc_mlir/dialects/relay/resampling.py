@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byoc_mlir.limits import check_constant
 from byoc_mlir.tensors import Array
 
 
@@ -121,6 +122,11 @@ def taps(
         antialias: stretch the kernel when the axis shrinks.
         exclude_outside: no weight for elements beyond the border, which is repeated otherwise.
     """
+    stretch = min(axis.scale, 1.0) if antialias else 1.0
+    reach = (2 if method == "cubic" else 1) / stretch
+    first = math.floor(-reach) + 1
+    count = 1 if method == "nearest" else 2 - 2 * first
+    check_constant([axis.new_size, count], 8, "the positions of a Resize")
     source = COORDINATES[coordinates](axis, np.arange(axis.new_size, dtype=np.float64))
     outside = np.zeros(axis.new_size, np.bool_)
     if coordinates == "tf_crop_and_resize":
@@ -129,9 +135,6 @@ def taps(
         positions = ROUNDINGS[rounding](source)[:, None]
         weights = np.ones_like(positions)
     else:
-        stretch = min(axis.scale, 1.0) if antialias else 1.0
-        reach = (2 if method == "cubic" else 1) / stretch
-        first = math.floor(-reach) + 1
         positions = np.floor(source)[:, None] + np.arange(first, 2 - first)
         distance = (positions - source[:, None]) * stretch
         weights = _cubic(distance, alpha) if method == "cubic" else _linear(distance)

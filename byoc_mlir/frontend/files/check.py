@@ -6,14 +6,14 @@ The checks are ours, in Python, since a hostile model is to be refused before C+
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Iterable, Mapping, Set
 
 import onnx
 from onnx import AttributeProto
 
 from byoc_mlir.errors import InvalidModelError, LimitExceededError
 from byoc_mlir.frontend.files.tensor_check import check_sparse_tensor, check_tensor
-from byoc_mlir.frontend.graphs import all_nodes, subgraphs
+from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.limits import current_limits
 
@@ -161,23 +161,37 @@ def _check_functions(model: onnx.ModelProto) -> None:
             _check_attributes(node)
             for subgraph in subgraphs(node):
                 _check_graph(subgraph, defined)
-    done: set[tuple[str, str]] = set()
-    for key in bodies:
-        _check_calls(key, bodies, done, ())
+    heights: dict[tuple[str, str], int] = {}
+    for function in (model.graph, *model.functions):
+        _check_calls(function.node, bodies, heights, ())
 
 
 def _check_calls(
-    key: tuple[str, str],
-    bodies: dict[tuple[str, str], onnx.FunctionProto],
-    done: set[tuple[str, str]],
-    stack: tuple[tuple[str, str], ...],
-) -> None:
-    current_limits().check("nesting", len(stack), "functions that call each other")
-    if key in stack:
-        chain = " -> ".join(name for _, name in (*stack, key))
-        raise InvalidModelError(f"functions of the model call each other without end: {chain}")
-    if key in done or key not in bodies:
-        return
-    done.add(key)
-    for node in all_nodes(bodies[key].node):
-        _check_calls((node.domain, node.op_type), bodies, done, (*stack, key))
+    nodes: Iterable[onnx.NodeProto],
+    bodies: Mapping[tuple[str, str], onnx.FunctionProto],
+    heights: dict[tuple[str, str], int],
+    stack: tuple[tuple[str, str] | None, ...],
+) -> int:
+    """Returns how many graphs and functions are in each other below some nodes.
+
+    Args:
+        heights: those of functions that are known, which grow.
+        stack: the functions, and `None` for graphs, that the nodes are in.
+    """
+    limits = current_limits()
+    limits.check("nesting", len(stack), "functions and graphs in each other")
+    height = 0
+    for node in nodes:
+        key = node.domain, node.op_type
+        if key in stack:
+            chain = " -> ".join(name for _, name in (*filter(None, stack), key))
+            raise InvalidModelError(f"functions of the model call each other without end: {chain}")
+        if key in bodies and key not in heights:
+            inner = _check_calls(bodies[key].node, bodies, heights, (*stack, key))
+            heights[key] = inner + 1
+        below = [
+            _check_calls(one.node, bodies, heights, (*stack, None)) + 1 for one in subgraphs(node)
+        ]
+        height = max(height, heights.get(key, 0), *below, 0)
+    limits.check("nesting", len(stack) + height, "functions and graphs in each other")
+    return height

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, reduce, transform
@@ -28,7 +27,7 @@ from byoc_mlir.frontend.ops.heads import (
 )
 from byoc_mlir.frontend.ops.prefixes import up_to
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import Value
+from byoc_mlir.frontend.value import Value, dtype_of
 
 _SHORT_MASKS = 24
 """From that opset on masks may be shorter than keys; before, the last dimension may be 1."""
@@ -229,7 +228,7 @@ def _precise(context: NodeContext, scores: Value, attributes: Attending) -> Valu
     wanted = attributes.softmax_precision
     if wanted is None:
         return scores
-    return cast(context, scores, np.dtype(onnx.helper.tensor_dtype_to_np_dtype(wanted)))
+    return cast(context, scores, dtype_of(wanted))
 
 
 def _bias(context: NodeContext, q: Value, keys: _Keys, attributes: Attending) -> Value | None:

@@ -342,7 +342,7 @@ def batched_scan(
 def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:
     """The stacked dimension moved from the front to `axis`."""
     order = list(range(1, stacked.rank))
-    order.insert(axis % stacked.rank, 0)
+    order.insert(normalize_axis(axis, stacked.rank), 0)
     return arith.transpose(context, stacked, order)
 
 

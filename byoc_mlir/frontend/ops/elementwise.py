@@ -14,7 +14,7 @@ from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
 
 _UNARY: dict[str, type[RelayOp]] = {
     "Abs": relay.AbsOp,
@@ -278,7 +278,7 @@ _EXPONENT = np.dtype(ml_dtypes.float8_e8m0fnu)
 def _dtype(element_type: int) -> np.dtype[Any]:
     if element_type == onnx.TensorProto.STRING:
         raise NodeRefused("casts to strings are not supported")
-    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type))
+    return dtype_of(element_type)
 
 
 def _cast_to(

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, FloatAttr
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import image
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
@@ -104,7 +105,8 @@ def resize(
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
 ) -> Value:
-    along = [axis % data.rank for axis in (range(data.rank) if axes is None else axes)]
+    listed = range(data.rank) if axes is None else axes
+    along = [normalize_axis(axis, data.rank) for axis in listed]
     factors = _numbers(context, scales, "scales")
     wanted = () if sizes is None else context.sizes(sizes, "sizes")
     if not factors and not wanted:

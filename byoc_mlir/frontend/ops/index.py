@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, index, logic, reduce, transform
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.shape import at_most
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
@@ -180,7 +181,7 @@ def one_hot(
     count = context.count(depth, "depth", least=0)
     check_constant([count], 8, "the classes of a OneHot")
     rank = indices.rank + 1
-    place = axis % rank
+    place = normalize_axis(axis, rank)
     wide = cast(context, indices, np.dtype(np.int64))
     wrapped = context.emit(elementwise.FloorModOp, wide, np.int64(count))
     inside = context.emit(

@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, nn, reduce
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -42,14 +43,15 @@ def layer_normalization(
     epsilon: float = 1e-5,
     stash_type: int = 1,
 ) -> Sequence[Value]:
-    shape = data.sizes[axis % data.rank :]
+    axis = normalize_axis(axis, data.rank)
+    shape = data.sizes[axis:]
     parameters = (scale, bias or _zeros(context, shape, data.dtype))
     full = [arith.broadcast(context, value, shape) for value in parameters]
     output = context.emit(nn.LayerNormOp, data, *full, axis=axis, epsilon=epsilon)
     if not (context.wants(1) or context.wants(2)):
         return (output,)
     wide = cast(context, data, np.dtype(np.float32)) if stash_type == 1 else data
-    mean, variance = moments(context, wide, range(axis % data.rank, data.rank))
+    mean, variance = moments(context, wide, range(axis, data.rank))
     return output, mean, inverse_deviation(context, variance, epsilon)
 
 

@@ -19,6 +19,7 @@ from byoc_mlir.frontend.ops.window import (
     Window,
     WindowAttributes,
     by_rank,
+    leaving_once,
     padded_for_same,
     resolve_window,
 )
@@ -35,7 +36,8 @@ class PoolAttributes(WindowAttributes):
 
     def window(self, data: Value) -> Window:
         """The window that they mean for the spatial dimensions of `data`."""
-        return resolve_window(data.sizes[2:], self.kernel_shape, self)
+        sizes = data.sizes[2:]
+        return leaving_once(resolve_window(sizes, self.kernel_shape, self), sizes)
 
 
 @onnx_op("MaxPool", attributes=PoolAttributes)

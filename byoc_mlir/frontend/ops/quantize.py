@@ -6,7 +6,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 
 from byoc_mlir.dialects.relay import elementwise, qnn
 from byoc_mlir.dialects.relay.element_types import NARROW_INTEGERS, relay_type
@@ -28,7 +27,7 @@ from byoc_mlir.frontend.ops.qnn import (
 )
 from byoc_mlir.frontend.ops.window import ConvAttributes, convolve
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import Value
+from byoc_mlir.frontend.value import Value, dtype_of
 
 
 def _spread(
@@ -65,7 +64,7 @@ def quantize_linear(
     if zero_point is not None:
         target = zero_point.dtype
     elif output_dtype:
-        target = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(output_dtype))
+        target = dtype_of(output_dtype)
     factor, wide = scale_of(context, scale), cast(context, data, F32)
     if relay_type(target) not in NARROW_INTEGERS:
         return _small_float(context, wide, _spread(context, factor, data, axis, block_size), target)
@@ -100,7 +99,7 @@ def dequantize_linear(
 ) -> Value:
     target = scale.dtype
     if output_dtype:
-        target = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(output_dtype))
+        target = dtype_of(output_dtype)
     factor = scale_of(context, scale)
     if data.dtype != I32 and relay_type(data.dtype) not in NARROW_INTEGERS:
         spread = _spread(context, factor, data, axis, block_size)

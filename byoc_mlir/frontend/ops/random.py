@@ -23,7 +23,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -78,10 +78,8 @@ def _computed_in(dtype: DType) -> DType:
 
 def _float_dtype(number: int | None, data: Value | None = None) -> DType:
     """The type that a node asks for; else that of its input, else f32."""
-    if number is not None:
-        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(number))
-    else:
-        dtype = _F32 if data is None else data.dtype
+    own = _F32 if data is None else data.dtype
+    dtype = own if number is None else dtype_of(number)
     if dtype.kind in "iub":
         raise NodeRefused(f"random numbers of {dtype} are not defined, only of floats")
     return dtype
@@ -161,7 +159,7 @@ def bernoulli(
 ) -> Value:
     wanted = data.dtype
     if dtype is not None:
-        wanted = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+        wanted = dtype_of(dtype)
     computed = _computed_in(data.dtype)
     numbers = _Generator(context, seed).uniform(data.sizes, computed)
     return cast(context, arith.less(context, numbers, cast(context, data, computed)), wanted)
@@ -187,5 +185,5 @@ def multinomial(
     before = arith.section(context, reached, 1, 0, classes - 1)  # the last class takes the rest
     before = arith.reshape(context, before, (batch, 1, classes - 1))
     passed = context.emit(logic.GreaterEqualOp, drawn, before)
-    counted = cast(context, passed, np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype)))
+    counted = cast(context, passed, dtype_of(dtype))
     return arith.reduced(context, reductions.SumOp, counted, [2], keepdims=False)

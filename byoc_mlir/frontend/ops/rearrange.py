@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import onnx
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import bits, index, logic, transform
@@ -18,7 +17,7 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import Array, NodeRefused, Value
+from byoc_mlir.frontend.value import Array, NodeRefused, Value, dtype_of
 from byoc_mlir.limits import check_constant
 
 
@@ -37,7 +36,7 @@ def tile(context: NodeContext, data: Value, repeats: Value) -> Value:
 def eye_like(context: NodeContext, data: Value, *, dtype: int | None = None, k: int = 0) -> Value:
     if data.rank != 2:
         raise VerifyException(f"its input has {data.rank} dimensions, accepted are 2")
-    kind = data.dtype if dtype is None else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+    kind = data.dtype if dtype is None else dtype_of(dtype)
     if not is_symbolic(data.sizes):
         check_constant(data.shape, 8, "the matrix of an EyeLike")
     distance = arith.diagonals(context, *data.sizes)
@@ -46,7 +45,7 @@ def eye_like(context: NodeContext, data: Value, *, dtype: int | None = None, k: 
 
 @onnx_op("BitCast")
 def bit_cast(context: NodeContext, data: Value, *, to: int) -> Value:
-    target = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(to))
+    target = dtype_of(to)
     if target == data.dtype:
         return data
     if np.bool_ in (target, data.dtype):  # a byte that is 0 or 1
@@ -123,7 +122,7 @@ def tensor_scatter(
     axis: int = -2,
     mode: str = "linear",
 ) -> Value:
-    along, is_circular = axis % cache.rank, mode == "circular"
+    along, is_circular = normalize_axis(axis, cache.rank), mode == "circular"
     if starts is None:
         first = arith.broadcast(context, context.constant(np.zeros(1, np.int64)), cache.sizes[:1])
     else:
@@ -158,13 +157,18 @@ def col2im(
     around = pads or [0] * 2 * rank
     padded = [image[i] + around[i] + around[rank + i] for i in range(rank)]
     counts = [(padded[i] - (block[i] - 1) * spread[i] - 1) // steps[i] + 1 for i in range(rank)]
+    if min(*counts, *block, *steps, *spread, *image, 1) < 1:
+        raise VerifyException(f"blocks of {list(block)} do not fit an image of {list(image)}")
+    batch, channels = data.sizes[0], data.number(1) // math.prod(block)
+    check_constant([*block, *counts], 8, "the places of a Col2Im")
+    numbers = [size for size in (*padded, batch, channels) if isinstance(size, int)]
+    check_constant(numbers, data.dtype.itemsize, "the result of a Col2Im")
     place = np.zeros((), np.int64)
     for i in range(rank):
         line = np.arange(block[i])[:, None] * spread[i] + np.arange(counts[i]) * steps[i]
         place = place[..., None, None] * padded[i] + line
     order = [*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)]
     places = place.transpose(order).reshape(-1, 1)
-    batch, channels = data.sizes[0], data.number(1) // math.prod(block)
     planes = batch * channels
     columns = arith.reshape(context, data, [planes, places.size])
     updates = arith.transpose(context, columns, [1, 0])

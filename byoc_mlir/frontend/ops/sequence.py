@@ -109,7 +109,7 @@ def concat_from_sequence(
     if not parts:
         raise NodeRefused("the sequence is empty")
     if new_axis:
-        place = axis % (parts[0].rank + 1)
+        place = normalize_axis(axis, parts[0].rank + 1)
         parts = [
             arith.reshape(context, part, (*part.shape[:place], 1, *part.shape[place:]))
             for part in parts

@@ -25,7 +25,7 @@ def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: boo
     """
     used = min(count, length // 2 + 1 if inverse and onesided else length)
     outputs = length // 2 + 1 if onesided and not inverse else length
-    if outputs * count * parts * 2 > _LARGEST_MATRIX:
+    if outputs * max(1, count) * parts * 2 > _LARGEST_MATRIX:
         raise NodeRefused(f"a Fourier transform of length {length} is too long for the host")
     turns = np.outer(np.arange(outputs), np.arange(used)) % length / length
     angles = 2 * np.pi * turns * (1 if inverse else -1)

@@ -9,9 +9,10 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import transform as relay
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 from byoc_mlir.dialects.relay.shape import at_most, same
-from byoc_mlir.dims import Size, ceildiv, largest, smallest
+from byoc_mlir.dims import GREATEST_SIZE, Size, ceildiv, largest, smallest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.iterated import slice_of_iteration
@@ -102,7 +103,7 @@ def _reshaped(
 
 @onnx_op("Flatten")
 def flatten(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
-    axis = axis + data.rank if axis < 0 else axis
+    axis = axis if axis == data.rank else normalize_axis(axis, data.rank)
     rows, columns = math.prod(data.sizes[:axis]), math.prod(data.sizes[axis:])
     return context.emit(relay.ReshapeOp, data, newshape=[rows, columns])
 
@@ -253,8 +254,14 @@ def _sliced(
         raise NodeRefused("a step of 0 is not a slice")
     for start, stop, axis, step in zip(starts, ends, axes, steps, strict=True):
         begin[axis], end[axis] = _clamped(start, stop, step, data.sizes[axis])
-        strides[axis] = step
+        strides[axis] = _stride(step, data.sizes[axis])
     return context.emit(relay.StridedSliceOp, data, begin=begin, end=end, strides=strides)
+
+
+def _stride(step: int, size: Size) -> int:
+    """The step, or a shorter one that leaves the axis from any place of it, too."""
+    longest = max(1, size if isinstance(size, int) else GREATEST_SIZE)
+    return max(-longest, min(step, longest))
 
 
 def _clamped(start: Size, stop: Size, step: int, size: Size) -> tuple[Size, Size]:
@@ -346,6 +353,6 @@ def _padded(
         raise NodeRefused(f"pads must have {2 * len(axes)} entries, found {list(pads)}")
     widths: list[Size] = [0] * (2 * data.rank)
     for index, axis in enumerate(axes):
-        position = 2 * (axis % data.rank)
+        position = 2 * normalize_axis(axis, data.rank)
         widths[position : position + 2] = [pads[index], pads[index + len(axes)]]
     return context.emit(relay.PadOp, data, pad_width=widths, pad_value=number, pad_mode=mode)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from byoc_mlir.dialects.relay import RelayOp, nn, qnn_window, transform, window
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.dims import Size, ceildiv, largest
+from byoc_mlir.dims import GREATEST_SIZE, Size, ceildiv, largest
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
@@ -82,6 +82,16 @@ def resolve_window(
             f"auto_pad is '{auto_pad}', accepted are NOTSET, SAME_UPPER, SAME_LOWER and VALID"
         )
     return Window(tuple(kernel), strides, dilations, begins, ends)
+
+
+def leaving_once(place: Window, sizes: Sequence[Size]) -> Window:
+    """The window with strides that leave padded sizes once, where longer ones do, too."""
+    lengths = [
+        (size if isinstance(size, int) else GREATEST_SIZE) + max(0, begin) + max(0, end)
+        for size, begin, end in zip(sizes, place.begins, place.ends, strict=True)
+    ]
+    longest = [max(1, length) for length in lengths]
+    return replace(place, strides=tuple(map(min, place.strides, longest)))
 
 
 def _needed_for_same(
@@ -178,7 +188,7 @@ def convolve(
     """
     op = by_rank(qnn_window.CONV if zero_points else window.CONV, data)
     kernel = attributes.kernel_shape or weight.shape[2:]
-    place = resolve_window(data.sizes[2:], kernel, attributes)
+    place = leaving_once(resolve_window(data.sizes[2:], kernel, attributes), data.sizes[2:])
     data, place = _cropped(context, data, place)
     return context.emit(
         op,

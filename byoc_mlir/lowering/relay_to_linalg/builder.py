@@ -256,7 +256,8 @@ class LinalgBuilder:
         if type_sizes(type_) == tuple(sizes):
             return value
         result = tensor_of(type_.element_type, sizes)
-        strides = strides or [1] * len(sizes)
+        steps = strides or [1] * len(sizes)  # of one element none is taken
+        strides = [1 if size in (0, 1) else step for size, step in zip(sizes, steps, strict=True)]
         starts, extents = self._indices(offsets), self._indices(sizes)
         return self.emit(tensor.ExtractSliceOp(value, starts, extents, strides, result))
 

@@ -89,10 +89,10 @@ def _lower_split(op: relay.SplitOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    strides = ints(op.strides)
+    taken, strides = sizes_of(op.output), ints(op.strides)
     if all(stride > 0 for stride in strides):
-        return [b.extract(op.data, size_list(op.begin), sizes_of(op.output), strides)]
-    if is_symbolic((*size_list(op.begin), *sizes_of(op.output))):
+        return [b.extract(op.data, size_list(op.begin), taken, strides)]
+    if is_symbolic((*size_list(op.begin), *taken)):
         return _slice_by_positions(op, b)
     ranges = list(zip(ints(op.begin), strides, shape_of(op.output), strict=True))
     return [strided(b, op.data, ranges)]

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from byoc_mlir.boundary import boundary
-from byoc_mlir.dims import LEAST_HINT, Guard, Size, SymbolInfo, evaluated, symbol
+from byoc_mlir.dims import GREATEST_SIZE, LEAST_HINT, Guard, Size, SymbolInfo, evaluated, symbol
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.limits import Limits, check_tensor, limited
 from byoc_mlir.runtime.arguments import Shape
@@ -111,7 +111,7 @@ def _text(name: str) -> str:
 
 def _within(info: SymbolInfo, size: int) -> bool:
     least, greatest = info.range
-    return least <= size <= greatest
+    return least <= size <= min(greatest, GREATEST_SIZE)
 
 
 class Call:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from byoc_mlir.dims import GREATEST_SIZE
 from byoc_mlir.errors import ExecutionError, ExportError, InputValuesNeededError, NodeProblem
 from byoc_mlir.runtime.arguments import Inputs, Shape
 from byoc_mlir.runtime.executable import Executable, Exporter, Step
@@ -36,7 +37,7 @@ class ExecutableStage:
     trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
     """What of its results does not count."""
     sizes: tuple[str, ...] = ()
-    """Inputs whose values are sizes. As long as none is negative, the stage takes arrays of such
+    """Inputs whose values are sizes. As long as they can be, the stage takes arrays of such
     shapes in their place (`size_input`), so that one program serves them all."""
 
     def arrays(self, values: Named) -> Named:
@@ -57,7 +58,8 @@ def taken(arrays: Named) -> Named:
 def _are_sizes(array: Array) -> bool:
     if array.dtype not in _SIZE_TYPES or not 0 < array.size <= MOST_SIZES:
         return False
-    return min(array.reshape(-1).tolist()) >= 0
+    numbers = array.reshape(-1).tolist()
+    return min(numbers) >= 0 and max(numbers) <= GREATEST_SIZE
 
 
 def _saying(sizes: Named) -> Named:

@@ -101,3 +101,24 @@ def test_large_constants_of_nodes_on_strings() -> None:
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
     with byoc_mlir.compile(model, (), fallback="allow") as executable:
         np.testing.assert_array_equal(executable.run({"texts": WORDS})["y"], WORDS[places])
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", r"\w+@\w+\.com", "(?i)ab|c.*", "[[:alpha:]]+"])
+def test_patterns_match_as_re2_in_linear_time(pattern: str) -> None:
+    types = [("x", TensorProto.STRING, (2, "n"))]
+    model = model_of([node("RegexFullMatch", "x", "y", pattern=pattern)], types, ["y"])
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.BOOL
+    texts = np.array([["a" * 60 + "!", "a" * 60, "ä"], ["ab\n", "x@y.com", "AB"]], object)
+    with pytest.warns(UserWarning, match="have no native code"):
+        executable = byoc_mlir.compile(model)
+    (expected,) = run_onnxruntime(model, {"x": texts}).values()
+    np.testing.assert_array_equal(executable.run({"x": texts})["y"], expected)
+
+
+def test_a_pattern_that_re2_does_not_have() -> None:
+    types = [("x", TensorProto.STRING, ("n",))]
+    model = model_of([node("RegexFullMatch", "x", "y", pattern=r"(a)\1")], types, ["y"])
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.BOOL
+    warned = pytest.warns(UserWarning, match="have no native code")
+    with warned, pytest.raises(ExecutionError, match="escape sequence"):
+        byoc_mlir.compile(model).run({"x": WORDS})

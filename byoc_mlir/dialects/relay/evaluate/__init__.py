@@ -39,7 +39,7 @@ from byoc_mlir.dialects.relay.evaluate.window import WINDOW
 from byoc_mlir.dialects.relay.numbers import with_numbers
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import ByocError
-from byoc_mlir.limits import spanned_bytes
+from byoc_mlir.limits import spanned_bytes, take_constant_bytes
 from byoc_mlir.tensors import Array
 
 Semantics: TypeAlias = Callable[..., Array | Sequence[Array]]
@@ -141,7 +141,8 @@ def can_be_folded(
     """Whether to compute an op of known operands at compile time.
 
     Not folded are ops without operands, those whose meaning or result types are not known here,
-    what grows beyond `max_bytes`, and ops that say so (`IS_FOLDED`).
+    what grows beyond `max_bytes` and its operands, what is more than the limits allow in all
+    (`constant_bytes`), and ops that say so (`IS_FOLDED`).
     """
     if not op.IS_FOLDED:
         return False
@@ -149,7 +150,9 @@ def can_be_folded(
     if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):
         return False
     size = sum(spanned_bytes(known_shape(t), numpy_dtype(t.element_type).itemsize) for t in types)
-    return size <= max(max_bytes, sum(array.nbytes for array in operands))
+    read = sum(array.nbytes for array in {id(array): array for array in operands}.values())
+    is_small = size <= max(max_bytes, read)
+    return is_small and take_constant_bytes(size)
 
 
 def evaluate(function: func.FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:

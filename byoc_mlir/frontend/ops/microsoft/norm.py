@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import reduce
+from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dialects.relay.shape import agreeing
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -34,7 +35,7 @@ def simplified_layer_normalization(
     arith.size_along(data, axis)
     wide = cast(context, data, np.dtype(np.float32)) if data.dtype.itemsize < 4 else data
     square = arith.multiply(context, wide, wide)
-    axes = range(axis % data.rank, data.rank)
+    axes = range(normalize_axis(axis, data.rank), data.rank)
     mean = arith.reduced(context, reduce.MeanOp, square, axes)
     inverse = inverse_deviation(context, mean, epsilon)
     normal = cast(context, arith.multiply(context, wide, inverse), scale.dtype)
