@@ -18,7 +18,7 @@ from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.builder import BlockBuilder
-from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.graphs import standard_name
 from byoc_mlir.frontend.value import SequenceValue, Value
 
 _RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"})

@@ -13,7 +13,13 @@ from onnx import AttributeProto
 
 from byoc_mlir.errors import InvalidModelError, LimitExceededError
 from byoc_mlir.frontend.files.tensor_check import check_sparse_tensor, check_tensor
-from byoc_mlir.frontend.graphs import all_nodes, subgraphs
+from byoc_mlir.frontend.graphs import (
+    FunctionKey,
+    all_nodes,
+    called_function,
+    function_key,
+    subgraphs,
+)
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.limits import current_limits
 
@@ -107,9 +113,9 @@ def _check_text(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
         texts += [tensor.name for tensor in body.initializer]
         texts += [sparse.values.name for sparse in body.sparse_initializer]
     else:
-        texts += [body.domain, *body.input, *body.output]
+        texts += [body.domain, body.overload, *body.input, *body.output]
     for node in body.node:
-        texts += [node.op_type, node.domain, node.name, *node.input, *node.output]
+        texts += [node.op_type, node.domain, node.overload, node.name, *node.input, *node.output]
         texts += [attribute.name for attribute in node.attribute]
         for subgraph in subgraphs(node):
             count += _check_text(subgraph, depth + 1)
@@ -152,7 +158,12 @@ def _check_attributes(node: onnx.NodeProto) -> None:
 
 
 def _check_functions(model: onnx.ModelProto) -> None:
-    bodies = {(function.domain, function.name): function for function in model.functions}
+    bodies = {function_key(function): function for function in model.functions}
+    if len(bodies) < len(model.functions):
+        keys = Counter(map(function_key, model.functions))
+        domain, name, overload = next(key for key, count in keys.items() if count > 1)
+        told = f" and the overload '{overload}'" if overload else ""
+        raise InvalidModelError(f"the domain '{domain}' has two functions '{name}'{told}")
     for function in model.functions:
         known = set(function.input)
         nodes = ordered_nodes(function.node, known, frozenset())
@@ -161,23 +172,23 @@ def _check_functions(model: onnx.ModelProto) -> None:
             _check_attributes(node)
             for subgraph in subgraphs(node):
                 _check_graph(subgraph, defined)
-    done: set[tuple[str, str]] = set()
+    done: set[FunctionKey] = set()
     for key in bodies:
         _check_calls(key, bodies, done, ())
 
 
 def _check_calls(
-    key: tuple[str, str],
-    bodies: dict[tuple[str, str], onnx.FunctionProto],
-    done: set[tuple[str, str]],
-    stack: tuple[tuple[str, str], ...],
+    key: FunctionKey,
+    bodies: dict[FunctionKey, onnx.FunctionProto],
+    done: set[FunctionKey],
+    stack: tuple[FunctionKey, ...],
 ) -> None:
     current_limits().check("nesting", len(stack), "functions that call each other")
     if key in stack:
-        chain = " -> ".join(name for _, name in (*stack, key))
+        chain = " -> ".join(name for _, name, _ in (*stack, key))
         raise InvalidModelError(f"functions of the model call each other without end: {chain}")
     if key in done or key not in bodies:
         return
     done.add(key)
     for node in all_nodes(bodies[key].node):
-        _check_calls((node.domain, node.op_type), bodies, done, (*stack, key))
+        _check_calls(called_function(node), bodies, done, (*stack, key))
