@@ -12,7 +12,7 @@ from byoc_mlir.dialects.relay import elementwise, nn, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
-from byoc_mlir.frontend.ops.norm import moments
+from byoc_mlir.frontend.ops.norm import inverse_deviation, moments
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -161,8 +161,8 @@ def batch_normalization(
     is_test: int = 1,
     training_mode: int = 0,
 ) -> Sequence[Value]:
-    if not spatial and data.rank > 2:
-        raise NodeRefused("statistics per element (spatial=0) are not supported")
+    if not spatial and data.rank > 2 and not any(context.wants(output) for output in range(1, 5)):
+        return (_normalised_per_element(context, data, scale, bias, mean, variance, epsilon),)
     parameters = [cast(context, value, data.dtype) for value in (scale, bias)]
     if not training_mode:
         if any(context.wants(output) for output in range(1, 5)):
@@ -182,6 +182,24 @@ def batch_normalization(
         for old, new in zip((mean, variance), found, strict=True)
     ]
     return output, *running
+
+
+def _normalised_per_element(
+    context: NodeContext,
+    data: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    epsilon: float,
+) -> Value:
+    """Returns data whose statistics are those of each element, over the batch (`spatial` 0)."""
+    normal = arith.multiply(
+        context,
+        arith.subtract(context, data, mean),
+        inverse_deviation(context, variance, epsilon),
+    )
+    return arith.add(context, arith.multiply(context, normal, scale), bias)
 
 
 @onnx_op("MatMul")
