@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -144,7 +144,10 @@ def _formal(formal: OpSchema.FormalParameter) -> _Formal:
 
 
 def _kinds(type_: str) -> tuple[str, ...]:
-    """What a value of a schema's type is; an optional that has an element is that."""
+    """Returns what a value of a schema's type is; an optional that has an element is that, and
+    maps are the tensor of their values."""
+    if type_.startswith("seq(map("):
+        return ("tensor(float)",)
     if type_.startswith("optional("):
         return (_OPTIONAL, *_kinds(type_[len("optional(") : -1]))
     return (_SEQUENCE,) if type_.startswith("seq(") else (type_,)
@@ -154,3 +157,26 @@ def _kinds(type_: str) -> tuple[str, ...]:
 def _tensor_type(dtype: np.dtype[Any]) -> str:
     element_type = onnx.helper.np_dtype_to_tensor_dtype(dtype)
     return f"tensor({TensorProto.DataType.Name(element_type).lower()})"
+
+
+def check_strings(node: onnx.NodeProto, schema: OpSchema, strings: Set[str]) -> None:
+    """Compares where a node has strings with where its op may have some.
+
+    Args:
+        strings: names of tensors of strings, and of sequences of some.
+
+    Raises:
+        InvalidModelError: with the input or output, and what the op accepts.
+    """
+    for what, formals, names in (
+        ("input", schema.inputs, node.input),
+        ("output", schema.outputs, node.output),
+    ):
+        for index, name in enumerate(names):
+            formal = formals[min(index, len(formals) - 1)]
+            if name in strings and not any("tensor(string)" in type_ for type_ in formal.types):
+                accepted = ", ".join(sorted(formal.types))
+                raise InvalidModelError(
+                    f"node '{node.name}' ({node.op_type}): {what} '{formal.name}' is of strings,"
+                    f" accepted are {accepted}"
+                )

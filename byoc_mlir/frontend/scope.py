@@ -93,8 +93,8 @@ class Scope:
             outputs = self._outputs(node, name, opset, schema, inputs)
         except ValueNeeded:
             raise
-        except NodeRefused:
-            outputs = self._carried(node, name, schema, inputs)
+        except NodeRefused as reason:
+            outputs = self._carried(node, name, schema, inputs, str(reason))
             if outputs is None:
                 raise
         if schema is not None:
@@ -163,16 +163,17 @@ class Scope:
         name: str,
         schema: OpSchema | None,
         inputs: Sequence[Value | None],
+        reason: str,
     ) -> Sequence[Value | None] | None:
         """The outputs of a node that has no counterpart: computed if they are known, else left to
-        the fallback interpreter."""
+        a backend that takes it, or to the fallback interpreter."""
         if schema is None:
             return None
         arrays = computed_by_onnx(node, schema, self.opsets, inputs)
         if arrays is not None:
             location = node_location(name)
             return [None if array is None else Value(name, array, location) for array in arrays]
-        return external_node(node, name, schema, self.opsets, inputs, self.session.builder)
+        return external_node(node, name, schema, self.opsets, inputs, self.session.builder, reason)
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
         """Whether nodes of that kind can be imported, by their own function or by a body."""

@@ -26,26 +26,10 @@ def identity(context: NodeContext, data: Value) -> Value:
 def dropout_by_attributes(
     context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
 ) -> Sequence[Value]:
-    return _without_dropout(context, data)
+    return without_dropout(context, data)
 
 
-@onnx_op("Dropout", since=12)
-def dropout(
-    context: NodeContext,
-    data: Value,
-    ratio: Value | None = None,
-    training_mode: Value | None = None,
-    *,
-    seed: int = 0,
-) -> Sequence[Value]:
-    training = training_mode is not None and context.known(training_mode, "training_mode").any()
-    dropped = 0.5 if ratio is None else float(context.number(ratio, "ratio"))
-    if training and dropped:
-        raise NodeRefused("dropout in training mode is random; only inference is supported")
-    return _without_dropout(context, data)
-
-
-def _without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
+def without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
     if not context.wants(1):
         return (data,)
     mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype

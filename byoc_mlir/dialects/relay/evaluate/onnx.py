@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import onnx
@@ -13,8 +13,11 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
-from byoc_mlir.errors import CompilationError
+from byoc_mlir.errors import CompilationError, ExecutionError
 from byoc_mlir.tensors import Array
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 
 def single_node_function(
@@ -39,13 +42,29 @@ def reference_outputs(
     node: onnx.NodeProto, arrays: Sequence[Array], opsets: Mapping[str, int]
 ) -> Sequence[Any]:
     """The outputs of a node that are not left out, for the inputs that are not."""
-    from onnx.reference import ReferenceEvaluator  # few models need it; 40 ms
-
     names = [f"i{index}" for index in range(len(arrays))]
     function = single_node_function(node, names, opsets)
     feeds = dict(zip(names, arrays, strict=True))
     with np.errstate(all="ignore"):
-        return cast(Sequence[Any], ReferenceEvaluator(function).run(None, feeds, {}))
+        return cast(Sequence[Any], evaluator_of(function).run(None, feeds, {}))
+
+
+def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvaluator:
+    """Returns ONNX's evaluator of a model, with some ops on strings of our own.
+
+    It is imported only here: few models need it; 40 ms.
+
+    Raises:
+        ExecutionError: it does not know an op, or its attributes.
+    """
+    from onnx.reference import ReferenceEvaluator
+
+    from byoc_mlir.dialects.relay.evaluate.string_ops import OPS
+
+    try:
+        return ReferenceEvaluator(model, new_ops=list(OPS))
+    except Exception as error:  # it raises what it likes
+        raise ExecutionError(f"ONNX's evaluator cannot run a part of the model: {error}") from error
 
 
 def _onnx_node(op: OnnxNodeOp, *operands: Array) -> Sequence[Array]:
