@@ -79,7 +79,9 @@ def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
     initializers += [sparse.values.name for sparse in graph.sparse_initializer]
     inputs = [value.name for value in graph.input]
     outputs = [value.name for value in graph.output]
-    for what, names in (("initializer", initializers), ("input", inputs), ("output", outputs)):
+    if "" in outputs:
+        raise InvalidModelError("an output of the graph has no name")
+    for what, names in (("initializer", initializers), ("input", inputs)):
         _check_names(what, names)
     known = {*inputs, *initializers}
     defined = known.union(ordered_output_names(graph, known, outer))
