@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, takewhile
 from math import prod
 from typing import Any, Literal, TypeAlias
 
@@ -83,6 +84,11 @@ Structure: TypeAlias = "int | tuple[Structure, ...] | None"
 def item_name(name: str, number: int) -> str:
     """The name of a tensor in the sequence `name`."""
     return f"{name}[{number}]"
+
+
+def item_names(name: str, tensors: Container[str]) -> list[str]:
+    """Returns the names of the tensors that there are of the sequence `name`."""
+    return list(takewhile(tensors.__contains__, (item_name(name, number) for number in count())))
 
 
 MOST_SIZES = 16

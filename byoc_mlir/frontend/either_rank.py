@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import onnx
 
-from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.graphs import standard_name
 from byoc_mlir.frontend.value import Value, ValueNeeded
 
 _INDIFFERENT = frozenset(

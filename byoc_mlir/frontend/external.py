@@ -18,7 +18,7 @@ from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.builder import BlockBuilder
-from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.graphs import standard_name
 from byoc_mlir.frontend.value import SequenceValue, Value
 
 _RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"})
@@ -37,8 +37,12 @@ def external_node(
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
     builder: BlockBuilder,
+    reason: str,
 ) -> list[Value | None] | None:
     """Adds a `relay.onnx_node`, if the node's outputs are tensors of static shape.
+
+    Args:
+        reason: why there is no native code for it.
 
     Returns:
         Its outputs, `None` for those that are left out; or `None` if it cannot be carried along.
@@ -49,7 +53,7 @@ def external_node(
     if types is None:
         return None
     operands = [builder.operand(value) for value in inputs if value is not None]
-    op = OnnxNodeOp.of(node, opsets[standard_name(node.domain)], operands, types)
+    op = OnnxNodeOp.of(node, opsets[standard_name(node.domain)], operands, types, reason)
     builder.append(op, node_location(name))
     results = iter(op.results)
     return [Value(name, next(results)) if output else None for output in node.output]

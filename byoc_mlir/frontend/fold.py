@@ -16,7 +16,9 @@ from onnx.shape_inference import InferenceError
 
 from byoc_mlir.dialects.relay.evaluate import MAX_FOLDED_BYTES
 from byoc_mlir.dialects.relay.evaluate.onnx import reference_outputs
-from byoc_mlir.frontend.external import has_graphs, inferred_types, is_random
+from byoc_mlir.dialects.relay.evaluate.proven import unproven
+from byoc_mlir.frontend.external import has_graphs, inferred_types
+from byoc_mlir.frontend.graphs import standard_name
 from byoc_mlir.frontend.value import Array, Value
 
 
@@ -29,12 +31,12 @@ def computed_by_onnx(
     """The outputs of a node of constants, `None` for each that is left out.
 
     Returns:
-        `None` when the node is not to be folded: an input is not known, the results are random,
-        larger than `MAX_FOLDED_BYTES` or no tensors, or ONNX cannot compute them.
+        `None` when the node is not to be folded: an input is not known, ONNX is not known to be
+        right about it, or the results are larger than `MAX_FOLDED_BYTES` or no tensors.
     """
     present = [value.constant for value in inputs if value is not None]
     known = [array for array in present if array is not None]
-    if len(known) < len(present) or is_random(node):
+    if len(known) < len(present) or unproven(node, opsets[standard_name(node.domain)]):
         return None
     limit = max(MAX_FOLDED_BYTES, sum(array.nbytes for array in known))
     if has_graphs(node) or not _least_bytes(node, schema, opsets, inputs) <= limit:
@@ -45,23 +47,14 @@ def computed_by_onnx(
         return None
     if not all(isinstance(result, np.ndarray | np.generic) for result in results):
         return None
-    found = iter(results)
-    return [
-        _as_array(next(found), _output_of(schema, index)) if name else None
-        for index, name in enumerate(node.output)
-    ]
+    found = map(_as_array, results)
+    return [next(found) if name else None for name in node.output]
 
 
-def _output_of(schema: OpSchema, index: int) -> OpSchema.FormalParameter:
-    return schema.outputs[min(index, len(schema.outputs) - 1)]
-
-
-def _as_array(result: Array | np.generic, output: OpSchema.FormalParameter) -> Array:
-    """Strings as objects, as ONNX's tensors hold them; floats as wide as the op always has them."""
+def _as_array(result: Array | np.generic) -> Array:
+    """Returns strings as objects, as ONNX's tensors hold them."""
     array = np.asarray(result)
-    if array.dtype.kind == "U":
-        return array.astype(object)
-    return array.astype(np.float32) if output.type_str == "tensor(float)" else array
+    return array.astype(object) if array.dtype.kind == "U" else array
 
 
 def _least_bytes(

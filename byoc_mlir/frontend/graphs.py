@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+
+FunctionKey: TypeAlias = tuple[str, str, str]
+"""Domain, name and overload of a function of the model."""
+
+
+def standard_name(domain: str) -> str:
+    """Returns the name of a domain; the default one is empty."""
+    return "" if domain == "ai.onnx" else domain
+
+
+def function_key(function: FunctionProto) -> FunctionKey:
+    """Returns what tells a function of the model from the others."""
+    return standard_name(function.domain), function.name, function.overload
+
+
+def called_function(node: NodeProto) -> FunctionKey:
+    """Returns the key of the function that a node calls, if the model has it."""
+    return standard_name(node.domain), node.op_type, node.overload
 
 
 def graphs_of(attribute: AttributeProto) -> Iterator[GraphProto]:

@@ -35,6 +35,7 @@ from byoc_mlir.frontend.either_rank import refuse_either_rank
 from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.load import load_model
 from byoc_mlir.frontend.files.tensors import TensorReader
+from byoc_mlir.frontend.graphs import function_key
 from byoc_mlir.frontend.inputs import BoundInput, bind_inputs, size_names, symbolic_inputs
 from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
 from byoc_mlir.frontend.normal_form import in_normal_form
@@ -153,7 +154,7 @@ def _imported(
         argument.name_hint = name_hint(info.name)
         needed = frozenset([info.name]) - values.keys()  # what is given does not help any more
         names[info.name] = Value(info.name, values.get(info.name, argument), inputs=needed)
-    functions = {(function.domain, function.name): function for function in model.functions}
+    functions = {function_key(function): function for function in model.functions}
     declared = declared_shapes(model, inputs)
     session = Session(BlockBuilder(block), reader, functions, declared)
     opsets = opset_versions(model)

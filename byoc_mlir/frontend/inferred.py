@@ -11,10 +11,10 @@ from onnx import shape_inference
 
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.files.check import opset_versions
-from byoc_mlir.frontend.graphs import subgraphs
-from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.graphs import standard_name, subgraphs
+from byoc_mlir.frontend.known_ops import node_schema
 from byoc_mlir.frontend.order import defined_names
-from byoc_mlir.frontend.schema import check_node, op_schema
+from byoc_mlir.frontend.schema import check_node
 
 Sizes: TypeAlias = Sequence[int | None]
 
@@ -56,7 +56,7 @@ def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx
     if not _is_in_order(model.graph.node, defined_names(model.graph)):
         return None
     for function in model.functions:
-        opsets = {entry.domain: entry.version for entry in function.opset_import}
+        opsets = {standard_name(entry.domain): entry.version for entry in function.opset_import}
         if not _fit(function.node, opsets):
             return None
         if not _is_in_order(function.node, set(function.input)):
@@ -90,7 +90,7 @@ def _is_in_order(nodes: Iterable[onnx.NodeProto], known: Set[str]) -> bool:
 
 def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
     domain = standard_name(node.domain)
-    schema = op_schema(domain, node.op_type, opsets[domain]) if domain in opsets else None
+    schema = node_schema(node, opsets[domain]) if domain in opsets else None
     if schema is None:
         return True
     try:

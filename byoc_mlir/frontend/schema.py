@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -18,11 +18,24 @@ from byoc_mlir.frontend.value import AbsentValue, SequenceValue, Value
 
 @lru_cache(maxsize=4096)
 def op_schema(domain: str, op_type: str, opset: int) -> OpSchema | None:
-    """The schema of an op in the version that an opset has; `None` when there is no such op."""
+    """Returns the schema of an op in the version that an opset has.
+
+    `None` when the opset has no such op, or has it no more.
+    """
     try:
-        return onnx.defs.get_schema(op_type, opset, domain)
+        schema = onnx.defs.get_schema(op_type, opset, domain)
     except SchemaError:
         return None
+    return None if schema.deprecated else schema
+
+
+def versions_of(domain: str, op_type: str) -> str:
+    """Returns the opsets that have an op of the standard, as text."""
+    every = onnx.defs.get_all_schemas_with_history()
+    found = [one for one in every if (one.domain, one.name) == (domain, op_type)]
+    since = min(one.since_version for one in found if not one.deprecated)
+    ends = [one.since_version for one in found if one.deprecated and one.since_version > since]
+    return f"{since} to {min(ends) - 1}" if ends else f"from {since} on"
 
 
 def check_node(node: onnx.NodeProto, name: str, schema: OpSchema) -> None:
@@ -68,19 +81,25 @@ def _check_attribute(attribute: AttributeProto, where: str, schema: OpSchema) ->
 
 
 def check_types(
-    node: onnx.NodeProto, name: str, schema: OpSchema, inputs: Sequence[Value | None]
+    node: onnx.NodeProto,
+    name: str,
+    schema: OpSchema,
+    inputs: Sequence[Value | None],
+    outputs: Sequence[Value | None] = (),
 ) -> None:
-    """Compares the types of a node's operands with its schema.
+    """Compares the types of a node's operands, and of its results, with its schema.
 
-    A schema's type variable stands for one type in all operands that have it.
+    A schema's type variable stands for one type in all operands and results that have it.
 
     Raises:
-        InvalidModelError: with the input, what was found and what the op accepts.
+        InvalidModelError: with the input or output, what was found and what the op accepts.
     """
-    formals = _formals(schema)
+    read, made = _formals(schema)
     bound: dict[str, str] = {}
-    for index, value in enumerate(inputs):
-        if value is None:
+    every = [("input", read, at, value) for at, value in enumerate(inputs)]
+    every += [("output", made, at, value) for at, value in enumerate(outputs)]
+    for what, formals, index, value in every:
+        if value is None or not formals:
             continue
         formal = formals[min(index, len(formals) - 1)]
         found = _SEQUENCE if isinstance(value, SequenceValue) else _tensor_type(value.dtype)
@@ -89,11 +108,11 @@ def check_types(
         if found not in formal.accepted:
             accepted = f"accepted are {', '.join(sorted(formal.accepted))}"
         elif found != wanted:
-            accepted = f"accepted is {wanted}, as for the inputs before it"
+            accepted = f"accepted is {wanted}, as for the values before it"
         else:
             continue
         raise InvalidModelError(
-            f"node '{name}' ({node.op_type}): input '{formal.name}' is {found}, {accepted}"
+            f"node '{name}' ({node.op_type}): {what} '{formal.name}' is {found}, {accepted}"
         )
 
 
@@ -103,7 +122,7 @@ _OPTIONAL = "an optional without an element"
 
 @dataclass(frozen=True)
 class _Formal:
-    """An input of a schema."""
+    """An input or output of a schema."""
 
     name: str
     accepted: frozenset[str]
@@ -114,20 +133,21 @@ class _Formal:
 
 
 @lru_cache(maxsize=4096)
-def _formals(schema: OpSchema) -> tuple[_Formal, ...]:
-    return tuple(
-        _Formal(
-            formal.name,
-            frozenset(kind for type_ in formal.types for kind in _kinds(type_)),
-            formal.type_str,
-            formal.is_homogeneous,
-        )
-        for formal in schema.inputs
-    )
+def _formals(schema: OpSchema) -> tuple[tuple[_Formal, ...], tuple[_Formal, ...]]:
+    """Returns the inputs and the outputs."""
+    return tuple(map(_formal, schema.inputs)), tuple(map(_formal, schema.outputs))
+
+
+def _formal(formal: OpSchema.FormalParameter) -> _Formal:
+    kinds = frozenset(kind for type_ in formal.types for kind in _kinds(type_))
+    return _Formal(formal.name, kinds, formal.type_str, formal.is_homogeneous)
 
 
 def _kinds(type_: str) -> tuple[str, ...]:
-    """What a value of a schema's type is; an optional that has an element is that."""
+    """Returns what a value of a schema's type is; an optional that has an element is that, and
+    maps are the tensor of their values."""
+    if type_.startswith("seq(map("):
+        return ("tensor(float)",)
     if type_.startswith("optional("):
         return (_OPTIONAL, *_kinds(type_[len("optional(") : -1]))
     return (_SEQUENCE,) if type_.startswith("seq(") else (type_,)
@@ -137,3 +157,26 @@ def _kinds(type_: str) -> tuple[str, ...]:
 def _tensor_type(dtype: np.dtype[Any]) -> str:
     element_type = onnx.helper.np_dtype_to_tensor_dtype(dtype)
     return f"tensor({TensorProto.DataType.Name(element_type).lower()})"
+
+
+def check_strings(node: onnx.NodeProto, schema: OpSchema, strings: Set[str]) -> None:
+    """Compares where a node has strings with where its op may have some.
+
+    Args:
+        strings: names of tensors of strings, and of sequences of some.
+
+    Raises:
+        InvalidModelError: with the input or output, and what the op accepts.
+    """
+    for what, formals, names in (
+        ("input", schema.inputs, node.input),
+        ("output", schema.outputs, node.output),
+    ):
+        for index, name in enumerate(names):
+            formal = formals[min(index, len(formals) - 1)]
+            if name in strings and not any("tensor(string)" in type_ for type_ in formal.types):
+                accepted = ", ".join(sorted(formal.types))
+                raise InvalidModelError(
+                    f"node '{node.name}' ({node.op_type}): {what} '{formal.name}' is of strings,"
+                    f" accepted are {accepted}"
+                )

@@ -33,11 +33,16 @@ from byoc_mlir.frontend.functions import (
     standard_function,
     unfit_operands,
 )
-from byoc_mlir.frontend.known_ops import standard_name, unfit_without_schema, unknown_op
+from byoc_mlir.frontend.graphs import FunctionKey, called_function, standard_name
+from byoc_mlir.frontend.known_ops import (
+    function_of,
+    node_schema,
+    unfit_without_schema,
+    unknown_op,
+)
 from byoc_mlir.frontend.model import NodeStatus, OnnxNode
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
-from byoc_mlir.frontend.registry import find_op
-from byoc_mlir.frontend.schema import check_node, check_types, op_schema
+from byoc_mlir.frontend.schema import check_node, check_types
 from byoc_mlir.frontend.stages.stage import standard_node
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 
@@ -48,7 +53,7 @@ class Session:
 
     builder: BlockBuilder
     reader: TensorReader
-    functions: Mapping[tuple[str, str], onnx.FunctionProto]
+    functions: Mapping[FunctionKey, onnx.FunctionProto]
     declared: Declared
     bodies: Bodies = field(default_factory=Bodies)
 
@@ -73,34 +78,35 @@ class Scope:
             NodeRefused: it cannot be imported.
             InvalidModelError: it is not valid.
         """
-        domain = standard_name(node.domain)
         inputs = [self.values[input_] if input_ else None for input_ in node.input]
-        if (domain, node.op_type) in self.session.functions:
-            body = self.session.functions[domain, node.op_type]
+        body = self.session.functions.get(called_function(node))
+        if body is not None:
             last = self.session.builder.block.last_op
             outputs = self._call(node, name, body, None, inputs)
             return self._finish(node, outputs, self.session.builder.block.last_op is not last)
         check_rank_does_not_show(node, inputs)
         asked().reason = name
         opset = self._opset(node, name)
-        schema = op_schema(domain, node.op_type, opset)
+        schema = node_schema(node, opset)
         self._check(standard_node(node), name, inputs)
         last = self.session.builder.block.last_op
         try:
             outputs = self._outputs(node, name, opset, schema, inputs)
         except ValueNeeded:
             raise
-        except NodeRefused:
-            outputs = self._carried(node, name, schema, inputs)
+        except NodeRefused as reason:
+            outputs = self._carried(node, name, schema, inputs, str(reason))
             if outputs is None:
                 raise
+        if schema is not None:
+            check_types(node, name, schema, inputs, outputs)
         outputs = outputs if node.op_type == "If" else with_their_rank(inputs, outputs)
         return self._finish(node, outputs, self.session.builder.block.last_op is not last)
 
     def _check(self, node: onnx.NodeProto, name: str, inputs: Sequence[Value | None]) -> None:
         """Compares a node with the schema of its op, if there is one, else with its function."""
         opset = self._opset(node, name)
-        schema = op_schema(standard_name(node.domain), node.op_type, opset)
+        schema = node_schema(node, opset)
         if schema is not None:
             check_node(node, name, schema)
             check_types(node, name, schema, inputs)
@@ -116,7 +122,7 @@ class Scope:
         inputs: Sequence[Value | None],
     ) -> Sequence[Value | None]:
         """The outputs by the op's function, else by the body that the standard gives it."""
-        op = find_op(standard_name(node.domain), node.op_type, opset)
+        op = function_of(node, opset)
         if op is None:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
@@ -160,34 +166,33 @@ class Scope:
         name: str,
         schema: OpSchema | None,
         inputs: Sequence[Value | None],
+        reason: str,
     ) -> Sequence[Value | None] | None:
         """The outputs of a node that has no counterpart: computed if they are known, else left to
-        the fallback interpreter."""
+        a backend that takes it, or to the fallback interpreter."""
         if schema is None:
             return None
         arrays = computed_by_onnx(node, schema, self.opsets, inputs)
         if arrays is not None:
             location = node_location(name)
             return [None if array is None else Value(name, array, location) for array in arrays]
-        return external_node(node, name, schema, self.opsets, inputs, self.session.builder)
+        return external_node(node, name, schema, self.opsets, inputs, self.session.builder, reason)
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
         """Whether nodes of that kind can be imported, by their own function or by a body."""
-        domain = standard_name(node.domain)
-        opset = self.opsets.get(domain, 0)
-        schema = op_schema(domain, node.op_type, opset)
+        opset = self.opsets.get(standard_name(node.domain), 0)
+        schema = node_schema(node, opset)
         return (
-            (domain, node.op_type) in self.session.functions
-            or find_op(domain, node.op_type, opset) is not None
+            called_function(node) in self.session.functions
+            or function_of(node, opset) is not None
             or (schema is not None and has_standard_function(schema))
         )
 
     def unknown_op(self, node: onnx.NodeProto) -> str:
         """Why a node of a kind that is not known is refused."""
-        domain = standard_name(node.domain)
-        opset = self.opsets.get(domain, 0)
-        if op_schema(domain, node.op_type, opset) is None:
-            return unknown_op(domain, opset)
+        opset = self.opsets.get(standard_name(node.domain), 0)
+        if node_schema(node, opset) is None:
+            return unknown_op(node, opset)
         return f"the op is not supported (opset {opset})"
 
     def _opset(self, node: onnx.NodeProto, name: str) -> int:
@@ -212,7 +217,7 @@ class Scope:
             for formal, value in zip(body.input, inputs, strict=False)
             if value is not None
         }
-        opsets = {entry.domain: entry.version for entry in body.opset_import}
+        opsets = {standard_name(entry.domain): entry.version for entry in body.opset_import}
         scope = Scope(self.session, {**self.opsets, **opsets}, values)
         absent = set(body.input) - set(values)
         given = call_attributes(node, body, schema)

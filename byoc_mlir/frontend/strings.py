@@ -1,15 +1,20 @@
-"""Models with tensors of strings, cut into parts with strings and parts that can be compiled."""
+"""Models with strings, cut into parts with strings and parts that can be compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 from onnx import TensorProto
 
+from byoc_mlir.frontend.files.check import opset_versions
+from byoc_mlir.frontend.graphs import all_nodes, called_function, function_key, standard_name
 from byoc_mlir.frontend.inferred import inferred_graph
+from byoc_mlir.frontend.known_ops import node_schema
 from byoc_mlir.frontend.order import read_names
+from byoc_mlir.frontend.schema import check_strings
 from byoc_mlir.frontend.stages.parts import Part, parts_around
+from byoc_mlir.frontend.structures import tensor_type_of
 
 
 def string_parts(model: onnx.ModelProto) -> tuple[Part, ...]:
@@ -25,7 +30,7 @@ def string_parts(model: onnx.ModelProto) -> tuple[Part, ...]:
 def _mentions_strings(model: onnx.ModelProto) -> bool:
     graph = model.graph
     return (
-        any(value.type.tensor_type.elem_type == TensorProto.STRING for value in graph.input)
+        any(tensor_type_of(value.type).elem_type == TensorProto.STRING for value in graph.input)
         or any(tensor.data_type == TensorProto.STRING for tensor in graph.initializer)
         or any(map(_makes_strings, graph.node))
     )
@@ -35,17 +40,50 @@ def _makes_strings(node: onnx.NodeProto) -> bool:
     for item in node.attribute:
         if item.name in ("value_string", "value_strings", "values_strings", "values_tensor"):
             return True
-        if TensorProto.STRING in (item.t.data_type, item.i if item.name == "to" else None):
+        number = item.i if item.name in ("to", "dtype") else None
+        if TensorProto.STRING in (item.t.data_type, number):
             return True
     return False
 
 
 def string_names(model: onnx.ModelProto) -> Iterator[str]:
-    """The names of tensors of strings, as far as they are declared or inferred."""
+    """The names of tensors of strings, and of sequences and optionals of some, as far as they are
+    declared or inferred."""
     graph = inferred_graph(model) or model.graph  # where a node is damaged the importer names it
     for value in (*graph.input, *graph.value_info, *graph.output):
-        if value.type.tensor_type.elem_type == TensorProto.STRING:
+        if tensor_type_of(value.type).elem_type == TensorProto.STRING:
             yield value.name
     for tensor in graph.initializer:
         if tensor.data_type == TensorProto.STRING:
             yield tensor.name
+
+
+def interpreted_nodes(
+    model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]
+) -> Iterator[tuple[str, onnx.NodeProto, int]]:
+    """Returns what runs when nodes are interpreted, those of bodies and functions too.
+
+    Each comes with the name of the node that has it and the opset of its domain.
+
+    Raises:
+        InvalidModelError: an op takes or gives no strings where a node has some.
+    """
+    functions = {function_key(function): function for function in model.functions}
+    opsets, strings = opset_versions(model), set(string_names(model))
+
+    def inner(
+        name: str, nodes: Iterable[onnx.NodeProto], opsets: Mapping[str, int]
+    ) -> Iterator[tuple[str, onnx.NodeProto, int]]:
+        for node in all_nodes(nodes):
+            body = functions.get(called_function(node))
+            if body is None or node.overload:  # which the interpreter does not look at
+                yield name, node, opsets.get(standard_name(node.domain), 0)
+            else:
+                own = {standard_name(entry.domain): entry.version for entry in body.opset_import}
+                yield from inner(name, body.node, own)
+
+    for node in nodes:
+        schema = node_schema(node, opsets.get(standard_name(node.domain), 0))
+        if schema is not None and called_function(node) not in functions:
+            check_strings(node, schema, strings)
+        yield from inner(node.name, [node], opsets)

@@ -1,4 +1,5 @@
-"""The fallback interpreter: nodes that nothing else can run, run by the ONNX reference evaluator.
+"""The fallback interpreter: nodes that nothing else can run, run by the ONNX reference evaluator,
+as far as that is proven right.
 
 It is an ordinary backend, and a small example of one that plugs in another runtime: a region
 becomes an opaque blob, an ONNX function, and a `RegionModule` makes it callable.
@@ -17,9 +18,11 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule, register_backend
 from byoc_mlir.backends.carried_nodes import renamed_node
-from byoc_mlir.backends.reference.runtime import ReferenceModule, evaluator_of
+from byoc_mlir.backends.reference.runtime import ReferenceModule
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.dialects.relay.evaluate.onnx import evaluator_of
+from byoc_mlir.dialects.relay.evaluate.proven import unproven
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
 from byoc_mlir.runtime.program import Array
@@ -27,14 +30,14 @@ from byoc_mlir.runtime.program import Array
 
 @register_backend
 class ReferenceBackend(Backend):
-    """Takes `relay.onnx_node` and nothing else."""
+    """Takes `relay.onnx_node` of forms that are proven, and nothing else."""
 
     name: ClassVar[str] = "reference"
     is_fallback_interpreter: ClassVar[bool] = True
     runs_models: ClassVar[bool] = True
 
     def op_rules(self) -> Mapping[str, Rule]:
-        return {"onnx_node": _unknown}
+        return {"onnx_node": _unproven}
 
     def interpreter(
         self, model: onnx.ModelProto
@@ -87,11 +90,9 @@ class ReferenceBackend(Backend):
         return Blob.of(ReferenceModule(function), details)
 
 
-def _unknown(op: Operation) -> str | None:
+def _unproven(op: Operation) -> str | None:
     assert isinstance(op, OnnxNodeOp)
-    if onnx.defs.has(op.op_type.data, domain=op.domain.data):
-        return None
-    return _NOT_KNOWN
+    return unproven(op.proto, op.opset.value.data)
 
 
 _NOT_KNOWN = "no target takes it, and ONNX's evaluator does not know it; name a target that does"

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay.evaluate.onnx import evaluated_otherwise
-from byoc_mlir.errors import ExecutionError
+from byoc_mlir.dialects.relay.evaluate.onnx import evaluator_of
 from byoc_mlir.runtime.module import RegionFunction, RegionModule
 from byoc_mlir.runtime.program import Array
-
-if TYPE_CHECKING:
-    from onnx.reference import ReferenceEvaluator
-
-
-def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvaluator:
-    """ONNX's evaluator of a model. It is imported only here: 40 ms, and few models need it.
-
-    Raises:
-        ExecutionError: it does not know an op, or its attributes.
-    """
-    from onnx.reference import ReferenceEvaluator
-
-    try:
-        return ReferenceEvaluator(model, new_ops=[*evaluated_otherwise()])
-    except Exception as error:  # it raises what it likes
-        raise ExecutionError(f"ONNX's evaluator cannot run a part of the model: {error}") from error
 
 
 class ReferenceModule(RegionModule):

@@ -28,15 +28,13 @@ from byoc_mlir.errors import (
 from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.load import load_model
 from byoc_mlir.frontend.files.tensors import TensorReader
-from byoc_mlir.frontend.graphs import subgraphs
+from byoc_mlir.frontend.graphs import called_function, function_key, standard_name, subgraphs
 from byoc_mlir.frontend.importer import import_loaded, import_symbolic
 from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.inputs import model_inputs
-from byoc_mlir.frontend.known_ops import standard_name, unknown_op
+from byoc_mlir.frontend.known_ops import function_of, node_schema, unknown_op
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.frontend.order import defined_names, names_of, ordered_nodes
-from byoc_mlir.frontend.registry import find_op
-from byoc_mlir.frontend.schema import op_schema
 from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
@@ -204,13 +202,12 @@ def _unknown(node: NodeProto, model: ModelProto) -> str:
     """Why a node's op is none that there is; empty if it is one."""
     domain = standard_name(node.domain)
     opset = opset_versions(model).get(domain)
-    functions = {(function.domain, function.name) for function in model.functions}
-    if (node.domain, node.op_type) in functions:
+    if called_function(node) in map(function_key, model.functions):
         return ""
     if opset is None:
         return f"the model imports no opset of the domain '{node.domain}'"
-    known = find_op(domain, node.op_type, opset) or op_schema(domain, node.op_type, opset)
-    return "" if known else unknown_op(domain, opset)
+    known = node_schema(node, opset) or function_of(node, opset)
+    return "" if known else unknown_op(node, opset)
 
 
 def _all_nodes(model: ModelProto) -> Iterator[tuple[str, NodeProto]]:

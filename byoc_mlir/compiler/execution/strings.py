@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from byoc_mlir.artifact import write
 from byoc_mlir.backends import get_backend
@@ -13,13 +13,15 @@ from byoc_mlir.compiler.execution.staged import stage_source
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.fallback import interpreter_for
 from byoc_mlir.compiler.source import Source
+from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.frontend.inferred import known_sizes
 from byoc_mlir.frontend.known_ops import check_nodes
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.stages.parts import Part
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.string_labels import with_looked_up_strings
-from byoc_mlir.frontend.strings import string_parts
+from byoc_mlir.frontend.strings import interpreted_nodes, string_parts
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.executables.interpreted import InterpretedExecutable
@@ -37,6 +39,7 @@ def compile_around_strings(
 
     Raises:
         FallbackForbiddenError: `fallback` is `"forbid"`, and some nodes work on strings.
+        UnsupportedModelError: no interpreter takes some of the nodes on strings.
     """
     if not isinstance(source.model, ModelProto):
         return None
@@ -46,8 +49,7 @@ def compile_around_strings(
         return None
     check_nodes(model)
     nodes = [node for part in parts if part.is_apart for node in part.stage.nodes]
-    interpreter = interpreter_for([f"{node.name} ({node.op_type})" for node in nodes], options)
-
+    interpreter = interpreter_for(_carried(model, nodes), options)
     known = known_sizes(model)
 
     def compile_part(number: int, part: Part, arrays: Mapping[str, Array]) -> Executable:
@@ -64,6 +66,15 @@ def compile_around_strings(
         for number, part in enumerate(parts, 1)
     ]
     return StagedExecutable(source.inputs, source.outputs, stages, exporter=write)
+
+
+def _carried(model: ModelProto, nodes: Sequence[NodeProto]) -> list[OnnxNodeOp]:
+    """Returns what is to be interpreted, without operands: strings have no type there."""
+    found: list[OnnxNodeOp] = []
+    for name, node, opset in interpreted_nodes(model, nodes):
+        found.append(OnnxNodeOp.of(node, opset, (), ()))
+        found[-1].location = node_location(name)
+    return found
 
 
 def _report(stage: Stage, backend: str) -> Report:

@@ -26,24 +26,14 @@ def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple
     Raises:
         FallbackForbiddenError: they do, and `fallback` is `"forbid"`.
         BackendError: they do, and no backend is one.
-        UnsupportedModelError: it does not know them either.
+        UnsupportedModelError: it does not take them either.
     """
     targets = [get_backend(target) for target in options.targets]
     carried = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
     nodes = [op for op in carried if all(_refusal(target, op) for target in targets)]
     if not nodes:
         return options.targets
-    interpreter = get_backend(_fallback_interpreter(options))
-    refused = [(op, reason) for op in nodes if (reason := _refusal(interpreter, op))]
-    if refused:
-        raise UnsupportedModelError(
-            [
-                NodeProblem(", ".join(node_names(op)), op.op_type.data, op.domain.data, reason)
-                for op, reason in refused
-            ]
-        )
-    listed = [f"{', '.join(node_names(op))} ({op.op_type.data})" for op in nodes]
-    return (*options.targets, interpreter_for(listed, options))
+    return (*options.targets, interpreter_for(nodes, options))
 
 
 def _refusal(backend: Backend, op: OnnxNodeOp) -> str | None:
@@ -51,24 +41,35 @@ def _refusal(backend: Backend, op: OnnxNodeOp) -> str | None:
     return ask_rule(backend.name, backend.op_rules(), op)
 
 
-def interpreter_for(nodes: Sequence[str], options: CompileOptions) -> str:
+def interpreter_for(nodes: Sequence[OnnxNodeOp], options: CompileOptions) -> str:
     """The backend that is the fallback interpreter, with a warning of what it runs.
 
     Args:
-        nodes: what has no native code, one text for each.
+        nodes: what has no native code.
 
     Raises:
+        UnsupportedModelError: it does not take some of them; all are listed.
         FallbackForbiddenError: `fallback` is `"forbid"`.
         BackendError: no backend is one.
     """
     name = _fallback_interpreter(options)
-    listed = "\n".join(f"  {node}" for node in nodes)
+    backend = get_backend(name)
+    problems = [_problem(op, reason) for op in nodes if (reason := _refusal(backend, op))]
+    if problems:
+        raise UnsupportedModelError(problems)
+    each = dict.fromkeys(f"  {', '.join(node_names(op))} ({op.op_type.data})" for op in nodes)
+    listed = "\n".join(each)
     message = f"{len(nodes)} node(s) have no native code, and run in the backend '{name}'"
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")
     if options.fallback == "warn":
         warn(f"{message}, which is slow:\n{listed}", stacklevel=2)
     return name
+
+
+def _problem(op: OnnxNodeOp, reason: str) -> NodeProblem:
+    why = f"{op.reason.data}; {reason}" if op.reason.data else reason
+    return NodeProblem(", ".join(node_names(op)), op.op_type.data, op.domain.data, why)
 
 
 def _fallback_interpreter(options: CompileOptions) -> str:

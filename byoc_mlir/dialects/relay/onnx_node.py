@@ -16,7 +16,8 @@ from byoc_mlir.dialects.relay.base import RelayOp, int_prop, str_prop
 @irdl_op_definition
 class OnnxNodeOp(RelayOp):
     """One ONNX node; inputs and outputs that are left out are named "" in it, and have no operand
-    or result. `node` is the serialised `NodeProto` in base 64, `opset` the version of its domain.
+    or result. `node` is the serialised `NodeProto` in base 64, `opset` the version of its domain,
+    `reason` why the host has no code for it.
     """
 
     name = "relay.onnx_node"
@@ -25,6 +26,7 @@ class OnnxNodeOp(RelayOp):
     domain = str_prop("")
     opset = int_prop()
     node = prop_def(StringAttr)
+    reason = str_prop("")
     outputs = var_result_def(TensorType)
 
     @classmethod
@@ -34,6 +36,7 @@ class OnnxNodeOp(RelayOp):
         opset: int,
         operands: Sequence[SSAValue],
         result_types: Sequence[Attribute],
+        reason: str = "",
     ) -> OnnxNodeOp:
         """The op for a node of a model."""
         return cls(
@@ -42,6 +45,7 @@ class OnnxNodeOp(RelayOp):
             domain=node.domain,
             opset=opset,
             node=base64.b64encode(node.SerializeToString()).decode(),
+            reason=reason,
             result_types=result_types,
         )
 

@@ -13,7 +13,12 @@ from onnx import AttributeProto
 
 from byoc_mlir.errors import InvalidModelError, LimitExceededError
 from byoc_mlir.frontend.files.tensor_check import check_sparse_tensor, check_tensor
-from byoc_mlir.frontend.graphs import subgraphs
+from byoc_mlir.frontend.graphs import (
+    FunctionKey,
+    called_function,
+    function_key,
+    subgraphs,
+)
 from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.limits import current_limits
 
@@ -73,7 +78,9 @@ def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
     initializers += [sparse.values.name for sparse in graph.sparse_initializer]
     inputs = [value.name for value in graph.input]
     outputs = [value.name for value in graph.output]
-    for what, names in (("initializer", initializers), ("input", inputs), ("output", outputs)):
+    if "" in outputs:
+        raise InvalidModelError("an output of the graph has no name")
+    for what, names in (("initializer", initializers), ("input", inputs)):
         _check_names(what, names)
     known = {*inputs, *initializers}
     defined = known.union(ordered_output_names(graph, known, outer))
@@ -107,9 +114,9 @@ def _check_text(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
         texts += [tensor.name for tensor in body.initializer]
         texts += [sparse.values.name for sparse in body.sparse_initializer]
     else:
-        texts += [body.domain, *body.input, *body.output]
+        texts += [body.domain, body.overload, *body.input, *body.output]
     for node in body.node:
-        texts += [node.op_type, node.domain, node.name, *node.input, *node.output]
+        texts += [node.op_type, node.domain, node.overload, node.name, *node.input, *node.output]
         texts += [attribute.name for attribute in node.attribute]
         for subgraph in subgraphs(node):
             count += _check_text(subgraph, depth + 1)
@@ -152,7 +159,12 @@ def _check_attributes(node: onnx.NodeProto) -> None:
 
 
 def _check_functions(model: onnx.ModelProto) -> None:
-    bodies = {(function.domain, function.name): function for function in model.functions}
+    bodies = {function_key(function): function for function in model.functions}
+    if len(bodies) < len(model.functions):
+        keys = Counter(map(function_key, model.functions))
+        domain, name, overload = next(key for key, count in keys.items() if count > 1)
+        told = f" and the overload '{overload}'" if overload else ""
+        raise InvalidModelError(f"the domain '{domain}' has two functions '{name}'{told}")
     for function in model.functions:
         known = set(function.input)
         nodes = ordered_nodes(function.node, known, frozenset())
@@ -161,16 +173,16 @@ def _check_functions(model: onnx.ModelProto) -> None:
             _check_attributes(node)
             for subgraph in subgraphs(node):
                 _check_graph(subgraph, defined)
-    heights: dict[tuple[str, str], int] = {}
+    heights: dict[FunctionKey, int] = {}
     for function in (model.graph, *model.functions):
         _check_calls(function.node, bodies, heights, ())
 
 
 def _check_calls(
     nodes: Iterable[onnx.NodeProto],
-    bodies: Mapping[tuple[str, str], onnx.FunctionProto],
-    heights: dict[tuple[str, str], int],
-    stack: tuple[tuple[str, str] | None, ...],
+    bodies: Mapping[FunctionKey, onnx.FunctionProto],
+    heights: dict[FunctionKey, int],
+    stack: tuple[FunctionKey | None, ...],
 ) -> int:
     """Returns how many graphs and functions are in each other below some nodes.
 
@@ -182,9 +194,9 @@ def _check_calls(
     limits.check("nesting", len(stack), "functions and graphs in each other")
     height = 0
     for node in nodes:
-        key = node.domain, node.op_type
+        key = called_function(node)
         if key in stack:
-            chain = " -> ".join(name for _, name in (*filter(None, stack), key))
+            chain = " -> ".join(name for _, name, _ in (*filter(None, stack), key))
             raise InvalidModelError(f"functions of the model call each other without end: {chain}")
         if key in bodies and key not in heights:
             inner = _check_calls(bodies[key].node, bodies, heights, (*stack, key))

@@ -2,49 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
+from byoc_mlir.frontend.ops.elementwise import softplus
 from byoc_mlir.frontend.value import NodeRefused, Value
 
 Activation = Callable[[NodeContext, Value], Value]
 
+DEFAULTS: Mapping[str, tuple[float, ...]] = {
+    "affine": (1.0, 0.0),
+    "elu": (1.0,),
+    "hardsigmoid": (0.2, 0.5),
+    "leakyrelu": (0.01,),
+    "scaledtanh": (1.0, 1.0),
+    "thresholdedrelu": (1.0,),
+}
+"""`alpha`, and `beta` where there is one, of the activations that have them."""
 
-def activation_of(name: str, alpha: float | None, beta: float | None) -> Activation:
-    """An activation by its name, in any case.
+
+def activation_of(name: str, *given: float | None) -> Activation:
+    """Returns an activation by its name, in any case.
+
+    Args:
+        given: `alpha` and `beta`, as far as the activation has them; `None` for the default.
 
     Raises:
         NodeRefused: it is not known.
     """
-
-    def or_default(value: float | None, default: float) -> float:
-        return default if value is None else value
-
-    def affine(context: NodeContext, data: Value, scale: float, shift: float) -> Value:
-        return arith.add(context, arith.multiply(context, data, scale), shift)
-
-    match name.lower():
-        case "sigmoid":
-            return lambda context, data: context.emit(elementwise.SigmoidOp, data)
-        case "tanh":
-            return lambda context, data: context.emit(elementwise.TanhOp, data)
-        case "relu":
-            return lambda context, data: context.emit(nn.ReluOp, data)
-        case "leakyrelu":
-            slope = or_default(alpha, 0.01)
-            return lambda context, data: context.emit(nn.LeakyReluOp, data, alpha=slope)
-        case "affine":
-            scale, shift = or_default(alpha, 1.0), or_default(beta, 0.0)
-            return lambda context, data: affine(context, data, scale, shift)
-        case "hardsigmoid":
-            scale, shift = or_default(alpha, 0.2), or_default(beta, 0.5)
-            return lambda context, data: context.emit(
-                elementwise.ClipOp, affine(context, data, scale, shift), a_min=0.0, a_max=1.0
-            )
-        case _:
-            raise NodeRefused(f"the activation '{name}' is not supported")
+    kind = name.lower()
+    if kind not in _ACTIVATIONS:
+        raise NodeRefused(
+            f"the activation '{name}' is not known, accepted are {', '.join(sorted(_ACTIVATIONS))}"
+        )
+    defaults = DEFAULTS.get(kind, ())
+    numbers = [d if one is None else one for one, d in zip(given, defaults, strict=False)]
+    return partial(_ACTIVATIONS[kind], *numbers) if numbers else _ACTIVATIONS[kind]
 
 
 def clipped(clip: float | None, activation: Activation) -> Activation:
@@ -54,3 +50,51 @@ def clipped(clip: float | None, activation: Activation) -> Activation:
     return lambda context, data: activation(
         context, context.emit(elementwise.ClipOp, data, a_min=-clip, a_max=clip)
     )
+
+
+def _affine(alpha: float, beta: float, context: NodeContext, data: Value) -> Value:
+    return arith.add(context, arith.multiply(context, data, alpha), beta)
+
+
+def _elu(alpha: float, context: NodeContext, data: Value) -> Value:
+    growth = arith.subtract(context, context.emit(elementwise.ExpOp, data), 1.0)
+    is_below = arith.less(context, data, 0.0)
+    return arith.where(context, is_below, arith.multiply(context, growth, alpha), data)
+
+
+def _hard_sigmoid(alpha: float, beta: float, context: NodeContext, data: Value) -> Value:
+    line = _affine(alpha, beta, context, data)
+    return context.emit(elementwise.ClipOp, line, a_min=0.0, a_max=1.0)
+
+
+def _leaky_relu(alpha: float, context: NodeContext, data: Value) -> Value:
+    return context.emit(nn.LeakyReluOp, data, alpha=alpha)
+
+
+def _scaled_tanh(alpha: float, beta: float, context: NodeContext, data: Value) -> Value:
+    inner = arith.multiply(context, data, beta)
+    return arith.multiply(context, context.emit(elementwise.TanhOp, inner), alpha)
+
+
+def _softsign(context: NodeContext, data: Value) -> Value:
+    size = arith.add(context, context.emit(elementwise.AbsOp, data), 1.0)
+    return arith.divide(context, data, size)
+
+
+def _thresholded_relu(alpha: float, context: NodeContext, data: Value) -> Value:
+    return arith.where(context, arith.less(context, alpha, data), data, 0.0)
+
+
+_ACTIVATIONS: Mapping[str, Callable[..., Value]] = {
+    "affine": _affine,
+    "elu": _elu,
+    "hardsigmoid": _hard_sigmoid,
+    "leakyrelu": _leaky_relu,
+    "relu": lambda context, data: context.emit(nn.ReluOp, data),
+    "scaledtanh": _scaled_tanh,
+    "sigmoid": lambda context, data: context.emit(elementwise.SigmoidOp, data),
+    "softplus": softplus,
+    "softsign": _softsign,
+    "tanh": lambda context, data: context.emit(elementwise.TanhOp, data),
+    "thresholdedrelu": _thresholded_relu,
+}

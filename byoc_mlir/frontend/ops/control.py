@@ -333,10 +333,9 @@ def batched_scan(
         )
         for number in range(values[0].shape[0])
     ]
-    columns = zip(*examples, strict=True)
-    return [
-        stacked(context, parts, formal) for parts, formal in zip(columns, body.output, strict=True)
-    ]
+    if not examples:
+        raise NodeRefused("there is no example in the batch; accepted are 1 and more")
+    return [stacked(context, parts) for parts in zip(*examples, strict=True)]
 
 
 def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:

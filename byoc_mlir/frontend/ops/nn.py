@@ -12,7 +12,7 @@ from byoc_mlir.dialects.relay import elementwise, nn, reduce, transform
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast, scalar
-from byoc_mlir.frontend.ops.norm import moments
+from byoc_mlir.frontend.ops.norm import inverse_deviation, moments
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -26,26 +26,10 @@ def identity(context: NodeContext, data: Value) -> Value:
 def dropout_by_attributes(
     context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
 ) -> Sequence[Value]:
-    return _without_dropout(context, data)
+    return without_dropout(context, data)
 
 
-@onnx_op("Dropout", since=12)
-def dropout(
-    context: NodeContext,
-    data: Value,
-    ratio: Value | None = None,
-    training_mode: Value | None = None,
-    *,
-    seed: int = 0,
-) -> Sequence[Value]:
-    training = training_mode is not None and context.known(training_mode, "training_mode").any()
-    dropped = 0.5 if ratio is None else float(context.number(ratio, "ratio"))
-    if training and dropped:
-        raise NodeRefused("dropout in training mode is random; only inference is supported")
-    return _without_dropout(context, data)
-
-
-def _without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
+def without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
     if not context.wants(1):
         return (data,)
     mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype
@@ -161,8 +145,8 @@ def batch_normalization(
     is_test: int = 1,
     training_mode: int = 0,
 ) -> Sequence[Value]:
-    if not spatial and data.rank > 2:
-        raise NodeRefused("statistics per element (spatial=0) are not supported")
+    if not spatial and data.rank > 2 and not any(context.wants(output) for output in range(1, 5)):
+        return (_normalised_per_element(context, data, scale, bias, mean, variance, epsilon),)
     parameters = [cast(context, value, data.dtype) for value in (scale, bias)]
     if not training_mode:
         if any(context.wants(output) for output in range(1, 5)):
@@ -182,6 +166,24 @@ def batch_normalization(
         for old, new in zip((mean, variance), found, strict=True)
     ]
     return output, *running
+
+
+def _normalised_per_element(
+    context: NodeContext,
+    data: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    epsilon: float,
+) -> Value:
+    """Returns data whose statistics are those of each element, over the batch (`spatial` 0)."""
+    normal = arith.multiply(
+        context,
+        arith.subtract(context, data, mean),
+        inverse_deviation(context, variance, epsilon),
+    )
+    return arith.add(context, arith.multiply(context, normal, scale), bias)
 
 
 @onnx_op("MatMul")

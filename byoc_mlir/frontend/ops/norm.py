@@ -45,9 +45,15 @@ def layer_normalization(
 ) -> Sequence[Value]:
     axis = normalize_axis(axis, data.rank)
     shape = data.sizes[axis:]
-    parameters = (scale, bias or _zeros(context, shape, data.dtype))
-    full = [arith.broadcast(context, value, shape) for value in parameters]
-    output = context.emit(nn.LayerNormOp, data, *full, axis=axis, epsilon=epsilon)
+    given = [scale] if bias is None else [scale, bias]
+    is_wide = any(size != 1 for value in given for size in value.sizes[: -len(shape)])
+    inner = [] if is_wide else [_broadcast_inner(context, value, shape) for value in given]
+    inner += [_filled(context, shape, data.dtype, number) for number in (1, 0)[len(inner) :]]
+    output = context.emit(nn.LayerNormOp, data, *inner, axis=axis, epsilon=epsilon)
+    if is_wide:
+        scale, *shifts = (arith.broadcast(context, value, data.sizes) for value in given)
+        output = arith.multiply(context, output, scale)
+        output = arith.add(context, output, shifts[0]) if shifts else output
     if not (context.wants(1) or context.wants(2)):
         return (output,)
     wide = cast(context, data, np.dtype(np.float32)) if stash_type == 1 else data
@@ -55,8 +61,14 @@ def layer_normalization(
     return output, mean, inverse_deviation(context, variance, epsilon)
 
 
-def _zeros(context: NodeContext, sizes: Sequence[Size], dtype: np.dtype[Any]) -> Value:
-    return arith.broadcast(context, context.constant(0, dtype), sizes)
+def _broadcast_inner(context: NodeContext, value: Value, shape: Sequence[Size]) -> Value:
+    """Returns `value` repeated to `shape`, without further dimensions of 1 in front."""
+    inner = arith.reshape(context, value, value.sizes[-len(shape) :])
+    return arith.broadcast(context, inner, shape)
+
+
+def _filled(context: NodeContext, sizes: Sequence[Size], dtype: np.dtype[Any], value: int) -> Value:
+    return arith.broadcast(context, context.constant(value, dtype), sizes)
 
 
 @onnx_op("InstanceNormalization")

@@ -22,6 +22,7 @@ from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
+from byoc_mlir.frontend.ops.nn import without_dropout
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
 
@@ -163,6 +164,27 @@ def bernoulli(
     computed = _computed_in(data.dtype)
     numbers = _Generator(context, seed).uniform(data.sizes, computed)
     return cast(context, arith.less(context, numbers, cast(context, data, computed)), wanted)
+
+
+@onnx_op("Dropout", since=12)
+def dropout(
+    context: NodeContext,
+    data: Value,
+    ratio: Value | None = None,
+    training_mode: Value | None = None,
+    *,
+    seed: int | None = None,
+) -> Sequence[Value]:
+    training = training_mode is not None and context.known(training_mode, "training_mode").any()
+    dropped = 0.5 if ratio is None else float(context.number(ratio, "ratio"))
+    if not training or not dropped:
+        return without_dropout(context, data)
+    computed = _computed_in(data.dtype)
+    numbers = _Generator(context, seed).uniform(data.sizes, computed)
+    is_kept = arith.less(context, dropped, numbers)
+    scale = 1 / (1 - dropped) if dropped < 1 else 0.0
+    scaled = arith.multiply(context, cast(context, data, computed), scale)
+    return cast(context, arith.where(context, is_kept, scaled, 0.0), data.dtype), is_kept
 
 
 @onnx_op("Multinomial")

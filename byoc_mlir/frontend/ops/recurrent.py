@@ -19,6 +19,7 @@ from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.activations import Activation, clipped
+from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.counted import backwards, for_loop, iteration_number
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.qnn import IntegerWeight
@@ -247,7 +248,9 @@ def _lengths(context: NodeContext, operands: Operands) -> Value | None:
     lengths, (steps, batch, _) = operands.lengths, operands.x.sizes
     if lengths is None or _are_full(lengths, steps):
         return None
-    return arith.reshape(context, cast(context, lengths, np.dtype(np.int64)), (batch, 1))
+    wide = cast(context, lengths, np.dtype(np.int64))
+    wide = checked(context, wide, wide, "an element of sequence_lens", 0, steps)
+    return arith.reshape(context, wide, (batch, 1))
 
 
 def _biases(

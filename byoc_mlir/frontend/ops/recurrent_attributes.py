@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from byoc_mlir.frontend.ops.activations import Activation, activation_of
+from byoc_mlir.frontend.ops.activations import DEFAULTS, Activation, activation_of
 from byoc_mlir.frontend.value import NodeRefused
 
 
@@ -46,19 +46,16 @@ class CellAttributes:
         Raises:
             NodeRefused: there are more or fewer, or one is not known.
         """
-        count = len(defaults) * self.directions
+        wanted = len(defaults) * self.directions
         listed = list(self.activations or [*defaults] * self.directions)
-        if len(listed) != count:
-            raise NodeRefused(f"{count} activations are needed, found {listed}")
-        alpha, beta = iter(self.activation_alpha or ()), iter(self.activation_beta or ())
+        if len(listed) != wanted:
+            raise NodeRefused(f"{wanted} activations are needed, found {listed}")
+        given = iter(self.activation_alpha or ()), iter(self.activation_beta or ())
         built: list[Activation] = []
         for name in listed:
-            kind = name.lower()
-            own_alpha = (
-                next(alpha, None) if kind in ("leakyrelu", "affine", "hardsigmoid") else None
-            )
-            own_beta = next(beta, None) if kind in ("affine", "hardsigmoid") else None
-            built.append(activation_of(name, own_alpha, own_beta))
+            count = len(DEFAULTS.get(name.lower(), ()))
+            own = [next(numbers, None) for numbers in given[:count]]
+            built.append(activation_of(name, *own))
         return [built[at : at + len(defaults)] for at in range(0, len(listed), len(defaults))]
 
 

@@ -95,7 +95,7 @@ def _reshaped(
         if any(size == 0 and axis >= data.rank for axis, size in enumerate(shape)):
             raise NodeRefused(f"shape {list(shape)} copies a dimension that {data.full_type} lacks")
         shape = [data.sizes[axis] if size == 0 else size for axis, size in enumerate(shape)]
-    if -1 in shape and math.prod(data.sizes) == 0:
+    if shape.count(-1) == 1 and math.prod(data.sizes) == 0:
         others = math.prod(size for size in shape if size != -1)
         shape = [0 if size == -1 and others != 0 else size for size in shape]
     return context.emit(relay.ReshapeOp, data, newshape=shape)

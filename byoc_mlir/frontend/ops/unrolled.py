@@ -7,6 +7,7 @@ for sequences.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,10 +49,10 @@ def unrolled_loop(
         active = _both(context, active, going_on)
         iteration += 1
     formals = body.output[1 + len(initial) :]
-    return [
-        *states,
-        *(stacked(context, part, formal) for part, formal in zip(collected, formals, strict=True)),
-    ]
+    if iteration or not formals:
+        return [*states, *(stacked(context, parts) for parts in collected)]
+    arguments = [context.constant(np.int64(0)), context.constant(True), *initial]
+    return [*states, *_no_rows(context, arguments, body, formals)]
 
 
 def _trip_count(context: NodeContext, trip_count: Value | None) -> int:
@@ -89,16 +90,55 @@ def _both(context: NodeContext, active: Value, going_on: Value) -> Value:
     return context.emit(logic.LogicalAndOp, *scalars)
 
 
-def stacked(context: NodeContext, parts: Sequence[Value], formal: onnx.ValueInfoProto) -> Value:
-    """The parts as rows of one tensor; where there are none, one without rows."""
-    if parts:
-        rows = [arith.reshape(context, part, (1, *part.shape)) for part in parts]
-        return arith.concatenate(context, rows, 0)
-    tensor = formal.type.tensor_type
-    if not tensor.HasField("shape") or any(dim.dim_param for dim in tensor.shape.dim):
-        raise NodeRefused(f"no iteration runs, and the shape of '{formal.name}' is not given")
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    return context.constant(np.zeros((0, *(dim.dim_value for dim in tensor.shape.dim)), dtype))
+def stacked(context: NodeContext, parts: Sequence[Value]) -> Value:
+    """Returns the parts, of which there is one at least, as rows of one tensor."""
+    rows = [arith.reshape(context, part, (1, *part.shape)) for part in parts]
+    return arith.concatenate(context, rows, 0)
+
+
+def _no_rows(
+    context: NodeContext,
+    arguments: Sequence[Value],
+    body: onnx.GraphProto,
+    formals: Sequence[onnx.ValueInfoProto],
+) -> list[Value]:
+    """Returns what a loop without an iteration collects: tensors without rows.
+
+    The body is imported for the types of a row, unless they are declared, and forgotten.
+
+    Args:
+        arguments: of the body; only their types count.
+        formals: the outputs of the body that are collected.
+    """
+    tensors = [formal.type.tensor_type for formal in formals]
+    if all(_is_static(tensor) for tensor in tensors):
+        types = [onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type) for tensor in tensors]
+        shapes = [[dim.dim_value for dim in tensor.shape.dim] for tensor in tensors]
+        return [
+            context.constant(np.zeros((0, *shape), dtype))
+            for shape, dtype in zip(shapes, types, strict=True)
+        ]
+    found: list[Value] = []
+
+    def build(inner: NodeContext, path: str, formals: Sequence[Value]) -> Sequence[Value]:
+        found.extend(inner.run_graph(body, formals, path))
+        return ()
+
+    with suppress(_ForgottenError), context.bodies.attempt():
+        context.body("body", arguments, build)
+        raise _ForgottenError
+    rows = found[len(found) - len(formals) :]
+    return [
+        arith.broadcast(context, context.constant(0, row.dtype), (0, *row.sizes)) for row in rows
+    ]
+
+
+class _ForgottenError(Exception):
+    """Ends an attempt of which nothing is to stay."""
+
+
+def _is_static(tensor: onnx.TypeProto.Tensor) -> bool:
+    return tensor.HasField("shape") and all(dim.HasField("dim_value") for dim in tensor.shape.dim)
 
 
 def _either(context: NodeContext, condition: Value, one: Value, other: Value) -> Value:
@@ -150,5 +190,13 @@ def unrolled_scan(
         states = results[: len(states)]
         for parts, part in zip(collected, results[len(states) :], strict=True):
             parts.append(part)
-    rows = [stacked(context, part, formal) for part, formal in zip(collected, formals, strict=True)]
-    return [*states, *rows]
+    if count or not formals:
+        return [*states, *(stacked(context, parts) for parts in collected)]
+    return [*states, *_no_rows(context, [*states, *map(_slice_of, scanned)], body, formals)]
+
+
+def _slice_of(scanned: Scanned) -> Value:
+    """Returns a value of the type that an iteration sees of an input without any slices."""
+    value = scanned.value
+    shape = [size for axis, size in enumerate(value.shape) if axis != scanned.axis]
+    return Value(value.name, np.broadcast_to(np.zeros((), value.dtype), shape))

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from onnx import GraphProto, ModelProto, NodeProto
 
 from byoc_mlir.frontend.external import has_graphs
-from byoc_mlir.frontend.graphs import subgraphs
-from byoc_mlir.frontend.known_ops import standard_name
+from byoc_mlir.frontend.graphs import standard_name, subgraphs
 from byoc_mlir.frontend.order import defined_names, needed_nodes, read_names
 from byoc_mlir.frontend.stages.split import finds_its_size
 

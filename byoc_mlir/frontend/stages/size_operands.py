@@ -8,8 +8,8 @@ from functools import cached_property
 
 import onnx
 
+from byoc_mlir.frontend.graphs import standard_name
 from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
-from byoc_mlir.frontend.known_ops import standard_name
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.tensors import MOST_SIZES
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx
 from onnx import helper
@@ -85,7 +86,9 @@ def standard_node(node: onnx.NodeProto) -> onnx.NodeProto:
     return made_of
 
 
-def _open_input(name: str, array: Array, known: Sizes | None) -> onnx.ValueInfoProto:
+def _open_input(name: str, array: Any, known: Sizes | None) -> onnx.ValueInfoProto:
+    if isinstance(array, list):  # a sequence of strings, between parts that are interpreted
+        return onnx.ValueInfoProto(name=name)
     element_type = helper.np_dtype_to_tensor_dtype(array.dtype)
     fixed = known if known is not None and len(known) == array.ndim else (None,) * array.ndim
     shape = [

@@ -96,7 +96,7 @@ class _Grid:
             x = ((coordinate + 1) * size - 1) / 2
         if self._method == "nearest":
             x = x.unary(math.RoundEvenOp)
-        if self._padding == "border":
+        if self._padding == "border" and self._method != "cubic":  # whose taps are moved
             x = k.select((x < low) | (x > high), x.within(0, size - 1), x)
         elif self._padding == "reflection":
             x = _reflected(k, x, low, high)

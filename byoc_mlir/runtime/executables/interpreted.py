@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +14,14 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program, Step
 from byoc_mlir.runtime.report import Report
+
+
+def _as_objects(result: Any) -> Any:
+    """Returns an array, or a list of arrays, whose strings are objects."""
+    if isinstance(result, list):
+        return [_as_objects(item) for item in cast("list[Any]", result)]
+    array = np.asarray(result)
+    return array.astype(object) if array.dtype.kind == "U" else array
 
 
 class InterpretedExecutable(Executable):
@@ -44,14 +53,13 @@ class InterpretedExecutable(Executable):
     def close(self) -> None:
         pass
 
-    def _run(self, inputs: Inputs) -> dict[str, Array]:
+    def _run(self, inputs: Inputs) -> dict[str, Any]:
         assert isinstance(inputs, Mapping)
         try:
-            results = [np.asarray(result) for result in self._function(inputs)]
+            results = list(map(_as_objects, self._function(inputs)))
         except Exception as error:  # a backend is foreign code
             raise ExecutionError(f"the nodes on strings could not be run: {error}") from error
-        texts = [array.astype(object) if array.dtype.kind == "U" else array for array in results]
-        return dict(zip(self.outputs, texts, strict=True))
+        return dict(zip(self.outputs, results, strict=True))
 
     def timed(self, inputs: Inputs) -> TimedRun:
         start = time.perf_counter()

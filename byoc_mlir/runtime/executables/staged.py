@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from byoc_mlir.runtime.profiled import TimedPart, TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.staged_program import ProgramStage, StagedProgram
-from byoc_mlir.tensors import MOST_SIZES, TensorInfo, Trim, size_input
+from byoc_mlir.tensors import MOST_SIZES, TensorInfo, Trim, item_name, item_names, size_input
 
 Named = Mapping[str, Array]
 _SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
@@ -129,8 +129,9 @@ class StagedExecutable(Executable):
         arrays = self._arguments.checked(inputs)
         given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
         values = self._computed(given, run)
+        values.update((name, values[name].copy()) for name in given if name in self.outputs)
         return {
-            name: values[name].copy() if name in given else values[name] for name in self.outputs
+            part: value for name in self.outputs for part, value in _parts_of(name, values).items()
         }
 
     def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
@@ -222,6 +223,16 @@ class StagedExecutable(Executable):
         stage = self.stages[number]
         key = number, tuple(sorted(arrays.keys() - set(stage.inputs))) if stage.sizes else ()
         return self._compiled.get(lambda: key, lambda: (key, stage.compile(arrays)))
+
+
+def _parts_of(name: str, values: Mapping[str, Any]) -> dict[str, Array]:
+    """Returns the tensors of an output by name: its own, or those of a sequence's items."""
+    whole = values.get(name)
+    if isinstance(whole, list):
+        return {item_name(name, at): item for at, item in enumerate(cast("list[Array]", whole))}
+    if whole is not None:
+        return {name: whole}
+    return {item: values[item] for item in item_names(name, values)}
 
 
 def _trimmed(results: Named, trims: Mapping[str, Trim]) -> dict[str, Array]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count, takewhile
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +16,15 @@ from byoc_mlir.runtime.map_rows import row_of
 from byoc_mlir.runtime.profiled import TimedRun
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.tensors import Kind, MapRow, Structure, StructureInfo, TensorInfo, item_name
+from byoc_mlir.tensors import (
+    Kind,
+    MapRow,
+    Structure,
+    StructureInfo,
+    TensorInfo,
+    item_name,
+    item_names,
+)
 
 Structures: TypeAlias = Mapping[str, Structure]
 
@@ -154,6 +161,5 @@ def _assembled(name: str, kind: Kind, tensors: Mapping[str, Array]) -> Any:
         return tensors[name]
     if kind == "optional":
         return tensors.get(name)
-    names = takewhile(tensors.__contains__, (item_name(name, number) for number in count()))
-    items = [tensors[item] for item in names]
+    items = [tensors[item] for item in item_names(name, tensors)]
     return items if items or kind == "sequence" else None

@@ -62,18 +62,18 @@ _IN_ORDER = (b"NONE", b"LOGISTIC", b"SOFTMAX")
 
 def _is_misread(node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime has another idea of a node."""
-    ideas = (
-        _reads_beyond_border,
-        _pads_without_dilation,
-        _leaves_out_in_front,
-        _may_lack_elements,
-    )
+    ideas = (_pads_without_dilation, _leaves_out_in_front, _may_lack_elements)
     return any(idea(node) for idea in ideas)
 
 
 def _is_mistaken(node: onnx.NodeProto) -> bool:
     """Whether the reference evaluator has another idea of a node."""
-    ideas = (_takes_first_bias, _begins_at_the_extremes, _may_lack_elements)
+    ideas = (
+        _takes_first_bias,
+        _begins_at_the_extremes,
+        _moves_to_border,
+        _may_lack_elements,
+    )
     return any(idea(node) for idea in ideas)
 
 
@@ -123,11 +123,11 @@ def _leaves_out_in_front(node: onnx.NodeProto) -> bool:
     return node.op_type in ("AveragePool", "LpPool") and is_longer
 
 
-def _reads_beyond_border(node: onnx.NodeProto) -> bool:
-    """Whether it samples by cubics and takes places outside for the border.
+def _moves_to_border(node: onnx.NodeProto) -> bool:
+    """True if it samples by cubics and takes places outside for the border.
 
-    ONNX Runtime interpolates at the place itself between elements that are the border's, as
-    PyTorch does; the standard's evaluator moves the place to the border.
+    ONNX Runtime and PyTorch interpolate at the place itself, between elements that are the
+    border's; the standard's evaluator moves the place to the border.
     """
     texts = {attribute.name: attribute.s for attribute in node.attribute}
     is_cubic = texts.get("mode") in (b"cubic", b"bicubic")

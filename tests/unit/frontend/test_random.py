@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model_of, node
 
 import byoc_mlir
@@ -109,3 +109,27 @@ def test_seeds(op: str) -> None:
     others = [_runs(op, x, seed=2.0)[0], *_runs(op, x, 2)]
     for number, first in enumerate([one, *others]):
         assert all((first != other).any() for other in [one, *others][number + 1 :])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16], ids=lambda t: t.__name__)
+def test_dropout_in_training(dtype: type[np.floating[Any]]) -> None:
+    x = np.linspace(1, 2, 20_000, dtype=np.float32).astype(dtype)
+    constants = {"ratio": np.float32(0.25), "training": np.bool_(True)}
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    model = model_of(
+        [
+            node("Dropout", "x ratio training", "y mask", seed=3),
+            node("Dropout", "x ratio training", "z"),
+        ],
+        [("x", kind, x.shape)],
+        ["y", "mask", "z"],
+        initializers=[numpy_helper.from_array(np.array(c), name) for name, c in constants.items()],
+    )
+    with byoc_mlir.compile(model, targets=(), threads=2, fallback="allow") as executable:
+        first, second = executable.run([x]), executable.run([x])
+    wanted = np.where(first["mask"], x.astype(np.float32) / 0.75, 0)
+    np.testing.assert_allclose(first["y"].astype(np.float32), wanted, rtol=1e-3)
+    assert first["y"].dtype == dtype
+    assert abs(first["mask"].mean() - 0.75) < 0.02
+    np.testing.assert_array_equal(first["y"], second["y"])
+    assert (first["z"] != second["z"]).mean() > 0.2

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import onnx
@@ -14,8 +13,11 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
-from byoc_mlir.errors import CompilationError
+from byoc_mlir.errors import CompilationError, ExecutionError
 from byoc_mlir.tensors import Array
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 
 def single_node_function(
@@ -40,39 +42,29 @@ def reference_outputs(
     node: onnx.NodeProto, arrays: Sequence[Array], opsets: Mapping[str, int]
 ) -> Sequence[Any]:
     """The outputs of a node that are not left out, for the inputs that are not."""
-    from onnx.reference import ReferenceEvaluator  # few models need it; 40 ms
-
     names = [f"i{index}" for index in range(len(arrays))]
     function = single_node_function(node, names, opsets)
     feeds = dict(zip(names, arrays, strict=True))
     with np.errstate(all="ignore"):
-        evaluator = ReferenceEvaluator(function, new_ops=[*evaluated_otherwise()])
-        return cast(Sequence[Any], evaluator.run(None, feeds, {}))
+        return cast(Sequence[Any], evaluator_of(function).run(None, feeds, {}))
 
 
-@cache
-def evaluated_otherwise() -> Sequence[Any]:
-    """Returns the ops that onnx's evaluator computes otherwise than the standard says."""
-    from onnx.reference.op_run import OpRun
+def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvaluator:
+    """Returns ONNX's evaluator of a model, with some ops on strings of our own.
 
-    class RegexFullMatch(OpRun):
-        """Matching in linear time, as the standard's RE2 does; Python's `re` tries all ways."""
+    It is imported only here: few models need it; 40 ms.
 
-        op_domain = ""
+    Raises:
+        ExecutionError: it does not know an op, or its attributes.
+    """
+    from onnx.reference import ReferenceEvaluator
 
-        def __init__(self, node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None):
-            super().__init__(node, run_params, schema)
-            import re2  # few models need it
+    from byoc_mlir.dialects.relay.evaluate.string_ops import OPS
 
-            options = re2.Options()
-            options.log_errors = False
-            self._matches = re2.compile(cast(Any, self).pattern, options).fullmatch
-
-        def _run(self, texts: Array, pattern: str | None = None) -> tuple[Array]:
-            found = [self._matches(text) is not None for text in texts.reshape(-1).tolist()]
-            return (np.array(found, np.bool_).reshape(texts.shape),)
-
-    return [RegexFullMatch]
+    try:
+        return ReferenceEvaluator(model, new_ops=list(OPS))
+    except Exception as error:  # it raises what it likes
+        raise ExecutionError(f"ONNX's evaluator cannot run a part of the model: {error}") from error
 
 
 def _onnx_node(op: OnnxNodeOp, *operands: Array) -> Sequence[Array]:

@@ -72,7 +72,7 @@ def _grid_taps(op: relay.GridSampleOp, coordinate: Array, size: int) -> list[_Ta
     x = (coordinate + 1) / 2 * (size - 1) if aligned else ((coordinate + 1) * size - 1) / 2
     if method == "nearest":
         x = np.rint(x)
-    if padding == "border":
+    if padding == "border" and method != "cubic":  # whose taps are moved one by one
         x = np.where((x < low) | (x > high), np.clip(x, 0, size - 1), x)
     elif padding == "reflection":
         x = _reflected(x, low, high)

@@ -9,13 +9,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import nn
 from byoc_mlir.frontend.builder import NodeContext
-from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.ml.features import DOMAIN
 from byoc_mlir.frontend.ops.ml.labels import labels_of
-from byoc_mlir.frontend.ops.ml.post_transforms import as_features, regressed, transformed
+from byoc_mlir.frontend.ops.ml.post_transforms import as_features, binary, regressed, transformed
 from byoc_mlir.frontend.registry import register_op
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Value
 
 _F32 = np.dtype(np.float32)
 
@@ -96,13 +95,5 @@ def linear_classifier(
         return labels.best(context, scores), transformed(context, scores, post_transform)
     if len(labels) != 2:
         raise VerifyException(f"one score is for two classes, there are {len(labels)} labels")
-    if post_transform not in ("NONE", "LOGISTIC"):
-        raise NodeRefused(
-            f"post_transform is '{post_transform}' of one score for two classes; accepted are NONE"
-            " and LOGISTIC"
-        )
     best = labels.second_if_above(context, scores, 0.0)
-    is_plain = post_transform == "NONE"
-    opposite = arith.subtract(context, 1.0 if is_plain else 0.0, scores)
-    both = arith.concatenate(context, [opposite, scores], 1)
-    return best, transformed(context, both, post_transform)
+    return best, binary(context, scores, post_transform, 1.0)

@@ -10,7 +10,7 @@ from byoc_mlir.dialects.relay import elementwise, logic, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
 NAMES = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 """By the number that TreeEnsemble gives them."""
@@ -74,29 +74,41 @@ def _probit(context: NodeContext, scores: Value) -> Value:
     return arith.multiply(context, inverse, math.sqrt(2))
 
 
-def binary(context: NodeContext, score: Value, name: str, *, is_share: bool) -> Value:
-    """Scores of both classes `[N, 2]` from that of the second one `[N, 1]`.
+def binary(context: NodeContext, score: Value, name: str, whole: float) -> Value:
+    """Returns the scores of both classes `[N, 2]` from that of the second one `[N, 1]`.
+
+    As in ONNX Runtime the logistic is the only transform of them.
 
     Args:
-        is_share: the score is a probability; else classes have opposite ones.
+        whole: the sum of both: 1 for probabilities, 0 where classes have opposite scores.
+
+    Raises:
+        NodeRefused: the transform is unknown, or PROBIT, for which there is no second score.
     """
-    if name == "PROBIT":
-        raise NodeRefused("post_transform is 'PROBIT' of a single score; give a score per class")
+    if name == "PROBIT" or name not in NAMES:
+        raise NodeRefused(
+            f"post_transform is '{name}' of one score for two classes; accepted are"
+            " NONE, LOGISTIC, SOFTMAX and SOFTMAX_ZERO"
+        )
     # the logistic makes shares of two opposites
-    whole = 1.0 if is_share and name != "LOGISTIC" else 0.0
+    whole = 0.0 if name == "LOGISTIC" else whole
     both = arith.concatenate(context, [arith.subtract(context, whole, score), score], 1)
     return transformed(context, both, name) if name == "LOGISTIC" else both
 
 
-def as_features(context: NodeContext, data: Value) -> Value:
+def as_features(context: NodeContext, data: Value, *numbers: Array | None) -> Value:
     """The input of a model as rows of floats, f64 if it was; a vector is one row.
+
+    Args:
+        numbers: attributes that are tensors; f64 ones make the features f64.
 
     Raises:
         NodeRefused: its rank is another.
     """
     if data.rank not in (1, 2):
         raise NodeRefused(f"the input has shape {list(data.sizes)}, accepted is rank 1 or 2")
-    wanted = np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
+    types = [data.dtype, *(array.dtype for array in numbers if array is not None)]
+    wanted = np.dtype(np.float64 if np.float64 in types else np.float32)
     rows = arith.reshape(context, data, [1, *data.sizes]) if data.rank == 1 else data
     if rows.dtype == wanted:
         return rows

@@ -15,7 +15,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.ml.features import DOMAIN
 from byoc_mlir.frontend.ops.ml.labels import Labels, labels_of
 from byoc_mlir.frontend.ops.ml.linear import product, rows_of, shifted
-from byoc_mlir.frontend.ops.ml.post_transforms import transformed
+from byoc_mlir.frontend.ops.ml.post_transforms import NAMES, binary, transformed
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
@@ -64,13 +64,7 @@ def svm_classifier(
         return best, transformed(context, shares, post_transform)
     if len(pairs) > 1:
         return best, transformed(context, scores, post_transform)
-    if post_transform not in ("NONE", "LOGISTIC"):
-        raise NodeRefused(
-            f"post_transform is '{post_transform}' of one score for two classes; accepted are NONE"
-            " and LOGISTIC"
-        )
-    both = arith.concatenate(context, [arith.subtract(context, 0.0, scores), scores], 1)
-    return best, transformed(context, both, post_transform)
+    return best, binary(context, scores, post_transform, float(post_transform != "NONE"))
 
 
 def _without_vectors(
@@ -153,9 +147,9 @@ def svm_regressor(
     rho: Sequence[float] = (),
     support_vectors: Sequence[float] = (),
 ) -> Value:
-    """`kernel_params` are gamma, coef0 and degree."""
-    if post_transform != "NONE":
-        raise NodeRefused(f"post_transform is '{post_transform}', accepted is NONE")
+    """`kernel_params` are gamma, coef0 and degree. As in ONNX Runtime no transform counts."""
+    if post_transform not in NAMES:
+        raise NodeRefused(f"post_transform is '{post_transform}', accepted are {', '.join(NAMES)}")
     rows = rows_of(context, data)
     if n_supports:
         rows = _kernel(context, rows, support_vectors, n_supports, kernel_type, kernel_params)

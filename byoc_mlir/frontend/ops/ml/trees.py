@@ -105,6 +105,11 @@ class ListAttributes:
     post_transform: str = "NONE"
 
     @property
+    def tensors(self) -> tuple[Array | None, Array | None]:
+        """The attributes that say how exact comparisons and scores are."""
+        return self.nodes_values_as_tensor, self.base_values_as_tensor
+
+    @property
     def base(self) -> list[float]:
         """What is added to the scores; nothing where it is empty."""
         return _given(self.base_values, self.base_values_as_tensor, "base_values")
@@ -196,7 +201,7 @@ def tree_ensemble_regressor(
     trees = _Listed(attributes)
     weights = _given(target_weights, target_weights_as_tensor, "target_weights")
     entries = trees.entries(target_treeids, target_nodeids, target_ids, weights)
-    rows = as_features(context, data)
+    rows = as_features(context, data, *attributes.tensors, target_weights_as_tensor)
     scores = _scores(
         context,
         rows,
@@ -239,25 +244,25 @@ def tree_ensemble_classifier(
     trees = _Listed(attributes)
     weights = _given(class_weights, class_weights_as_tensor, "class_weights")
     entries = trees.entries(class_treeids, class_nodeids, class_ids, weights)
-    rows, base = as_features(context, data), attributes.base
-    post_transform = attributes.post_transform
+    rows = as_features(context, data, *attributes.tensors, class_weights_as_tensor)
+    base, post_transform = attributes.base, attributes.post_transform
     ids = set(class_ids or ())
     is_binary = len(labels) == 2 and len(ids) == 1
-    if is_binary and ids == {1} and base:
-        raise NodeRefused(
-            "base_values are not supported where all weights are for the second class"
-        )
-    count = 1 if is_binary and ids == {0} else len(labels)
+    is_single = is_binary and ids == {0} and len(base) < 2
+    if is_binary and ids == {1} and len(base) == 1:
+        base = []  # ONNX is vague about it; it counts as little as in ONNX Runtime
+    count = 1 if is_single else len(labels)
     scores = _scores(context, rows, trees.nodes, trees.leaves, trees.roots, entries, count, "SUM")
     scores = cast(context, _with_base(context, scores, base), np.dtype(np.float32))
     if not is_binary:
         return labels.best(context, scores), transformed(context, scores, post_transform)
     is_share = all(weight >= 0 for weight in weights)
-    second = arith.section(context, scores, 1, count - 1, count)
-    best = labels.second_if_above(context, second, 0.5 if is_share else 0.0)
-    if count == 2:
+    (own,) = ids
+    voted = arith.section(context, scores, 1, own, own + 1)
+    best = labels.second_if_above(context, voted, 0.5 if is_share else 0.0)
+    if not is_single:
         return best, transformed(context, scores, post_transform)
-    return best, binary(context, second, post_transform, is_share=is_share)
+    return best, binary(context, scores, post_transform, float(is_share))
 
 
 @register_op(DOMAIN, "TreeEnsemble", since=5)
@@ -324,7 +329,7 @@ def tree_ensemble(
     leaves: dict[Item, int] = {("leaf", leaf): leaf for leaf in range(len(leaf_targetids))}
     pairs = zip(leaf_targetids, leaf_weights.reshape(-1).tolist(), strict=True)
     entries = {leaf: [pair] for leaf, pair in enumerate(pairs)}
-    rows = as_features(context, data)
+    rows = as_features(context, data, nodes_splits, leaf_weights)
     aggregate = _AGGREGATES[aggregate_function]
     scores = _scores(context, rows, nodes, leaves, list(tree_roots), entries, n_targets, aggregate)
     return cast(context, regressed(context, scores, NAMES[post_transform]), data.dtype)

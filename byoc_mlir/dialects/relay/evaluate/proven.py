@@ -1,0 +1,118 @@
+"""Forms of ops that ONNX's evaluator computes as ONNX Runtime does; a test compares each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+from onnx import TensorProto, helper
+
+_ML = "ai.onnx.ml"
+Attributes = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Form:
+    """An op of the standard from an opset on, for the attributes that `refused` has no reason
+    against."""
+
+    since: int = 1
+    refused: Callable[[Attributes], str | None] = lambda _: None
+
+
+def unproven(node: onnx.NodeProto, opset: int) -> str | None:
+    """Returns why ONNX's evaluator must not compute a node; `None` where it is proven right."""
+    form = PROVEN.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
+    if form is None or opset < form.since or node.overload:
+        return "ONNX's evaluator, the last resort, is not known to be right about it"
+    return form.refused({item.name: helper.get_attribute_value(item) for item in node.attribute})
+
+
+_PARSED = (
+    *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64),
+    TensorProto.STRING,
+)
+_UNLIKE_OTHERS = ("C", "POSIX", "az", "lt", "tr")
+"""Locales and languages in which some letters have another case."""
+
+
+def _cast(attributes: Attributes) -> str | None:
+    if attributes["to"] in _PARSED:
+        return None
+    names = ", ".join(map(TensorProto.DataType.Name, _PARSED))
+    return f"`to` is {attributes['to']} where strings are cast, accepted are {names}"
+
+
+def _labels(attributes: Attributes) -> str | None:
+    if any(map(math.isnan, attributes.get("keys_floats", ()))):
+        return "a key is NaN where values are strings"
+    return None
+
+
+def _normalizer(attributes: Attributes) -> str | None:
+    locale = attributes.get("locale", b"").decode()
+    if locale.split(".")[0].split("_")[0] not in _UNLIKE_OTHERS:
+        return None
+    return f"locale is '{locale}', accepted are those whose letters have the case of Unicode"
+
+
+def _sequence(attributes: Attributes) -> str | None:
+    return None if attributes.get("dtype") == TensorProto.STRING else "a sequence of no strings"
+
+
+def _unique(attributes: Attributes) -> str | None:
+    if "axis" not in attributes and attributes.get("sorted", 1):
+        return None
+    return "with an axis, or unsorted, strings are not compared"
+
+
+PROVEN: Mapping[tuple[str, str], Form] = {
+    ("", "Cast"): Form(9, _cast),
+    ("", "CastLike"): Form(15),
+    ("", "Compress"): Form(9),
+    ("", "Concat"): Form(4),
+    ("", "ConcatFromSequence"): Form(11),
+    ("", "Constant"): Form(),
+    ("", "DFT"): Form(17),
+    ("", "Equal"): Form(19),
+    ("", "Expand"): Form(8),
+    ("", "Flatten"): Form(9),
+    ("", "Gather"): Form(),
+    ("", "GatherElements"): Form(11),
+    ("", "GatherND"): Form(11),
+    ("", "Identity"): Form(),
+    ("", "If"): Form(11),
+    ("", "MelWeightMatrix"): Form(17),
+    ("", "RegexFullMatch"): Form(20),
+    ("", "Reshape"): Form(5),
+    ("", "ReverseSequence"): Form(10),
+    ("", "ScatterElements"): Form(11),
+    ("", "ScatterND"): Form(11),
+    ("", "SequenceAt"): Form(11),
+    ("", "SequenceConstruct"): Form(11),
+    ("", "SequenceEmpty"): Form(11, _sequence),
+    ("", "SequenceErase"): Form(11),
+    ("", "SequenceInsert"): Form(11),
+    ("", "SequenceLength"): Form(11),
+    ("", "Shape"): Form(),
+    ("", "Size"): Form(),
+    ("", "Slice"): Form(),
+    ("", "Split"): Form(2),
+    ("", "SplitToSequence"): Form(11),
+    ("", "Squeeze"): Form(),
+    ("", "StringConcat"): Form(20),
+    ("", "StringNormalizer"): Form(10, _normalizer),
+    ("", "StringSplit"): Form(20),
+    ("", "Tile"): Form(6),
+    ("", "Transpose"): Form(),
+    ("", "Unique"): Form(11, _unique),
+    ("", "Unsqueeze"): Form(),
+    ("", "Where"): Form(9),
+    (_ML, "ArrayFeatureExtractor"): Form(),
+    (_ML, "LabelEncoder"): Form(2, _labels),
+    (_ML, "OneHotEncoder"): Form(),
+}
+"""By domain and op."""
