@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from byoc_mlir.errors import ByocError, NodeProblem, UnsupportedModelError
 from byoc_mlir.torch.places import place_of_error, place_of_node
+from byoc_mlir.torch.results import Results, split_results
 from byoc_mlir.torch.tensors import pytorch
 
 
@@ -15,8 +16,11 @@ def capture(
     arguments: Sequence[Any],
     keywords: Mapping[str, Any],
     dynamic_shapes: Any,
-) -> Any:
-    """The `torch.export.ExportedProgram` of a module, which shares its parameters.
+) -> tuple[Any, Results]:
+    """Captures a module as a functional `torch.export.ExportedProgram`, which shares its parameters.
+
+    Returns:
+        The program, which computes tensors, and the results of the module that come from them.
 
     Raises:
         UnsupportedModelError: the module cannot be captured, or does more than compute outputs;
@@ -32,12 +36,18 @@ def capture(
                 *_of_our_own(arguments, keywords),
                 dynamic_shapes=_without_names(dynamic_shapes, torch.export.Dim.DYNAMIC),
             )
+            eager = [_value(one) for one in program.graph.output_node().args[0]]
+            program = program.run_decompositions({})
     except ByocError:
         raise
     except Exception as error:  # whatever the module raises, or PyTorch about it
         raise _refused(module, place_of_error(error), _summary(error)) from error
     check_effects(program)
-    return program
+    return program, split_results(program, eager)
+
+
+def _value(output: Any) -> Any:
+    return output.meta["val"] if hasattr(output, "meta") else output
 
 
 def _of_our_own(

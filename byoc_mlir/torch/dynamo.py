@@ -137,7 +137,7 @@ class CompiledGraph:
             return self._captured(module, tensors, None)
 
     def _captured(self, module: Any, tensors: Sequence[Any], shapes: Any) -> CompiledModule:
-        return compile_program(capture(module, tensors, {}, shapes), self._options)
+        return compile_program(*capture(module, tensors, {}, shapes), self._options)
 
     def _dynamic_shapes(self) -> Any:
         dynamic = pytorch("torch.export").Dim.DYNAMIC
