@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -175,6 +176,7 @@ def from_torch(
         keywords = kwargs or {}
         sizes = checked_sizes(module, example, keywords, dynamic_shapes)
         options = {**options, "copy_parameters": copy_parameters}
+        check_options(options)
         if sizes is None:
             return compile_program(*capture(module, example, keywords, None), options)
         module = with_named_keywords(module, keywords)
@@ -193,8 +195,22 @@ def compile_program(
         options: of `from_torch`, `copy_parameters` among them; so are the errors.
         sizes: what is said of each tensor that it takes; names in it name dimensions.
     """
-    if "cache" in options:
-        raise ByocError("cache is not accepted: what shares a module's memory is not kept")
     options = {"threads": pytorch().get_num_threads(), **options}
     model = convert(program, sizes, options.pop("copy_parameters", False))
     return CompiledModule(program, results, compile(model, cache=False, **options))
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuses options that `from_torch` does not have.
+
+    Raises:
+        ByocError: it says which are accepted.
+    """
+    if "cache" in options:
+        raise ByocError("cache is not accepted: what shares a module's memory is not kept")
+    accepted = {"copy_parameters", *inspect.signature(compile).parameters} - {"model", "cache"}
+    for name in options:
+        if name not in accepted:
+            raise ByocError(
+                f"there is no option {name!r}; accepted are {', '.join(sorted(accepted))}"
+            )

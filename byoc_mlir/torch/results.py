@@ -162,17 +162,12 @@ def _inserted(graph: Any, target: Any, node: Any, *arguments: Any) -> Any:
 
 
 def _leave(program: Any, nodes: Sequence[Any]) -> None:
-    """Leaves a program these outputs, in the places of its first ones."""
-    signature = pytorch("torch.export.graph_signature")
+    """Leaves a program these outputs."""
     specs = program.graph_signature.output_specs
-    none = [None] * (len(specs) - len(nodes))
-    for spec, node in zip(specs, [*nodes, *none], strict=True):
-        spec.arg = (
-            signature.ConstantArgument(name="", value=None)
-            if node is None
-            else signature.TensorArgument(name=node.name)
-        )
-    program.graph.output_node().args = ((*nodes, *none),)
+    for spec, node in zip(specs, nodes, strict=False):
+        spec.arg = pytorch("torch.export.graph_signature").TensorArgument(name=node.name)
+    del specs[len(nodes) :]
+    program.graph.output_node().args = (tuple(nodes),)
     program.graph_module.recompile()
 
 
