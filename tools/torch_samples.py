@@ -76,7 +76,7 @@ def _share_tables() -> None:
     from torch.onnx._internal.exporter import _registration
 
     registry = _registration.ONNXRegistry
-    registry.from_torchlib = functools.cache(registry.from_torchlib)
+    registry.from_torchlib = staticmethod(functools.cache(registry.from_torchlib))
     collect = functools.cache(utils._collect_all_valid_cia_ops)
     for module in (utils, exported_program):
         if hasattr(module, "_collect_all_valid_cia_ops"):

@@ -6,6 +6,7 @@ that has no other operations is refused by `check_forms`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -38,10 +39,11 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
 
 
 def check_forms(program: Any) -> Iterator[NodeProblem]:
-    """Yields the nodes of a program whose form in ONNX is not what PyTorch computes."""
+    """Yields the nodes of a program whose form in ONNX computes something else than PyTorch."""
     for node in program.graph.nodes:
         name = getattr(node.target, "_opname", "")
-        if "_attention" in name and any(user.args[1] for user in node.users if user.op != "output"):
+        others = [one for one in node.users if one.target is operator.getitem and one.args[1]]
+        if "_attention" in name and any(one.users for one in others):
             yield _problem(node, "PyTorch's exporter has no values for its other results")
         if name.endswith("_aa") and node.args[2]:
             yield _problem(node, "PyTorch's exporter does not align corners with antialiasing")
@@ -126,7 +128,7 @@ def _pool(form: Any) -> Callable[..., Any]:
     ) -> Any:
         if divisor is None:
             return NotImplemented
-        rank = len(form._schema.name) and int(form._schema.name[-2])
+        rank = int(form._schema.name[-2])
         kernel, padding = (list(one) * (rank // len(one)) for one in (kernel, padding))
         stride = list(stride) * (rank // max(len(stride), 1)) or kernel
         pads: list[int] = []
