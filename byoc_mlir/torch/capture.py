@@ -7,6 +7,8 @@ from typing import Any, cast
 
 from byoc_mlir.errors import ByocError, NodeProblem, UnsupportedModelError
 from byoc_mlir.torch.places import place_of_error, place_of_node
+from byoc_mlir.torch.repairs import check_forms, repairs
+from byoc_mlir.torch.results import Results, split_results
 from byoc_mlir.torch.tensors import pytorch
 
 
@@ -15,8 +17,11 @@ def capture(
     arguments: Sequence[Any],
     keywords: Mapping[str, Any],
     dynamic_shapes: Any,
-) -> Any:
-    """The `torch.export.ExportedProgram` of a module, which shares its parameters.
+) -> tuple[Any, Results]:
+    """Captures a module as a functional `ExportedProgram`, which shares its parameters.
+
+    Returns:
+        The program, which computes tensors, and the results of the module that come from them.
 
     Raises:
         UnsupportedModelError: the module cannot be captured, or does more than compute outputs;
@@ -32,35 +37,50 @@ def capture(
                 *_of_our_own(arguments, keywords),
                 dynamic_shapes=_without_names(dynamic_shapes, torch.export.Dim.DYNAMIC),
             )
+            eager = [_value(one) for one in program.graph.output_node().args[0]]
+            program = program.run_decompositions(dict(repairs()))
     except ByocError:
         raise
     except Exception as error:  # whatever the module raises, or PyTorch about it
         raise _refused(module, place_of_error(error), _summary(error)) from error
     check_effects(program)
-    return program
+    return program, split_results(program, eager)
+
+
+def _value(output: Any) -> Any:
+    return output.meta["val"] if hasattr(output, "meta") else output
 
 
 def _of_our_own(
     arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments as tensors of the same memory: the exporter writes on a tensor which of its
-    sizes are dynamic, and whatever the user does with it next would read that.
+    sizes are dynamic, and whatever the user does with it next would read that. Arguments that share
+    memory get memory of their own, since the exporter takes no changes of shared memory.
     """
-    tensor: type = pytorch().Tensor
+    torch, seen = pytorch(), set[int]()
 
     def own(leaf: Any) -> Any:
-        return leaf.detach() if isinstance(leaf, tensor) else leaf
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if leaf.layout == torch.strided:
+            memory = leaf.untyped_storage().data_ptr()
+            if memory in seen:
+                return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype)
+            seen.add(memory)
+        return leaf.detach()
 
     return pytorch("torch.utils._pytree").tree_map(own, (tuple(arguments), dict(keywords)))
 
 
 def check_effects(program: Any) -> None:
-    """Refuses a program that does more than compute outputs.
+    """Refuses a program that does more than compute outputs, or that ONNX computes otherwise.
 
     Raises:
-        UnsupportedModelError: it changes tensors in place, or draws random numbers.
+        UnsupportedModelError: it changes tensors in place, draws random numbers, or has operations
+            whose form in ONNX differs.
     """
-    problems = [*_changes(program), *_random_nodes(program)]
+    problems = [*_changes(program), *_random_nodes(program), *check_forms(program)]
     if problems:
         raise UnsupportedModelError(problems)
 

@@ -39,7 +39,6 @@ def convert(
     """
     import_extra("onnxscript", EXTRA)
     torch = pytorch()
-    _forget_constants(program)
     try:
         with warnings.catch_warnings():  # what PyTorch says there is not for our users
             warnings.simplefilter("ignore")
@@ -48,13 +47,6 @@ def convert(
         raise _refused(program, error) from error
     check_effects(converted.exported_program)  # some of them show in its smaller operations
     return _in_memory(converted.model, copy_parameters)
-
-
-def _forget_constants(program: Any) -> None:
-    """Leaves numbers and texts among the outputs to the signature: ONNX has tensors only."""
-    node = program.graph.output_node()
-    kind = type(node)
-    node.args = (tuple(one if isinstance(one, kind) else None for one in node.args[0]),)
 
 
 def _in_memory(model: Any, copy: bool) -> ModelInMemory:

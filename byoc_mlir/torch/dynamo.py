@@ -10,8 +10,8 @@ from typing import Any
 from byoc_mlir.boundary import boundary
 from byoc_mlir.errors import ByocError, InvalidInputError
 from byoc_mlir.torch.capture import capture
-from byoc_mlir.torch.module import CompiledModule, compile_program
-from byoc_mlir.torch.tensors import pytorch
+from byoc_mlir.torch.module import CompiledModule, check_options, compile_program
+from byoc_mlir.torch.tensors import array_of, pytorch
 
 _MOST_PROGRAMS = 16
 """For one graph: it may be called with the parameters of several modules, and with many sizes."""
@@ -58,7 +58,7 @@ class _Program:
 
     module: CompiledModule
     arguments: Sequence[Any]
-    """What it was compiled for, held so that no other tensor has the identity of a parameter."""
+    """What it was compiled for, held so that no other tensor has the memory of a parameter."""
 
 
 class CompiledGraph:
@@ -119,15 +119,18 @@ class CompiledGraph:
 
     def _key(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         """What a program is right for."""
-        parameters = [id(arguments[position]) for position in self._parameters]
+        parameters = [arguments[position].data_ptr() for position in self._parameters]
         values = [arguments[position] for position in self._values]
         shapes = [tuple(arguments[position].shape) for position in self._sized]
         return (*parameters, *values, *shapes)
 
     def _compiled(self, arguments: Sequence[Any]) -> CompiledModule:
         with boundary("torch.compile"):
+            check_options(self._options)
             module = _frozen(self._graph, self._inputs, arguments)
             tensors = [arguments[position] for position in self._tensors]
+            for tensor in tensors:
+                array_of(tensor, "an argument")  # one that is none runs in PyTorch
             if self._is_dynamic:
                 try:
                     return self._captured(module, tensors, self._dynamic_shapes())
@@ -137,7 +140,7 @@ class CompiledGraph:
             return self._captured(module, tensors, None)
 
     def _captured(self, module: Any, tensors: Sequence[Any], shapes: Any) -> CompiledModule:
-        return compile_program(capture(module, tensors, {}, shapes), self._options)
+        return compile_program(*capture(module, tensors, {}, shapes), self._options)
 
     def _dynamic_shapes(self) -> Any:
         dynamic = pytorch("torch.export").Dim.DYNAMIC

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,13 +16,14 @@ from byoc_mlir.torch.capture import capture
 from byoc_mlir.torch.conversion import convert
 from byoc_mlir.torch.keywords import with_named_keywords
 from byoc_mlir.torch.parameters import Parameters
+from byoc_mlir.torch.results import Results
 from byoc_mlir.torch.sizes import checked_sizes
 from byoc_mlir.torch.tensors import array_of, pytorch, tensor_of
 
 
 @dataclass(frozen=True)
 class _Place:
-    """One of what a module takes or gives: a tensor, or a value that is compiled in."""
+    """Argument of a module: a tensor, or a value that is compiled in."""
 
     name: str
     is_tensor: bool
@@ -29,10 +31,13 @@ class _Place:
 
     @staticmethod
     def all_of(specs: Iterable[Any], tensors: Sequence[str]) -> list[_Place]:
-        """From one side of the signature of a program, and the names that its tensors have in the
-        model, which need not be those of the program.
+        """Returns the inputs that the signature of a program has.
+
+        Args:
+            specs: inputs of the signature.
+            tensors: names of tensors in the model, which need not be those of the program.
         """
-        arguments = [spec.arg for spec in specs if spec.kind.name in ("USER_INPUT", "USER_OUTPUT")]
+        arguments = [spec.arg for spec in specs if spec.kind.name == "USER_INPUT"]
         names = iter(tensors)
         return [
             _Place(one.name, False, one.value)
@@ -51,10 +56,6 @@ class _Place:
                 f"argument '{self.name}' is {leaf!r}; the module was compiled for {self.value!r}"
             )
 
-    def result(self, results: Mapping[str, Any]) -> Any:
-        """What the module gives here."""
-        return tensor_of(results[self.name]) if self.is_tensor else self.value
-
 
 class CompiledModule:
     """A compiled module: called as the module is, with tensors, it gives what the module gives.
@@ -63,8 +64,8 @@ class CompiledModule:
         executable: what runs, with `report()` and `export_library()`.
     """
 
-    def __init__(self, program: Any, executable: Executable):
-        self.executable = executable
+    def __init__(self, program: Any, results: Results, executable: Executable):
+        self.executable, self._results = executable, results
         self._tensor: type = pytorch().Tensor
         self._tree = pytorch("torch.utils._pytree")
         self._call = program.call_spec
@@ -72,7 +73,7 @@ class CompiledModule:
         signature = program.graph_signature
         inputs = [one.name for one in executable.inputs]
         self._inputs = _Place.all_of(signature.input_specs, inputs)
-        self._outputs = _Place.all_of(signature.output_specs, executable.outputs)
+        self._outputs = executable.outputs
         self._parameters = Parameters(chain(program.named_parameters(), program.named_buffers()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -92,7 +93,7 @@ class CompiledModule:
             results = self.run_leaves(self._leaves(args, kwargs))
             return self._tree.tree_unflatten(results, self._call.out_spec)
 
-    def run_leaves(self, leaves: Sequence[Any]) -> list[Any]:
+    def run_leaves(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """Runs the module without a look at its parameters.
 
         Args:
@@ -109,8 +110,10 @@ class CompiledModule:
             place.check(leaf, self._tensor)
             if place.is_tensor:
                 arrays[place.name] = array_of(leaf, f"argument '{place.name}'")
-        results = self.executable.run(arrays)
-        return [place.result(results) for place in self._outputs]
+        if not self._results.needs_program:
+            return self._results.of(leaves, ())
+        arrays = self.executable.run(arrays)
+        return self._results.of(leaves, [tensor_of(arrays[name]) for name in self._outputs])
 
     def changed_parameter(self) -> str | None:
         """The name of a parameter that was changed since the module was compiled, if one was."""
@@ -173,25 +176,41 @@ def from_torch(
         keywords = kwargs or {}
         sizes = checked_sizes(module, example, keywords, dynamic_shapes)
         options = {**options, "copy_parameters": copy_parameters}
+        check_options(options)
         if sizes is None:
-            return compile_program(capture(module, example, keywords, None), options)
+            return compile_program(*capture(module, example, keywords, None), options)
         module = with_named_keywords(module, keywords)
-        program = capture(module, example, keywords, sizes.of_arguments)
-        return compile_program(program, options, sizes.of_tensors)
+        captured = capture(module, example, keywords, sizes.of_arguments)
+        return compile_program(*captured, options, sizes.of_tensors)
 
 
 def compile_program(
-    program: Any, options: Mapping[str, Any], sizes: Sequence[Any] | None = None
+    program: Any, results: Results, options: Mapping[str, Any], sizes: Sequence[Any] | None = None
 ) -> CompiledModule:
-    """Compiles what `capture` gave.
+    """Compiles a module that `capture` has captured.
 
     Args:
         program: an `ExportedProgram`.
+        results: of the module, from what the program computes.
         options: of `from_torch`, `copy_parameters` among them; so are the errors.
         sizes: what is said of each tensor that it takes; names in it name dimensions.
     """
-    if "cache" in options:
-        raise ByocError("cache is not accepted: what shares a module's memory is not kept")
     options = {"threads": pytorch().get_num_threads(), **options}
     model = convert(program, sizes, options.pop("copy_parameters", False))
-    return CompiledModule(program, compile(model, cache=False, **options))
+    return CompiledModule(program, results, compile(model, cache=False, **options))
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuses options that `from_torch` does not have.
+
+    Raises:
+        ByocError: it says which are accepted.
+    """
+    if "cache" in options:
+        raise ByocError("cache is not accepted: what shares a module's memory is not kept")
+    accepted = {"copy_parameters", *inspect.signature(compile).parameters} - {"model", "cache"}
+    for name in options:
+        if name not in accepted:
+            raise ByocError(
+                f"there is no option {name!r}; accepted are {', '.join(sorted(accepted))}"
+            )

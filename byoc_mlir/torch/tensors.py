@@ -14,7 +14,9 @@ from byoc_mlir.runtime.program import Array
 
 EXTRA = "torch"
 
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+_NAMES = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+_EXTENDED = {name: np.dtype(getattr(ml_dtypes, name)) for name in _NAMES}
+"""Types that PyTorch makes no arrays of, by their name there."""
 
 
 @cache
@@ -28,17 +30,18 @@ def pytorch(module: str = "torch") -> Any:
 
 
 def array_of(tensor: Any, what: str) -> Array:
-    """The array that shares a tensor's memory.
+    """The array that shares a tensor's memory; complex numbers are pairs along a last axis.
 
     Args:
         tensor: of PyTorch, on the processor.
         what: the tensor's name, for errors.
 
     Raises:
-        InvalidInputError: the tensor is elsewhere, sparse, or wants a gradient.
+        InvalidInputError: the tensor is elsewhere, sparse, of another type, or wants a gradient.
     """
     try:
-        return tensor.numpy()
+        array = tensor.numpy()
+        return array if array.dtype.kind != "c" else pytorch().view_as_real(tensor).numpy()
     except (RuntimeError, TypeError):
         return _array_of_another(tensor, what)
 
@@ -57,14 +60,27 @@ def _array_of_another(tensor: Any, what: str) -> Array:
             " dense tensors on 'cpu'"
         )
     plain = tensor.detach().resolve_conj().resolve_neg()
-    if tensor.dtype == torch.bfloat16:
-        return plain.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return plain.numpy()
+    if tensor.is_complex():
+        return torch.view_as_real(plain).numpy()
+    extended = _EXTENDED.get(str(tensor.dtype).removeprefix("torch."))
+    if extended is not None:
+        return (
+            plain.view(torch.int16 if extended.itemsize == 2 else torch.uint8)
+            .numpy()
+            .view(extended)
+        )
+    try:
+        return plain.numpy()
+    except (RuntimeError, TypeError) as error:
+        raise InvalidInputError(
+            f"{what} is of {tensor.dtype}: {error}; convert it first"
+        ) from error
 
 
 def tensor_of(array: Array) -> Any:
     """The tensor that shares an array's memory."""
     torch = pytorch()
-    if array.dtype == _BFLOAT16:
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    if array.dtype.name in _EXTENDED:
+        plain = array.view(np.int16 if array.itemsize == 2 else np.uint8)
+        return torch.from_numpy(plain).view(getattr(torch, array.dtype.name))
     return torch.from_numpy(array)

@@ -1,0 +1,200 @@
+"""Operations whose form in PyTorch's exporter is not exact, as other operations.
+
+`REPAIRS` are decompositions: a captured graph has other operations in the place of these. A form
+that has no other operations is refused by `check_forms`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from byoc_mlir.errors import NodeProblem
+from byoc_mlir.torch.places import place_of_node
+from byoc_mlir.torch.tensors import pytorch
+
+
+def repairs() -> Mapping[Any, Callable[..., Any]]:
+    """Returns a decomposition for each operation that is repaired."""
+    aten = pytorch().ops.aten
+    return {
+        aten.sign.default: _sign,
+        aten.floor_divide.default: _floor_divide,
+        aten.div.Tensor_mode: _divide,
+        aten.div.Scalar_mode: _divide,
+        aten.remainder.Tensor: _remainder,
+        aten.remainder.Scalar: _remainder,
+        aten.softmax.int: _of_type(aten.softmax.int),
+        aten.log_softmax.int: _of_type(aten.log_softmax.int),
+        aten.avg_pool2d.default: _pool(aten.avg_pool2d.default),
+        aten.avg_pool3d.default: _pool(aten.avg_pool3d.default),
+        aten.upsample_linear1d.vec: _resize_1d,
+        aten.upsample_bilinear2d.vec: _aligned(aten.upsample_bilinear2d.vec),
+        aten.upsample_trilinear3d.vec: _aligned(aten.upsample_trilinear3d.vec),
+        aten.upsample_bicubic2d.vec: _aligned(aten.upsample_bicubic2d.vec),
+        aten._transformer_encoder_layer_fwd.default: _encoder_layer,
+    }
+
+
+def check_forms(program: Any) -> Iterator[NodeProblem]:
+    """Yields the nodes of a program whose form in ONNX computes something else than PyTorch."""
+    for node in program.graph.nodes:
+        name = getattr(node.target, "_opname", "")
+        others = [one for one in node.users if one.target is operator.getitem and one.args[1]]
+        if "_attention" in name and any(one.users for one in others):
+            yield _problem(node, "PyTorch's exporter has no values for its other results")
+        if name.endswith("_aa") and node.args[2]:
+            yield _problem(node, "PyTorch's exporter does not align corners with antialiasing")
+
+
+def _problem(node: Any, reason: str) -> NodeProblem:
+    return NodeProblem(place_of_node(node), str(node.target), "", reason)
+
+
+def _sign(x: Any) -> Any:
+    """Returns the sign; 0 for NaN."""
+    if x.dtype == pytorch().bool:
+        return x.clone()
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+def _floor_divide(a: Any, b: Any) -> Any:
+    return _divide(a, b, rounding_mode="floor")
+
+
+def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
+    """Returns the quotient as PyTorch rounds it, from the exact remainder."""
+    torch = pytorch()
+    kind = torch.result_type(a, b)
+    if (
+        rounding_mode is None
+        or kind == torch.bool
+        or not (kind.is_floating_point or rounding_mode == "trunc")
+    ):
+        return NotImplemented
+    a, b = (_as(x, kind) for x in (a, b))
+    if not kind.is_floating_point:
+        down = torch.ops.aten.floor_divide.default(a, b)
+        return torch.where((down * b != a) & ((a < 0) != (b < 0)), down + 1, down)
+    if rounding_mode == "trunc":
+        return NotImplemented
+    rest, quotient = torch.fmod(a, b), a / b
+    exact = (a - rest) / b
+    exact = torch.where((rest != 0) & ((a < 0) != (b < 0)), exact - 1, exact)
+    down = torch.floor(exact)
+    down = torch.where(exact - down > 0.5, down + 1, down)
+    down = torch.where(exact == 0, quotient * 0, down)
+    return torch.where(b == 0, quotient, down)
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    torch = pytorch()
+    kind = torch.result_type(a, b)
+    if not kind.is_floating_point:
+        return NotImplemented
+    a, b = (_as(x, kind) for x in (a, b))
+    rest = torch.fmod(a, b)
+    return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+def _as(x: Any, kind: Any) -> Any:
+    """Returns a tensor, or a number as a tensor, of a type."""
+    torch = pytorch()
+    return x.to(kind) if isinstance(x, torch.Tensor) else torch.full((), x, dtype=kind)
+
+
+def _of_type(form: Any) -> Callable[..., Any]:
+    """Returns a form that converts to the type of its result first."""
+
+    def converted(x: Any, dim: int, dtype: Any = None) -> Any:
+        return NotImplemented if dtype in (None, x.dtype) else form(x.to(dtype), dim)
+
+    return converted
+
+
+def _pool(form: Any) -> Callable[..., Any]:
+    """Returns an average with a divisor of its own, as one of padded windows."""
+
+    def pooled(
+        x: Any,
+        kernel: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor: int | None = None,
+    ) -> Any:
+        if divisor is None:
+            return NotImplemented
+        rank = int(form._schema.name[-2])
+        kernel, padding = (list(one) * (rank // len(one)) for one in (kernel, padding))
+        stride = list(stride) * (rank // max(len(stride), 1)) or kernel
+        pads: list[int] = []
+        for axis in reversed(range(rank)):
+            size, pad = x.shape[axis - rank], padding[axis]
+            extra = -(size + 2 * pad - kernel[axis]) % stride[axis] if ceil_mode else 0
+            pads += [pad, pad + extra if extra < kernel[axis] else pad]
+        padded = pytorch().ops.aten.constant_pad_nd.default(x, pads, 0.0)
+        return form(padded, kernel, stride) * (prod(kernel) / divisor)
+
+    return pooled
+
+
+def _resize_1d(x: Any, size: Any, align_corners: bool, scales: Any) -> Any:
+    form = pytorch().ops.aten.upsample_bilinear2d.vec
+    size, scales = (None if one is None else [1, *one] for one in (size, scales))
+    return form(x.unsqueeze(-2), size, align_corners, scales).squeeze(-2)
+
+
+def _aligned(form: Any) -> Callable[..., Any]:
+    """Returns a form of which sizes, not scales, say where the corners are."""
+
+    def resized(x: Any, size: Any, align_corners: bool, scales: Any) -> Any:
+        if not align_corners or scales is None:
+            return NotImplemented
+        sizes = zip(x.shape[2:], scales, strict=True)
+        return form(x, [int(one * scale) for one, scale in sizes], align_corners, None)
+
+    return resized
+
+
+def _encoder_layer(
+    x: Any,
+    width: int,
+    heads: int,
+    qkv: Any,
+    qkv_bias: Any,
+    projection: Any,
+    projection_bias: Any,
+    use_gelu: bool,
+    norm_first: bool,
+    epsilon: float,
+    *weights: Any,
+    mask: Any = None,
+    mask_type: int | None = None,
+) -> Any:
+    """Returns what `nn.TransformerEncoderLayer` computes in one operation without gradients."""
+    if mask is not None or len(weights) > 8:
+        return NotImplemented
+    functional = pytorch("torch.nn.functional")
+    scale_1, shift_1, scale_2, shift_2, up, up_bias, down, down_bias = weights
+
+    def attention(x: Any) -> Any:
+        parts = functional.linear(x, qkv, qkv_bias).unflatten(-1, (3, heads, width // heads))
+        y = functional.scaled_dot_product_attention(*parts.permute(2, 0, 3, 1, 4))
+        return functional.linear(y.transpose(1, 2).flatten(2), projection, projection_bias)
+
+    def feed_forward(x: Any) -> Any:
+        act = functional.gelu if use_gelu else functional.relu
+        return functional.linear(act(functional.linear(x, up, up_bias)), down, down_bias)
+
+    for part, scale, shift in ((attention, scale_1, shift_1), (feed_forward, scale_2, shift_2)):
+        norm = (scale.shape, scale, shift, epsilon)
+        x = (
+            x + part(functional.layer_norm(x, *norm))
+            if norm_first
+            else (functional.layer_norm(x + part(x), *norm))
+        )
+    return x

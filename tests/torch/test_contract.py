@@ -1,0 +1,244 @@
+"""A compiled function gives what eager gives: memory, strides, types and values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+import byoc_mlir
+from byoc_mlir.errors import ByocError, ExecutionError, InvalidInputError
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> Iterator[None]:
+    torch.compiler.reset()
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.filterwarnings("error", "a graph runs in PyTorch")
+        yield
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(function, backend="byoc_mlir", fullgraph=True)
+
+
+def _check(function: Callable[..., Any], *arguments: Tensor, exact: bool = True) -> None:
+    wanted, got = function(*arguments), _compiled(function)(*arguments)
+    pairs = zip(*(one if isinstance(one, tuple) else (one,) for one in (wanted, got)), strict=True)
+    for one, other in pairs:
+        assert (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride())
+        tolerance = {"rtol": 0, "atol": 0} if exact else {}
+        torch.testing.assert_close(other, one, equal_nan=True, **tolerance)
+
+
+def test_results_are_views_of_arguments_and_of_each_other() -> None:
+    def views(x: Tensor) -> tuple[Tensor, ...]:
+        y = x * 2
+        return x[1], y, y.T, y.view(-1)[2:], *x.split(2, 1)
+
+    x = torch.arange(12.0).reshape(3, 4)
+    _check(views, x)
+    whole = torch.zeros(5, 4)
+    row, y, turned, flat, _, right = _compiled(views)(whole[2:])  # the offset is the argument's own
+    row.fill_(1)
+    right.fill_(2)
+    y.fill_(3)
+    assert whole[2:].tolist() == [[0, 0, 2, 2], [1, 1, 2, 2], [0, 0, 2, 2]]
+    assert turned.eq(3).all()
+    assert flat.eq(3).all()
+
+
+def test_views_follow_sizes_that_change() -> None:
+    compiled = torch.compile(lambda x: (x * 2).T[1:], backend="byoc_mlir", dynamic=True)
+    for rows in (2, 5, 3):
+        x = torch.randn(rows, 4)
+        got, wanted = compiled(x), (x * 2).T[1:]
+        assert torch.equal(got, wanted)
+        assert got.stride() == wanted.stride()
+
+
+def test_changes_of_intermediate_tensors_are_in_the_views() -> None:
+    def changes(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        y[0].add_(1)
+        return y, y[0].relu_()
+
+    _check(changes, torch.randn(3, 4))
+
+
+def test_a_module_compiled_whole_gives_views_and_numbers() -> None:
+    class Parts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3))
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, int, None]:
+            return x[0], (x * 2).T, self.weight[1:], 3, None
+
+    module, x = Parts(), torch.arange(6.0).reshape(2, 3)
+    row, turned, weight, number, nothing = byoc_mlir.from_torch(module, (x,))(x)
+    assert row.data_ptr() == x.data_ptr()
+    assert turned.stride() == (1, 3)
+    assert weight.data_ptr() == module.weight[1:].data_ptr()
+    assert (number, nothing) == (3, None)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: functional.max_pool2d(x * 2, 2),
+        lambda x: x.permute(2, 0, 1, 3) + 1,
+        lambda x: (x + 1).sum(1, keepdim=True).expand(-1, 4, -1, -1),
+    ],
+    ids=["pool", "permuted", "expanded"],
+)
+def test_strides(function: Callable[[Tensor], Tensor]) -> None:
+    x = torch.randn(2, 3, 8, 8)
+    _check(function, x, exact=False)
+    _check(function, x.to(memory_format=torch.channels_last), exact=False)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [torch.fft.fft, torch.real, torch.conj, lambda z: z * z, lambda z: torch.view_as_real(z) + 1],
+    ids=["fft", "real", "conj", "product", "pairs"],
+)
+def test_complex_numbers(function: Callable[[Tensor], Tensor]) -> None:
+    z = torch.randn(3, 4, dtype=torch.complex64)
+    _check(function, z, exact=False)
+    _check(function, z.T.conj(), exact=False)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "bfloat16"])
+def test_small_types(name: str) -> None:
+    kind = getattr(torch, name)
+    _check(lambda x: x.to(torch.float32) + 1, torch.arange(4.0).to(kind))
+    _check(lambda x: (x * 2).to(kind), torch.arange(4.0))
+
+
+A = torch.tensor([1, 0.3, 6, -7.5, 1e8, 5, -0.0, 0.9, float("nan"), float("inf"), -float("inf"), 3])
+B = torch.tensor([0.1, 0.1, 0.2, 2.5, 0.3, -0.3, 3, 0.3, 1, 2, 2, 0])
+INTEGERS = torch.tensor([7, -7, 7, -7, 2**62 + 1, 0]), torch.tensor([2, 2, -2, -2, 3, 5])
+DIVISIONS: dict[str, Callable[[Any, Any], Tensor]] = {
+    "floor_divide": lambda a, b: a // b,
+    "remainder": lambda a, b: a % b,
+    "floor": lambda a, b: torch.div(a, b, rounding_mode="floor"),
+    "trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "numbers": lambda a, b: (a // 3 + a % 3) + (5 // b.abs().clamp(1) + torch.fmod(a, 3)),
+}
+
+
+@pytest.mark.parametrize("name", DIVISIONS)
+@pytest.mark.parametrize("kind", ["float", "half", "int"])
+def test_divisions_round_as_pytorch_s(name: str, kind: str) -> None:
+    arguments = (
+        INTEGERS if kind == "int" else (A.to(getattr(torch, kind)), B.to(getattr(torch, kind)))
+    )
+    _check(DIVISIONS[name], *arguments)
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (torch.sign, (3, 4)),
+        (lambda x: torch.log_softmax(x, 0, dtype=torch.float64), (3, 4)),
+        (lambda x: functional.avg_pool2d(x, 3, 2, 1, True, divisor_override=2), (1, 3, 8, 10)),
+        (lambda x: functional.avg_pool3d(x, (4, 3, 2), 2, divisor_override=5), (1, 5, 6, 7)),
+        (lambda x: functional.interpolate(x, scale_factor=1.7, mode="linear"), (2, 3, 7)),
+        (
+            lambda x: functional.interpolate(
+                x, scale_factor=1.7, mode="bilinear", align_corners=True
+            ),
+            (2, 3, 4, 5),
+        ),
+    ],
+    ids=["sign", "log_softmax", "avg_pool2d", "avg_pool3d", "linear", "bilinear"],
+)
+def test_operations_that_the_exporter_changes(
+    function: Callable[[Tensor], Tensor], shape: tuple[int, ...]
+) -> None:
+    _check(function, torch.randn(shape), exact=False)
+
+
+def test_an_encoder_layer_in_one_operation() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+    _check(
+        nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(),
+        torch.randn(2, 5, 16),
+        exact=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "reason"),
+    [
+        (
+            lambda q: torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, q, q)[1],
+            (torch.randn(2, 4, 3, 8),),
+            "no values for its other results",
+        ),
+        (
+            lambda x: torch.ops.aten._upsample_bilinear2d_aa(x, [8, 20], True),
+            (torch.randn(2, 3, 10, 20),),
+            "does not align corners",
+        ),
+        (lambda a, b: a.add_(1) * b, (torch.ones(4), torch.ones(4)), "changes it in place"),
+        (lambda x: x.to_dense() + 1, (torch.eye(3).to_sparse(),), "dense tensors"),
+    ],
+    ids=["logsumexp", "antialias", "changed", "sparse"],
+)
+def test_other_graphs_run_in_pytorch(
+    function: Callable[..., Tensor], arguments: tuple[Tensor, ...], reason: str
+) -> None:
+    wanted = function(*(one.clone() for one in arguments))
+    with pytest.warns(UserWarning, match=f"a graph runs in PyTorch: (.|\n)*{reason}"):
+        torch.testing.assert_close(_compiled(function)(*arguments), wanted)
+
+
+def test_arguments_that_share_memory() -> None:
+    def changes(a: Tensor, b: Tensor) -> Tensor:
+        a.add_(1)
+        return (a * b).sum()
+
+    whole = torch.arange(6.0)
+    with pytest.warns(UserWarning, match="changes it in place"):
+        assert _compiled(changes)(whole[:4], whole[2:]) == 43
+    torch.compiler.reset()
+    _check(lambda a, b: (a * b, a[1:]), whole[:4], whole[2:])
+
+
+@pytest.mark.parametrize("change", ["mul_", "fill_", "set"])
+def test_changes_that_pytorch_does_not_count(change: str) -> None:
+    module, x = (
+        nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(32, 64)),
+        torch.randn(2, 3, 4, 4),
+    )
+    compiled = _compiled(module.eval())
+    whole = byoc_mlir.from_torch(module, (x,))
+    for layer in (module[0], module[2]):
+        torch.testing.assert_close(compiled(x), module(x), rtol=1e-5, atol=1e-5)
+        if change == "set":
+            layer.weight.data = layer.weight.data * 2
+        else:
+            getattr(layer.weight.data, change)(2)
+        torch.testing.assert_close(compiled(x), module(x), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ExecutionError, match=r"parameter '0\.weight' was changed"):
+        whole(x)
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ByocError, match=r"no option 'thread'; accepted are .* threads"):
+        byoc_mlir.from_torch(nn.ReLU(), (torch.ones(3),), thread=1)
+    with pytest.warns(UserWarning, match="no option 'thread'"):
+        torch.compile(nn.ReLU(), backend="byoc_mlir", options={"thread": 1})(torch.ones(3))
+
+
+def test_types_without_arrays_are_refused() -> None:
+    compiled = byoc_mlir.from_torch(nn.ReLU(), (torch.ones(3),))
+    with pytest.raises(InvalidInputError, match=r"argument 'input' is of torch\.\w+: "):
+        compiled(torch.ones(3).to(torch.float8_e8m0fnu))
