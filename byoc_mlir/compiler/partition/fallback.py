@@ -17,6 +17,7 @@ from byoc_mlir.errors import (
     NodeProblem,
     UnsupportedModelError,
 )
+from byoc_mlir.names import printable
 from byoc_mlir.transforms.annotate_target import ask_rule
 
 
@@ -62,7 +63,7 @@ def interpreter_for(nodes: Sequence[str], options: CompileOptions) -> str:
         BackendError: no backend is one.
     """
     name = _fallback_interpreter(options)
-    listed = "\n".join(f"  {node}" for node in nodes)
+    listed = "\n".join(f"  {printable(node)}" for node in nodes)
     message = f"{len(nodes)} node(s) have no native code, and run in the backend '{name}'"
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")

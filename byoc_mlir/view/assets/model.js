@@ -98,5 +98,7 @@ const details = (async () => {
   if (!packed) return { nodes: {}, regions: {}, functions: {} };
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
+  const found = await new Response(stream).json();
+  for (const texts of Object.values(found)) Object.setPrototypeOf(texts, null); // a node may be called "constructor"
+  return found;
 })();
