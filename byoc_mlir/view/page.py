@@ -7,10 +7,11 @@ import gzip
 import html
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byoc_mlir.names import printable, printable_document
+from byoc_mlir.names import printable
 from byoc_mlir.view.document import graph_document
 from byoc_mlir.view.excerpts import Details, fitted
 
@@ -49,7 +50,7 @@ def page(
     parts = {
         "TITLE": html.escape(printable(title)),
         "STYLE": _asset("page.css"),
-        "DATA": _inside_script(json.dumps(printable_document(document), allow_nan=False)),
+        "DATA": _inside_script(json.dumps(document, allow_nan=False)),
         "DETAILS": "" if details is None else _packed(details),
         "SCRIPT": "\n".join([_library(), '"use strict";', *map(_asset, _SCRIPTS)]),
     }
@@ -83,7 +84,7 @@ def _inside_script(text: str) -> str:
 
 def _packed(details: Details) -> str:
     def compressed(found: Details) -> bytes:
-        document = printable_document(found.document())
+        document: Mapping[str, object] = found.document()
         return gzip.compress(json.dumps(document).encode(), mtime=0)
 
     return base64.b64encode(fitted(details, compressed, MOST_PACKED_BYTES)).decode()

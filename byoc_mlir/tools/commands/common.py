@@ -14,8 +14,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 import onnx
+from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
 import byoc_mlir
 from byoc_mlir.backends import load_backend_module, split_targets
@@ -289,7 +289,7 @@ def print_json(document: object) -> None:
 
 def add_row(table: Table, *cells: str) -> None:
     """Adds a row of texts without markup: models choose the names in them."""
-    table.add_row(*(Text(printable(cell)) for cell in cells))
+    table.add_row(*(escape(printable(cell)) for cell in cells))
 
 
 def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:

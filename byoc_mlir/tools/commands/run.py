@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
         return 0
-    console = Console()
+    console = Console(emoji=False)
     console.print(placement_table(report))
     console.print(_answer_table(outputs))
     console.print(

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(dataclasses.asdict(tuning))
         return 0
-    console = Console()
+    console = Console(emoji=False)
     if tuning.reason:
         console.print(f"the model stays as it was: {tuning.reason}", markup=False)
         return 0

@@ -119,8 +119,7 @@ def test_a_page_holds_names_as_text(tmp_path: Path) -> None:
         page = executable.report().to_html(f"title{HOSTILE}")
     data = page.split('<script id="data" type="application/json">')[1].split("</script>")[0]
     names = [node["name"] for node in json.loads(data)["nodes"]]
-    assert any("</script>" in name for name in names)
-    assert all(one.isprintable() or one == "\n" for name in names for one in name)
+    assert names == [f"mm{HOSTILE}", f"node{HOSTILE}"]
     assert page.count("</script>") == page.count("<script")
     assert "\x1b" not in page
     assert "\u202e" not in page
