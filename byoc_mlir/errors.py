@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from byoc_mlir.names import printable, printable_lines
+
 
 class ByocError(Exception):
     """Base of all errors that leave `byoc_mlir`.
+
+    `str()` gives the message without control characters: models choose the names in it.
 
     Attributes:
         stage: what was being done, `import`, `lower`, `run`; `None` where no stage had begun.
@@ -18,6 +22,13 @@ class ByocError(Exception):
 
     stage: str | None = None
     node: str | None = None
+
+    def __str__(self) -> str:
+        return printable_lines(self._message())
+
+    def _message(self) -> str:
+        """Returns the message with names as they are."""
+        return super().__str__()
 
     def locate(self, stage: str, node: str | None) -> None:
         """Notes where it happened; what is known already, nearer to the cause, stays."""
@@ -44,7 +55,7 @@ class NodeProblem:
 
     def __str__(self) -> str:
         op = f"{self.domain}.{self.op_type}" if self.domain else self.op_type
-        return f"{self.node} ({op}): {self.reason}"
+        return f"{printable(f'{self.node} ({op})')}: {self.reason}"
 
 
 class UnsupportedModelError(ByocError):
@@ -132,7 +143,7 @@ class LimitExceededError(ByocError):
         self.accepted = accepted
         self._what = what
 
-    def __str__(self) -> str:
+    def _message(self) -> str:
         at = f"node '{self.node}': " if self.node else ""
         return (
             f"{at}{self._what}: {self.found}, the limit is {self.accepted}; to raise it, pass"

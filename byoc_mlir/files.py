@@ -29,7 +29,10 @@ def open_regular(path: str | Path, flags: int = 0) -> BufferedReader:
         OSError: there is no such file, it cannot be read, or is no regular file.
     """
     # not to wait for the writer of a pipe
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | flags)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | flags)
+    except ValueError as error:  # a null character or a lone surrogate
+        raise OSError(EINVAL, f"it is no path: {error}", str(path)) from error
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
@@ -48,8 +51,6 @@ def open_file(path: str | Path, error: type[ByocError]) -> BufferedReader:
         return open_regular(path)
     except OSError as reason:
         raise error(f"'{path}' cannot be read: {reason.strerror}") from reason
-    except ValueError as reason:  # a null character
-        raise error(f"{str(path)!r} is no path of a file: {reason}") from reason
 
 
 def read_file(path: str | Path, error: type[ByocError]) -> bytes:

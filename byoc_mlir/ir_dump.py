@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from byoc_mlir.left_out import is_left_out
+from byoc_mlir.names import printable
 
 SUMMARY = "passes.txt"
 
@@ -61,7 +62,9 @@ class IrDump:
     def _note_failure(self, pass_: ModulePass, given: str, error: Exception) -> None:
         number = self._next_number()
         self.write(f"{number:03}-{pass_.name}.failed.mlir", given)
-        self._note(f"{number:03} {pass_.name} failed: {type(error).__name__}: {error}")
+        self._note(
+            f"{number:03} {pass_.name} failed: {type(error).__name__}: {printable(str(error))}"
+        )
 
     def _next_number(self) -> int:
         self._number += 1

@@ -10,10 +10,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
 
-from byoc_mlir.errors import ByocError, LimitExceededError
+from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError
 
 ADDRESS_SPACE = 1 << 47
 """Bytes that a process can address on the machines there are."""
+
+_MOST_DIMENSIONS = 64
+"""Of an array of NumPy."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,12 @@ def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
 
     Raises:
         LimitExceededError: they are not.
+        InvalidModelError: it has more dimensions than an array of NumPy may have.
     """
+    if len(shape) > _MOST_DIMENSIONS:
+        raise InvalidModelError(
+            f"{what} has {len(shape)} dimensions, accepted are up to {_MOST_DIMENSIONS}"
+        )
     size = spanned_bytes(shape, item_bytes)
     if size > current_limits().tensor_bytes:
         listed = ", ".join(map(str, shape))

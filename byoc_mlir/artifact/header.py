@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from byoc_mlir.artifact.interface import Interface, Parameter
 from byoc_mlir.artifact.sizes import c_expression, c_guards, greatest_size
+from byoc_mlir.names import printable
 from byoc_mlir.runtime.executables.sized import SizedProgram
 
 ERROR_CODES = {
@@ -148,5 +149,5 @@ def _described(interface: Interface, tensor: Parameter) -> str:
 
 
 def in_comment(text: str) -> str:
-    """Text that does not end a comment."""
-    return text.replace("*/", "* /").replace("/*", "/ *").replace("\n", " ")
+    """Returns the text in a form that does not end a comment."""
+    return printable(text).replace("*/", "* /").replace("/*", "/ *")

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.dialects.relay import ConstantOp, WeightAttr
 from byoc_mlir.dialects.relay.constant import Array
+from byoc_mlir.names import printable
 from byoc_mlir.warned import warn
 
 _LARGE = 1 << 12
@@ -28,7 +29,8 @@ def warn_of_denormals(module: ModuleOp) -> None:
         for op in module.walk()
         if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr)
     }
-    named = [f"'{name}' ({share:.0%})" for name, share in shares.items() if share > _MANY]
+    many = {printable(name): share for name, share in shares.items() if share > _MANY}
+    named = [f"'{name}' ({share:.0%})" for name, share in many.items()]
     if named:
         others = f" and {len(named) - 3} more" if len(named) > 3 else ""
         warn(

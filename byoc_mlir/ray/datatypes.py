@@ -29,6 +29,10 @@ _KINDS = {"b": "b", "i": "iu", "u": "iu", "f": "iuf", "V": "iuf"}
 """What numbers of JSON may become: by the kind of the tensor, the kinds that numpy finds."""
 
 
+_MOST_DIMENSIONS = 64
+"""Of an array of NumPy."""
+
+
 def datatype(dtype: np.dtype[Any]) -> str:
     """What the protocol calls the elements of a tensor.
 
@@ -70,16 +74,20 @@ def of_json(data: object, dtype: np.dtype[Any], what: str) -> Array:
 
 
 def _texts(data: list[object], what: str) -> Array:
-    texts = list(_leaves(data))
-    if not all(isinstance(text, str) for text in texts):
-        raise InvalidInputError(f"{what}: data has elements that are no text")
+    texts = list(_leaves(data, what, 1))
+    try:
+        "".join(cast("list[str]", texts)).encode()
+    except (TypeError, UnicodeEncodeError) as error:
+        raise InvalidInputError(f"{what}: data has elements that are no text") from error
     return _objects(texts)
 
 
-def _leaves(data: list[object]) -> Iterator[object]:
+def _leaves(data: list[object], what: str, depth: int) -> Iterator[object]:
+    if depth > _MOST_DIMENSIONS:
+        raise InvalidInputError(f"{what}: data has more than {_MOST_DIMENSIONS} lists in lists")
     for one in data:
         if isinstance(one, list):
-            yield from _leaves(cast("list[object]", one))
+            yield from _leaves(cast("list[object]", one), what, depth + 1)
         else:
             yield one
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from byoc_mlir.errors import ByocError, ExecutionError
 from byoc_mlir.extras import import_extra
+from byoc_mlir.limits import DEFAULT_LIMITS, Limits
+from byoc_mlir.ray.front import BYTES_VARIABLE, IMPORT_PATH
 from byoc_mlir.ray.protocol import Answer
 from byoc_mlir.ray.refusals import described, status_of
 from byoc_mlir.ray.served import EXTRA, open_model, output_tensors, warm_up
@@ -18,10 +20,43 @@ from byoc_mlir.ray.service import Service, ServingLimits
 
 _DEPLOYMENT = "byoc_mlir"
 
-_PROXY_SECONDS = "60"
-"""What Ray's proxy may take to start. `serve.start` waits as long, but Ray ends a proxy that takes
-more than 5 seconds, as it does on a busy machine.
-"""
+_MORE_SECONDS = 10
+"""Ray waits so much longer for an answer than a replica does."""
+
+_LOOPBACK = "127.0.0.1"
+_LOOPBACK_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""The environment variable that lets Ray take the loopback address for a node's, with `0`."""
+
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    _LOOPBACK_VARIABLE: "0",
+    "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": IMPORT_PATH,
+    # serve.start waits as long, but Ray ends a proxy that takes more than 5 seconds to start, as
+    # it does on a busy machine
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
+}
+"""Of Ray's processes on a machine that serves alone."""
+
+
+def prepare() -> None:
+    """Sets the environment for `serving`, which Ray reads in part when it is imported."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+
+
+def _keep_to_loopback() -> None:
+    """Lets servers of gRPC in this process listen on the loopback address alone.
+
+    Ray starts one in each replica, on all interfaces, and has no option for it.
+    """
+    server = import_extra("grpc.aio._server", EXTRA).Server
+    add_port = server.add_insecure_port
+
+    def add_insecure_port(self: Any, address: str) -> int:
+        return add_port(self, f"{_LOOPBACK}:{address.rpartition(':')[2]}")
+
+    server.add_insecure_port = add_insecure_port
 
 
 class ModelServer:
@@ -31,6 +66,8 @@ class ModelServer:
     """
 
     def __init__(self, path: str, name: str, limits: ServingLimits, options: Mapping[str, Any]):
+        if os.environ.get(_LOOPBACK_VARIABLE) == "0":
+            _keep_to_loopback()
         model = open_model(path, **options)
         warm_up(model)
         replica = f"{socket.gethostname()}-{os.getpid()}"
@@ -57,7 +94,7 @@ def application(
     *,
     name: str | None = None,
     replicas: int = 1,
-    limits: ServingLimits | None = None,
+    limits: ServingLimits | Limits | None = None,
     **options: Any,
 ) -> Any:
     """A model as an application for `serve.run`.
@@ -66,15 +103,17 @@ def application(
         path: of an `.onnx` or `.so` file, on all nodes that have replicas.
         name: of the model, in the paths of requests; left out, that of the file.
         replicas: processes that answer, each with the model.
-        limits: how much each takes on.
+        limits: how much each takes on; `byoc_mlir.Limits`: how much the model may ask for, which
+            is `ServingLimits(model=…)`.
         options: those of `compile`; of a `.so` file `threads` alone. Left out, a replica uses one
             thread.
 
     Raises:
         MissingExtraError: Ray is not installed.
     """
-    limits = limits or ServingLimits()
-    options = {"threads": 1, **options}
+    if not isinstance(limits, ServingLimits):
+        limits = ServingLimits(model=limits or DEFAULT_LIMITS)
+    options = {"threads": 1, "limits": limits.model, **options}
     deployment = import_extra("ray.serve", EXTRA).deployment(
         ModelServer,
         name=_DEPLOYMENT,
@@ -87,11 +126,17 @@ def application(
 
 
 @contextmanager
-def serving(app: Any, *, host: str, port: int, cores: int) -> Generator[str]:
+def serving(
+    app: Any, *, host: str, port: int, cores: int, limits: ServingLimits | None = None
+) -> Generator[str]:
     """Serves an application on this machine alone, with Ray started for it, and ended after it.
+
+    Ray's own ports are open on the loopback address alone if `prepare` is called before Ray is
+    imported.
 
     Args:
         cores: those that its replicas need.
+        limits: those of the application.
 
     Yields:
         The address, `http://127.0.0.1:8000`.
@@ -101,14 +146,22 @@ def serving(app: Any, *, host: str, port: int, cores: int) -> Generator[str]:
         ExecutionError: Ray cannot start a server, or a replica cannot open the model.
         OSError: the port is in use.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", _PROXY_SECONDS)
+    prepare()
+    limits = limits or ServingLimits()
+    os.environ[BYTES_VARIABLE] = str(limits.request_bytes)
+    http = {"host": host, "port": port, "request_timeout_s": limits.seconds + _MORE_SECONDS}
     ray, serve = import_extra("ray", EXTRA), import_extra("ray.serve", EXTRA)
     socket.create_server((host, port)).close()  # its error is clearer than that of Ray's proxy
     try:
         try:
-            ray.init(address="local", include_dashboard=False, num_cpus=cores, log_to_driver=False)
-            serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": port})
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                num_cpus=cores,
+                log_to_driver=False,
+                _node_ip_address=_LOOPBACK,
+            )
+            serve.start(proxy_location="HeadOnly", http_options=http)
             serve.run(app, name=_DEPLOYMENT, route_prefix="/")
         except Exception as error:  # Ray raises what it likes, `Exception` itself too
             raise ExecutionError(f"Ray does not start the server: {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,10 +12,17 @@ import numpy as np
 
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.ray.datatypes import Array, datatype, of_bytes, of_json, to_bytes, to_json
+from byoc_mlir.ray.refusals import RequestTooLargeError
 from byoc_mlir.tensors import TensorInfo
 
 HEADER_LENGTH = "inference-header-content-length"
 """The header that says how much of a body is JSON; the bytes of tensors follow."""
+
+MOST_ELEMENTS = 2_000_000
+"""Of the JSON of a request or an answer: Python reads or writes so many in about a second."""
+
+_LARGEST = 1 << 200
+"""Of a size in a shape: the product of 64 of them can still be written in decimal."""
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
@@ -46,7 +53,11 @@ class Inference:
 
 
 def read_inference(
-    body: bytes, header_length: str | None, inputs: Sequence[TensorInfo], outputs: Sequence[str]
+    body: bytes,
+    header_length: str | None,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[str],
+    elements: int = MOST_ELEMENTS,
 ) -> Inference:
     """What is asked of a model.
 
@@ -54,12 +65,14 @@ def read_inference(
         header_length: the value of the header of that name, if there is one.
         inputs: what the model takes.
         outputs: the names of what it gives.
+        elements: the most elements that the JSON document may have.
 
     Raises:
         InvalidInputError: the request is malformed, or does not fit the model.
+        RequestTooLargeError: the document has too many elements.
     """
     end = _header_end(body, header_length)
-    document = _object(_parsed(body[:end]), "the request")
+    document = _object(_parsed(body[:end], elements), "the request")
     tail = _Tail(body[end:])
     known = {info.name: info for info in inputs}
     arrays: dict[str, Array] = {}
@@ -79,13 +92,26 @@ def read_inference(
 
 
 def inference_answer(
-    model: str, asked: Inference, outputs: Mapping[str, Any], version: str
+    model: str,
+    asked: Inference,
+    outputs: Mapping[str, Any],
+    version: str,
+    elements: int = MOST_ELEMENTS,
 ) -> Answer:
     """The outputs that are wanted.
+
+    Args:
+        elements: the most elements that are written as JSON.
 
     Raises:
         InvalidInputError: one cannot be written as it is wanted.
     """
+    in_json = elements_of(outputs[name] for name, as_bytes in asked.outputs.items() if not as_bytes)
+    if in_json > elements:
+        raise InvalidInputError(
+            f"the outputs have {in_json} elements, as JSON accepted are {elements}; ask for them"
+            ' with {"parameters": {"binary_data_output": true}}'
+        )
     described: list[dict[str, Any]] = []
     tail: list[bytes] = []
     for name, as_bytes in asked.outputs.items():
@@ -109,6 +135,11 @@ def inference_answer(
         return answer
     headers = {"content-type": _BYTES, HEADER_LENGTH: str(len(answer.body))}
     return Answer(200, answer.body + b"".join(tail), headers)
+
+
+def elements_of(outputs: Iterable[Any]) -> int:
+    """Returns the number of elements of some outputs."""
+    return sum(getattr(output, "size", 0) for output in outputs)
 
 
 def tensor_metadata(info: TensorInfo) -> dict[str, Any]:
@@ -149,7 +180,17 @@ def _header_end(body: bytes, header_length: str | None) -> int:
     return int(header_length)
 
 
-def _parsed(text: bytes) -> object:
+def _parsed(text: bytes, elements: int) -> object:
+    """Returns the document; one of too many elements is refused before memory is spent on it.
+
+    The parser of Python holds up the other requests of a process while it runs.
+    """
+    found = sum(text.count(mark) for mark in (b",", b"[", b"{"))
+    if found > elements:
+        raise RequestTooLargeError(
+            f"the request's JSON has {found} elements, accepted are {elements}; send tensors as"
+            " bytes (binary_data_size), or fewer rows at once"
+        )
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -199,14 +240,14 @@ def _tensor(value: object, known: Mapping[str, TensorInfo], tail: _Tail) -> tupl
         )
     try:
         return name, elements.reshape(shape)
-    except ValueError as error:  # one size is 0, another one more than an array may have
+    except (ValueError, OverflowError) as error:  # one size is 0, another one too large
         raise InvalidInputError(f"{what}: there is no array of shape {list(shape)}") from error
 
 
 def _shape(sizes: Sequence[object], info: TensorInfo) -> tuple[int, ...]:
     shape = tuple(size for size in sizes if isinstance(size, int) and not isinstance(size, bool))
     fits = len(shape) == len(sizes) == len(info.shape) and all(
-        size >= 0 and (isinstance(wanted, str) or size == wanted)
+        0 <= size <= _LARGEST and (isinstance(wanted, str) or size == wanted)
         for size, wanted in zip(shape, info.shape, strict=True)
     )
     if not fits:

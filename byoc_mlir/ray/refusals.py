@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from byoc_mlir.errors import ByocError, InvalidInputError, OutOfMemoryError
+from byoc_mlir.errors import (
+    ByocError,
+    InvalidInputError,
+    InvalidModelError,
+    LimitExceededError,
+    OutOfMemoryError,
+    UnsupportedModelError,
+)
 
 
 class RefusedRequestError(ByocError):
@@ -29,6 +36,12 @@ class RequestTooLargeError(RefusedRequestError):
     status = 413
 
 
+class RequestTimeoutError(RefusedRequestError):
+    """The answer takes longer than a request may take."""
+
+    status = 504
+
+
 class OverloadedError(RefusedRequestError):
     """More requests wait than may; the client may ask again later."""
 
@@ -36,10 +49,16 @@ class OverloadedError(RefusedRequestError):
 
 
 def status_of(error: ByocError) -> int:
-    """The status of HTTP for an error: what the client did wrong is 400 to 499."""
+    """Returns the status of HTTP for an error: what the client did wrong is 400 to 499.
+
+    The server has compiled the model before, so that a model is refused for the request's sizes
+    and values.
+    """
     if isinstance(error, RefusedRequestError):
         return error.status
-    if isinstance(error, InvalidInputError):
+    if isinstance(error, LimitExceededError):
+        return 413
+    if isinstance(error, InvalidInputError | InvalidModelError | UnsupportedModelError):
         return 400
     return 503 if isinstance(error, OutOfMemoryError) else 500
 

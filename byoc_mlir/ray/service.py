@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from byoc_mlir import __version__
 from byoc_mlir.boundary import check_argument, translated
 from byoc_mlir.errors import ByocError
+from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.ray.batcher import Batcher
 from byoc_mlir.ray.metrics import Metrics
 from byoc_mlir.ray.protocol import (
     HEADER_LENGTH,
+    MOST_ELEMENTS,
     Answer,
+    elements_of,
     inference_answer,
     read_inference,
     tensor_metadata,
 )
 from byoc_mlir.ray.refusals import (
+    RequestTimeoutError,
     RequestTooLargeError,
     UnknownPathError,
     WrongMethodError,
@@ -29,6 +35,9 @@ from byoc_mlir.ray.refusals import (
 )
 from byoc_mlir.ray.served import Model, check_tensors
 from byoc_mlir.tensors import TensorInfo
+
+_SMALL = 1 << 16
+"""Bytes of a request and elements of an answer that are handled without a thread of their own."""
 
 VERSION = "1"
 """That of every model: there is one."""
@@ -44,9 +53,18 @@ class ServingLimits:
     """Of requests that run together; 1: each runs alone."""
     waiting: int = 256
     """Requests that wait for the model; further ones are refused with status 503."""
+    json_elements: int = MOST_ELEMENTS
+    """Of the JSON of a request or an answer; tensors as bytes do not count."""
+    seconds: int = 120
+    """Until a request is answered."""
+    model: Limits = DEFAULT_LIMITS
+    """How much the model may ask for, for each request, too."""
 
     def __post_init__(self) -> None:
+        check_argument("limits: model", self.model, Limits, "byoc_mlir.Limits")
         for name, value in vars(self).items():
+            if name == "model":
+                continue
             check_argument(f"limits: {name}", value, int, "a whole number")
             if value < 1:
                 raise ByocError(f"limits: {name} is {value}, accepted are 1 and more")
@@ -87,6 +105,7 @@ class Service:
         }
         self._metrics = Metrics(name, replica)
         self._executor = ThreadPoolExecutor(1, "byoc_serve")
+        self._parser = ThreadPoolExecutor(1, "byoc_parse")  # one document at a time: its memory
         self._batcher = Batcher(
             model,
             self._executor,
@@ -96,8 +115,9 @@ class Service:
         )
 
     def close(self) -> None:
-        """Ends the thread that runs the model."""
+        """Ends the threads that run the model and read requests."""
         self._executor.shutdown(cancel_futures=True)
+        self._parser.shutdown(cancel_futures=True)
 
     def refuse_length(self, length: str | None) -> None:
         """Refuses a body by the header that says its length, before it is read.
@@ -160,15 +180,30 @@ class Service:
                 return _got(method, {"name": self._name, "ready": True})
             case ["infer"]:
                 _check_method(method, "POST")
-                return await self._infer(headers, body)
+                return await self._in_time(self._infer(headers, body))
             case _:
                 raise UnknownPathError(f"models have no '{'/'.join(path)!s:.200}'")
 
     async def _infer(self, headers: Mapping[str, str], body: bytes) -> Answer:
         self._check_size(len(body))
-        asked = read_inference(body, headers.get(HEADER_LENGTH), self._model.inputs, self._outputs)
+        run, elements = asyncio.get_running_loop().run_in_executor, self._limits.json_elements
+        length, inputs = headers.get(HEADER_LENGTH), self._model.inputs
+        read = partial(read_inference, body, length, inputs, self._outputs, elements)
+        asked = read() if len(body) < _SMALL else await run(self._parser, read)
         outputs = await self._batcher.infer(asked.arrays)
-        return inference_answer(self._name, asked, outputs, VERSION)
+        write = partial(inference_answer, self._name, asked, outputs, VERSION, elements)
+        is_small = elements_of(outputs[name] for name in asked.outputs) < _SMALL
+        return write() if is_small else await run(self._parser, write)
+
+    async def _in_time(self, answer: Awaitable[Answer]) -> Answer:
+        seconds = self._limits.seconds
+        try:
+            return await asyncio.wait_for(answer, seconds)
+        except TimeoutError as error:
+            raise RequestTimeoutError(
+                f"there is no answer after {seconds} s, which is the limit; send fewer rows at"
+                " once, or let requests take longer"
+            ) from error
 
     def _check_size(self, size: int) -> None:
         if size > self._limits.request_bytes:

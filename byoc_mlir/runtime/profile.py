@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from byoc_mlir.names import printable, printable_document
+
 WIDTH = 80
 """Columns of the text."""
 
@@ -130,7 +132,7 @@ class Profile:
                 }
             )
             start += row.milliseconds
-        return json.dumps({"traceEvents": events, "displayTimeUnit": "ms"})
+        return json.dumps(printable_document({"traceEvents": events, "displayTimeUnit": "ms"}))
 
     def _busy_threads(self, row: ProfileRow) -> float:
         idle = row.idle_milliseconds / row.milliseconds if row.milliseconds else 0.0
@@ -167,5 +169,5 @@ def _text(row: ProfileRow) -> str:
     described = f"{row.title} ({ops})" if ops else row.title
     runs = f"{row.backend}: {row.implementation}" if row.nodes else row.backend
     room = WIDTH - 33
-    text = f"{described}, {runs}" if runs else described
+    text = printable(f"{described}, {runs}" if runs else described)
     return text if len(text) <= room else text[: room - 1] + "…"

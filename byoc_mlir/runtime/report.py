@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from byoc_mlir.names import printable, printable_lines
+
 if TYPE_CHECKING:
     from byoc_mlir.runtime.profile import Profile
     from byoc_mlir.runtime.verification import Verification
@@ -200,14 +202,15 @@ class Report:
         yield f"{len(self)} node{'' if len(self) == 1 else 's'}: {counts}"
         if set(self.multiplications) - _TACIT["precision"]:
             yield f"multiplications: {self._shares()}"
-        yield from (f"variant {number}: {one}" for number, one in enumerate(self.variants, 1))
-        yield from (f"warning: {text}" for text in self.warnings)
+        for number, one in enumerate(self.variants, 1):
+            yield printable(f"variant {number}: {one}")
+        yield from (f"warning: {printable_lines(text)}" for text in self.warnings)
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
         """Each column's name, and its head and cells."""
         for name, head in _COLUMNS.items():
             cells = (getattr(row, name) for row in self.rows)
-            yield name, [head, *("" if cell is None else str(cell) for cell in cells)]
+            yield name, [head, *("" if cell is None else printable(str(cell)) for cell in cells)]
 
     def _shares(self) -> str:
         """How many multiplications run in which precision, most first."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byoc_mlir.comparison import Difference
+from byoc_mlir.names import printable
 from byoc_mlir.runtime.profile import WIDTH
 
 MOST_ROWS = 12
@@ -47,7 +48,7 @@ class Compared:
 
     def __str__(self) -> str:
         found = self.difference
-        name = f"{self.node or self.tensor} ({self.op_type or 'input'})"
+        name = printable(f"{self.node or self.tensor} ({self.op_type or 'input'})")
         if found.problem:
             return _short(f"DIFFERS  {name}: {found.problem}", WIDTH)
         mark = "" if self.agrees else "DIFFERS"
@@ -255,4 +256,4 @@ def _short(text: str, room: int) -> str:
 
 
 def _wrapped(text: str) -> Sequence[str]:
-    return wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    return wrap(printable(text), WIDTH, initial_indent="  ", subsequent_indent="  ")

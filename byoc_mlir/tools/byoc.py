@@ -52,7 +52,7 @@ def main(args: Sequence[str] | None = None) -> int:
         with boundary(f"byoc {chosen.command}"):
             return chosen.run(chosen)
     except ByocError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(
+        Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(
             f"[bold red]error:[/] {type(error).__name__}: {escape(on_command_line(str(error)))}"
         )
         return 1

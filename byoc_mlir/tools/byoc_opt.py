@@ -39,7 +39,7 @@ from byoc_mlir.frontend.files.mlir_file import (
     save_weights,
 )
 from byoc_mlir.limits import limited
-from byoc_mlir.names import meant
+from byoc_mlir.names import meant, printable_document, printable_lines
 from byoc_mlir.rates import using
 from byoc_mlir.tools.commands.common import (
     add_shape_argument,
@@ -272,8 +272,8 @@ def _check_input(tool: ByocOptMain) -> None:
 def _fail(error: BaseException) -> int:
     cause = error.__cause__ or error
     for note in getattr(cause, "__notes__", ()):  # the IR with the message at the op
-        print(note, file=sys.stderr)
-    print(f"error: {error}", file=sys.stderr)
+        print(printable_document(note), file=sys.stderr)
+    print(f"error: {printable_lines(str(error))}", file=sys.stderr)
     return 1
 
 

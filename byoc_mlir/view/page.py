@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from byoc_mlir.names import printable
 from byoc_mlir.view.document import graph_document
 from byoc_mlir.view.excerpts import Details, fitted
 
@@ -47,7 +48,7 @@ def page(
     """
     document = graph_document(report, title, profile, verification)
     parts = {
-        "TITLE": html.escape(title),
+        "TITLE": html.escape(printable(title)),
         "STYLE": _asset("page.css"),
         "DATA": _inside_script(json.dumps(document, allow_nan=False)),
         "DETAILS": "" if details is None else _packed(details),

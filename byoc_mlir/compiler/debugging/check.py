@@ -39,6 +39,7 @@ from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.limits import Limits, limited
+from byoc_mlir.names import printable
 from byoc_mlir.runtime.profile import WIDTH
 
 Status: TypeAlias = Literal["supported", "interpreted", "unsupported"]
@@ -66,7 +67,7 @@ class OpRow:
         if self.reason:
             some = ", ".join(self.nodes[:3]) + (", …" if len(self.nodes) > 3 else "")
             text = f"{text}: {self.reason} ({some})"
-        return "\n".join(wrap(text, WIDTH, subsequent_indent=" " * 8))
+        return "\n".join(wrap(printable(text), WIDTH, subsequent_indent=" " * 8))
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Check:
         total = sum(self.counts.values())
         counted = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
         lines = [*map(str, shown), f"{total} node{'' if total == 1 else 's'}: {counted or 'none'}"]
-        return "\n".join([*lines, *wrap(self.note, WIDTH)])
+        return "\n".join([*lines, *wrap(printable(self.note), WIDTH)])
 
 
 def check_model(

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from textwrap import wrap
 from typing import Literal, TypeAlias
 
+from byoc_mlir.names import printable
 from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import ReportRow
@@ -189,4 +190,4 @@ def _section(title: str, entries: Iterable[str]) -> Iterator[str]:
 
 
 def _wrapped(text: str, indent: str) -> Sequence[str]:
-    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")
+    return wrap(printable(text), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ")

@@ -16,6 +16,7 @@ from byoc_mlir.errors import (
     NodeProblem,
     UnsupportedModelError,
 )
+from byoc_mlir.names import printable
 from byoc_mlir.transforms.annotate_target import ask_rule
 from byoc_mlir.warned import warn
 
@@ -58,7 +59,7 @@ def interpreter_for(nodes: Sequence[OnnxNodeOp], options: CompileOptions) -> str
     if problems:
         raise UnsupportedModelError(problems)
     each = dict.fromkeys(f"  {', '.join(node_names(op))} ({op.op_type.data})" for op in nodes)
-    listed = "\n".join(each)
+    listed = "\n".join(map(printable, each))
     message = f"{len(nodes)} node(s) have no native code, and run in the backend '{name}'"
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")

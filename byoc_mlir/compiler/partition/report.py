@@ -16,6 +16,7 @@ from byoc_mlir.compiler.options import Fallback
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant, OnnxNode
+from byoc_mlir.names import printable
 from byoc_mlir.runtime.report import GuardRow, Report, ReportRow, Variant
 from byoc_mlir.transforms.annotate_target import CONTROL_FLOW
 from byoc_mlir.transforms.kept_float import kept_float
@@ -122,7 +123,7 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
     if fallback == "warn" and heavy and targets:
         warn(
             f"{len(heavy)} heavy node(s) stay on the host:\n{_listed(heavy)}\n"
-            'fallback="allow" silences this, fallback="forbid" makes it an error',
+            '  fallback="allow" silences this, fallback="forbid" makes it an error',
             stacklevel=_frames_to_user() + 1,
         )
 
@@ -196,4 +197,5 @@ _PARTLY = re.compile(r"\d+ of its \d+ ops: ")
 
 
 def _listed(rows: Iterable[ReportRow]) -> str:
-    return "\n".join(f"  {row.node} ({row.op_type}): {row.reason}" for row in rows)
+    texts = (f"{row.node} ({row.op_type}): {row.reason}" for row in rows)
+    return "\n".join(f"  {printable(text)}" for text in texts)

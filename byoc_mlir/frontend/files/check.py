@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Set
+from typing import Any
 
 import onnx
-from onnx import AttributeProto
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from onnx import AttributeProto, TensorProto
 
 from byoc_mlir.errors import InvalidModelError, LimitExceededError
 from byoc_mlir.frontend.files.tensor_check import check_sparse_tensor, check_tensor
@@ -26,6 +29,9 @@ MAX_OPSET = onnx.defs.onnx_opset_version()
 """The newest version of the default opset that is accepted."""
 
 
+_TENSOR_FIELDS = TensorProto.DESCRIPTOR.fields_by_name
+
+
 def check_model(model: onnx.ModelProto) -> None:
     """Checks the model, its subgraphs and functions, and every tensor in them.
 
@@ -33,9 +39,10 @@ def check_model(model: onnx.ModelProto) -> None:
         InvalidModelError: naming the node, tensor or version, with what was found.
         LimitExceededError: there are too many nodes, or names or nesting are too long.
     """
+    _check_texts(model, current_limits().name_length)
     _check_versions(model)
-    nodes = _check_text(model.graph, 0)
-    nodes += sum(_check_text(function, 0) for function in model.functions)
+    nodes = _count_nodes(model.graph, 0)
+    nodes += sum(_count_nodes(function, 0) for function in model.functions)
     current_limits().check("nodes", nodes, "nodes of the model")
     _check_graph(model.graph, frozenset())
     _check_functions(model)
@@ -100,35 +107,44 @@ def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str
     ]
 
 
-def _check_text(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
-    """Names must be text: the protobuf parser hands on what is not UTF-8 as bytes.
-
-    Returns:
-        The number of nodes, those of subgraphs included.
-    """
+def _count_nodes(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
+    """Returns the number of nodes, those of subgraphs included."""
     current_limits().check("nesting", depth, "graphs in each other")
-    count = len(body.node)
-    texts: list[object] = [body.name]
-    if isinstance(body, onnx.GraphProto):
-        texts += [value.name for value in (*body.input, *body.output)]
-        texts += [tensor.name for tensor in body.initializer]
-        texts += [sparse.values.name for sparse in body.sparse_initializer]
-    else:
-        texts += [body.domain, body.overload, *body.input, *body.output]
-    for node in body.node:
-        texts += [node.op_type, node.domain, node.overload, node.name, *node.input, *node.output]
-        texts += [attribute.name for attribute in node.attribute]
-        for subgraph in subgraphs(node):
-            count += _check_text(subgraph, depth + 1)
-    longest = current_limits().name_length
-    for text in texts:
-        if not isinstance(text, str):
-            raise InvalidModelError(f"the name {text!r} is not valid UTF-8")
-        if len(text) > longest:
-            raise LimitExceededError(
-                "name_length", f"characters of the name {text[:40]!r}…", len(text), longest
-            )
-    return count
+    graphs = (graph for node in body.node for graph in subgraphs(node))
+    return len(body.node) + sum(_count_nodes(graph, depth + 1) for graph in graphs)
+
+
+def _check_texts(message: Message, longest: int) -> None:
+    """Checks that texts are UTF-8, for which the protobuf parser returns bytes if they are not.
+
+    `doc_string` may be anything, as nothing reads it. Values of metadata may be of any length.
+    """
+    for field, value in _fields(message):
+        many = value if field.is_repeated else (value,)
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for one in many:
+                _check_texts(one, longest)
+        elif field.type == FieldDescriptor.TYPE_STRING and field.name != "doc_string":
+            for text in many:
+                _check_text(field, text, longest)
+
+
+def _fields(message: Message) -> Iterable[tuple[FieldDescriptor, Any]]:
+    """Returns the fields that are set; of a tensor without its data, which would be copied."""
+    if not isinstance(message, TensorProto):
+        return message.ListFields()
+    names = ("name", "external_data", "metadata_props")
+    return ((_TENSOR_FIELDS[name], getattr(message, name)) for name in names)
+
+
+def _check_text(field: FieldDescriptor, text: object, longest: int) -> None:
+    if not isinstance(text, str):
+        owner = field.containing_type.name
+        raise InvalidModelError(f"{field.name} of a {owner}, {text!r:.80}, is not valid UTF-8")
+    if len(text) > longest and field.name != "value":
+        raise LimitExceededError(
+            "name_length", f"characters of the name {text[:40]!r}…", len(text), longest
+        )
 
 
 def _check_names(what: str, names: list[str]) -> None:
@@ -169,6 +185,11 @@ def _check_functions(model: onnx.ModelProto) -> None:
         known = set(function.input)
         nodes = ordered_nodes(function.node, known, frozenset())
         defined = known.union(name for node in nodes for name in node.output)
+        for output in function.output:
+            if output not in defined:
+                raise InvalidModelError(
+                    f"output '{output}' of function '{function.name}' is defined by nothing"
+                )
         for node in nodes:
             _check_attributes(node)
             for subgraph in subgraphs(node):

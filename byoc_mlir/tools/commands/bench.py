@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from byoc_mlir.names import printable
 from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
@@ -62,14 +62,11 @@ def run(args: argparse.Namespace) -> int:
             }
         )
         return 0
-    console = Console()
-    console.print(
-        f"{escape(args.model)}, {executable.threads} thread(s), {args.runs} runs, milliseconds:",
-        soft_wrap=True,
-    )
+    model = printable(args.model)
+    print(f"{model}, {executable.threads} thread(s), {args.runs} runs, milliseconds:")
     table = Table()
     for column in figures:
         table.add_column(column, justify="right")
     table.add_row(*(f"{figure:.3f}" for figure in figures.values()))
-    console.print(table)
+    Console().print(table)
     return 0

@@ -16,6 +16,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 import onnx
+from rich.markup import escape
+from rich.table import Table
 
 import byoc_mlir
 from byoc_mlir.backends import load_backend_module, split_targets
@@ -24,7 +26,7 @@ from byoc_mlir.compiler.options import Fallback, Prune
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
 from byoc_mlir.files import open_file
-from byoc_mlir.names import meant
+from byoc_mlir.names import meant, printable, printable_lines
 from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.profile import Profile
@@ -295,6 +297,11 @@ def print_json(document: object) -> None:
     print(json.dumps(document, indent=2))
 
 
+def add_row(table: Table, *cells: str) -> None:
+    """Adds a row of texts without markup: models choose the names in them."""
+    table.add_row(*(escape(printable(cell)) for cell in cells))
+
+
 def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
     """The shapes that the arguments say, by input."""
     return dict(args.shape)
@@ -302,7 +309,7 @@ def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
 
 def _print_warning(message: Warning | str, *details: object, **options: object) -> None:
     """In place of Python's form, which names a line of code."""
-    print(f"warning: {on_command_line(str(message))}", file=sys.stderr)
+    print(f"warning: {on_command_line(printable_lines(str(message)))}", file=sys.stderr)
 
 
 def bundled_networks() -> Sequence[str]:

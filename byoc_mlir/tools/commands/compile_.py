@@ -20,6 +20,7 @@ from byoc_mlir.runtime.program import ObjectCode
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
+    add_row,
     add_shape_argument,
     compile_model,
     print_json,
@@ -100,8 +101,8 @@ def run(args: argparse.Namespace) -> int:
     table.add_column("pass" if args.time_passes else "stage")
     table.add_column("seconds", justify="right")
     for name, seconds in times:
-        table.add_row(name, f"{seconds:.3f}")
-    table.add_row("total", f"{sum(seconds for _, seconds in times):.3f}")
+        add_row(table, name, f"{seconds:.3f}")
+    add_row(table, "total", f"{sum(seconds for _, seconds in times):.3f}")
     console = Console()
     console.print(table)
     console.print(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
+from byoc_mlir.names import printable
 from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.report import RegionTimes, Report
 from byoc_mlir.tools.commands.common import (
@@ -92,4 +93,4 @@ def _entry(
 
 
 def _wrapped(text: str) -> list[str]:
-    return wrap(text, WIDTH, subsequent_indent=" " * 8, drop_whitespace=True) or [""]
+    return wrap(printable(text), WIDTH, subsequent_indent=" " * 8, drop_whitespace=True) or [""]

@@ -21,6 +21,7 @@ from byoc_mlir.runtime.verification import numbers
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
+    add_row,
     add_shape_argument,
     at_least,
     open_model,
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
         return 0
-    console = Console()
+    console = Console(emoji=False)
     console.print(placement_table(report))
     console.print(_answer_table(outputs))
     console.print(
@@ -115,7 +116,7 @@ def difference_table(differences: Mapping[str, Difference], precision: str) -> T
     for column in ("output", "largest", "mean", "largest element"):
         table.add_column(column, justify="left" if column == "output" else "right")
     for name, found in differences.items():
-        table.add_row(name, *(f"{one:.3g}" for one in (found.largest, found.mean, found.scale)))
+        add_row(table, name, *(f"{one:.3g}" for one in (found.largest, found.mean, found.scale)))
     return table
 
 
@@ -142,7 +143,7 @@ def placement_table(report: Report) -> Table:
         key = (row.op_type, row.placement, row.composite, reason)
         groups[key] = groups.get(key, 0) + 1
     for (op_type, placement, composite, reason), count in groups.items():
-        table.add_row(op_type, placement, composite, str(count), reason)
+        add_row(table, op_type, placement, composite, str(count), reason)
     return table
 
 
@@ -151,7 +152,7 @@ def _answer_table(outputs: dict[str, Any]) -> Table:
     for column in ("output", "type", "largest elements (flat index: value)"):
         table.add_column(column)
     for name, array in outputs.items():
-        table.add_row(name, f"{array.dtype}{list(array.shape)}", _largest(array))
+        add_row(table, name, f"{array.dtype}{list(array.shape)}", _largest(array))
     return table
 
 

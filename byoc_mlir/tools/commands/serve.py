@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.names import printable
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_argument,
     at_least,
     find_model,
 )
+from byoc_mlir.tools.limits import add_limit_argument, limits_of
 
 _PATHS = ("v2/models/{name}", "v2/models/{name}/infer", "v2/health/ready", "metrics")
 
@@ -41,6 +43,16 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--request-bytes", type=at_least(1), default=64 << 20, help="the longest body of a request"
     )
+    parser.add_argument(
+        "--json-elements",
+        type=at_least(1),
+        default=2_000_000,
+        help="of a request or an answer in JSON; tensors as bytes do not count",
+    )
+    parser.add_argument(
+        "--seconds", type=at_least(1), default=120, help="until a request is answered"
+    )
+    add_limit_argument(parser)
     add_json_argument(parser)
     parser.set_defaults(run=run)
 
@@ -49,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand: until it is interrupted."""
     from byoc_mlir.backends import split_targets
     from byoc_mlir.ray import ServingLimits, application, serving
+    from byoc_mlir.ray.deployment import prepare
 
     if args.port > 65535:
         raise InvalidInputError(f"--port is {args.port}, accepted are 1 to 65535")
@@ -56,17 +69,22 @@ def run(args: argparse.Namespace) -> int:
     options: dict[str, Any] = {"threads": args.threads}
     if args.targets is not None:
         options["targets"] = split_targets(args.targets)
-    limits = ServingLimits(args.request_bytes, args.batch_rows, args.waiting)
+    limits = ServingLimits(
+        *(args.request_bytes, args.batch_rows, args.waiting, args.json_elements, args.seconds),
+        limits_of(args),
+    )
     name = args.name or Path(path).stem
+    prepare()
     app = application(path, name=name, replicas=args.replicas, limits=limits, **options)
-    _check(path, options)
+    _check(path, {**options, "limits": limits.model})
     cores = args.replicas * args.threads
-    with serving(app, host=args.host, port=args.port, cores=cores) as address:
+    with serving(app, host=args.host, port=args.port, cores=cores, limits=limits) as address:
         paths = [f"{address}/{one.format(name=name)}" for one in _PATHS]
         if args.json:
             print(json.dumps({"model": name, "address": address, "paths": paths}), flush=True)
         else:
-            print("\n".join([f"serves {name}:", *paths, "until Ctrl-C"]), flush=True)
+            lines = map(printable, [f"serves {name}:", *paths, "until Ctrl-C"])
+            print("\n".join(lines), flush=True)
         _wait()
     return 0
 

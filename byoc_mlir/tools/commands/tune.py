@@ -14,6 +14,7 @@ from byoc_mlir.rates import write_rates
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
+    add_row,
     print_json,
     request_of,
     seconds,
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(dataclasses.asdict(tuning))
         return 0
-    console = Console()
+    console = Console(emoji=False)
     if tuning.reason:
         console.print(f"the model stays as it was: {tuning.reason}", markup=False)
         return 0
@@ -70,5 +71,5 @@ def _table(kernels: Any) -> Table:
         table.add_column(column, justify="right" if "ms" in column else "left")
     for one in kernels:
         times = (one.milliseconds_before, one.milliseconds_after)
-        table.add_row(*(f"{time:.3f}" for time in times), one.before, one.after, one.problem)
+        add_row(table, *(f"{time:.3f}" for time in times), one.before, one.after, one.problem)
     return table

@@ -1,6 +1,20 @@
 // What the page knows: nodes, which of them are shown, and what connects those.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+/** The text without characters that are invisible or turn others round; models choose names. */
+const printable = (text) =>
+  text.replace(/[^\P{C}\n\t]|[\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+
+/** JSON with printable texts, and objects that have only their own keys: a node may be called "constructor". */
+const parsed = (json) =>
+  JSON.parse(json, (_, value) => {
+    if (typeof value === "string") return printable(value);
+    if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+    const own = Object.create(null);
+    for (const [key, one] of Object.entries(value)) own[printable(key)] = one;
+    return own;
+  });
+
+const data = parsed(document.getElementById("data").textContent);
 const nodes = data.nodes.map((row, index) => ({ ...row, index }));
 const places = [...new Set(nodes.map((node) => node.place))];
 const GONE = ["folded", "removed"];
@@ -98,5 +112,5 @@ const details = (async () => {
   if (!packed) return { nodes: {}, regions: {}, functions: {} };
   const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
+  return parsed(await new Response(stream).text());
 })();
