@@ -16,7 +16,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
-from itertools import count
+from itertools import count as counted
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,7 @@ def generated(number: int) -> tuple[str, bytes, tuple[Mapping[str, Any], ...]]:
         model, feed = small(number)
         return kind, with_output(model, kind).SerializeToString(), (feed,)
     plan = Plan(seed=36, symbolic=number % 2 == 1)
-    for trial in count(1000 * number):
+    for trial in counted(1000 * number):
         case = plan.case(trial)
         model = ModelProto.FromString(case.model)
         if RANDOM.isdisjoint(one.op_type for one in model.graph.node):
@@ -337,9 +337,10 @@ def factor_of(path: Path, cache: Path) -> int | None:
     return int(found[0])
 
 
-def read_files(folder: Path, cache: Path, seconds: float, seed: int) -> list[str]:
-    """Returns answers of other models, found while files change."""
+def read_files(folder: Path, cache: Path, seconds: float, seed: int) -> tuple[int, list[str]]:
+    """Returns how many models answered while files change, and the answers of other models."""
     rng, wrong, end = random.Random(seed), list[str](), time.monotonic() + seconds
+    answered = 0
     while time.monotonic() < end:
         if rng.random() < 0.6:
             path = folder / "moving" / f"{rng.choice(('whole', 'parts'))}-{rng.choice(ROWS)}.onnx"
@@ -349,9 +350,10 @@ def read_files(folder: Path, cache: Path, seconds: float, seed: int) -> list[str
             path = folder / f"{factor}-{rows}" / f"{rng.choice(('whole', 'parts'))}.onnx"
             accepted = {factor}
         found = factor_of(path, cache)
+        answered += found is not None
         if found not in accepted:
             wrong.append(f"{path.relative_to(folder)}: {found}")
-    return wrong
+    return answered, wrong
 
 
 def check_all(folder: Path, cache: Path) -> list[str]:
@@ -371,8 +373,10 @@ def check_all(folder: Path, cache: Path) -> list[str]:
 
 def share_cache(
     folder: Path, cache: Path, processes: int, threads: int, seconds: float
-) -> list[str]:
-    """Returns wrong answers of processes, each of some threads, that share a cache meanwhile."""
+) -> tuple[int, list[str]]:
+    """Returns how many models answered in processes, each of some threads, that share a cache while
+    files change, and the answers of other models.
+    """
     write_models(folder)
     arguments = [str(folder), "--cache", str(cache), "--threads", str(threads)]
     command = [sys.executable, __file__, "--reader", *arguments, "--seconds", str(seconds)]
@@ -382,22 +386,25 @@ def share_cache(
     ]
     writer = threading.Thread(target=change_files, args=(folder, seconds + 3, random.Random(0)))
     writer.start()
-    wrong: list[str] = []
+    answered, wrong = 0, list[str]()
     for reader in readers:
         output, _ = reader.communicate()
-        wrong += output.splitlines()
+        *lines, count = output.splitlines() or ["0"]
+        answered += int(count)
+        wrong += lines
         wrong += ["a reader failed"] if reader.returncode else []
     writer.join()
-    return [*wrong, *check_all(folder, cache)]
+    return answered, [*wrong, *check_all(folder, cache)]
 
 
 def _read_in_threads(arguments: argparse.Namespace) -> int:
-    errors: list[BaseException] = []
+    counts, errors = list[int](), list[BaseException]()
 
     def read(seed: int) -> None:
         try:
-            for line in read_files(arguments.reader, arguments.cache, arguments.seconds, seed):
-                _say(line)
+            found = read_files(arguments.reader, arguments.cache, arguments.seconds, seed)
+            counts.append(found[0])
+            _say(*found[1])
         except BaseException as error:
             errors.append(error)
             _say(f"{type(error).__name__}: {error}")
@@ -408,6 +415,7 @@ def _read_in_threads(arguments: argparse.Namespace) -> int:
         thread.start()
     for thread in threads:
         thread.join()
+    _say(str(sum(counts)))
     return len(errors)
 
 
@@ -434,8 +442,10 @@ def main() -> int:
         _say(f"{counts.total()} models, {len(differ)} differ: {dict(counts)}", *differ)
         (folder / "shared").mkdir()
         place = folder / "shared", folder / "shared-cache"
-        wrong = share_cache(*place, arguments.processes, arguments.threads, arguments.seconds)
-        _say(f"{len(wrong)} wrong answers", *wrong)
+        answered, wrong = share_cache(
+            *place, arguments.processes, arguments.threads, arguments.seconds
+        )
+        _say(f"{answered} answers, {len(wrong)} of other models", *wrong)
     return len(differ) + len(wrong)
 
 

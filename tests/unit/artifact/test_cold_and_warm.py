@@ -48,5 +48,6 @@ def test_generated_models(tmp_path: Path) -> None:
 
 
 def test_processes_share_a_cache_while_files_change(tmp_path: Path) -> None:
-    wrong = cache_proof.share_cache(tmp_path, tmp_path / "cache", 2, 2, seconds=2)
+    answered, wrong = cache_proof.share_cache(tmp_path, tmp_path / "cache", 2, 2, seconds=2)
+    assert answered
     assert not wrong
