@@ -161,3 +161,6 @@ def _place(name: str, kept: Kept = "programs") -> tuple[Cache, str] | None:
     if opened is None or surroundings is None:
         return None
     return opened, digest("times", name, model_name(), surroundings)
+
+
+process_rates()  # the same one for all threads

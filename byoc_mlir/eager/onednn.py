@@ -27,6 +27,7 @@ from byoc_mlir.backends.onednn_types import (
 )
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.system.addresses import address_of, c_array
+from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.signals import signals_held
 from byoc_mlir.tensors import Array, aligned_empty
 
@@ -304,10 +305,18 @@ class _Library:
         self.handle.dnnl_primitive_attr_set_scratchpad_mode(self.attributes, USER_SCRATCHPAD)
 
 
+_first_use = ForkSafeLock()
+"""Held while the library is made: primitives of one engine do not run on the stream of another."""
+
+
 @cache
 def dnnl() -> _Library:
     """The one that a process has."""
-    return _Library()
+    with _first_use:
+        return _only()
+
+
+_only = cache(_Library)
 
 
 def _function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Any:

@@ -6,8 +6,10 @@ import gc
 import os
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from onnx import parser
 import byoc_mlir
 from byoc_mlir.backends import c_compiler
 from byoc_mlir.backends.base import CSource
+from byoc_mlir.backends.dnnl.library import api
 from byoc_mlir.compiler.garbage import collection_paused
+from byoc_mlir.eager import onednn
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.warned import noted_warnings, warn
 
@@ -107,6 +111,18 @@ def test_warnings_are_noted_by_the_thread_that_compiles() -> None:
         warnings.simplefilter("ignore")
         assert _together(6, work) == [[f"of {number}"] * 20 for number in range(6)]
     assert warnings.showwarning is shown
+
+
+@pytest.mark.parametrize(("module", "name"), [(api, "api"), (onednn, "dnnl")])
+def test_a_process_has_one_engine(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
+    """Primitives of one do not run on the stream of another."""
+
+    def made() -> object:
+        time.sleep(0.01)
+        return object()
+
+    monkeypatch.setattr(module, "_only", cache(made))
+    assert len({*_together(8, lambda _: getattr(module, name).__wrapped__())}) == 1
 
 
 def test_a_lock_may_be_taken_again_by_what_the_collector_ends() -> None:

@@ -347,6 +347,10 @@ class Api:
         return -(-address // _ALIGNMENT) * _ALIGNMENT
 
 
+_first_use = ForkSafeLock()
+"""Held while the API is made: primitives of one engine do not run on the stream of another."""
+
+
 @cache
 def api() -> Api:
     """The one `Api` of the process.
@@ -354,7 +358,11 @@ def api() -> Api:
     Raises:
         BackendError: there is no usable oneDNN.
     """
-    return Api()
+    with _first_use:
+        return _only()
+
+
+_only = cache(Api)
 
 
 @contextmanager
