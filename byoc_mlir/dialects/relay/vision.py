@@ -47,7 +47,7 @@ class GridSampleOp(RelayOp):
     def infer_types(self) -> Sequence[Attribute]:
         data, grid = tensor_type(self.data), tensor_type(self.grid)
         shape, places = type_sizes(data), type_sizes(grid)
-        fits = len(shape) == len(places) and places[-1] == len(shape) - 2
+        fits = len(shape) == len(places) > 2 and places[-1] == len(shape) - 2
         if not fits or not agree(places[0], shape[0]):
             raise VerifyException(f"{self.name}: grid {grid} does not address data {data}")
         new = [*shape[:2], *places[1:-1]]

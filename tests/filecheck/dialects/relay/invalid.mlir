@@ -161,7 +161,7 @@ func.func @f(%x: tensor<2xf32>) {
 // -----
 
 func.func @f(%x: tensor<2xf32>) {
-  // expected-error @below {{relay.nn.pad: pad_mode is 'mirror', accepted are constant, edge, reflect and wrap}}
+  // expected-error @below {{relay.nn.pad: pad_mode is 'mirror', accepted is constant, edge, reflect, wrap}}
   %0 = relay.nn.pad %x {pad_width = [1, 1], pad_mode = "mirror"} : (tensor<2xf32>) -> tensor<4xf32>
   func.return
 }
@@ -201,7 +201,7 @@ func.func @f(%x: tensor<5x4xf32>, %i: tensor<2x3xi64>) {
 // -----
 
 func.func @f(%x: tensor<5x4xf32>, %i: tensor<2x4xi64>, %u: tensor<2x4xf32>) {
-  // expected-error @below {{relay.scatter_elements: reduction is 'sum', accepted are update, add, mul, max, min}}
+  // expected-error @below {{relay.scatter_elements: reduction is 'sum', accepted is update, add, mul, max, min}}
   %0 = relay.scatter_elements %x, %i, %u {reduction = "sum"} : (tensor<5x4xf32>, tensor<2x4xi64>, tensor<2x4xf32>) -> tensor<5x4xf32>
   func.return
 }
@@ -307,5 +307,29 @@ func.func @f(%x: tensor<1x4x4x4xf32>) {
 func.func @f(%x: tensor<1x2x5x8xf32>, %rois: tensor<1x4xf32>, %batch: tensor<1xi64>) {
   // expected-error @below {{relay.vision.roi_align: sample_ratio is 1025, accepted are 0 to 1024}}
   %0 = relay.vision.roi_align %x, %rois, %batch {pooled_size = [2, 2], sample_ratio = 1025} : (tensor<1x2x5x8xf32>, tensor<1x4xf32>, tensor<1xi64>) -> tensor<1x2x2x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x2x2x2xf32>, %w: tensor<2x2x1x1xf32>) {
+  // expected-error @below {{relay.nn.conv2d: data_layout is 'NHWC', accepted is NCHW}}
+  %0 = relay.nn.conv2d %x, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], data_layout = "NHWC"} : (tensor<1x2x2x2xf32>, tensor<2x2x1x1xf32>) -> tensor<1x2x2x2xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x2x4x4xf32>, %r: tensor<1x4xf32>, %b: tensor<1xi64>) {
+  // expected-error @below {{relay.vision.roi_align: mode is 'mean', accepted is avg, max}}
+  %0 = relay.vision.roi_align %x, %r, %b {pooled_size = [1, 1], mode = "mean"} : (tensor<1x2x4x4xf32>, tensor<1x4xf32>, tensor<1xi64>) -> tensor<1x2x1x1xf32>
+  func.return
+}
+
+// -----
+
+func.func @f(%x: tensor<1x3x4x4xf32>, %o: tensor<1x2x4x4xf32>, %w: tensor<4x1x1x1xf32>) {
+  // expected-error @below {{relay.nn.deformable_conv2d: weight tensor<4x1x1x1xf32> does not fit data tensor<1x3x4x4xf32> in 3 groups and 1 of offsets}}
+  %0 = relay.nn.deformable_conv2d %x, %o, %w {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1], groups = 3} : (tensor<1x3x4x4xf32>, tensor<1x2x4x4xf32>, tensor<4x1x1x1xf32>) -> tensor<1x4x4x4xf32>
   func.return
 }
