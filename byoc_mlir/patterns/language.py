@@ -224,7 +224,11 @@ class AltPattern(Pattern):
             self.heads = None if second.heads is None else first.heads | second.heads
 
     def __str__(self) -> str:
-        return f"({self.first} or {self.second})"
+        names, first = [str(self.second)], self.first
+        while isinstance(first, AltPattern):  # as `a | b | c` is written, however long
+            names.append(str(first.second))
+            first = first.first
+        return f"({' or '.join([str(first), *reversed(names)])})"
 
 
 class CallPattern(Pattern):
