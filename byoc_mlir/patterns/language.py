@@ -91,7 +91,7 @@ class Pattern(ABC):
         """`wrap(self)`, or `self` alone where that does not match: the longer form wins."""
         return AltPattern(wrap(self), self)
 
-    def has_attr(self, attributes: Mapping[str, Any]) -> Pattern:
+    def has_attr(self, attributes: Mapping[str, Any]) -> ConstrainedPattern:
         """Only ops whose properties have these values; a property the op lacks does not match.
 
         Values are attributes or Python values: `{"strides": [2, 2], "groups": 1}`.

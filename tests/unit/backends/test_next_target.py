@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
@@ -127,7 +127,7 @@ def test_backends_used_by_default_have_an_order(registered: None):
 def test_a_priority_is_a_number(registered: None):
     class Card(_Relus):
         name: ClassVar[str] = "next_card"
-        priority = "high"
+        priority: ClassVar[Any] = "high"
 
     with pytest.raises(BackendError, match="the priority of backend 'next_card' is 'high'"):
         register_backend(Card)
