@@ -258,7 +258,7 @@ class Backend(ABC):
         """Passes to run on a module that holds a copy of each of this backend's regions.
 
         They may turn the bodies into any dialect, and keep the functions' names and types. A
-        region for which they fail goes back to the host as it was.
+        region for which they fail goes to the next target, or to the host, as it was.
         """
         return ()
 
@@ -267,8 +267,8 @@ class Backend(ABC):
         """Code for one outlined region, `func.func private @R(tensors) -> tensors`.
 
         The body holds `relay` ops and `byoc.composite`s of this backend, or what `region_passes`
-        made of them. It must not be kept or changed. An exception sends the region back to the
-        host; its text reaches the report.
+        made of them. It must not be kept or changed. An exception sends the region to the next
+        target, or back to the host; its text reaches the report.
         """
 
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:

@@ -91,7 +91,7 @@ class Pattern(ABC):
         """`wrap(self)`, or `self` alone where that does not match: the longer form wins."""
         return AltPattern(wrap(self), self)
 
-    def has_attr(self, attributes: Mapping[str, Any]) -> Pattern:
+    def has_attr(self, attributes: Mapping[str, Any]) -> ConstrainedPattern:
         """Only ops whose properties have these values; a property the op lacks does not match.
 
         Values are attributes or Python values: `{"strides": [2, 2], "groups": 1}`.
@@ -224,7 +224,11 @@ class AltPattern(Pattern):
             self.heads = None if second.heads is None else first.heads | second.heads
 
     def __str__(self) -> str:
-        return f"({self.first} or {self.second})"
+        names, first = [str(self.second)], self.first
+        while isinstance(first, AltPattern):  # as `a | b | c` is written, however long
+            names.append(str(first.second))
+            first = first.first
+        return f"({' or '.join([str(first), *reversed(names)])})"
 
 
 class CallPattern(Pattern):

@@ -30,3 +30,17 @@ def test_every_property_has_two_values(name: str) -> None:
     written = [sample for sample in samples_of(name) if sample.dtype == "float32"]
     assert {sample.label for sample in written} <= labels
     assert {key for key, values in found.items() if len(values) < 2} == set()
+
+
+QUANTISED = [name for name in SAMPLED if name.startswith("qnn.") and name != "qnn.lookup"]
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_quantised_ops_have_a_symmetric_sample(name: str) -> None:
+    assert any(sample.note == "symmetric" for sample in samples_of(name))
+
+
+@pytest.mark.parametrize("name", ["qnn.conv2d", "qnn.dense", "qnn.matmul"])
+def test_products_have_samples_of_symmetric_weights(name: str) -> None:
+    found = [sample for sample in samples_of(name) if sample.range_of(3) == (0, 0)]
+    assert any(sample.dtype == "uint8" for sample in found)

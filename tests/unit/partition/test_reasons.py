@@ -13,6 +13,7 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
+from byoc_mlir.transforms.annotate_target import AnnotateTarget
 from byoc_mlir.transforms.inline_partitions import inline_partitions
 from byoc_mlir.transforms.merge_composite import MergeComposite
 from byoc_mlir.transforms.partition_for import PartitionFor
@@ -221,3 +222,24 @@ def test_a_rule_that_raises_names_itself():
     body = f"%0 = relay.exp %x : {UNARY}\n func.return %0 : tensor<4xf32>"
     with pytest.raises(BackendError, match="the rule of backend 'broken' for exp failed"):
         PartitionFor(("broken",)).apply(Context(), module(body))
+
+
+def test_targets_one_after_the_other_leave_all_reasons():
+    both, one_by_one = module(MIXED), module(MIXED)
+    AnnotateTarget(("reasons", "other_reasons")).apply(Context(), both)
+    for target in ("reasons", "other_reasons", "reasons"):
+        AnnotateTarget((target,)).apply(Context(), one_by_one)
+    assert str(one_by_one) == str(both)
+
+
+def test_patterns_of_targets_one_after_the_other_leave_all_refusals():
+    body = f"""
+      %0 = relay.add %x, %y : {BINARY} loc("Add")
+      %1 = relay.tanh %0 : {UNARY} loc("Tanh")
+      func.return %1 : tensor<4xf32>
+    """
+    result = module(body)
+    MergeComposite(("reasons",)).apply(Context(), result)
+    MergeComposite(("other_reasons",)).apply(Context(), result)
+    AnnotateTarget(("other_reasons",)).apply(Context(), result)
+    assert REFUSED in rows(result)["Tanh"].reason

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import OpResult
 
 from byoc_mlir.dialects.locations import node_location
+from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.elementwise import (
     AddOp,
     DivideOp,
@@ -24,6 +25,7 @@ from byoc_mlir.dialects.relay.elementwise import (
 from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp, ReluOp
 from byoc_mlir.dialects.relay.reduce import SoftmaxOp
 from byoc_mlir.dialects.relay.transform import ConcatenateOp, SplitOp
+from byoc_mlir.dialects.relay.window import Conv2DOp
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import (
     CompositePattern,
@@ -44,6 +46,7 @@ from byoc_mlir.patterns import (
     match_pattern,
     wildcard,
 )
+from byoc_mlir.patterns.subjects import same_expression
 
 relu, tanh, exp = is_op("nn.relu"), is_op("tanh"), is_op("exp")
 
@@ -181,6 +184,27 @@ def test_dominator_has_one_parent():  # PL-5
     g.finish(out)
     pattern = dominates(is_op("nn.softmax")(wildcard()), relu(wildcard()), wildcard() + wildcard())
     assert match_at(pattern, out) is None
+
+
+def test_every_operand_of_a_dominated_op_leads_to_the_parent():  # PL-5, TVM's third case
+    softmax = is_op("nn.softmax")(wildcard())
+    sum_of_paths = dominates(softmax, relu(wildcard()), wildcard() + wildcard())
+    g = Graph()
+    x, y = g.args
+    top = g(ReluOp, g(SoftmaxOp, x))
+    aside, argument = g(AddOp, g(ReluOp, x), top), g(AddOp, y, top)
+    g.finish(aside, argument)
+    assert match_at(sum_of_paths, aside) is None
+    assert match_at(sum_of_paths, argument) is None
+    reason = explain_match(sum_of_paths, argument.owner)
+    assert reason is not None
+    assert "does not lead to nn.softmax" in reason
+    g = Graph()
+    x, y = g.args
+    out = g(AddOp, g(ReluOp, g(SoftmaxOp, x)), y)
+    g.finish(out)
+    with_input = dominates(softmax, relu(wildcard()), wildcard() + is_var())
+    assert match_at(with_input, out) is not None
 
 
 def test_dominator_skips_arguments_and_constants():  # PL-5
@@ -388,6 +412,21 @@ def test_attributes_types_and_shapes():
     assert reason == "expected axis = 0 on nn.bias_add, found 1 : i64"
 
 
+def test_attributes_as_tvm_writes_them():
+    g = Graph(TensorType(f32, [1, 8, 9, 9]), TensorType(f32, [4, 8, 3, 2]))
+    window = {"strides": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1]}
+    conv = g(Conv2DOp, *g.args, **window)
+    out = g(ReluOp, conv)
+    g.finish(out)
+    called = is_op("nn.conv2d")(wildcard(), wildcard())
+    assert match_at(called.has_attr({"kernel_size": [3, 2], "channels": 4}), conv)
+    assert match_at(called.has_attr({"kernel_size": [3, 3]}), conv) is None
+    assert match_at(is_op("nn.conv2d").has_attr({"TOpPattern": 4})(wildcard(), wildcard()), conv)
+    elementwise = wildcard().has_attr({"TOpPattern": 0})(wildcard())
+    assert match_at(elementwise, out)
+    assert match_at(elementwise, conv) is None
+
+
 def test_expressions():
     g = Graph()
     x, y = g.args
@@ -402,6 +441,32 @@ def test_expressions():
     assert match_at(wanted, outs[3])
     assert match_at(relu(is_expr(np.asarray([1, 2, 3, 5], np.float32))), outs[3]) is None
     assert match_at(relu(is_expr(1.0)), outs[3]) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "content", "expression", "fits"),
+    [
+        (np.int32, 0, 0.5, False),
+        (np.int32, 1, 1.0, True),
+        (np.int8, 44, 300, False),
+        (np.bool_, True, 2, False),
+        (np.bool_, True, 1, True),
+        (np.int64, 2**63 - 1, 2.0**63, False),
+        (np.int8, 1, 10**30, False),
+        (np.float32, 0.1, 0.1, True),
+        (np.float32, 0.0, 1e-60, False),
+        (np.float16, np.inf, 1e9, False),
+        (np.float32, np.nan, np.nan, True),
+        (np.float32, [], 7, False),
+        (np.float32, [1.0, 2.0], 1.0, False),
+    ],
+)
+def test_constants_are_compared_without_wrapping(
+    dtype: type, content: object, expression: float, *, fits: bool
+):
+    g = Graph()
+    constant = g.add(ConstantOp.of("c", np.asarray(content, dtype))).results[0]
+    assert same_expression(expression, constant) == fits
 
 
 def test_values_of_constants_are_seen():  # TVM accepts x * (erf(x / 7) + 3) * 0.1 as gelu
