@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import reduce
 
 import pytest
 from hypothesis import given, settings
@@ -217,10 +218,8 @@ def _halves_of_three(size: Size) -> Size:
     ids=["powers", "sums", "numbers", "functions"],
 )
 def test_sizes_that_grow_without_end_are_refused(grow: Callable[[Size], Size]) -> None:
-    size: Size = A + 1
     with pytest.raises(UndecidedSizeError):
-        for _ in range(100):
-            size = grow(size)
+        reduce(lambda size, _: grow(size), range(100), A + 1)
 
 
 @pytest.mark.parametrize(
