@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError
+
+_Item = TypeVar("_Item")
 
 ADDRESS_SPACE = 1 << 47
 """Bytes that a process can address on the machines there are."""
@@ -139,6 +142,17 @@ def check_time() -> None:
     if late > 0:
         seconds = budget.limits.seconds
         raise LimitExceededError("seconds", "compiling takes too long", seconds + late, seconds)
+
+
+def in_time(items: Iterable[_Item]) -> Generator[_Item]:
+    """The items as they are now, one after the other, as long as a compilation has time.
+
+    Raises:
+        LimitExceededError: the time is over.
+    """
+    for item in tuple(items):
+        check_time()
+        yield item
 
 
 def spanned_bytes(shape: Sequence[int], item_bytes: int) -> int:

@@ -152,7 +152,7 @@ class Scope:
             raise NodeRefused(str(error)) from error
         except (NodeRefused, ByocError, MemoryError, RecursionError):
             raise
-        except VerifyException as error:
+        except (VerifyException, OverflowError) as error:
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
         except Exception as error:  # the function relies on what ONNX promises of a valid node
             reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)

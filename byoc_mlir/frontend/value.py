@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import Tensor, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
@@ -149,10 +150,10 @@ def dtype_of(element_type: int) -> np.dtype[Any]:
     """Returns the dtype for a number of ONNX's list of element types.
 
     Raises:
-        NodeRefused: the list has no such number.
+        VerifyException: the list has no such number.
     """
     if element_type not in onnx.TensorProto.DataType.values() or not element_type:
-        raise NodeRefused(f"{element_type} is no type of elements")
+        raise VerifyException(f"{element_type} is no type of elements in ONNX")
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_type))
 
 

@@ -28,6 +28,7 @@ from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Call, Dim, Size, Symbol, overflow
 from byoc_mlir.dims.dim import Atom, constant_part, size_of, terms_of
 from byoc_mlir.errors import UndecidedSizeError
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.control_flow import called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
 
@@ -137,7 +138,7 @@ def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
     """Makes the sizes that a function uses arguments; which they are."""
     block = function.body.blocks[0]
     arguments: dict[Size, SSAValue] = {}
-    for op in tuple(function.walk()):
+    for op in in_time(function.walk()):
         if isinstance(op, SizeOp):
             number = constant_part(op.size)
             varying = op.size - number

@@ -39,6 +39,7 @@ from byoc_mlir.dialects.sized_buffers import (
     dense_buffer,
     row_major,
 )
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.borders import border
 from byoc_mlir.lowering.buffer_view import BufferView, element_of, reinterpreted
 from byoc_mlir.lowering.buffers import StoragePlan, plan_storage
@@ -126,7 +127,7 @@ class _Bufferizer:
         for type_ in self._function.function_type.outputs:
             self._outputs.append(self._new.insert_arg(_memref(type_), len(self._new.args)))
             self._outputs[-1].name_hint = "out"
-        for op in tuple(self._old.ops):
+        for op in in_time(self._old.ops):
             self._location = op.location
             self._convert(op)
         if self._storage_plan.aliases:

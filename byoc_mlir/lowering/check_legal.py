@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.symbols import ops_to_lower
 
 Stage = Literal["relay", "linalg", "buffers", "loops", "llvm"]
@@ -136,7 +137,7 @@ def _name(op: Operation) -> str:
 def _illegal_ops(ops: Iterable[Operation], legal: _Legal) -> Iterator[Operation]:
     """The illegal ones of some ops."""
     verdicts: dict[str, bool] = {}
-    for op in ops:
+    for op in in_time(ops):
         verdict = verdicts.get(op.name)
         if verdict is None:
             verdict = verdicts[op.name] = legal.accepts(op)

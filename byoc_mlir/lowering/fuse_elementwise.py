@@ -21,6 +21,7 @@ from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dims import Size
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
 from byoc_mlir.lowering.relay_to_linalg.builder import operand_segments
 
@@ -54,7 +55,7 @@ class FuseElementwise(ModulePass):
 
     def _fuse(self, op: ModuleOp) -> None:
         for block in host_blocks(op):
-            for inner in tuple(block.ops):
+            for inner in in_time(block.ops):
                 if isinstance(inner, linalg.GenericOp) and not is_product_sum(inner):
                     _fuse_operands(inner)
 
@@ -179,7 +180,7 @@ def _take_body(
     source.erase_op(end)
     first = target.first_op
     assert first is not None
-    for op in tuple(source.ops):
+    for op in in_time(source.ops):
         op.detach()
         target.insert_op_before(op, first)
 

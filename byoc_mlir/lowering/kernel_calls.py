@@ -13,6 +13,7 @@ from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import Code, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
 from byoc_mlir.tensors import Array
 
@@ -40,7 +41,7 @@ def add_call(
 def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
     """Moves the functions of a module to another one, but those that it has, which are the same."""
     known = {one.sym_name.data for one in into.ops if isinstance(one, llvm.FuncOp)}
-    for function in tuple(module.module.ops):
+    for function in in_time(module.module.ops):
         if isinstance(function, llvm.FuncOp) and function.sym_name.data in known:
             continue
         function.detach()

@@ -23,6 +23,7 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, ind
 from byoc_mlir.dialects.relay.base import Tensor, shape_of, tensor_type
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.shape import known_shape
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.small_types import (
     Array,
     decoding_table,
@@ -69,7 +70,7 @@ def _lower_function(function: func.FuncOp, block: Block) -> None:
     codes = _Codes()
     for argument in tuple(block.args):
         codes.retype(argument)
-    for op in tuple(block.ops):
+    for op in in_time(block.ops):
         if isinstance(op, RelayOp) and codes.concern(op):
             _lower_op(op, codes)
     if codes.types:

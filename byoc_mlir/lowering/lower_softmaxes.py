@@ -21,6 +21,7 @@ from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.softmax.softmax import softmax_code
 from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
@@ -62,7 +63,7 @@ class LowerSoftmaxes(ModulePass):
 
 
 def _softmaxes(block: Block, lanes: int) -> Iterator[SoftmaxOp]:
-    for op in tuple(block.ops):
+    for op in in_time(block.ops):
         if not isinstance(op, SoftmaxOp) or tensor_type(op.data).element_type != f32:
             continue
         sizes = sizes_of(op.data)

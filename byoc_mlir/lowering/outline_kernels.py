@@ -18,6 +18,7 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import AllocOp, View, ViewOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
 from byoc_mlir.lowering.linalg_to_loops.rows import nests_in_rows
 
@@ -75,7 +76,7 @@ def _outline_block(block: Block, kernels: _Kernels) -> None:
     views = [op for op in block.ops if isinstance(op, View)]
     for group in _groups(block):
         _outline(group, kernels)
-    for op in tuple(block.ops):
+    for op in in_time(block.ops):
         if isinstance(op, host.KernelOp):
             _outline_host_kernel(op, block, kernels)
     for view in reversed(views):
@@ -96,7 +97,7 @@ def _groups(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
 def _runs(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
     """The `linalg` ops between which there is nothing that has an effect."""
     run: list[linalg.GenericOp] = []
-    for op in tuple(block.ops):
+    for op in in_time(block.ops):
         if isinstance(op, linalg.GenericOp):
             run.append(op)
         elif run and not isinstance(op, _WITHOUT_EFFECT):

@@ -20,6 +20,7 @@ from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     FEWEST_LINE_STEPS,
     FEWEST_ROWS,
@@ -62,7 +63,7 @@ class PackWeights(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with asking_of(op):
             for block in host_blocks(op):
-                for inner in tuple(block.ops):
+                for inner in in_time(block.ops):
                     if isinstance(inner, linalg.GenericOp) and is_product_sum(inner):
                         self._pack(inner)
 

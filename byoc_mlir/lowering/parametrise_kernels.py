@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import KERNEL
+from byoc_mlir.limits import in_time
 
 _INDEX = IndexType()
 
@@ -69,7 +70,7 @@ def _parametrise(kernel: func.FuncOp) -> Sequence[int]:
 
 def _outermost_ends(kernel: func.FuncOp) -> Iterator[tuple[scf.ForOp | scf.ParallelOp, int]]:
     """The outermost loops, and which of their operands is the end of the outermost dimension."""
-    for op in tuple(kernel.body.block.ops):
+    for op in in_time(kernel.body.block.ops):
         if isinstance(op, scf.ForOp):
             yield op, 1
         elif isinstance(op, scf.ParallelOp):
@@ -79,7 +80,7 @@ def _outermost_ends(kernel: func.FuncOp) -> Iterator[tuple[scf.ForOp | scf.Paral
 def _pass_ends(caller: func.FuncOp, ends: Mapping[str, Sequence[int]]) -> None:
     """Gives the calls of kernels the new arguments."""
     for block in caller.body.blocks:
-        for call in tuple(block.ops):
+        for call in in_time(block.ops):
             if not isinstance(call, func.CallOp):
                 continue
             values = ends.get(call.callee.root_reference.data)

@@ -32,7 +32,7 @@ from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffe
 from byoc_mlir.dims import Dim, Size, greatest, largest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
-from byoc_mlir.limits import current_limits
+from byoc_mlir.limits import current_limits, in_time
 from byoc_mlir.lowering.control_flow import called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
@@ -249,7 +249,7 @@ def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, 
     roots: dict[SSAValue, set[Alloc]] = {}
     first: dict[Operation, int] = {}
     last: dict[Operation, int] = {}
-    for position, op in enumerate(block.ops):
+    for position, op in enumerate(in_time(block.ops)):
         taken = set[Alloc]().union(*(roots.get(value, ()) for value in op.operands))
         made = {op} if isinstance(op, Alloc) else taken
         roots |= {result: made for result in op.results if isinstance(result.type, MemRefType)}

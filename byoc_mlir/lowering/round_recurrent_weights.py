@@ -16,6 +16,7 @@ from byoc_mlir.dialects.relay.base import shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.recurrent import RecurrentOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import fills_panels
 from byoc_mlir.runtime.system.machine import target_cpu
 
@@ -52,7 +53,7 @@ class RoundRecurrentWeights(ModulePass):
         if not self.always and "avx512_bf16" not in target_cpu().features:
             return
         for block in host_blocks(op):
-            for inner in tuple(block.walk()):
+            for inner in in_time(block.walk()):
                 if isinstance(inner, RecurrentOp) and self._gains(inner):
                     _round(inner)
 

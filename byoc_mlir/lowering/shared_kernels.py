@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.abi import KERNEL
 from byoc_mlir.dialects.symbols import mentioned_symbols
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.kernel_structure import kernel_structure
 
 MOST_OBJECTS = 16
@@ -127,7 +128,7 @@ def _call_by_pointers(module: ModuleOp, symbols: Mapping[str, str]) -> None:
         if not isinstance(function, func.FuncOp):
             continue
         for block in function.body.blocks:
-            for call in tuple(block.ops):
+            for call in in_time(block.ops):
                 if not isinstance(call, func.CallOp):
                     continue
                 symbol = symbols.get(call.callee.root_reference.data)

@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint
 from byoc_mlir.abi import SLOT_BYTES, status_origin
 from byoc_mlir.dialects.host import CheckOp
 from byoc_mlir.kernels.ops import offset
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.region_calls import RegionCall
 from byoc_mlir.lowering.run_checks import RunChecks
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
@@ -64,7 +65,7 @@ class Statuses:
     ) -> list[Block]:
         """The blocks that a block becomes: one ends after each op that may fail."""
         blocks = [block]
-        for op in list(block.ops):
+        for op in in_time(block.ops):
             callee = op.callee.root_reference.data if isinstance(op, func.CallOp) else None
             if isinstance(op, func.CallOp) and (
                 callee in self._regions or callee in self.functions

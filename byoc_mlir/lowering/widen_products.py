@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.element_types import HALVES
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.dialects.relay.nn import DenseOp, MatmulOp
 from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
+from byoc_mlir.limits import in_time
 
 _PRODUCTS = (ConvOp, ConvTransposeOp, DenseOp, MatmulOp)
 
@@ -40,7 +41,7 @@ class WidenProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
-            for inner in list(block.walk()):
+            for inner in in_time(block.walk()):
                 if isinstance(inner, _PRODUCTS) and _is_half(inner):
                     _widen(inner)
 

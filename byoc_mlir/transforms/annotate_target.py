@@ -15,6 +15,7 @@ from byoc_mlir.dialects.byoc import REASON, CompositeOp, refusals
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.errors import BackendError
+from byoc_mlir.limits import in_time
 from byoc_mlir.patterns import checked_reason
 from byoc_mlir.transforms.annotated_regions import AnnotatedRegion, find_regions, insert_annotations
 from byoc_mlir.transforms.blocks import (
@@ -76,7 +77,7 @@ def _annotate_block(
     annotated = {op for region in find_regions(block) for op in region.ops}
     live = live_ops(block)
     regions: list[AnnotatedRegion] = []
-    for op in block.ops:
+    for op in in_time(block.ops):
         if op in annotated or not is_node(op) or _is_region_call(op, outlined):
             continue
         if op not in live:

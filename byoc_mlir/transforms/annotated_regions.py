@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import CompilerBeginOp, CompilerEndOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.patterns.subjects import describe
 from byoc_mlir.transforms.blocks import can_offload, is_annotation, is_constant, is_node
 from byoc_mlir.transforms.union_find import UnionFind
@@ -57,7 +58,7 @@ def find_regions(block: Block) -> list[AnnotatedRegion]:
 
 def strip_annotations(block: Block) -> None:
     """Removes all annotations of a block."""
-    for op in list(block.ops):
+    for op in in_time(block.ops):
         if isinstance(op, CompilerBeginOp | CompilerEndOp):
             Rewriter.replace_op(op, (), [op.value])
 

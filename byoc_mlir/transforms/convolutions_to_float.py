@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.base import ints, rank_of, shape_of, sizes_of, ten
 from byoc_mlir.dialects.relay.element_types import ui8
 from byoc_mlir.dialects.relay.nn import BiasAddOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, RequantizeOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.runtime.system.machine import has_vnni
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
@@ -67,7 +68,7 @@ class ConvolutionsToFloat(ModulePass):
         if has_vnni() if self.vnni is None else self.vnni:
             return
         for block in host_blocks(op):
-            for candidate in list(block.ops):
+            for candidate in in_time(block.ops):
                 if isinstance(candidate, qnn_window.QuantizedConvOp):
                     _convert(candidate)
 

@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.index import TakeOp
 from byoc_mlir.dialects.relay.transform import BroadcastToOp, StridedSliceOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import erase_dead_ops, replace_op
 
@@ -47,7 +48,7 @@ class DecomposeQnn(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
-            for candidate in list(block.ops):
+            for candidate in in_time(block.ops):
                 decomposition = _DECOMPOSITIONS.get(type(candidate))
                 if decomposition is None or candidate.name in self.kept:
                     continue

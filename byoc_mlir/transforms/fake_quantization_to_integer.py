@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location, node_names
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, QuantizeOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms import integer_moves, integer_products
 from byoc_mlir.transforms.integer_products import PRODUCTS, Rule
 from byoc_mlir.transforms.integer_results import integers_of
@@ -53,7 +54,7 @@ class FakeQuantizationToInteger(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         reasons: dict[str, str] = {}
         for block in host_blocks(op):
-            for candidate in list(block.ops):
+            for candidate in in_time(block.ops):
                 reason = self._rewrite(candidate)
                 if reason is not None:
                     reasons.update(dict.fromkeys(node_names(candidate), reason))

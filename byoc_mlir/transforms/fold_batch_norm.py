@@ -22,6 +22,7 @@ from byoc_mlir.dialects.relay.elementwise import AddOp, MultiplyOp, SubtractOp
 from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
 from byoc_mlir.dims import Dim, Size
+from byoc_mlir.limits import in_time
 from byoc_mlir.tensors import aligned_empty
 from byoc_mlir.transforms.rewriting import (
     Array,
@@ -66,7 +67,7 @@ class FoldBatchNorm(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
-            for candidate in list(block.ops):
+            for candidate in in_time(block.ops):
                 affine = _affine(candidate)
                 if affine is not None and affine.data.has_one_use():
                     with np.errstate(all="ignore"):

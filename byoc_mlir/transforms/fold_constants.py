@@ -13,7 +13,7 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location, node_names
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.evaluate import MAX_FOLDED_BYTES, can_be_folded, evaluate_op
-from byoc_mlir.limits import check_time
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.rewriting import (
     Array,
     constant_array,
@@ -48,8 +48,7 @@ class FoldConstants(ModulePass):
             self._fold_block(block)
 
     def _fold_block(self, block: Block) -> None:
-        for op in list(block.ops):
-            check_time()
+        for op in in_time(block.ops):
             if not isinstance(op, RelayOp):
                 continue
             arrays = [constant_array(operand) for operand in op.operands]

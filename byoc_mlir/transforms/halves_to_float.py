@@ -13,6 +13,7 @@ from byoc_mlir.dialects.relay.base import relay_name, tensor_of, tensor_type, ty
 from byoc_mlir.dialects.relay.constant import ConstantOp, widened
 from byoc_mlir.dialects.relay.element_types import HALVES
 from byoc_mlir.dialects.relay.elementwise import CastOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.rewriting import place_after
 
 _EXACT = frozenset(
@@ -71,7 +72,7 @@ class HalvesToFloat(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
             widener = _Widener()
-            for inner in list(block.ops):
+            for inner in in_time(block.ops):
                 widener.visit(inner)
 
 

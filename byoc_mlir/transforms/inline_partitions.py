@@ -14,6 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.dialects.byoc import REASON, TIMES, CompositeOp, region_compiler
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 
 
@@ -105,7 +106,7 @@ def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:
 
 def dissolve_composites(block: Block) -> None:
     """Replaces each composite of a block by the ops of its body."""
-    for op in list(block.ops):
+    for op in in_time(block.ops):
         if isinstance(op, CompositeOp):
             body = op.body.detach_block(0)
             if (reason := op.attributes.get(REASON)) is not None:

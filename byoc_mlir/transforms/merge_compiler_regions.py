@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.annotated_regions import (
     AnnotatedRegion,
     find_regions,
@@ -105,7 +106,8 @@ def _merge_pairs(
     """
     contraction = Contraction(graph.order(), graph.successors, graph.predecessors)
     rank = _ranks(block, graph)
-    for one, two in sorted(pairs, key=lambda pair: sorted((rank[pair[0]], rank[pair[1]]))):
+    ordered = sorted(pairs, key=lambda pair: sorted((rank[pair[0]], rank[pair[1]])))
+    for one, two in in_time(ordered):
         if contraction.find(one) == contraction.find(two):
             continue
         compiler = graph.nodes[one].compiler

@@ -16,6 +16,7 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError
 from byoc_mlir.left_out import is_left_out
+from byoc_mlir.limits import in_time
 from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches, checked_reason
 from byoc_mlir.transforms.annotated_regions import find_regions
 from byoc_mlir.transforms.blocks import (
@@ -91,7 +92,7 @@ def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
     found: list[tuple[str, Match]] = []
     refusals: dict[Operation, dict[str, None]] = {}
     for row in table:
-        for op in candidates.roots(row):
+        for op in in_time(candidates.roots(row)):
             if annotated.get(op, row.backend) != row.backend:
                 continue
             match = None if op in taken else _accepted(row, op, Scope(block, taken), refusals)

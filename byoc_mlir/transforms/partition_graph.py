@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.dialects.locations import fused_location
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.annotated_regions import find_regions, strip_annotations
 from byoc_mlir.transforms.blocks import (
     blocks_of,
@@ -95,7 +96,7 @@ class _Outliner:
         if all(node.compiler is None for node in graph.nodes):
             return
         _reorder(block, [op for node in order for op in graph.nodes[node].ops])
-        for index in order:
+        for index in in_time(order):
             node = graph.nodes[index]
             if node.compiler is not None:
                 self._outline(func, node.compiler, node.ops)
@@ -169,7 +170,7 @@ def _reorder(block: Block, ops: Sequence[Operation]) -> None:
         last = None
     if list(block.ops) == [*ops, *([last] if last is not None else [])]:
         return
-    for op in list(block.ops):
+    for op in in_time(block.ops):
         op.detach()
     block.add_ops(ops if last is None else [*ops, last])
 

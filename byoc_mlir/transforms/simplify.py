@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.limits import check_time
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.rewriting import erase_dead_ops
 from byoc_mlir.transforms.simplify_rules import Replacements
 
@@ -36,8 +36,7 @@ class Simplify(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
             replacements = Replacements()
-            for candidate in list(block.ops):
-                check_time()
+            for candidate in in_time(block.ops):
                 replacements.simplify(candidate)
             erase_dead_ops(block)
             replacements.locate()

@@ -16,6 +16,7 @@ from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, transform, window
 from byoc_mlir.dialects.relay.base import ints, shape_of, sizes_of
 from byoc_mlir.dialects.relay.qnn import DequantizeOp, QuantizeOp
+from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import quantised
 from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops, replace_op
@@ -50,7 +51,7 @@ class UnfoldTransposedConvolutions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
-            for candidate in list(block.ops):
+            for candidate in in_time(block.ops):
                 if isinstance(candidate, _Transposed) and _is_supported(candidate):
                     _unfold(candidate)
             erase_dead_ops(block)

@@ -177,7 +177,8 @@ def _replaced(
 
     def changed(array: Array) -> Array:
         copy = np.array(array)
-        copy.reshape(-1)[slot.element] = number
+        with np.errstate(all="ignore"):
+            copy.reshape(-1)[slot.element] = number
         return copy
 
     array = _arrays(model, feeds[0])[name]

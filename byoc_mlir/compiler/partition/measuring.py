@@ -12,6 +12,7 @@ from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.compiler.partition.alone import alone, alone_on_host
 from byoc_mlir.dialects.byoc import region_compiler
+from byoc_mlir.limits import check_time
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program, TensorSpec
 from byoc_mlir.runtime.report import RegionTimes
@@ -47,6 +48,7 @@ def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float
     shortest = [float("inf")] * len(instances)
     deadline, runs = time.perf_counter() + MEASURED_SECONDS * len(instances), 0
     while runs < MEASURED_RUNS or time.perf_counter() < deadline:
+        check_time()
         for index, instance in enumerate(instances):
             start = time.perf_counter()
             instance.run(inputs)

@@ -217,7 +217,8 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
 
 def _says_a_size(type_: Tensor) -> bool:
     """True for `0 x n` bytes: such an input says a number to a stage, see `tensors.size_input`."""
-    return type_.get_num_dims() == 2 and type_.get_shape()[0] == 0 and type_.element_type == ui8
+    sizes = type_sizes(type_)
+    return len(sizes) == 2 and sizes[0] == 0 and type_.element_type == ui8
 
 
 def check_addressed(op: RelayOp, sizes: Sequence[Size], places: Sequence[Size]) -> None:

@@ -23,7 +23,7 @@ from byoc_mlir.frontend.graphs import (
     subgraphs,
 )
 from byoc_mlir.frontend.order import ordered_nodes
-from byoc_mlir.limits import current_limits
+from byoc_mlir.limits import current_limits, in_time
 
 MAX_OPSET = onnx.defs.onnx_opset_version()
 """The newest version of the default opset that is accepted."""
@@ -94,7 +94,7 @@ def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
     for output in outputs:
         if output not in defined and output not in outer:
             raise InvalidModelError(f"graph output '{output}' is defined by nothing")
-    for node in graph.node:
+    for node in in_time(graph.node):
         _check_attributes(node)
         for subgraph in subgraphs(node):
             _check_graph(subgraph, outer | defined)

@@ -252,7 +252,8 @@ def _sliced(
     end, strides = list(data.sizes), [1] * data.rank
     if 0 in steps:
         raise NodeRefused("a step of 0 is not a slice")
-    for start, stop, axis, step in zip(starts, ends, axes, steps, strict=True):
+    along = [normalize_axis(axis, data.rank) for axis in axes]
+    for start, stop, axis, step in zip(starts, ends, along, steps, strict=True):
         begin[axis], end[axis] = _clamped(start, stop, step, data.sizes[axis])
         strides[axis] = _stride(step, data.sizes[axis])
     return context.emit(relay.StridedSliceOp, data, begin=begin, end=end, strides=strides)

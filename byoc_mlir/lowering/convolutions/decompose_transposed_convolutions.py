@@ -28,6 +28,7 @@ from byoc_mlir.dialects.relay.window import (
     Conv2DTransposeOp,
 )
 from byoc_mlir.dims import Size, ceildiv, largest
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 
 TransposedOp: TypeAlias = Conv1DTransposeOp | Conv2DTransposeOp
@@ -59,7 +60,7 @@ class DecomposeTransposedConvolutions(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with asking_of(op):
             for block in host_blocks(op):
-                for inner in tuple(block.ops):
+                for inner in in_time(block.ops):
                     if isinstance(inner, TransposedOp) and _is_supported(inner):
                         _decompose(inner)
 

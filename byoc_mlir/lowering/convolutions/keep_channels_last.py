@@ -19,6 +19,7 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.relay.shape import hint, sizes_of
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dims import Size
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.convolutions.channels import (
     before_channels_first,
     before_channels_last,
@@ -67,7 +68,7 @@ def _is_transposed(value: SSAValue) -> bool:
 
 def _sink(block: Block) -> None:
     """Moves all transpositions of a block behind what they can pass."""
-    for op in tuple(block.ops):
+    for op in in_time(block.ops):
         match op:
             case linalg.GenericOp():
                 _sink_behind_generic(op)

@@ -17,6 +17,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.integer_products.chain import chain_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
 from byoc_mlir.lowering.integer_products.product import product_of
@@ -64,7 +65,7 @@ class LowerIntegerProducts(ModulePass):
         move_functions(module, op)
 
     def _lower(self, block: Block, unit: IntegerUnit, module: ModuleBuilder) -> None:
-        for op in tuple(block.ops):
+        for op in in_time(block.ops):
             product = product_of(op)
             if product is None:
                 continue

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.schedule import (
     SCHEDULE,
     described,
@@ -45,7 +46,7 @@ class ChooseSchedules(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with using_file(self.rates), asking_of(op):
-            for function in op.ops:
+            for function in in_time(op.ops):
                 if isinstance(function, func.FuncOp) and function.body.blocks:
                     self._choose(function)
 

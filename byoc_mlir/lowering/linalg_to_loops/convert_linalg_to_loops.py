@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import View
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.code import Code
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     contraction_of,
@@ -59,7 +60,7 @@ class ConvertLinalgToLoops(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with asking_of(op):
             kernels = MicroKernels()
-            for function in op.ops:
+            for function in in_time(op.ops):
                 if isinstance(function, func.FuncOp) and function.body.blocks:
                     _FunctionLowering(function.body.block, self, kernels).run()
             op.body.block.add_ops(kernels.functions)

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.ir_dump import dump_text
+from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.llvm_ir.parts import cut
 from byoc_mlir.lowering.llvm_ir.threads import at_once, emit_unlocked, run_passes
 from byoc_mlir.lowering.llvm_ir.translate import translate_module, translate_part
@@ -135,6 +136,7 @@ def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[b
 
 def _object_of(unit: _Unit, machine: llvm.TargetMachine, target: Target, clock: _Clock) -> bytes:
     """Object code of one unit; inside of `at_once`."""
+    check_time()
     with clock.measured("translate-to-llvm-ir"):
         assembly = unit.assembly()
     dump_text(f"{unit.name}.ll", lambda: assembly)

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation
 
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.llvm_ir.attributes import function_attributes, is_set, value_attributes
 from byoc_mlir.lowering.llvm_ir.constants import quoted
 from byoc_mlir.lowering.llvm_ir.globals import global_text
@@ -37,7 +38,7 @@ def translate_module(module: ModuleOp) -> str:
     locations and the attributes of other dialects.
     """
     lines = _module_strings(module)
-    for op in module.body.block.ops:
+    for op in in_time(module.body.block.ops):
         lines.extend(_top_level(op))
     return _joined(lines)
 

@@ -14,6 +14,7 @@ from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.shape import asked
 from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg import (
     bits,
     blockwise,
@@ -92,7 +93,7 @@ class ConvertRelayToLinalg(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         with asking_of(op):
             for block in host_blocks(op):
-                for inner in tuple(block.ops):
+                for inner in in_time(block.ops):
                     if isinstance(inner, RelayOp) and not isinstance(inner, _KEPT):
                         _lower(inner)
 

@@ -10,6 +10,7 @@ from xdsl.ir.post_order import PostOrderIterator
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.check_legal import check_legal
 from byoc_mlir.lowering.to_llvm import arith, cf, math, vector, x86vector
 from byoc_mlir.lowering.to_llvm import func as func_lowering
@@ -58,7 +59,7 @@ class ConvertToLLVM(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         externals: dict[str, EntryPoint] = {}
-        for top in tuple(op.body.block.ops):
+        for top in in_time(op.body.block.ops):
             lowered = _lower_top_level(top, externals)
             if lowered is not top:
                 op.body.block.insert_op_before(lowered, top)
@@ -98,7 +99,7 @@ def _lower_body(body: Region, externals: dict[str, EntryPoint]) -> Region:
         emitter.bind_block(old, new)
     for old, new in zip(order, new_blocks, strict=True):
         emitter.block = new
-        for op in tuple(old.ops):
+        for op in in_time(old.ops):
             _lower_op(op, emitter)
     emitter.flush_hoisted(new_blocks[0])
     return Region(new_blocks)

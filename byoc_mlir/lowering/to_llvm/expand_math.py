@@ -12,6 +12,7 @@ from xdsl.rewriter import InsertPoint
 
 from byoc_mlir.kernels.f32_code import F32Code
 from byoc_mlir.kernels.f32_functions import AT_MOST_ZERO, FUNCTIONS, exp_at_most_one
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.symbols import ops_to_lower
 
 
@@ -36,7 +37,7 @@ class ExpandMath(ModulePass):
     name = "expand-math"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in tuple(ops_to_lower(op)):
+        for inner in in_time(ops_to_lower(op)):
             if type(inner) in FUNCTIONS:
                 _expand(inner)
 

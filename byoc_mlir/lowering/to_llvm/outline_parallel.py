@@ -23,6 +23,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import MAY_ALIAS, PREFER_NO_GATHER
+from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.threads import FEWEST
 from byoc_mlir.lowering.to_llvm.aliasing import aliased
 from byoc_mlir.lowering.to_llvm.index_math import Bound, IndexMath, bound
@@ -74,7 +75,7 @@ class OutlineParallel(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         calls_runtime = False
-        for function in tuple(op.body.block.ops):
+        for function in in_time(op.body.block.ops):
             if not isinstance(function, func.FuncOp):
                 continue
             for number, loop in enumerate(tuple(_outermost(function.body))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,11 +11,16 @@ import numpy as np
 import pytest
 from one_node_models import X, chain, model, one
 from onnx import helper
+from xdsl.context import Context
 
 import byoc_mlir
 from byoc_mlir import Limits
 from byoc_mlir.compiler.source import Source
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.nn import ReluOp
 from byoc_mlir.errors import LimitExceededError, OutOfMemoryError
+from byoc_mlir.frontend import import_model
+from byoc_mlir.transforms.simplify import Simplify
 
 LARGE = model(
     [
@@ -157,3 +163,47 @@ def test_an_executable_keeps_no_model() -> None:
     gc.collect()
     assert not [found for found in gc.get_objects() if isinstance(found, Source)]
     assert executable.run({"x": X})["y"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_constants_count_together() -> None:
+    names = [f"c{number}" for number in range(41)]
+    doubled = [
+        helper.make_node("Concat", [name] * 2, [after], after, axis=0)
+        for name, after in pairwise(names)
+    ]
+    total = [
+        helper.make_node("ReduceSum", [names[-1]], ["s"]),
+        helper.make_node("Add", ["x", "s"], ["y"]),
+    ]
+    limits = Limits(tensor_bytes=1 << 30, constant_bytes=1 << 20)
+    with pytest.raises(LimitExceededError, match="tensor_bytes"):  # what is not folded is refused
+        byoc_mlir.compile(
+            model([*doubled, *total], {"x": [4]}, {"c0": np.ones(1, np.float32)}),
+            targets=(),
+            limits=limits,
+        )
+    shapes = {f"s{number}": np.array([1 << 16]) for number in range(5)}
+    ones = [helper.make_node("ConstantOfShape", [name], [f"o{name}"], name) for name in shapes]
+    joined = helper.make_node("Sum", ["x", *(f"o{name}" for name in shapes)], ["y"])
+    with pytest.raises(LimitExceededError, match="and of others that are computed") as caught:
+        byoc_mlir.compile(
+            model([*ones, joined], {"x": [1 << 16]}, shapes), targets=(), limits=limits
+        )
+    assert caught.value.node == "s4"
+
+
+def test_positions_of_a_resize() -> None:
+    scales = {"s": np.array([1, 1, 3e8, 1], np.float32)}
+    large = one("Resize", (1, 1, 4, 4), scales, inputs="x  s")
+    with pytest.raises(LimitExceededError, match="bytes of the positions of a Resize"):
+        byoc_mlir.compile(large, targets=())
+
+
+def test_a_chain_that_becomes_one_op() -> None:
+    count = 3000
+    imported = import_model(chain(("Relu",), count))
+    start = time.perf_counter()
+    Simplify().apply(Context(), imported.module)
+    assert time.perf_counter() - start < 30  # 0.3 s; one location after the other took minutes
+    (left,) = (op for op in imported.module.walk() if isinstance(op, ReluOp))
+    assert len(node_names(left)) == count

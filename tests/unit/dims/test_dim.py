@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import reduce
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from byoc_mlir.dims import (
     evaluated,
     floordiv,
     largest,
+    overflow,
     parse_size,
     smallest,
     substituted,
@@ -199,3 +201,41 @@ def test_what_cannot_be_evaluated() -> None:
         evaluated(A + B, {"a": 1})
     with pytest.raises(UndecidedSizeError, match="divided by 0"):
         evaluated(floordiv(A, B), {"a": 1, "b": 0})
+
+
+def _halves_of_three(size: Size) -> Size:
+    return smallest(3 * size - 1, floordiv(2 * size + 5, 3)) * size
+
+
+@pytest.mark.parametrize(
+    "grow",
+    [
+        lambda size: size * size,
+        lambda size: size * (size + B),
+        lambda size: 3 * size,
+        _halves_of_three,
+    ],
+    ids=["powers", "sums", "numbers", "functions"],
+)
+def test_sizes_that_grow_without_end_are_refused(grow: Callable[[Size], Size]) -> None:
+    with pytest.raises(UndecidedSizeError):
+        reduce(lambda size, _: grow(size), range(100), A + 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "inside", "outside"),
+    [
+        (A * B * C * 8, {"a": 2**20, "b": 2**20, "c": 2**18}, {"a": 2**20, "b": 2**20, "c": 2**20}),
+        (floordiv(A * A * A, B + 1), {"a": 2**20, "b": 3, "c": 0}, {"a": 2**21, "b": 3, "c": 0}),
+        (smallest(A * B * C, 7), {"a": 9, "b": 9, "c": 9}, dict.fromkeys("abc", 2**21)),
+    ],
+)
+def test_sizes_that_have_no_room_while_they_are_computed(
+    size: Size, inside: Values, outside: Values
+) -> None:
+    more = overflow([size, A + 1], {})
+    assert evaluated(more, inside) == 0
+    assert evaluated(more, outside) >= 2**62
+    assert overflow([A, A * B, A + 2**31], {}) == 0
+    with pytest.raises(UndecidedSizeError, match="overflows"):
+        overflow([floordiv(A + 2**63 - 2, 2**63 - 1)], {})

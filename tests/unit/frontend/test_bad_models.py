@@ -157,6 +157,29 @@ def test_subgraphs_nested_too_deep() -> None:
         load_model(model)
 
 
+@pytest.mark.parametrize("last_first", [False, True])
+def test_functions_and_graphs_nested_too_deep(last_first: bool) -> None:
+    """Each function calls the one before it in a branch, in whatever order they are listed."""
+    ids = [helper.make_opsetid("", 20), helper.make_opsetid("f", 1)]
+    output = [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)]
+    bodies = [[node("Neg", "a", "b")]]
+    for number in range(1, 12):
+        call = node(f"F{number - 1}", "a", "b", domain="f")
+        branch = helper.make_graph([call], "g", [], output)
+        bodies.append([node("If", "c", "b", then_branch=branch, else_branch=branch)])
+    functions = [
+        helper.make_function("f", f"F{number}", ["a", "c"], ["b"], body, ids)
+        for number, body in enumerate(bodies)
+    ]
+    inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.BOOL, ())]
+    model = model_of([node("F11", "x c", "y", domain="f")], inputs)
+    model.opset_import.append(ids[1])
+    model.functions.extend(functions[::-1] if last_first else functions)
+    message = r"functions and graphs in each other: \d+, the limit is 16"
+    with limited(Limits(nesting=16)), pytest.raises(LimitExceededError, match=message):
+        load_model(model)
+
+
 def test_undefined_name_in_a_subgraph() -> None:
     body = helper.make_graph(
         [node("Relu", "q", "z", name="inner")],

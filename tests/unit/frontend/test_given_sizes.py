@@ -7,11 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx_models import model_of, node
 
 import byoc_mlir
-from byoc_mlir.errors import ExportError, InputValuesNeededError, InvalidInputError
+from byoc_mlir.errors import (
+    ByocError,
+    ExportError,
+    InputValuesNeededError,
+    InternalError,
+    InvalidInputError,
+)
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.reference import run_onnxruntime
 
@@ -102,3 +108,28 @@ def test_it_is_pickled_and_cached(tmp_path: Path) -> None:
             _check(executable, "tile", [2, 2])
             with pickle.loads(pickle.dumps(executable)) as other:
                 _check(other, "tile", [3, 1])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step"),
+    [(0, 3, 2**63 - 1), (0, 2**63 - 1, 1), (2, -(2**63), -(2**63)), (0, 2**31 - 1, 2)],
+)
+def test_a_slice_by_the_ends_of_int64(start: int, end: int, step: int) -> None:
+    inputs = [("x", TensorProto.FLOAT, (4, 6)), *((k, TensorProto.INT64, (1,)) for k in "set")]
+    sliced = node("Slice", "x s e first t", "y")
+    limits = byoc_mlir.Limits(tensor_bytes=1 << 30)
+    model = model_of([sliced], inputs, initializers=[_FIRST])
+    executable = byoc_mlir.compile(model, targets=(), limits=limits)
+    given = {k: np.array([v]) for k, v in zip("set", (start, end, step), strict=True)}
+    expected = _X[start:end:step] if step > 0 else _X[start : start + 1]
+    np.testing.assert_array_equal(executable.run({"x": _X, **given})["y"], expected)
+
+
+def test_a_scale_that_no_size_has() -> None:
+    inputs = [("x", TensorProto.FLOAT, (4, 6)), ("s", TensorProto.FLOAT, (2,))]
+    executable = byoc_mlir.compile(
+        model_of([helper.make_node("Resize", ["x", "", "s"], ["y"])], inputs), targets=()
+    )
+    with pytest.raises(ByocError, match="accepted are integers of 64 bits") as caught:
+        executable.run({"x": _X, "s": np.array([1, 1e30], np.float32)})
+    assert not isinstance(caught.value, InternalError)

@@ -16,6 +16,7 @@ from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.backends.dnnl.primitives.weighted import is_packable_matrix
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.limits import in_time
 
 _PACKINGS = ("ba", "any")
 
@@ -48,7 +49,7 @@ class ChooseDnnlProducts(RegionPass):
     def change(self, region: FuncOp) -> None:
         costs = Costs()
         with openmp_threads(self.threads):
-            for op in list(region.body.block.ops):
+            for op in in_time(region.body.block.ops):
                 if isinstance(op, MatmulOp) and _is_open(op):
                     _choose(op, costs)
 

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 from byoc_mlir.backends.dnnl.dialect import EltwiseAttr, QuantizedConvolutionOp, SumAttr
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.constants import known_array, replace_constant
+from byoc_mlir.limits import in_time
 
 _BIAS, _SCALES = 2, 3
 """Operands of a quantised convolution."""
@@ -33,7 +34,7 @@ class FoldDnnlFactors(RegionPass):
     name = "fold-dnnl-factors"
 
     def change(self, region: FuncOp) -> None:
-        for op in list(region.body.block.ops):
+        for op in in_time(region.body.block.ops):
             if isinstance(op, QuantizedConvolutionOp):
                 _fold(op)
 

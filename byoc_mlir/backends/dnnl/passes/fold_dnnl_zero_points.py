@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.constants import known_array, replace_constant
 from byoc_mlir.dialects.relay.base import ints
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.limits import in_time
 
 Product: TypeAlias = "QuantizedConvolutionOp | QuantizedMatmulOp"
 
@@ -49,7 +50,7 @@ class FoldDnnlZeroPoints(RegionPass):
     name = "fold-dnnl-zero-points"
 
     def change(self, region: FuncOp) -> None:
-        for op in list(region.body.block.ops):
+        for op in in_time(region.body.block.ops):
             if isinstance(op, QuantizedConvolutionOp | QuantizedMatmulOp) and _may_round(op):
                 _fold_source(op)
                 _fold_result(op)

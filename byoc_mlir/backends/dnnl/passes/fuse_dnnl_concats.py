@@ -14,6 +14,7 @@ from byoc_mlir.backends.dnnl.primitives.normalizations import factors_of, normal
 from byoc_mlir.backends.dnnl.primitives.shared_memory import is_overwritten
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.limits import in_time
 
 _CHANNELS = 1
 """The axis."""
@@ -39,7 +40,7 @@ class FuseDnnlConcats(RegionPass):
     name = "fuse-dnnl-concats"
 
     def change(self, region: FuncOp) -> None:
-        for op in list(region.body.block.ops):
+        for op in in_time(region.body.block.ops):
             if isinstance(op, ConcatOp) and _has_channels(op):
                 _fuse(op)
 

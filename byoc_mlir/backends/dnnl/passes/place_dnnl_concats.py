@@ -8,6 +8,7 @@ from xdsl.rewriter import Rewriter
 from byoc_mlir.backends.dnnl.dialect import ConcatOp, JoinOp, layout_of
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.joins import can_join
+from byoc_mlir.limits import in_time
 
 
 class PlaceDnnlConcats(RegionPass):
@@ -26,7 +27,7 @@ class PlaceDnnlConcats(RegionPass):
     name = "place-dnnl-concats"
 
     def change(self, region: FuncOp) -> None:
-        for op in list(region.body.block.ops):
+        for op in in_time(region.body.block.ops):
             if isinstance(op, ConcatOp) and can_join(op, layout_of):
                 join = JoinOp(op.sources, axis=op.axis, result_types=[op.output.type])
                 join.location = op.location

@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.limits import in_time
 
 
 class PlaceDnnlProducts(RegionPass):
@@ -45,7 +46,7 @@ class PlaceDnnlProducts(RegionPass):
     def change(self, region: FuncOp) -> None:
         costs = Costs()
         with openmp_threads(1):
-            for op in list(region.body.block.ops):
+            for op in in_time(region.body.block.ops):
                 if isinstance(op, MatmulOp):
                     _place_result(op, costs)
                     for index in range(2):

@@ -11,6 +11,7 @@ from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.limits import in_time
 
 
 class RoundDnnlResults(RegionPass):
@@ -31,7 +32,7 @@ class RoundDnnlResults(RegionPass):
 
     def change(self, region: FuncOp) -> None:
         with openmp_threads(1):
-            for op in tuple(region.body.block.ops):
+            for op in in_time(region.body.block.ops):
                 if isinstance(op, ConvertOp) and op.element == bf16:
                     _fuse(op)
 

@@ -25,6 +25,7 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_locat
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.kernels.activations import FORMULAS
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.limits import in_time
 
 _PRODUCTS = (ConvolutionOp, MatmulOp, InnerProductOp)
 
@@ -56,7 +57,7 @@ class SplitDnnlActivations(RegionPass):
     def change(self, region: FuncOp) -> None:
         costs = Costs(Choices(self.winograd, self.convolution))
         with openmp_threads(1):
-            for op in list(region.body.block.ops):
+            for op in in_time(region.body.block.ops):
                 activation = _last_activation(op) if isinstance(op, PostOpsOp) else None
                 if not isinstance(op, PostOpsOp) or activation is None:
                     continue

@@ -20,6 +20,7 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_locat
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.limits import in_time
 from byoc_mlir.tensors import Array
 
 
@@ -50,7 +51,7 @@ class UnfoldDnnlDeconvolutions(RegionPass):
 
 def unfold_deconvolutions(region: FuncOp) -> None:
     """Changes a region as the pass does."""
-    for op in list(region.body.block.ops):
+    for op in in_time(region.body.block.ops):
         if isinstance(op, DeconvolutionOp) and can_unfold(op) and _is_rounded(op):
             unfold(op)
 

@@ -1,0 +1,98 @@
+"""The time that a compilation may take is looked at in the loops of each stage."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+from one_node_models import model
+from onnx import helper
+
+import byoc_mlir
+from byoc_mlir import Limits, limits
+from byoc_mlir.compiler.progress import Stages
+from byoc_mlir.errors import LimitExceededError
+from byoc_mlir.frontend.files.check import check_model
+from byoc_mlir.limits import limited
+
+LOOPS = {
+    (): (
+        *("(import)", "simplify", "fold-constants", "fold-batch-norm", "convert-relay-to-linalg"),
+        *("fuse-elementwise", "bufferize", "outline-kernels", "plan-buffers", "choose-schedules"),
+        *("convert-linalg-to-loops", "add-entry-points", "expand-math", "convert-to-llvm"),
+    ),
+    ("dnnl",): ("(import)", "partition-for", "(generate)"),
+}
+"""By target: stages in parentheses, and passes, that go through all nodes of a model."""
+
+
+def _branches(count: int) -> onnx.ModelProto:
+    """As many products of different sizes, so that nothing is fused, each with its bias."""
+    nodes: list[onnx.NodeProto] = []
+    weights: dict[str, np.ndarray] = {}
+    for number in range(count):
+        weights[f"w{number}"] = np.ones((8, number + 1), np.float32)
+        nodes.append(helper.make_node("MatMul", ["x", f"w{number}"], [f"p{number}"]))
+        nodes.append(helper.make_node("Exp", [f"p{number}"], [f"e{number}"]))
+        nodes.append(helper.make_node("ReduceMax", [f"e{number}"], [f"r{number}"], keepdims=0))
+    nodes.append(helper.make_node("Sum", [f"r{number}" for number in range(count)], ["y"]))
+    return model(nodes, {"x": [4, 8]}, weights)
+
+
+class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]
+    """A budget without an end, which counts how often it is looked at."""
+
+    looks = 0
+
+    @property
+    def deadline(self) -> float:
+        _Counted.looks += 1
+        return float("inf")
+
+    @deadline.setter
+    def deadline(self, _: float) -> None:
+        pass
+
+
+def _looks(count: int, targets: Sequence[str]) -> Counter[str]:
+    """How often the time is looked at, by pass and by stage."""
+    seen, before = Counter[str](), 0
+    add_pass = Stages.add_pass
+
+    def add(self: Stages, name: str, seconds: float) -> None:
+        nonlocal before
+        seen[name] += _Counted.looks - before
+        before = _Counted.looks
+        add_pass(self, name, seconds)
+
+    _Counted.looks = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "_Budget", _Counted)
+        patch.setattr(Stages, "add_pass", add)
+        byoc_mlir.compile(_branches(count), targets=targets, threads=1, cache=False)
+    return seen
+
+
+@pytest.mark.parametrize("targets", LOOPS)
+def test_every_stage_looks_at_the_time_for_each_node(targets: tuple[str, ...]) -> None:
+    few, many = (_looks(count, targets) for count in (5, 25))
+    assert [name for name in LOOPS[targets] if many[name] - few[name] < 20] == []
+
+
+def test_reading_looks_at_the_time_for_each_node() -> None:
+    found = _branches(20)
+    with limited(Limits(seconds=0)), pytest.raises(LimitExceededError, match="takes too long"):
+        check_model(found)
+
+
+def test_a_compilation_that_would_never_end_ends() -> None:
+    assert 0 < Limits().seconds < float("inf")
+    start = time.perf_counter()
+    with pytest.raises(LimitExceededError) as caught:
+        byoc_mlir.compile(_branches(300), targets=(), cache=False, limits=Limits(seconds=0.5))
+    assert caught.value.limit == "seconds"
+    assert time.perf_counter() - start < 60

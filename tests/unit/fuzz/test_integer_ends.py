@@ -1,0 +1,57 @@
+"""Integers near the ends of int64 in attributes and operands, between pages that cannot be touched.
+
+A sample; `python tests/helpers/integer_ends.py` runs all cases.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from byoc_mlir.testing.fuzz.campaign import Campaign
+from byoc_mlir.testing.fuzz.case import Case
+from byoc_mlir.testing.fuzz.report import summary
+
+sys.path.append(str(Path(__file__).parents[2] / "helpers"))
+from integer_ends import ENDS, cases, settings
+
+SEED, EVERY, SECONDS = 36, 241, 60.0
+X = np.arange(24, dtype=np.float32).reshape(4, 6)
+
+
+@pytest.mark.parametrize("targets", [(), ("dnnl",)], ids=["host", "dnnl"])
+def test_a_sample_of_all_ops(targets: tuple[str, ...]) -> None:
+    sample = islice(cases(SEED + len(targets)), 0, None, EVERY)
+    tally = Campaign(settings(targets)).run(sample, SECONDS)
+    assert tally.kinds
+    assert not tally.failures(), summary(tally, mutated=False)
+
+
+def _slices() -> list[Case]:
+    """Slices with steps, starts and ends at the ends of int64, of symbolic sizes."""
+    info = helper.make_tensor_value_info
+    found: list[Case] = []
+    for step in (end for end in ENDS if end):
+        for start, stop in ((0, ENDS[-1]), (ENDS[-1], ENDS[0]), (5, ENDS[0])):
+            operands = {"s": start, "e": stop, "a": 1, "t": step}
+            constants = [numpy_helper.from_array(np.array([v]), k) for k, v in operands.items()]
+            node = helper.make_node("Slice", ["x", *operands], ["y"], "n")
+            output = info("y", TensorProto.FLOAT, None)
+            inputs = [info("x", TensorProto.FLOAT, ["n", "m"])]
+            graph = helper.make_graph([node], "g", inputs, [output], constants)
+            ids = [helper.make_opsetid("", 13)]
+            model = helper.make_model(graph, opset_imports=ids, ir_version=8)
+            name = f"{start}:{stop}:{step}"
+            found.append(Case(name, model.SerializeToString(), ({"x": X}, {"x": X[:, :1]})))
+    return found
+
+
+def test_slices_of_symbolic_sizes() -> None:
+    tally = Campaign(settings(())).run(_slices()[::4], SECONDS)
+    assert not tally.failures(), summary(tally, mutated=False)
+    assert not tally.refusals(), summary(tally, mutated=False)
