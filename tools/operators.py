@@ -14,9 +14,9 @@ from pathlib import Path
 
 import onnx
 from onnx.defs import OpSchema
-from onnx.reference.ops import load_op
 from onnx_suite import Expectations, suite_cases
 
+from byoc_mlir.dialects.relay.evaluate.proven import PROVEN
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.functions import has_standard_function
 from byoc_mlir.frontend.registry import find_op, registered_ops
@@ -35,9 +35,8 @@ backend test suite; a test fails when it is stale.
 - **native**: compiled, by its own function or, marked *body*, by the body that the ONNX standard
   gives the op.
 - **net**: runs in the ONNX reference evaluator, behind a warning that names the nodes, unless
-  `fallback="forbid"`. The shapes of its outputs must follow from those of its inputs, unless it
-  works on strings.
-- **no**: refused, with the name of the node.
+  `fallback="forbid"`. *The last resort*, at the end, lists what it takes.
+- **no**: refused when the model is compiled, with the name of the node.
 
 The last column counts the cases of the suite in which the op occurs, and how many of them pass. Of
 {count} cases {passed} pass, {native} of them without the fallback interpreter. What does not pass
@@ -97,6 +96,11 @@ def operators_page(expectations: Expectations) -> str:
         parts.append("| op | versions | support | cases passed |\n| --- | --- | --- | --- |")
         parts += map(_line, listed)
     parts += [_VENDOR_TEXT, "| op | versions |\n| --- | --- |", *_vendor_lines()]
+    parts += [_NET_TEXT, "| op | from opset |\n| --- | --- |"]
+    parts += [
+        f"| {f'{domain}.' * bool(domain)}{name} | {form.since} |"
+        for (domain, name), form in PROVEN.items()
+    ]
     return "\n".join(parts) + "\n"
 
 
@@ -109,6 +113,23 @@ Each is made of `relay` ops when the model is imported, so the host and every ba
 what they take from those ops, for their element types. What is not supported of attributes and
 inputs is refused with the node, what was found and what is accepted. `SimplifiedLayerNormalization`
 of the default domain is known, too. To add ops of your own see `custom-ops.md`.
+"""
+
+
+_NET_TEXT = """
+## The last resort
+
+ONNX's reference evaluator runs what native code cannot hold: strings, sequences of strings, and
+Fourier transforms that are too long for a matrix. It takes the ops below and no others. A test
+compares each of them with ONNX Runtime, in every version.
+
+Every other form without native code is refused when the model is compiled. The error names the
+node, says what was found, and what is accepted. Refused are, for example:
+
+- of strings: Loop, Scan, OneHot, Pad and Scatter, and Unique with an axis or unsorted;
+- casts of strings to types that are not float32, float64, int32 or int64;
+- StringNormalizer with a `locale` that has a case of its own (`C`, `tr`, `az`, `lt`);
+- functions of the model with an `overload`, where they work on strings.
 """
 
 
@@ -160,11 +181,8 @@ def _support(schema: OpSchema) -> str:
         return "native"
     if has_standard_function(schema):
         return "native (body)"
-    try:
-        load_op(schema.domain, schema.name, schema.since_version)
-    except Exception:  # several kinds, for ops that the evaluator does not know
-        return "no"
-    return "net"
+    form = PROVEN.get((schema.domain, schema.name))
+    return "no" if form is None or schema.since_version < form.since else "net"
 
 
 def _line(row: OpRow) -> str:

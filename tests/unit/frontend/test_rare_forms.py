@@ -100,7 +100,7 @@ def _recurrent(op: str, x: Sequence[int | str], inputs: str = "x w r", **more: A
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations(op: str, name: str) -> None:
     count = len(DEFAULT[op]) * 2
-    numbers = {
+    numbers: dict[str, Any] = {
         f"activation_{parameter}": [0.3 + 0.1 * at for at in range(count)]
         for at, parameter in enumerate(("alpha", "beta"))
         if len(DEFAULTS.get(name.lower(), ())) > at
