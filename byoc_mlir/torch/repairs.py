@@ -71,32 +71,36 @@ def _sign(x: Any) -> Any:
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
-    return _divide(a, b, rounding_mode="floor")
+    return _floored(a, b) if pytorch().result_type(a, b).is_floating_point else NotImplemented
 
 
 def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
-    """Returns the quotient as PyTorch rounds it, from the exact remainder."""
+    """Returns the quotient as PyTorch rounds it; of integers, without a float in between."""
     torch = pytorch()
     kind = torch.result_type(a, b)
-    if (
-        rounding_mode is None
-        or kind == torch.bool
-        or not (kind.is_floating_point or rounding_mode == "trunc")
-    ):
+    if rounding_mode is None or kind == torch.bool:
         return NotImplemented
-    a, b = (_as(x, kind) for x in (a, b))
-    if not kind.is_floating_point:
-        down = torch.ops.aten.floor_divide.default(a, b)
-        return torch.where((down * b != a) & ((a < 0) != (b < 0)), down + 1, down)
-    if rounding_mode == "trunc":
-        return NotImplemented
+    if kind.is_floating_point:
+        return _floored(a, b) if rounding_mode == "floor" else NotImplemented
+    a, b = _operands(a, b)
+    down = torch.ops.aten.floor_divide.default(a, b)
+    if rounding_mode == "floor":
+        return down
+    return torch.where((down * b != a) & ((a < 0) != (b < 0)), down + 1, down)
+
+
+def _floored(a: Any, b: Any) -> Any:
+    """Returns the quotient rounded down, from the exact remainder."""
+    torch = pytorch()
+    kind = torch.result_type(a, b)
+    a, b = _operands(a, b)
     rest, quotient = torch.fmod(a, b), a / b
     exact = (a - rest) / b
     exact = torch.where((rest != 0) & ((a < 0) != (b < 0)), exact - 1, exact)
     down = torch.floor(exact)
     down = torch.where(exact - down > 0.5, down + 1, down)
     down = torch.where(exact == 0, quotient * 0, down)
-    return torch.where(b == 0, quotient, down)
+    return torch.where(b == 0, quotient, down).to(kind)
 
 
 def _remainder(a: Any, b: Any) -> Any:
@@ -104,15 +108,22 @@ def _remainder(a: Any, b: Any) -> Any:
     kind = torch.result_type(a, b)
     if not kind.is_floating_point:
         return NotImplemented
-    a, b = (_as(x, kind) for x in (a, b))
+    if not isinstance(b, torch.Tensor):
+        b = torch.full((), b, dtype=kind)  # PyTorch rounds it to that type
+    a, b = _operands(a, b)
     rest = torch.fmod(a, b)
-    return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest).to(kind)
 
 
-def _as(x: Any, kind: Any) -> Any:
-    """Returns a tensor, or a number as a tensor, of a type."""
+def _operands(*operands: Any) -> list[Any]:
+    """Returns operands as tensors of the type in which PyTorch computes."""
     torch = pytorch()
-    return x.to(kind) if isinstance(x, torch.Tensor) else torch.full((), x, dtype=kind)
+    kind = torch.result_type(*operands)
+    kind = torch.float32 if kind in (torch.float16, torch.bfloat16) else kind
+    return [
+        one.to(kind) if isinstance(one, torch.Tensor) else torch.full((), one, dtype=kind)
+        for one in operands
+    ]
 
 
 def _of_type(form: Any) -> Callable[..., Any]:
