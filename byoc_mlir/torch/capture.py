@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from byoc_mlir.errors import ByocError, NodeProblem, UnsupportedModelError
 from byoc_mlir.torch.places import place_of_error, place_of_node
-from byoc_mlir.torch.repairs import check_forms, repairs
+from byoc_mlir.torch.repairs import arguments_of, check_forms, repairs
 from byoc_mlir.torch.results import Results, split_results
 from byoc_mlir.torch.tensors import pytorch
 
@@ -130,7 +130,7 @@ def _random_nodes(program: Any) -> Iterator[NodeProblem]:
     torch = pytorch()
     for node in program.graph.nodes:
         is_seeded = torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
-        if is_seeded and not any(_arguments(node).get(name) == 0 for name in _NO_CHANCE):
+        if is_seeded and not any(arguments_of(node).get(name) == 0 for name in _NO_CHANCE):
             yield NodeProblem(
                 place_of_node(node),
                 str(node.target),
@@ -141,10 +141,3 @@ def _random_nodes(program: Any) -> Iterator[NodeProblem]:
 
 _NO_CHANCE = ("dropout_p", "dropout", "train")
 """Arguments of operations that draw nothing if one of these is zero."""
-
-
-def _arguments(node: Any) -> dict[str, Any]:
-    """The arguments of an operation by name, defaults among them."""
-    names = node.target._schema.arguments
-    given = dict(zip((one.name for one in names), node.args, strict=False))
-    return {one.name: one.default_value for one in names} | given | dict(node.kwargs)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,13 +42,26 @@ def convert(
     import_extra("onnxscript", EXTRA)
     torch = pytorch()
     try:
-        with warnings.catch_warnings():  # what PyTorch says there is not for our users
-            warnings.simplefilter("ignore")
+        with _quiet():
             converted = torch.onnx.export(program, dynamo=True, verbose=False, dynamic_shapes=sizes)
     except torch.onnx.errors.OnnxExporterError as error:
         raise _refused(program, error) from error
     check_effects(converted.exported_program)  # some of them show in its smaller operations
     return _in_memory(converted.model, copy_parameters)
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Suppresses what PyTorch's exporter warns of, which is not for our users."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def _in_memory(model: Any, copy: bool) -> ModelInMemory:

@@ -30,6 +30,7 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
         aten.log_softmax.int: _of_type(aten.log_softmax.int),
         aten.avg_pool2d.default: _pool(aten.avg_pool2d.default),
         aten.avg_pool3d.default: _pool(aten.avg_pool3d.default),
+        aten.cross_entropy_loss.default: _smoothed,
         aten.upsample_linear1d.vec: _resize_1d,
         aten.upsample_bilinear2d.vec: _aligned(aten.upsample_bilinear2d.vec),
         aten.upsample_trilinear3d.vec: _aligned(aten.upsample_trilinear3d.vec),
@@ -45,12 +46,21 @@ def check_forms(program: Any) -> Iterator[NodeProblem]:
         others = [one for one in node.users if one.target is operator.getitem and one.args[1]]
         if "_attention" in name and any(one.users for one in others):
             yield _problem(node, "PyTorch's exporter has no values for its other results")
+        if name == "allclose" and arguments_of(node)["equal_nan"]:
+            yield _problem(node, "PyTorch's exporter drops its argument equal_nan")
         if name.endswith("_aa") and node.args[2]:
             yield _problem(node, "PyTorch's exporter does not align corners with antialiasing")
 
 
 def _problem(node: Any, reason: str) -> NodeProblem:
     return NodeProblem(place_of_node(node), str(node.target), "", reason)
+
+
+def arguments_of(node: Any) -> dict[str, Any]:
+    """Returns the arguments of an operation by name, defaults among them."""
+    names = node.target._schema.arguments
+    given = dict(zip((one.name for one in names), node.args, strict=False))
+    return {one.name: one.default_value for one in names} | given | dict(node.kwargs)
 
 
 def _sign(x: Any) -> Any:
@@ -61,32 +71,36 @@ def _sign(x: Any) -> Any:
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
-    return _divide(a, b, rounding_mode="floor")
+    return _floored(a, b) if pytorch().result_type(a, b).is_floating_point else NotImplemented
 
 
 def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
-    """Returns the quotient as PyTorch rounds it, from the exact remainder."""
+    """Returns the quotient as PyTorch rounds it; of integers, without a float in between."""
     torch = pytorch()
     kind = torch.result_type(a, b)
-    if (
-        rounding_mode is None
-        or kind == torch.bool
-        or not (kind.is_floating_point or rounding_mode == "trunc")
-    ):
+    if rounding_mode is None or kind == torch.bool:
         return NotImplemented
-    a, b = (_as(x, kind) for x in (a, b))
-    if not kind.is_floating_point:
-        down = torch.ops.aten.floor_divide.default(a, b)
-        return torch.where((down * b != a) & ((a < 0) != (b < 0)), down + 1, down)
-    if rounding_mode == "trunc":
-        return NotImplemented
+    if kind.is_floating_point:
+        return _floored(a, b) if rounding_mode == "floor" else NotImplemented
+    a, b = _operands(a, b)
+    down = torch.ops.aten.floor_divide.default(a, b)
+    if rounding_mode == "floor":
+        return down
+    return torch.where((down * b != a) & ((a < 0) != (b < 0)), down + 1, down)
+
+
+def _floored(a: Any, b: Any) -> Any:
+    """Returns the quotient rounded down, from the exact remainder."""
+    torch = pytorch()
+    kind = torch.result_type(a, b)
+    a, b = _operands(a, b)
     rest, quotient = torch.fmod(a, b), a / b
     exact = (a - rest) / b
     exact = torch.where((rest != 0) & ((a < 0) != (b < 0)), exact - 1, exact)
     down = torch.floor(exact)
     down = torch.where(exact - down > 0.5, down + 1, down)
     down = torch.where(exact == 0, quotient * 0, down)
-    return torch.where(b == 0, quotient, down)
+    return torch.where(b == 0, quotient, down).to(kind)
 
 
 def _remainder(a: Any, b: Any) -> Any:
@@ -94,15 +108,22 @@ def _remainder(a: Any, b: Any) -> Any:
     kind = torch.result_type(a, b)
     if not kind.is_floating_point:
         return NotImplemented
-    a, b = (_as(x, kind) for x in (a, b))
+    if not isinstance(b, torch.Tensor):
+        b = torch.full((), b, dtype=kind)  # PyTorch rounds it to that type
+    a, b = _operands(a, b)
     rest = torch.fmod(a, b)
-    return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+    return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest).to(kind)
 
 
-def _as(x: Any, kind: Any) -> Any:
-    """Returns a tensor, or a number as a tensor, of a type."""
+def _operands(*operands: Any) -> list[Any]:
+    """Returns operands as tensors of the type in which PyTorch computes."""
     torch = pytorch()
-    return x.to(kind) if isinstance(x, torch.Tensor) else torch.full((), x, dtype=kind)
+    kind = torch.result_type(*operands)
+    kind = torch.float32 if kind in (torch.float16, torch.bfloat16) else kind
+    return [
+        one.to(kind) if isinstance(one, torch.Tensor) else torch.full((), one, dtype=kind)
+        for one in operands
+    ]
 
 
 def _of_type(form: Any) -> Callable[..., Any]:
@@ -142,6 +163,18 @@ def _pool(form: Any) -> Callable[..., Any]:
     return pooled
 
 
+def _smoothed(*arguments: Any, label_smoothing: float = 0.0, **keywords: Any) -> Any:
+    """Returns a loss with smoothed labels, from the operations that PyTorch has for it."""
+    label_smoothing = arguments[5] if len(arguments) > 5 else label_smoothing
+    if not label_smoothing:
+        return NotImplemented
+    torch = pytorch()
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    form = torch.ops.aten.cross_entropy_loss.default
+    keywords["label_smoothing"] = label_smoothing
+    return form._op_dk(composite, *arguments[:5], **keywords)
+
+
 def _resize_1d(x: Any, size: Any, align_corners: bool, scales: Any) -> Any:
     form = pytorch().ops.aten.upsample_bilinear2d.vec
     size, scales = (None if one is None else [1, *one] for one in (size, scales))
@@ -176,10 +209,11 @@ def _encoder_layer(
     mask_type: int | None = None,
 ) -> Any:
     """Returns what `nn.TransformerEncoderLayer` computes in one operation without gradients."""
-    if mask is not None or len(weights) > 8:
+    if mask is not None or len(weights) != 8:
         return NotImplemented
     functional = pytorch("torch.nn.functional")
-    scale_1, shift_1, scale_2, shift_2, up, up_bias, down, down_bias = weights
+    scale_1, shift_1, scale_2, shift_2 = weights[:4]
+    up, up_bias, down, down_bias = weights[4:]
 
     def attention(x: Any) -> Any:
         parts = functional.linear(x, qkv, qkv_bias).unflatten(-1, (3, heads, width // heads))

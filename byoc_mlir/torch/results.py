@@ -77,7 +77,7 @@ def _base(node: Any) -> Any:
 def _source(node: Any) -> Any:
     """Returns the node whose memory a view shares; `None` if the node is no view."""
     of = node.args[0] if node.target is operator.getitem else node
-    memory = _memory(node)
+    memory = _memory(node) if _is_tensor(node) else None
     return next(
         (one for one in of.all_input_nodes if _is_tensor(one) and _memory(one) == memory), None
     )
@@ -92,13 +92,15 @@ def _is_node(value: Any) -> bool:
 
 
 def _is_tensor(node: Any) -> bool:
-    return isinstance(node.meta.get("val"), pytorch().Tensor)
+    """True if a node is a tensor that has memory."""
+    torch, value = pytorch(), node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided
 
 
 def _check_strides(view: Any, value: Any) -> None:
-    found = _numbers(view.meta["val"].stride())
-    if found != _numbers(value.stride()):
-        raise _refused(view, f"its strides in PyTorch are {_numbers(value.stride())}, not {found}")
+    found, wanted = (_layout(one)[1] for one in (view.meta["val"], value))
+    if found != wanted:
+        raise _refused(view, f"its strides in PyTorch are {wanted}, not {found}")
 
 
 def _views(program: Any, outputs: Sequence[Any], layouts: dict[Any, Any]) -> Any:
@@ -118,8 +120,8 @@ def _copied(graph: Any, node: Any, copies: dict[Any, Any]) -> Any:
     """Returns the copy of an output in the graph of views, with all that it needs."""
     if not _is_node(node) or node in copies:
         return copies.get(node, node) if _is_node(node) else node
-    if _is_tensor(node) and _source(node) is None:
-        raise _refused(node, "the size or the place of a returned view depends on its values")
+    if isinstance(node.meta.get("val"), pytorch().Tensor) and _source(node) is None:
+        raise _refused(node, "a result depends on it that is no dense tensor, or a view")
     for one in node.all_input_nodes:
         _copied(graph, one, copies)
     copies[node] = graph.node_copy(node, copies.__getitem__)
@@ -162,12 +164,13 @@ def _inserted(graph: Any, target: Any, node: Any, *arguments: Any) -> Any:
 
 
 def _leave(program: Any, nodes: Sequence[Any]) -> None:
-    """Leaves a program these outputs."""
-    specs = program.graph_signature.output_specs
+    """Leaves a program these outputs, in the places of its first ones."""
+    signature, specs = pytorch("torch.export.graph_signature"), program.graph_signature.output_specs
+    for spec in specs:
+        spec.arg = signature.ConstantArgument(name="", value=None)
     for spec, node in zip(specs, nodes, strict=False):
-        spec.arg = pytorch("torch.export.graph_signature").TensorArgument(name=node.name)
-    del specs[len(nodes) :]
-    program.graph.output_node().args = (tuple(nodes),)
+        spec.arg = signature.TensorArgument(name=node.name)
+    program.graph.output_node().args = ((*nodes, *[None] * (len(specs) - len(nodes))),)
     program.graph_module.recompile()
 
 
@@ -185,25 +188,25 @@ def _is_plain(value: Any) -> bool:
 
 
 def _has_plain_strides(value: Any) -> bool:
-    sizes = [max(size, 1) for size in _numbers(value.shape)[:0:-1]]
-    plain = list(accumulate(sizes, operator.mul, initial=1))[::-1]
-    return _numbers(value.stride()) == (plain if value.dim() else [])
+    shape, strides = _layout(value)
+    sizes = [max(size, 1) for size in shape[:0:-1]]
+    return strides == list(accumulate(sizes, operator.mul, initial=1))[::-1][: len(shape)]
 
 
 def _is_dense(value: Any, order: Sequence[int]) -> bool:
     """True if a tensor's elements fill its memory, along axes in this order."""
-    shape, strides = _numbers(value.shape), _numbers(value.stride())
+    shape, strides = _layout(value)
     expected = 1
     for axis in reversed(order):
         if shape[axis] != 1 and strides[axis] != expected:
-            return value.numel() == 0
+            return 0 in shape
         expected *= shape[axis]
     return True
 
 
 def _order(value: Any) -> list[int]:
     """Returns the axes of a tensor in the order of its memory."""
-    shape, strides = _numbers(value.shape), _numbers(value.stride())
+    shape, strides = _layout(value)
     axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
     ordered = iter(sorted(axes, key=lambda axis: -strides[axis]))
     return [axis if shape[axis] == 1 else next(ordered) for axis in range(len(shape))]
@@ -213,9 +216,19 @@ def _is_dynamic(value: Any) -> bool:
     return any(not isinstance(one, int) for one in (*value.shape, *value.stride()))
 
 
-def _numbers(sizes: Sequence[Any]) -> list[int]:
-    """Returns sizes as they are in the example."""
-    return [one if isinstance(one, int) else one.node.hint or 0 for one in sizes]
+def _layout(value: Any) -> tuple[list[int], list[int]]:
+    """Returns shape and strides as they are in the example, or for sizes that depend on values."""
+    shape, strides = list(value.shape), list(value.stride())
+    sizes = [one.node for one in (*shape, *strides) if not isinstance(one, int)]
+    depends = any(one.hint is None for one in sizes)
+
+    def number(size: Any) -> int:
+        if isinstance(size, int):
+            return size
+        names = size.node.expr.free_symbols if depends else ()
+        return int(size.node.expr.xreplace(dict.fromkeys(names, 97))) if names else size.node.hint
+
+    return [number(one) for one in shape], [number(one) for one in strides]
 
 
 def _refused(node: Any, reason: str) -> UnsupportedModelError:

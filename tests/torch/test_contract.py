@@ -146,6 +146,10 @@ def test_divisions_round_as_pytorch_s(name: str, kind: str) -> None:
     ("function", "shape"),
     [
         (torch.sign, (3, 4)),
+        (
+            lambda x: functional.cross_entropy(x, torch.tensor([0, 2, 1]), label_smoothing=0.2),
+            (3, 4),
+        ),
         (lambda x: torch.log_softmax(x, 0, dtype=torch.float64), (3, 4)),
         (lambda x: functional.avg_pool2d(x, 3, 2, 1, True, divisor_override=2), (1, 3, 8, 10)),
         (lambda x: functional.avg_pool3d(x, (4, 3, 2), 2, divisor_override=5), (1, 5, 6, 7)),
@@ -157,7 +161,7 @@ def test_divisions_round_as_pytorch_s(name: str, kind: str) -> None:
             (2, 3, 4, 5),
         ),
     ],
-    ids=["sign", "log_softmax", "avg_pool2d", "avg_pool3d", "linear", "bilinear"],
+    ids=["sign", "smoothed", "log_softmax", "avg_pool2d", "avg_pool3d", "linear", "bilinear"],
 )
 def test_operations_that_the_exporter_changes(
     function: Callable[[Tensor], Tensor], shape: tuple[int, ...]
