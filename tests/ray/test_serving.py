@@ -39,16 +39,30 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a server that is started, and told to end."""
     path, port = tmp_path_factory.mktemp("served") / "twice.onnx", _free_port()
     _save_model(path)
+    before = _open_to_others()
     options = ["--targets", "", "--port", str(port), "--request-bytes", "10000", "--json"]
+    options += ["--limit", "tensor_bytes=8000"]
     command = [sys.executable, "-m", "byoc_mlir.tools.byoc", "serve", str(path), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         lines = iter(server.stdout.readline, "")
         first = next((line for line in lines if line.startswith("{")), "{}")
         assert json.loads(first).get("address") == f"http://127.0.0.1:{port}"
+        assert _open_to_others() <= before
         yield port
         server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
+
+
+def _open_to_others() -> set[str]:
+    """The sockets that listen on other addresses than the loopback ones."""
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path("/proc/net", name).read_text().splitlines()[1:]
+    ]
+    own = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
+    return {row[1] for row in rows if row[3] == "0A" and row[1].split(":")[0] not in own}
 
 
 def _asked(port: int, method: str, path: str, body: bytes = b"") -> tuple[int, Any]:
@@ -68,6 +82,11 @@ def _request(rows: np.ndarray[Any, Any]) -> bytes:
     return json.dumps({"inputs": [one]}).encode()
 
 
+def _of_bytes(rows: int) -> bytes:
+    """A request as JSON for so many rows of zeros."""
+    return _request(np.zeros((rows, 2), np.int8))
+
+
 def test_health_metadata_and_metrics(port: int) -> None:
     assert _asked(port, "GET", "/v2/health/ready") == (200, {"ready": True})
     status, metadata = _asked(port, "GET", "/v2/models/twice")
@@ -82,6 +101,7 @@ def test_health_metadata_and_metrics(port: int) -> None:
         (b"{", 400, "InvalidInputError"),
         (_request(np.zeros((1, 3))), 400, "InvalidInputError"),
         (b"x" * 10_001, 413, "RequestTooLargeError"),
+        (_of_bytes(1001), 413, "LimitExceededError"),
     ],
 )
 def test_errors_are_typed(port: int, body: bytes, status: int, kind: str) -> None:
@@ -99,3 +119,7 @@ def test_clients_at_once_get_their_own_answers(port: int) -> None:
 
     with ThreadPoolExecutor(4) as clients:
         assert all(clients.map(ask, range(60)))
+
+
+def test_each_answer_is_json(port: int) -> None:
+    assert _asked(port, "GET", "/v2/nothing")[1]["type"] == "UnknownPathError"

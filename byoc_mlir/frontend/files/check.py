@@ -129,7 +129,7 @@ def _check_texts(message: Message, longest: int) -> None:
                 _check_text(field, text, longest)
 
 
-def _fields(message: Message) -> Iterable[tuple[FieldDescriptor, Any]]:
+def _fields(message: Message) -> Iterable[tuple[Any, Any]]:
     """Returns the fields that are set; of a tensor without its data, which would be copied."""
     if not isinstance(message, TensorProto):
         return message.ListFields()
@@ -137,7 +137,7 @@ def _fields(message: Message) -> Iterable[tuple[FieldDescriptor, Any]]:
     return ((_TENSOR_FIELDS[name], getattr(message, name)) for name in names)
 
 
-def _check_text(field: FieldDescriptor, text: object, longest: int) -> None:
+def _check_text(field: Any, text: object, longest: int) -> None:
     if not isinstance(text, str):
         owner = field.containing_type.name
         raise InvalidModelError(f"{field.name} of a {owner}, {text!r:.80}, is not valid UTF-8")

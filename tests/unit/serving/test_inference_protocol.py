@@ -12,6 +12,7 @@ import pytest
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.ray.datatypes import to_bytes
 from byoc_mlir.ray.protocol import HEADER_LENGTH, Answer, inference_answer, read_inference
+from byoc_mlir.ray.refusals import RequestTooLargeError
 from byoc_mlir.tensors import TensorInfo
 
 X = TensorInfo("x", np.dtype(np.float32), ("n", 2))
@@ -50,6 +51,8 @@ def test_data_may_be_flat_or_nested() -> None:
         ({"shape": [2, 2]}, "has 4 elements, found 2"),
         ({"shape": [0, 2]}, "has 0 elements, found 2"),
         ({"shape": [1 << 70, 2]}, "elements, found 2"),
+        ({"shape": [1 << 7000, 2]}, "accepted is x"),
+        ({"shape": [0, 1 << 70]}, "accepted is x"),
         ({"shape": None}, "no list 'shape'"),
         ({"data": "12"}, "data is str"),
         ({"data": [1, [2]]}, "equal lengths"),
@@ -135,3 +138,21 @@ def test_json_says_floats_exactly_or_not_at_all() -> None:
     assert (one["datatype"], one["shape"]) == ("FP32", [3])
     with pytest.raises(InvalidInputError, match="binary_data"):
         inference_answer("m", asked, {"y": np.array([np.nan], np.float32)}, "1")
+
+
+@pytest.mark.parametrize("data", [["\\ud800"], [["a", 1]], "[" * 100 + '"a"' + "]" * 100])
+def test_texts_that_are_none_are_refused(data: Any) -> None:
+    info = TensorInfo("t", np.dtype(object), ("n",))
+    text = data if isinstance(data, str) else json.dumps(data).replace("\\\\u", "\\u")
+    body = f'{{"inputs": [{{"name": "t", "shape": [1], "datatype": "BYTES", "data": {text}}}]}}'
+    with pytest.raises(InvalidInputError, match="input 't': data has"):
+        read_inference(body.encode(), None, [info], [])
+
+
+def test_a_document_of_many_elements_is_refused_before_it_is_read() -> None:
+    body = _body()[:-3] + b"[]," * 1000 + b"[]]}]}"
+    with pytest.raises(RequestTooLargeError, match="accepted are 100"):
+        read_inference(body, None, [X], ["y"], 100)
+    asked = read_inference(_body(), None, [X], ["y"], 100)
+    with pytest.raises(InvalidInputError, match="as JSON accepted are 100"):
+        inference_answer("m", asked, {"y": np.zeros(101, np.float32)}, "1", 100)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from served_models import F32, Doubling
 
-from byoc_mlir.errors import ByocError, InvalidInputError, UnsupportedModelError
+from byoc_mlir.errors import (
+    ByocError,
+    InvalidInputError,
+    InvalidModelError,
+    LimitExceededError,
+    UnsupportedModelError,
+)
+from byoc_mlir.limits import Limits
 from byoc_mlir.ray.protocol import Answer
 from byoc_mlir.ray.refusals import RequestTooLargeError
 from byoc_mlir.ray.service import Service, ServingLimits
@@ -138,3 +146,46 @@ def test_what_the_protocol_cannot_say_is_refused_at_the_start() -> None:
 def test_limits_are_checked(limits: dict[str, Any]) -> None:
     with pytest.raises(ByocError, match=next(iter(limits))):
         ServingLimits(**limits)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidModelError("two sizes differ"), 400),
+        (LimitExceededError("tensor_bytes", "bytes of y", 2, 1), 413),
+        (UnsupportedModelError([]), 400),
+    ],
+)
+def test_what_a_model_refuses_is_the_fault_of_the_request(error: ByocError, status: int) -> None:
+    class Refusing(Doubling):
+        def run(self, inputs: Mapping[str, Any], /) -> Mapping[str, Any]:
+            raise error
+
+    model = Refusing()
+    service = Service("twice", model, model.outputs, ServingLimits())
+    assert _asked(service, "POST", INFER, _request([[1, 2]])).status == status
+
+
+def test_an_answer_that_takes_too_long_is_an_error() -> None:
+    class Slow(Doubling):
+        def run(self, inputs: Mapping[str, Any], /) -> Mapping[str, Any]:
+            time.sleep(3)
+            return super().run(inputs)
+
+    model = Slow()
+    service = Service("twice", model, model.outputs, ServingLimits(seconds=1))
+    answer = _asked(service, "POST", INFER, _request([[1, 2]]))
+    assert (answer.status, json.loads(answer.body)["type"]) == (504, "RequestTimeoutError")
+
+
+def test_large_requests_and_answers_are_handled_in_a_thread() -> None:
+    rows = np.arange(80_000, dtype=np.float32).reshape(-1, 2)
+    answer = _asked(_service(), "POST", INFER, _request(rows.tolist()))
+    assert answer.status == 200
+    assert json.loads(answer.body)["outputs"][0]["data"] == (2 * rows).ravel().tolist()
+
+
+def test_limits_of_the_model_are_those_of_compile() -> None:
+    assert ServingLimits(model=Limits(nodes=3)).model.nodes == 3
+    with pytest.raises(ByocError, match="limits: model"):
+        ServingLimits(model=3)  # pyright: ignore[reportArgumentType]
