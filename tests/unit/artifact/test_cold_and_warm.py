@@ -1,4 +1,4 @@
-"""What the cache answers is what a compilation answers, for every kind of output."""
+"""The cache answers as a compilation does, for every kind of output."""
 
 from __future__ import annotations
 
