@@ -36,7 +36,7 @@ def test_a_missing_property_is_named(op: type[Operation]) -> None:
 
 def test_words_and_names_are_checked_when_an_op_is_made() -> None:
     value = create_ssa_value(TensorType(f32, [1]))
-    with pytest.raises(VerifyException, match="has no property stride; it has .*strides"):
+    with pytest.raises(VerifyException, match=r"has no property stride; it has .*strides"):
         Conv2DOp(value, value, stride=[1, 1])
     window = {"strides": [1, 1], "padding": [0] * 4, "dilation": [1, 1]}
     with pytest.raises(VerifyException, match="data_layout is 'NHWC', accepted is NCHW"):
