@@ -260,3 +260,11 @@ def test_version(capsys: pytest.CaptureFixture[str]):
         main(["--version"])
     assert raised.value.code == 0
     assert capsys.readouterr().out.startswith("byoc_mlir ")
+
+
+def test_networks_of_the_package_have_names() -> None:
+    path = find_model("mlp3")
+    assert path.name == "mlp3.onnx"
+    assert find_model("mlp3") == path
+    with pytest.raises(InvalidModelError, match="did you mean|there are"):
+        find_model("mlp33")
