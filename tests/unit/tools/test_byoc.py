@@ -14,7 +14,9 @@ import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.tools.byoc import main
+from byoc_mlir.tools.commands.common import find_model
 from byoc_mlir.tools.commands.run import difference_table, differences_of
 
 TARGETS = ["--targets", "dnnl", "--threads", "1"]
