@@ -14,7 +14,9 @@ import onnx.parser
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.tools.byoc import main
+from byoc_mlir.tools.commands.common import find_model
 from byoc_mlir.tools.commands.run import difference_table, differences_of
 
 TARGETS = ["--targets", "dnnl", "--threads", "1"]
@@ -260,3 +262,11 @@ def test_version(capsys: pytest.CaptureFixture[str]):
         main(["--version"])
     assert raised.value.code == 0
     assert capsys.readouterr().out.startswith("byoc_mlir ")
+
+
+def test_networks_of_the_package_have_names() -> None:
+    path = find_model("mlp3")
+    assert path.name == "mlp3.onnx"
+    assert find_model("mlp3") == path
+    with pytest.raises(InvalidModelError, match="no network of that name"):
+        find_model("mlp33")
