@@ -52,7 +52,7 @@ def guarded_memory(size: int, alignment: int, *, at_end: bool) -> Array:
     if start == _MAP_FAILED or _libc.mprotect(start + PAGE, pages, _READ_WRITE):
         raise OutOfMemoryError(f"no memory for {size} bytes between guards")
     first = start + PAGE + ((pages - size) // alignment * alignment if at_end else 0)
-    memory = (ctypes.c_uint8 * size).from_address(first)
+    memory: Any = (ctypes.c_uint8 * size).from_address(first)
     weakref.finalize(memory, _libc.munmap, start, pages + 2 * PAGE).atexit = False
     return np.frombuffer(memory, np.uint8)
 
@@ -73,10 +73,10 @@ def guarded(array: Array) -> Array:
     return copy
 
 
-def _allocate(context: instance.Context, size: int) -> None:
+def _allocate(self: instance.Context, size: int) -> None:
     arena = guarded_memory(max(size, 1), ARENA_ALIGNMENT, at_end=_at_end[0])
-    context.__dict__["_arena"] = arena
-    context.arena_address, context.arena_bytes = int(arena.ctypes.data), size
+    self.__dict__["_arena"] = arena
+    self.arena_address, self.arena_bytes = int(arena.ctypes.data), size
 
 
 def install() -> None:

@@ -49,7 +49,7 @@ class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]
     looks = 0
 
     @property
-    def deadline(self) -> float:
+    def deadline(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         _Counted.looks += 1
         return float("inf")
 
