@@ -99,7 +99,7 @@ def operators_page(expectations: Expectations) -> str:
     parts += [_NET_TEXT, "| op | from opset |\n| --- | --- |"]
     parts += [
         f"| {f'{domain}.' * bool(domain)}{name} | {form.since} |"
-        for (domain, name), form in PROVEN.items()
+        for (domain, name), form in sorted(PROVEN.items())
     ]
     return "\n".join(parts) + "\n"
 

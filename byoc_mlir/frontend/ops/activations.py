@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from byoc_mlir.dialects.relay import elementwise, nn
+from byoc_mlir.dialects.relay import RelayOp, elementwise, nn
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import softplus
@@ -67,10 +67,6 @@ def _hard_sigmoid(alpha: float, beta: float, context: NodeContext, data: Value) 
     return context.emit(elementwise.ClipOp, line, a_min=0.0, a_max=1.0)
 
 
-def _leaky_relu(alpha: float, context: NodeContext, data: Value) -> Value:
-    return context.emit(nn.LeakyReluOp, data, alpha=alpha)
-
-
 def _scaled_tanh(alpha: float, beta: float, context: NodeContext, data: Value) -> Value:
     inner = arith.multiply(context, data, beta)
     return arith.multiply(context, context.emit(elementwise.TanhOp, inner), alpha)
@@ -85,16 +81,24 @@ def _thresholded_relu(alpha: float, context: NodeContext, data: Value) -> Value:
     return arith.where(context, arith.less(context, alpha, data), data, 0.0)
 
 
+def _emitted(op: type[RelayOp], context: NodeContext, data: Value) -> Value:
+    return context.emit(op, data)
+
+
+def _leaky_relu(alpha: float, context: NodeContext, data: Value) -> Value:
+    return context.emit(nn.LeakyReluOp, data, alpha=alpha)
+
+
 _ACTIVATIONS: Mapping[str, Callable[..., Value]] = {
     "affine": _affine,
     "elu": _elu,
     "hardsigmoid": _hard_sigmoid,
     "leakyrelu": _leaky_relu,
-    "relu": lambda context, data: context.emit(nn.ReluOp, data),
+    "relu": partial(_emitted, nn.ReluOp),
     "scaledtanh": _scaled_tanh,
-    "sigmoid": lambda context, data: context.emit(elementwise.SigmoidOp, data),
+    "sigmoid": partial(_emitted, elementwise.SigmoidOp),
     "softplus": softplus,
     "softsign": _softsign,
-    "tanh": lambda context, data: context.emit(elementwise.TanhOp, data),
+    "tanh": partial(_emitted, elementwise.TanhOp),
     "thresholdedrelu": _thresholded_relu,
 }
