@@ -35,7 +35,6 @@ _ENVIRONMENT = {
     # serve.start waits as long, but Ray ends a proxy that takes more than 5 seconds to start, as
     # it does on a busy machine
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
-    "RAY_raylet_start_wait_time_s": "120",
 }
 """Of Ray's processes on a machine that serves alone."""
 

@@ -26,7 +26,7 @@ from byoc_mlir.ray.service import Service, ServingLimits
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 
-def _service(**limits: int) -> Service:
+def _service(**limits: Any) -> Service:
     model = Doubling()
     return Service("twice", model, model.outputs, ServingLimits(**limits))
 
