@@ -71,7 +71,13 @@ def _sign(x: Any) -> Any:
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
-    return _floored(a, b) if pytorch().result_type(a, b).is_floating_point else NotImplemented
+    torch = pytorch()
+    kind = torch.result_type(a, b)
+    if kind.is_floating_point:
+        return _floored(a, b)
+    if isinstance(a, torch.Tensor):
+        return NotImplemented
+    return torch.ops.aten.floor_divide.default(torch.full((), a, dtype=kind), b)
 
 
 def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
