@@ -232,8 +232,7 @@ def _with_initialisers(source: str | Path | bytes, given: Mapping[str, Any]) -> 
                 f" {array.dtype}{list(array.shape)}"
             )
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-    folder = None if isinstance(source, bytes) else Path(source).parent
-    TensorReader(folder).inline(model.graph)
+    TensorReader.beside(source).inline(model.graph)
     return model
 
 

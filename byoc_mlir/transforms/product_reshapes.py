@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import RELAY, RelayOp, elementwise, nn
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import tensor_of, tensor_type
@@ -23,8 +24,9 @@ _REACH = 16
 """The element-wise ops behind a product that reshapes go behind."""
 
 
-def reshape_behind(op: RelayOp) -> ReshapeOp | None:
-    """Returns `reshape(f(a · b, c))` for `f(reshape(a · b), c)`; `None` for other ops.
+def reshape_behind(op: RelayOp) -> tuple[ReshapeOp, Sequence[ReshapeOp]] | None:
+    """Returns `reshape(f(a · b, c))` for `f(reshape(a · b), c)`, and the reshapes whose place it
+    takes; `None` for other ops.
 
     `c` is one number, or one for each column, and the reshape keeps the columns.
     """
@@ -48,9 +50,7 @@ def reshape_behind(op: RelayOp) -> ReshapeOp | None:
     )
     new.location = op.location
     Rewriter.insert_op(new, InsertPoint.before(op))
-    behind = ReshapeOp(new.results[0], newshape=results)
-    behind.location = fused_location(reshapes)
-    return behind
+    return ReshapeOp(new.results[0], newshape=results), reshapes
 
 
 def _reshaped_rows(value: SSAValue) -> ReshapeOp | None:

@@ -71,8 +71,8 @@ class Replacements:
     def locate(self) -> None:
         """Gives each op that is left the locations of those that it replaced."""
         for op in self._replaced:
-            if op.parent is not None:
-                op.location = fused_location(self._origins(op))
+            if op.parent is not None and (origins := self._origins(op)):
+                op.location = fused_location(origins)
 
     def _origins(self, op: Operation) -> Sequence[Operation]:
         """Returns the ops as they were imported whose place an op has, in order."""
@@ -121,7 +121,8 @@ def reshapes_compose(op: ReshapeLike) -> Simplified:
 @_rule(*ELEMENTWISE)
 def reshape_of_a_product_goes_behind(op: RelayOp) -> Simplified:
     """`f(reshape(a · b), c) = reshape(f(a · b, c))`, so that `f` follows the product."""
-    return reshape_behind(op)
+    found = reshape_behind(op)
+    return None if found is None else _merged(found[0], *found[1])
 
 
 @_rule(transform.TransposeOp)
