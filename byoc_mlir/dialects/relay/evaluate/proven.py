@@ -63,6 +63,11 @@ def _sequence(attributes: Attributes) -> str | None:
     return None if attributes.get("dtype") == TensorProto.STRING else "a sequence of no strings"
 
 
+def _tf_idf(attributes: Attributes) -> str | None:
+    mode = attributes["mode"].decode()
+    return None if mode == "TF" else f"mode is {mode} where strings are counted, accepted is TF"
+
+
 def _unique(attributes: Attributes) -> str | None:
     if "axis" not in attributes and attributes.get("sorted", 1):
         return None
@@ -93,6 +98,7 @@ PROVEN: Mapping[tuple[str, str], Form] = {
     ("", "Cast"): Form(9, _cast),
     ("", "SequenceEmpty"): Form(11, _sequence),
     ("", "StringNormalizer"): Form(10, _normalizer),
+    ("", "TfIdfVectorizer"): Form(9, _tf_idf),
     ("", "Unique"): Form(11, _unique),
     (_ML, "ArrayFeatureExtractor"): Form(),
     (_ML, "LabelEncoder"): Form(2, _labels),

@@ -88,7 +88,27 @@ def _labels(data: Any, **attributes: Any) -> Case:
     return Case("LabelEncoder", [data], attributes, domain=ML)
 
 
+def _tf_idf(words: Any, **attributes: Any) -> Case:
+    pool = ["a", "b", "", "a", "b", "b", ""]
+    return _case(
+        "TfIdfVectorizer",
+        words,
+        pool_strings=pool,
+        ngram_counts=[0, 3],
+        ngram_indexes=[0, 1, 2, 4, 3],
+        **attributes,
+    )
+
+
 CASES = [
+    *(
+        _tf_idf(words, mode="TF", min_gram_length=least, max_gram_length=2, max_skip_count=skips)
+        for words in (
+            texts("a", "b", "", "a", "b", "d"),
+            np.array([["b", "", "a"], ["b", "a", "b"]], object),
+        )
+        for least, skips in ((1, 0), (2, 1))
+    ),
     _case("Identity", A),
     _case("Constant", value=tensor(A)),
     _case("Constant", value_string="hé"),
