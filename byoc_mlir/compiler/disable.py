@@ -41,6 +41,7 @@ OPTIONAL_PASSES = (
 _LATER = "what comes after it reads no other form"
 
 REQUIRED_PASSES: Mapping[str, str] = {
+    "convert-tensors-to-relay": "it runs where a module has such ops, which nothing else lowers",
     "decompose-qnn": _LATER,
     "partition-for": "name the backends",
     "annotate-target": "name the backends",

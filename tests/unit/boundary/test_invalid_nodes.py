@@ -199,7 +199,7 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
     "Add of two types": (
         one("Add", constants={"d": np.ones(3)}),
         InvalidModelError,
-        r"input 'B' is tensor\(double\), accepted is tensor\(float\), as for the inputs before",
+        r"input 'B' is tensor\(double\), accepted is tensor\(float\), as for the values before",
     ),
     "Concat of two types": (
         one("Concat", constants={"i": [1]}, axis=0),
