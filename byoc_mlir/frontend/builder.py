@@ -17,10 +17,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, ShapeAttr, SizeAttr
-from byoc_mlir.dialects.relay.base import PyValue, check_not_negative, sizes_of
+from byoc_mlir.dialects.relay.base import check_not_negative, sizes_of
 from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.dialects.relay.properties import PyValue
 from byoc_mlir.dialects.relay.size import CONSTANT_NAME, SizesOp
 from byoc_mlir.dims import Size
 from byoc_mlir.frontend.bodies import Bodies, Body, close_bodies

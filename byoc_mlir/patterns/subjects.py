@@ -11,11 +11,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.dialects.relay.base import Tensor, relay_name, to_attribute
+from byoc_mlir.dialects.relay.base import Tensor, relay_name
 from byoc_mlir.dialects.relay.constant import Array, ConstantOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, CastOp, UnaryOp, WhereOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp, LrnOp
+from byoc_mlir.dialects.relay.properties import to_attribute
 from byoc_mlir.dialects.relay.reduce import ReduceOp, SoftmaxLikeOp
 from byoc_mlir.dialects.relay.shape import surely_same, type_sizes
 from byoc_mlir.dialects.relay.transform import ReshapeOp

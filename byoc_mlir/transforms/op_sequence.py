@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, bits, elementwise, transform
-from byoc_mlir.dialects.relay.base import PyValue, sizes_of, tensor_type
+from byoc_mlir.dialects.relay.base import sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.evaluate import can_be_folded, evaluate_op
+from byoc_mlir.dialects.relay.properties import PyValue
 from byoc_mlir.dims import Size
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.rewriting import constant_array, constant_name

@@ -22,8 +22,9 @@ from byoc_mlir.dialects.relay import (
     transform,
     window,
 )
-from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of, to_attribute
+from byoc_mlir.dialects.relay.base import ints, size_list, sizes_of
 from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.properties import to_attribute
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.tensors import Array, transposed
 from byoc_mlir.transforms.met_taps import met_taps, met_taps_of_pool

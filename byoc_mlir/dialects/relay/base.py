@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     BoolAttr,
     DenseArrayBase,
     FloatAttr,
     IntegerAttr,
-    StringAttr,
     TensorType,
     f32,
     f64,
@@ -25,6 +23,7 @@ from xdsl.irdl import (
     AttrSizedOperandSegments,
     BaseAttr,
     IRDLOperation,
+    OptOperandDef,
     opt_prop_def,
     prop_def,
     traits_def,
@@ -35,7 +34,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype, ui8
-from byoc_mlir.dialects.relay.properties import check_properties, str_prop
+from byoc_mlir.dialects.relay.properties import PyValue, check_properties, str_prop, to_attribute
 from byoc_mlir.dialects.relay.shape import (
     DYNAMIC,
     ShapeAttr,
@@ -45,7 +44,6 @@ from byoc_mlir.dialects.relay.shape import (
     asked,
     asking,
     check_encoding,
-    is_symbolic,
     rank_of,
     shape_of,
     sizes_of,
@@ -73,7 +71,6 @@ __all__ = [
 
 Ints: TypeAlias = DenseArrayBase[Any]
 Operand: TypeAlias = SSAValue | Operation
-PyValue: TypeAlias = Attribute | bool | Size | float | str | Sequence[Size] | Sequence[str] | None
 Sizes: TypeAlias = Ints | ShapeAttr
 OneSize: TypeAlias = IntegerAttr | SizeAttr
 
@@ -140,36 +137,6 @@ def product_element(op: RelayOp, operands: Attribute, out_dtype: Attribute | Non
             " f16 and bf16"
         )
     return out_dtype
-
-
-def to_attribute(value: PyValue) -> Any:
-    """The attribute that stands for a Python value in a `relay` property."""
-    if isinstance(value, Attribute):
-        return value
-    if isinstance(value, bool):
-        return BoolAttr.from_bool(value)
-    if isinstance(value, int):
-        return IntegerAttr(_in_i64(value), i64)
-    if isinstance(value, Dim):
-        return SizeAttr(value)
-    if isinstance(value, float):
-        return FloatAttr(value, f64)
-    if isinstance(value, str):
-        return StringAttr(value)
-    if isinstance(value, Sequence):
-        if value and isinstance(value[0], str):
-            return ArrayAttr([StringAttr(str(item)) for item in value])
-        sizes = cast(Sequence[Size], value)
-        if is_symbolic(sizes):
-            return ShapeAttr(tuple(sizes))
-        return DenseArrayBase.from_list(i64, [_in_i64(int(item)) for item in sizes])
-    raise TypeError(f"no relay property can hold {value!r}")
-
-
-def _in_i64(number: int) -> int:
-    if not -(1 << 63) <= number < 1 << 63:
-        raise VerifyException(f"{number:.3e} is computed; accepted are integers of 64 bits")
-    return number
 
 
 def ints(attribute: Sizes) -> tuple[int, ...]:
@@ -281,15 +248,15 @@ class RelayOp(IRDLOperation, ABC):
         attributes = {
             name: to_attribute(value) for name, value in properties.items() if value is not None
         }
-        if any(
-            isinstance(option, AttrSizedOperandSegments)
-            for option in self.get_irdl_definition().options
-        ):
+        definition = self.get_irdl_definition()
+        absent = [kind for _, kind in definition.operands[len(groups) :]]
+        if len(groups) > len(definition.operands) or not _are_optional(absent):
+            names = ", ".join(name for name, _ in definition.operands)
+            raise VerifyException(f"{self.name} has the operands {names}; found {len(groups)}")
+        groups += [[] for _ in absent]
+        if any(isinstance(option, AttrSizedOperandSegments) for option in definition.options):
             sizes = [len(group) for group in groups]
             attributes["operandSegmentSizes"] = DenseArrayBase.from_list(i64, sizes)
-        if len(groups) != len(self.get_irdl_definition().operands):
-            names = ", ".join(name for name, _ in self.get_irdl_definition().operands)
-            raise VerifyException(f"{self.name} has the operands {names}; found {len(groups)}")
         Operation.__init__(
             self,
             operands=[value for group in groups for value in group],
@@ -393,6 +360,10 @@ class AlongAxisOp(RelayOp, ABC):
         """`axis`, counted from the front."""
         rank = rank_of(self.operands[0])
         return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
+
+
+def _are_optional(operands: Sequence[object]) -> bool:
+    return all(isinstance(kind, OptOperandDef) for kind in operands)
 
 
 def _compatible(expected: Attribute, found: Attribute) -> bool:

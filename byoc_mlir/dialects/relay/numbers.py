@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
-from byoc_mlir.dialects.relay.base import to_attribute
+from byoc_mlir.dialects.relay.properties import to_attribute
 from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr, Tensor, tensor_of, type_sizes
 from byoc_mlir.dims import Size, substituted
 

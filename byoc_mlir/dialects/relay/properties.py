@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    f64,
+    i64,
+)
 from xdsl.ir import Attribute
 from xdsl.irdl import (
     AttrConstraint,
@@ -17,6 +26,11 @@ from xdsl.irdl import (
     prop_def,
 )
 from xdsl.utils.exceptions import VerifyException
+
+from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr, is_symbolic
+from byoc_mlir.dims import Dim, Size
+
+PyValue: TypeAlias = Attribute | bool | Size | float | str | Sequence[Size] | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -61,3 +75,33 @@ def check_properties(op: IRDLOperation) -> None:
             raise VerifyException(
                 f"{op.name}: {name} is '{value.data}', accepted is {', '.join(accepted)}"
             )
+
+
+def to_attribute(value: PyValue) -> Any:
+    """Returns the attribute that stands for a Python value in a `relay` property."""
+    if isinstance(value, Attribute):
+        return value
+    if isinstance(value, bool):
+        return BoolAttr.from_bool(value)
+    if isinstance(value, int):
+        return IntegerAttr(_in_i64(value), i64)
+    if isinstance(value, Dim):
+        return SizeAttr(value)
+    if isinstance(value, float):
+        return FloatAttr(value, f64)
+    if isinstance(value, str):
+        return StringAttr(value)
+    if isinstance(value, Sequence):
+        if value and isinstance(value[0], str):
+            return ArrayAttr([StringAttr(str(item)) for item in value])
+        sizes = cast(Sequence[Size], value)
+        if is_symbolic(sizes):
+            return ShapeAttr(tuple(sizes))
+        return DenseArrayBase.from_list(i64, [_in_i64(int(item)) for item in sizes])
+    raise TypeError(f"no relay property can hold {value!r}")
+
+
+def _in_i64(number: int) -> int:
+    if not -(1 << 63) <= number < 1 << 63:
+        raise VerifyException(f"{number:.3e} is computed; accepted are integers of 64 bits")
+    return number

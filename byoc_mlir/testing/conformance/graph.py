@@ -108,4 +108,4 @@ class GraphBuilder:
 
 def _is_variadic(kind: type[RelayOp]) -> bool:
     operands = kind.get_irdl_definition().operands
-    return any(isinstance(definition, VarOperandDef) for _, definition in operands)
+    return any(type(definition) is VarOperandDef for _, definition in operands)

@@ -58,7 +58,7 @@ def _module(name: str, sample: Sample, axis: int, info: SymbolInfo) -> ModuleOp 
         shapes: list[tuple[Size, ...]] = [data, *sample.rest(data)]
         operands = list(_operands(shapes, sample, block, random))
         is_variadic = any(
-            isinstance(each, VarOperandDef) for _, each in kind.get_irdl_definition().operands
+            type(each) is VarOperandDef for _, each in kind.get_irdl_definition().operands
         )
         op = kind(*([operands] if is_variadic else operands), **sample.attributes)
     except _NO_OP:

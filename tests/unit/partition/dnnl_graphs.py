@@ -63,7 +63,7 @@ class Graph:
         return FuncOp(name, type_, Region(self.block))
 
 
-def anchor(g: Graph, name: str, layout: str | None = None) -> SSAValue:
+def anchor(g: Graph, name: str) -> SSAValue:
     if name in MATRICES:
         return g.op(MATRICES[name], g.argument(5, C), g.argument(C, C))
     kind = CONVOLUTIONS[name]
@@ -72,7 +72,7 @@ def anchor(g: Graph, name: str, layout: str | None = None) -> SSAValue:
         "strides": [1] * rank,
         "padding": [1] * 2 * rank,
         "dilation": [1] * rank,
-        "data_layout": layout or f"NC{'DHW'[-rank:]}",
+        "data_layout": f"NC{'DHW'[-rank:]}",
         "kernel_layout": f"{'IO' if name.endswith('transpose') else 'OI'}{'DHW'[-rank:]}",
     }
     if name.endswith("transpose"):

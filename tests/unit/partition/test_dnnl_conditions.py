@@ -53,11 +53,6 @@ def combined(kind: str, *shape: int) -> Callable[[Graph], SSAValue]:
 
 
 SHAPES: dict[str, tuple[str, str, Callable[[Graph], SSAValue]]] = {
-    "layout": (
-        "conv2d_relu",
-        "layouts NHWC and OIHW",
-        lambda g: g.op(nn.ReluOp, anchor(g, "conv2d", layout="NHWC")),
-    ),
     "bias axis": (
         "conv2d_bias",
         "the bias runs along axis 2, not along the channels",

@@ -18,12 +18,14 @@ from byoc_mlir.patterns.language import (
     AltPattern,
     CallPattern,
     ConstantPattern,
+    ExprPattern,
     ItemPattern,
     NamedPattern,
     Pattern,
     VarPattern,
     WildcardPattern,
 )
+from byoc_mlir.tensors import Array
 
 VALUE = TensorType(f32, [2])
 OPS = {op.name.removeprefix("relay."): op for op in core_dialects()["relay"]().operations}
@@ -125,13 +127,19 @@ class _Builder:
             case CallPattern():
                 return self._op(pattern, 1)[0]
             case ConstantPattern():
-                constant = ConstantOp.of("c", np.asarray([1, 2], np.float32))
-                self.block.add_op(constant)
-                return constant.output
+                return self._constant(np.asarray([1, 2], np.float32))
+            case ExprPattern():
+                assert not isinstance(pattern.expression, SSAValue)
+                return self._constant(np.full(2, pattern.expression, np.float32))
             case WildcardPattern() | VarPattern():
                 return self.block.insert_arg(VALUE, len(self.block.args))
             case _:
                 raise NotImplementedError(f"instances of {type(pattern).__name__}")
+
+    def _constant(self, array: Array) -> SSAValue:
+        constant = ConstantOp.of("c", array)
+        self.block.add_op(constant)
+        return constant.output
 
     def _op(self, pattern: CallPattern, results: int) -> list[SSAValue]:
         if pattern.args is None:

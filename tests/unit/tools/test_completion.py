@@ -21,7 +21,7 @@ def _script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
     [
         ("byoc prof", ["profile"]),
         ("byoc run --precision b", ["bf16", "bf16x3"]),
-        ("byoc profile --tr", ["--trace"]),
+        ("byoc profile --tra", ["--trace"]),
         ("byoc report --anno", ["--annotate"]),
         ("byoc run squee", ["squeezenet"]),
         ("byoc report model.o", ["model.onnx"]),

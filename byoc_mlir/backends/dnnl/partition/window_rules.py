@@ -21,15 +21,7 @@ MUCH_WORK = 1_000_000
 
 
 def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
-    """Any convolution in Relay's default layouts."""
-    rank = len(shape_of(op.data))
-    spatial = "DHW"[-(rank - 2) :]
-    kernel = "OI" if isinstance(op, window.ConvOp) else "IO"
-    if op.data_layout.data != f"NC{spatial}" or op.kernel_layout.data != f"{kernel}{spatial}":
-        return (
-            f"layouts {op.data_layout.data} and {op.kernel_layout.data}"
-            f" (accepted are NC{spatial} and {kernel}{spatial})"
-        )
+    """Returns why oneDNN does not run a convolution, `None` where it does."""
     return _badly_vectorised(op) if isinstance(op, window.ConvOp) else None
 
 
