@@ -281,7 +281,7 @@ def test_a_compiler_without_a_linker(tmp_path: Path, monkeypatch: pytest.MonkeyP
     linker.chmod(0o755)
     monkeypatch.setenv("CC", f"{c_compiler()[0]} -B{tools}/")
     for write in (executable.export_library, executable.export_object):
-        with pytest.raises(ToolchainError, match=r"(?s)failed:\nthere is no linker.*binutils"):
+        with pytest.raises(ToolchainError, match=r"(?s)failed:\n  there is no linker.*binutils"):
             write(output / "model")
     assert list(output.iterdir()) == []
 
