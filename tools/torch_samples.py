@@ -59,7 +59,9 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description="Compares PyTorch's samples of its operators with eager."
+    )
     parser.add_argument("--dtype", default="float32", help="float32, int64, bool, float16")
     parser.add_argument("--count", type=int, default=3, help="samples of each form")
     parser.add_argument("--forms", default="", help="a regular expression of names")
@@ -80,7 +82,7 @@ def _share_tables() -> None:
     collect = functools.cache(utils._collect_all_valid_cia_ops)
     for module in (utils, exported_program):
         if hasattr(module, "_collect_all_valid_cia_ops"):
-            module._collect_all_valid_cia_ops = lambda: set(collect())
+            setattr(module, "_collect_all_valid_cia_ops", lambda: set(collect()))  # noqa: B010
 
 
 def _forms(arguments: argparse.Namespace) -> list[Any]:

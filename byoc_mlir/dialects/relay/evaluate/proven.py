@@ -27,7 +27,10 @@ def unproven(node: onnx.NodeProto, opset: int) -> str | None:
     """Returns why ONNX's evaluator must not compute a node; `None` where it is proven right."""
     form = PROVEN.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
     if form is None or opset < form.since or node.overload:
-        return "ONNX's evaluator, the last resort, is not known to be right about it"
+        return (
+            "no target takes it, and ONNX's evaluator, the last resort, is not known to be right"
+            " about it"
+        )
     return form.refused({item.name: helper.get_attribute_value(item) for item in node.attribute})
 
 
