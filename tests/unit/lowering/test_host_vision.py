@@ -89,7 +89,9 @@ def _check_reference(op_type: str, inputs: Sequence[Array], opset: int, **attrib
 def test_grid_sample(mode: str, padding: str, aligned: int) -> None:
     inputs = [_normal(2, 3, 5, 7), _normal(2, 6, 4, 2)]
     how = {"mode": mode, "padding_mode": padding, "align_corners": aligned}
-    _check_reference("GridSample", inputs, 20, **how)
+    # ONNX's evaluator clamps the coordinate, PyTorch and ONNX Runtime each of the 4 x 4 samples
+    check = _check if (mode, padding) == ("cubic", "border") else _check_reference
+    check("GridSample", inputs, 20, **how)
 
 
 def test_grid_sample_of_coordinates_that_are_no_numbers() -> None:
