@@ -182,8 +182,10 @@ def _replaced(
         return copy
 
     array = _arrays(model, feeds[0])[name]
-    if array.dtype.kind == "i" and not -(2**31) <= number < 2**31 and array.itemsize < 8:
-        return None
+    if array.dtype.kind in "iu":
+        limits = np.iinfo(array.dtype)
+        if not limits.min <= number <= limits.max:
+            return None
     if any(name in each for each in feeds):
         if any(each[name].size <= slot.element for each in feeds):
             return None

@@ -85,12 +85,16 @@ def resolve_window(
 
 
 def leaving_once(place: Window, sizes: Sequence[Size]) -> Window:
-    """The window with strides that leave padded sizes once, where longer ones do, too."""
-    lengths = [
-        (size if isinstance(size, int) else GREATEST_SIZE) + max(0, begin) + max(0, end)
-        for size, begin, end in zip(sizes, place.begins, place.ends, strict=True)
-    ]
-    longest = [max(1, length) for length in lengths]
+    """Returns the window with strides that leave padded sizes once, where longer ones do, too.
+
+    A pool's only window may be longer than that, by less than a stride.
+    """
+    longest: list[int] = []
+    for axis, size in enumerate(sizes):
+        length = size if isinstance(size, int) else GREATEST_SIZE
+        length += max(0, place.begins[axis]) + max(0, place.ends[axis])
+        extent = (place.kernel[axis] - 1) * place.dilation[axis] + 1
+        longest.append(max(length, extent) + 1)
     return replace(place, strides=tuple(map(min, place.strides, longest)))
 
 

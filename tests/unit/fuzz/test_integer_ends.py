@@ -37,7 +37,9 @@ def _slices() -> list[Case]:
     info = helper.make_tensor_value_info
     found: list[Case] = []
     for step in (end for end in ENDS if end):
-        for start, stop in ((0, ENDS[-1]), (ENDS[-1], ENDS[0]), (5, ENDS[0])):
+        # backward, ONNX Runtime takes the largest stop for none, which is the smallest one's part
+        stops = ((0, ENDS[-1]),) if step > 0 else ()
+        for start, stop in (*stops, (ENDS[-1], ENDS[0]), (5, ENDS[0])):
             operands = {"s": start, "e": stop, "a": 1, "t": step}
             constants = [numpy_helper.from_array(np.array([v]), k) for k, v in operands.items()]
             node = helper.make_node("Slice", ["x", *operands], ["y"], "n")
