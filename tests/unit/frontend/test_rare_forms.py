@@ -149,3 +149,16 @@ def test_sequences_have_at_most_all_steps(op: str, steps: int | str) -> None:
         feeds = {"x": x, "lens": np.array([4, bad], np.int32)}
         with pytest.raises(InvalidInputError, match=r"rec.*sequence_lens"):
             executable.run(feeds)
+
+
+@pytest.mark.parametrize("op", ["AveragePool", "MaxPool"])
+@pytest.mark.parametrize(
+    ("kernel", "strides"),
+    [([4, 4], [3, 3]), ([3, 3], [2, 9]), ([2, 2], [1 << 40, 3]), ([1, 2], [99, 1])],
+)
+def test_pools_whose_strides_or_windows_are_longer_than_the_data(
+    op: str, kernel: list[int], strides: list[int]
+) -> None:
+    pool = node(op, "x", "y", kernel_shape=kernel, strides=strides)
+    model = model_of([pool], [("x", FLOAT, (2, 3, 2, 2))], ["y"])
+    _agrees(model, {"x": _floats(2, 3, 2, 2)})
