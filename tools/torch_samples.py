@@ -186,10 +186,9 @@ def _difference(wanted: Any, got: Any) -> str:
             one, other = one(), other()
         if one != other and (name != "stride" or wanted.numel() > 1):
             return f"{name} {other}, wanted {one}"
-    loose = {"rtol": 2e-3, "atol": 1e-3} if wanted.dtype == torch.float16 else {}
-    tolerance = loose or {"rtol": 2e-4, "atol": 2e-5}
+    rtol, atol = (2e-3, 1e-3) if wanted.dtype == torch.float16 else (2e-4, 2e-5)
     try:
-        torch.testing.assert_close(got, wanted, equal_nan=True, **tolerance)
+        torch.testing.assert_close(got, wanted, equal_nan=True, rtol=rtol, atol=atol)
     except AssertionError as error:
         return f"values: {error}"
     return ""

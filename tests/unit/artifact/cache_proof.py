@@ -190,11 +190,13 @@ def generated(number: int) -> tuple[str, bytes, tuple[Mapping[str, Any], ...]]:
         model, feed = small(number)
         return kind, with_output(model, kind).SerializeToString(), (feed,)
     plan = Plan(seed=36, symbolic=number % 2 == 1)
-    for trial in counted(1000 * number):
-        case = plan.case(trial)
-        model = ModelProto.FromString(case.model)
-        if RANDOM.isdisjoint(one.op_type for one in model.graph.node):
-            break
+    cases = (plan.case(trial) for trial in counted(1000 * number))
+    parsed = ((case, ModelProto.FromString(case.model)) for case in cases)
+    case, model = next(
+        (case, model)
+        for case, model in parsed
+        if RANDOM.isdisjoint(one.op_type for one in model.graph.node)
+    )
     return kind, with_output(model, kind).SerializeToString(), case.feeds
 
 

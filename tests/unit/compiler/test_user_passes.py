@@ -57,8 +57,11 @@ class Failing(ModulePass):
             if self.how == "raise" and isinstance(inner, TanhOp):
                 raise KeyError("card")
             if self.how == "reorder" and isinstance(inner, AbsOp):
+                tanh, block = inner.data.owner, inner.parent_block()
+                assert isinstance(tanh, TanhOp)
+                assert block is not None
                 inner.detach()
-                op.body.block.first_op.body.block.insert_op_before(inner, inner.data.owner)
+                block.insert_op_before(inner, tanh)
                 return
             if self.how == "detach" and isinstance(inner, TanhOp):
                 inner.detach()

@@ -24,7 +24,7 @@ def check(made: ModelProto, composite: str, **inputs: np.ndarray) -> None:
     with byoc_mlir.compile(made, targets=("dnnl",), fallback="allow") as found:
         assert composite in {row.composite for row in found.report()}
         got = found.run(inputs)["y"]
-    wanted = ort.InferenceSession(made.SerializeToString()).run(None, inputs)[0]
+    wanted = np.asarray(ort.InferenceSession(made.SerializeToString()).run(None, inputs)[0])
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -46,7 +46,7 @@ def test_layer_norm_by_a_reciprocal_root():
              scaled = Mul(normed, gamma)
              y = Add(scaled, beta) }""",
         axis=np.asarray([-1]),
-        epsilon=np.float32(1e-5),
+        epsilon=np.asarray(1e-5, np.float32),
         gamma=normal(64),
         beta=normal(64),
     )
@@ -67,8 +67,8 @@ def test_a_reshape_between_product_and_bias():
         w=normal(16, 32),
         shape=np.asarray([1, 4, 32]),
         bias=normal(32),
-        root=np.float32(2**0.5),
-        one=np.float32(1),
-        half=np.float32(0.5),
+        root=np.asarray(2**0.5, np.float32),
+        one=np.asarray(1, np.float32),
+        half=np.asarray(0.5, np.float32),
     )
     check(made, "dnnl.dense_bias_gelu_erf", x=normal(4, 16))
