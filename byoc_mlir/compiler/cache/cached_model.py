@@ -236,7 +236,7 @@ class CachedModel:
         return model.files if isinstance(model, Snapshot) else None
 
     def _files(self, names: list[str]) -> dict[str, str] | None:
-        """The hash of each file of external data; `None` when one cannot be read."""
+        """Returns the hash of each file of external data, `None` if one cannot be read."""
         if not names:
             return {}
         external = self._external

@@ -32,7 +32,7 @@ _BYTECODE_FOLDER = "__pycache__"
 
 
 def model_digest(model: object) -> str | None:
-    """The hash of an ONNX model in any form; `None` for other models.
+    """Returns the hash of an ONNX model in any form, `None` for other models.
 
     External data is not in it.
 

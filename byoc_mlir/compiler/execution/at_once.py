@@ -31,7 +31,7 @@ _SIZED_BY_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Uniqu
 
 
 def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
-    """The executable of a model that answers at once, `None` for other models.
+    """Returns the executable of a model that answers at once, `None` for others.
 
     Args:
         snapshot: the model's file.

@@ -164,7 +164,7 @@ class Scalars:
         return self._as_type(value, element_type)
 
     def _as_type(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        """The value as another type of its width; `arith` upstream has no unsigned types."""
+        """Returns the value as another type of its width; `arith` has no unsigned types."""
         if value.type == type_:
             return value
         return self.emit(unary(UnrealizedConversionCastOp, value, type_))
