@@ -5,6 +5,7 @@ python tests/unit/vendor_ops/boosters/make.py
 """
 
 # pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportOperatorIssue=false
 from __future__ import annotations
 
 from pathlib import Path

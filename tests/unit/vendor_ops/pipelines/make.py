@@ -4,6 +4,7 @@ python -m pip install scikit-learn skl2onnx && python tests/unit/vendor_ops/pipe
 """
 
 # pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportOperatorIssue=false
 from __future__ import annotations
 
 from pathlib import Path
