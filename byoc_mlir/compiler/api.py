@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byoc_mlir.boundary import boundary, check_argument
-from byoc_mlir.compiler.cache.cached_executable import cached_executable
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.folder import Cache, Folder
 from byoc_mlir.compiler.execution.here import compile_here
+from byoc_mlir.compiler.execution.known import known_model
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
@@ -184,7 +184,7 @@ def _compile(request: Request, cache: Folder, eager: bool) -> Executable:
     if snapshot is None:
         return compile_here(request, None)
     cached = _place(opened, replace(request, model=snapshot))
-    found = None if cached is None else cached_executable(cached)
+    found = None if cached is None else known_model(cached)
     if found is not None:
         return found
     if snapshot.path is not None:  # it may have changed since it was hashed
