@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from byoc_mlir.backends import Array
 from byoc_mlir.backends.json_module import Engine, JsonModule
 from byoc_mlir.backends.onednn import ExecutionArgument, load_library
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.system.addresses import c_array
 from byoc_mlir.runtime.system.signals import signals_held
 
 SRC, SRC_1, DST, WEIGHTS, BIAS, SCRATCHPAD = 1, 2, 17, 33, 41, 80
@@ -115,9 +114,9 @@ class DnnlEngine(Engine):
     def _descriptor(self, shape: Sequence[int]) -> ctypes.c_void_p:
         """A dense, row-major tensor; oneDNN has none of rank 0."""
         sizes = tuple(shape) or (1,)
-        dims = c_array(ctypes.c_int64, len(sizes))(*sizes)
+        dims = (ctypes.c_int64 * len(sizes))(*sizes)
         steps = [int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))]
-        strides = c_array(ctypes.c_int64, len(sizes))(*steps)
+        strides = (ctypes.c_int64 * len(sizes))(*steps)
         return self._make("memory_desc", len(sizes), dims, F32, strides, how="create_with_strides")
 
     def _memory(self, array: Array) -> ctypes.c_void_p:
@@ -146,4 +145,4 @@ def _window(attrs: Mapping[str, Any]) -> list[Any]:
     """Strides, dilations less one, and the padding before and behind, as oneDNN takes them."""
     begin, end = attrs["padding"][:2], attrs["padding"][2:]
     lists = (attrs["strides"], [size - 1 for size in attrs["dilation"]], begin, end)
-    return [c_array(ctypes.c_int64, 2)(*sizes) for sizes in lists]
+    return [(ctypes.c_int64 * 2)(*sizes) for sizes in lists]
