@@ -14,7 +14,7 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail
+from byoc_mlir.backends import Backend, CodegenContext, CSource, OpDetail
 from byoc_mlir.backends.c_compiler import find_c_compiler, no_c_compiler
 from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.region import nodes_of, on_channels, only_f32
