@@ -22,12 +22,12 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends import Backend, CodegenContext, CSource, OpDetail, Rule
 from byoc_mlir.backends.c_compiler import no_c_compiler
 from byoc_mlir.backends.c_function import c_function
-from byoc_mlir.backends.onednn import load_library, unavailable_reason
 from byoc_mlir.backends.region import elementwise_f32, nodes_of, on_channels, product_f32
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import ints, relay_name, shape_of
 from byoc_mlir.dialects.relay.window import Conv2DOp
+from byoc_mlir.onednn.library import load_library, unavailable_reason
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 
 BINARY = {"add": 0x1FFF0, "multiply": 0x1FFF1, "subtract": 0x1FFF5}

@@ -9,9 +9,9 @@ from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule
 from byoc_mlir.backends.json_graph import json_graph
-from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.backends.region import elementwise_f32, nodes_of, on_channels, product_f32
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.onednn.library import unavailable_reason
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 from dnnl_json.runtime import DnnlJsonModule
 

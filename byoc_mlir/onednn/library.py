@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from byoc_mlir.backends.wheels import library_in_wheel
 from byoc_mlir.errors import BackendError
+from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import IsaSwitch, SharedLibrary
 from byoc_mlir.runtime.system.libraries import limit_isa
 from byoc_mlir.runtime.system.threads import prepare_openmp_environment
@@ -59,12 +59,6 @@ class Library:
         return SharedLibrary(
             self.path, ENVIRONMENT_VARIABLE, "dnnl_version", self.version, _ISA_SWITCH
         )
-
-
-class ExecutionArgument(ctypes.Structure):
-    """`dnnl_exec_arg_t`."""
-
-    _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
 
 
 class _Version(ctypes.Structure):
