@@ -13,7 +13,6 @@ from byoc_mlir.compiler.sized import build_sized
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import CompilationError, InputValuesNeededError, UndecidedSizeError
-from byoc_mlir.lowering.shared_kernels import SharedKernels
 from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Array, Program
 
@@ -31,8 +30,6 @@ class ModelSpecialiser:
         self.value_inputs: tuple[str, ...] = ()
         self._problems: tuple[str, ...] = ()
         """Why sizes are compiled in, once that is known."""
-        is_fixed = all(info.is_static for info in source.inputs)
-        self._kernels = None if is_fixed or options.profile else SharedKernels()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ModelSpecialiser, (self._source, self._options)
@@ -82,8 +79,6 @@ class ModelSpecialiser:
         return self._program(shapes, {})
 
     def _program(self, shapes: Shapes, values: Values) -> Program:
-        program = build_program(
-            self._source, shapes, values, self._options, self._kernels, self._problems
-        )
+        program = build_program(self._source, shapes, values, self._options, self._problems)
         self._source.tensors.check_unchanged()
         return program
