@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from xdsl.dialects.func import FuncOp
 
-from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
-from byoc_mlir.backends.dnnl_json.runtime import DnnlJsonModule
+from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule
 from byoc_mlir.backends.json_graph import json_graph
 from byoc_mlir.backends.region import elementwise_f32, nodes_of, on_channels, product_f32
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.onednn.library import unavailable_reason
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
+from dnnl_json.runtime import DnnlJsonModule
 
 
 class DnnlJsonBackend(Backend):

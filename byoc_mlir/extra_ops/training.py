@@ -11,11 +11,9 @@ from functools import partial
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic
-from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend import NodeContext, Value, register_op
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.registry import register_op
-from byoc_mlir.frontend.value import Value
 
 _DOMAIN = "ai.onnx.preview.training"
 

@@ -9,9 +9,8 @@ from typing import Self
 
 import numpy as np
 
+from byoc_mlir.backends import Array, RegionFunction, RegionModule
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.module import RegionFunction, RegionModule
-from byoc_mlir.runtime.program import Array
 
 
 def _relu(data: Array) -> Array:

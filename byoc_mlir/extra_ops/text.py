@@ -8,16 +8,14 @@ from itertools import pairwise
 import numpy as np
 
 from byoc_mlir.dialects.relay import logic, reduce
-from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend import Array, NodeContext, NodeRefused, Value, register_op
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.registry import onnx_op
-from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
 _F32 = np.dtype(np.float32)
 
 
-@onnx_op("TfIdfVectorizer")
+@register_op("", "TfIdfVectorizer")
 def tf_idf_vectorizer(
     context: NodeContext,
     data: Value,

@@ -13,7 +13,7 @@ from typing import ClassVar
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail, Rule
+from byoc_mlir.backends import Backend, CodegenContext, CSource, OpDetail, Rule
 from byoc_mlir.backends.c_compiler import find_c_compiler, no_c_compiler
 from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.region import constants_of, elementwise_f32, nodes_of, outputs_of

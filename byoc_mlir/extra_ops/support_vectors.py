@@ -9,22 +9,20 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import elementwise, logic, ml, nn, reduce
-from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend import Array, NodeContext, NodeRefused, Value, register_op
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.ml.features import DOMAIN
 from byoc_mlir.frontend.ops.ml.labels import Labels, labels_of
 from byoc_mlir.frontend.ops.ml.linear import product, rows_of, shifted
 from byoc_mlir.frontend.ops.ml.post_transforms import NAMES, binary, transformed
-from byoc_mlir.frontend.registry import register_op
-from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
+_DOMAIN = "ai.onnx.ml"
 _F32 = np.dtype(np.float32)
 _LEAST = 1e-7
 """Of a probability between two classes."""
 
 
-@register_op(DOMAIN, "SVMClassifier")
+@register_op(_DOMAIN, "SVMClassifier")
 def svm_classifier(
     context: NodeContext,
     data: Value,
@@ -133,7 +131,7 @@ def _probabilities(
     return context.emit(ml.PairwiseCouplingOp, shares, classes=classes)
 
 
-@register_op(DOMAIN, "SVMRegressor")
+@register_op(_DOMAIN, "SVMRegressor")
 def svm_regressor(
     context: NodeContext,
     data: Value,

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from byoc_mlir.backends import Array
 from byoc_mlir.backends.json_module import Engine, JsonModule
 from byoc_mlir.onednn.constants import BINARY, ELTWISE, FORWARD_INFERENCE, Arg
 from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
 from byoc_mlir.onednn.engine import engine
 from byoc_mlir.onednn.primitives import BoundPrimitive, Primitive, PrimitiveDescriptor
-from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.signals import signals_held
 
 CONVOLUTION_AUTO = 3

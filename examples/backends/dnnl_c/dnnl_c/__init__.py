@@ -19,14 +19,14 @@ from typing import ClassVar
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail, Rule
+from byoc_mlir.backends import Backend, CodegenContext, CSource, OpDetail, Rule
 from byoc_mlir.backends.c_compiler import no_c_compiler
 from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.region import elementwise_f32, nodes_of, on_channels, product_f32
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import ints, relay_name, shape_of
-from byoc_mlir.dialects.relay.window import Conv2DOp
+from byoc_mlir.dialects.relay.window import Conv2DOp, ConvOp
 from byoc_mlir.onednn.library import load_library, unavailable_reason
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
 
@@ -87,7 +87,7 @@ def _call(op: Operation, operands: Sequence[str], result: str) -> str:
     return f"product({tensors}, {rank}, {', '.join(dims)}, {window}, {relu})"
 
 
-def _window(conv: Conv2DOp) -> str:
+def _window(conv: ConvOp) -> str:
     dilation = [size - 1 for size in ints(conv.dilation)]
     return _numbers((*ints(conv.strides), *dilation, *ints(conv.padding)))
 

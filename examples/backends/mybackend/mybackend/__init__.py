@@ -14,7 +14,7 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends.base import Backend, CodegenContext, CSource, OpDetail
+from byoc_mlir.backends import Backend, CodegenContext, CSource, OpDetail
 from byoc_mlir.backends.c_compiler import find_c_compiler, no_c_compiler
 from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.backends.region import nodes_of, on_channels, only_f32
@@ -22,7 +22,7 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.nn import BatchNormOp, BiasAddOp
-from byoc_mlir.dialects.relay.window import Conv2DOp
+from byoc_mlir.dialects.relay.window import Conv2DOp, ConvOp
 from byoc_mlir.patterns import (
     CompositePattern,
     Match,
@@ -113,7 +113,7 @@ def _packed(composite: Operation) -> tuple[Any, Any]:
     raise AssertionError("neither of the patterns")
 
 
-def _conv(composite: Operation) -> Conv2DOp:
+def _conv(composite: Operation) -> ConvOp:
     (conv,) = (op for op in composite.walk() if isinstance(op, Conv2DOp))
     return conv
 

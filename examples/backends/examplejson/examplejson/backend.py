@@ -17,11 +17,11 @@ from typing import ClassVar
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
-from byoc_mlir.backends.examplejson.runtime import ExampleJsonModule
+from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule
 from byoc_mlir.backends.region import constants_of, elementwise_f32, nodes_of, outputs_of
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import relay_name, shape_of
+from examplejson.runtime import ExampleJsonModule
 
 NAMES = {"add": "add", "subtract": "sub", "multiply": "mul", "nn.relu": "relu"}
 """Relay ops and what they are called in the format."""
