@@ -46,7 +46,6 @@ _FOLDERS: Mapping[str, Sequence[str]] = {
         "mark-cold-functions",
         "outline-kernels",
         "pack-weights",
-        "parametrise-kernels",
         "plan-buffers",
         "profile-steps",
         "round-recurrent-weights",
