@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.tensor import EmptyOp
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.backends.options import Target
 from byoc_mlir.compiler import pipeline
 from byoc_mlir.compiler.build import Build
-from byoc_mlir.compiler.debugging.described import described_ops
 from byoc_mlir.compiler.debugging.explanation import (
     Change,
     DescribedOp,
@@ -34,13 +37,44 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Shapes, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError, InvalidInputError
 from byoc_mlir.ir_dump import applying_with
 from byoc_mlir.names import meant
 from byoc_mlir.patterns import CompositePattern, pattern_text
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.transforms.blocks import is_annotation, is_constant
 from byoc_mlir.transforms.merge_composite import MergeComposite, pattern_table
+
+_WRAPPERS = ("byoc.composite", FuncOp.name, CallOp.name, EmptyOp.name)
+"""Ops that only hold others, call them, or stand for memory."""
+
+_FORM = ("indexing_maps", "iterator_types", "operandSegmentSizes")
+"""Attributes that say how an op is written, more than what it does."""
+
+
+def described_ops(ops: Iterable[Operation]) -> tuple[DescribedOp, ...]:
+    """The ops that compute something, in words."""
+    return tuple(
+        _described(op)
+        for op in ops
+        if op.name not in _WRAPPERS and not is_constant(op) and not is_annotation(op)
+    )
+
+
+def _described(op: Operation) -> DescribedOp:
+    attributes = {name: _text(value) for name, value in op.properties.items() if name not in _FORM}
+    return DescribedOp(relay_name(op), attributes, tuple(str(one.type) for one in op.results))
+
+
+def _text(value: Attribute) -> str:
+    if isinstance(value, DenseArrayBase):
+        return str(list(cast("DenseArrayBase[Any]", value).get_values()))
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return str(cast(Any, value).value.data)
+    return f'"{value.data}"' if isinstance(value, StringAttr) else str(value)
+
 
 _LAST = "convert-relay-to-linalg"
 """The last pass that is told of: behind it a node is many ops."""
