@@ -30,17 +30,17 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.schedules import Scheduled, schedules_of
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.convolutions.chain import Chain, chain_of
-from byoc_mlir.lowering.convolutions.channels import (
-    channels_first,
-    channels_last,
-    last_type,
-    with_last,
-)
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
     convolutions,
     described,
     is_padded_before,
+)
+from byoc_mlir.lowering.convolutions.keep_channels_last import (
+    channels_first,
+    channels_last,
+    last_type,
+    with_last,
 )
 from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE

@@ -12,12 +12,11 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.llvm_ir.attributes import function_attributes, is_set, value_attributes
-from byoc_mlir.lowering.llvm_ir.constants import initialiser, quoted
+from byoc_mlir.lowering.llvm_ir.constants import initialiser, quoted, type_text
 from byoc_mlir.lowering.llvm_ir.instructions import INSTRUCTIONS, Writer, convention_text
 from byoc_mlir.lowering.llvm_ir.intrinsics import WRITERS
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, literal, symbol
 from byoc_mlir.lowering.llvm_ir.parts import Part
-from byoc_mlir.lowering.llvm_ir.types import type_text
 
 _DECLARED = frozenset({"external", "extern_weak"})
 _VISIBILITIES = ("", "hidden ", "protected ")

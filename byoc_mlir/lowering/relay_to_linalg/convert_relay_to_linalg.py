@@ -31,7 +31,6 @@ from byoc_mlir.lowering.relay_to_linalg import (
     sampling,
     size,
     suppression,
-    topk,
     transform,
     trees,
     vision,
@@ -41,7 +40,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 
 _FAMILIES = (
     *(bits, blockwise, checked, coupling, elementwise, image, index, nn, pool, random, recurrent),
-    *(reduce, sampling, size, suppression, topk, transform, trees, vision, window),
+    *(reduce, sampling, size, suppression, transform, trees, vision, window),
 )
 _LOWERINGS: Lowerings = {op: lower for one in _FAMILIES for op, lower in one.FUNCTIONS.items()}
 

@@ -30,10 +30,9 @@ from byoc_mlir.dialects import host, llvm_ext, llvm_intrinsics
 from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import float_arithmetic
-from byoc_mlir.lowering.to_llvm.address import element_address
 from byoc_mlir.lowering.to_llvm.arith import fastmath
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, float_constant
-from byoc_mlir.lowering.to_llvm.memref import memref_type
+from byoc_mlir.lowering.to_llvm.memref import element_address, memref_type
 from byoc_mlir.lowering.to_llvm.types import byte_width, convert_type
 from byoc_mlir.runtime.system.machine import target_cpu
 

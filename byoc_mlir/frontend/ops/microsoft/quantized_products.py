@@ -13,17 +13,17 @@ from byoc_mlir.frontend.ops.lstm import looped_lstm
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
 from byoc_mlir.frontend.ops.microsoft.attention import attention_of, cut, expect_plain
 from byoc_mlir.frontend.ops.microsoft.quantized import parameters
-from byoc_mlir.frontend.ops.qnn import (
+from byoc_mlir.frontend.ops.quantize import (
     IntegerWeight,
     dequantized,
     dynamic_parameters,
     product,
+    qlinear_conv,
     quantized,
     requantized,
     scale_of,
     zero_point_of,
 )
-from byoc_mlir.frontend.ops.quantize import qlinear_conv
 from byoc_mlir.frontend.ops.recurrent import Operands
 from byoc_mlir.frontend.ops.recurrent_layer import CellAttributes
 from byoc_mlir.frontend.ops.window import ConvAttributes
