@@ -99,7 +99,7 @@ def time_threads(module: ModuleOp) -> ModuleOp:
     context = Context()
     context.load_dialect(Builtin)
     context.load_dialect(LLVM)
-    functions = Parser(context, _FUNCTIONS, "profiled_threads.py").parse_module()
+    functions = Parser(context, _FUNCTIONS, "profile_steps.py").parse_module()
     functions.body.block.add_op(others)
     return functions
 

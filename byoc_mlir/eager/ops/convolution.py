@@ -16,10 +16,11 @@ import numpy as np
 
 from byoc_mlir.eager.convolution import Convolution, ConvolutionPrimitive
 from byoc_mlir.eager.folding import LEAST, MOST
-from byoc_mlir.eager.onednn import ArrangedWeights, sgemm
 from byoc_mlir.eager.ops.constants import WeightedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.window import SAME, Axis, Placing, window_axes
+from byoc_mlir.onednn.gemm import sgemm
+from byoc_mlir.onednn.primitives import ArrangedWeights
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20

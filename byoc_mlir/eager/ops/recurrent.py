@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from byoc_mlir.eager.lstm import Layer, LstmPrimitive
-from byoc_mlir.eager.onednn import ArrangedWeights
 from byoc_mlir.eager.ops.activation import sigmoid
 from byoc_mlir.eager.ops.constants import PreparedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.products import matmul
+from byoc_mlir.onednn.primitives import ArrangedWeights
 from byoc_mlir.tensors import Array
 
 _Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
