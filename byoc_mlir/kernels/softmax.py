@@ -1,10 +1,15 @@
-"""The loops of a softmax: a row is read for its maximum, then for the exponentials, then scaled."""
+"""Softmax of rows, each of which lies side by side in memory.
+
+A row is read for its maximum, then for the exponentials, then scaled.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from xdsl.dialects import llvm
@@ -12,11 +17,13 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, VectorT
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.f32_code import LOG2_E, MANTISSA_BITS, TO_INTEGER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.parameters import read
+from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffled, splat
 
 PREFIX = "byoc_softmax"
@@ -297,3 +304,20 @@ def _spread(vectors: Vectors, number: SSAValue) -> SSAValue:
     function, type_ = vectors.function, _integers(vectors)
     narrow = function.insert(llvm.TruncOp(number, i32))
     return broadcast(function, narrow, function.constant(splat(0, type_), type_))
+
+
+_OPS = 24
+"""About those of an element, in three passes over its row."""
+
+
+def softmax_code(rows: Size, columns: Size, lanes: int) -> Code:
+    """`exp(x - peak) / sum(exp(x - peak))` along each row of `f32`; the result may be where the
+    source is.
+
+    Args:
+        rows: how many there are.
+        columns: the elements of each.
+        lanes: those of the processor's vectors.
+    """
+    shared = math.ceil(ASSUMED.parallel_cycles * ASSUMED.loop_iterations / _OPS)
+    return Code(partial(define_softmax, lanes=lanes), words(Parameters(rows, columns, shared)))
