@@ -59,7 +59,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if find_spec("ccompiler") is None:
         terminalreporter.write_line(
             "some tests need what is not installed, or not as it is now:"
-            " python -m pip install -e . ./examples/backends/*"
+            " python -m pip install -e . ./examples/backends/* ./fuzzer"
         )
 
 

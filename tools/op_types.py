@@ -16,6 +16,9 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
+from byoc_mlir_fuzz.generate.graph import GraphBuilder
+from byoc_mlir_fuzz.generate.random_graph import add_node, known_ops, model_of
+from byoc_mlir_fuzz.values import Dtype
 from onnx import ModelProto, TensorProto, helper
 
 from byoc_mlir.compiler import pipeline
@@ -28,9 +31,6 @@ from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import ByocError, InputValuesNeededError
 from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.stages.split import first_stage
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops, model_of
-from byoc_mlir.testing.fuzz.values import Dtype
 from byoc_mlir.testing.isa import call_at
 
 _PAGE = Path(__file__).parent.parent / "docs/op-types.md"

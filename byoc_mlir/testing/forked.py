@@ -15,31 +15,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(  # what compiling needs; else each fork imports it
-    [
-        "numpy.random",
-        "onnxruntime",
-        "pytest",
-        "byoc_mlir.backends.dnnl.codegen.region_code",
-        "byoc_mlir.backends.dnnl.codegen.run",
-        "byoc_mlir.backends.dnnl.partition.quantized_patterns",
-        "byoc_mlir.backends.dnnl.partition.rules",
-        "byoc_mlir.backends.dnnl.partition.trial",
-        "byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions",
-        "byoc_mlir.compiler.execution.model",
-        "byoc_mlir.compiler.specialise",
-        "byoc_mlir.kernels.convolutions",
-        "byoc_mlir.kernels.implicit_gemm.implicit_gemm",
-        "byoc_mlir.kernels.implicit_gemm.code",
-        "byoc_mlir.lowering.calibration",
-        "byoc_mlir.lowering.eviction",
-        "byoc_mlir.lowering.integer_products.lower_integer_products",
-        "byoc_mlir.runtime.linking.native_module",
-        "byoc_mlir.testing.fuzz.judge",
-        "byoc_mlir.testing.networks",
-        "byoc_mlir.testing.reference",
-    ]
+PRELOADED = (
+    "numpy.random",
+    "onnxruntime",
+    "pytest",
+    "byoc_mlir.backends.dnnl.codegen.region_code",
+    "byoc_mlir.backends.dnnl.codegen.run",
+    "byoc_mlir.backends.dnnl.partition.quantized_patterns",
+    "byoc_mlir.backends.dnnl.partition.rules",
+    "byoc_mlir.backends.dnnl.partition.trial",
+    "byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions",
+    "byoc_mlir.compiler.execution.model",
+    "byoc_mlir.compiler.specialise",
+    "byoc_mlir.kernels.convolutions",
+    "byoc_mlir.kernels.implicit_gemm.implicit_gemm",
+    "byoc_mlir.kernels.implicit_gemm.code",
+    "byoc_mlir.lowering.calibration",
+    "byoc_mlir.lowering.eviction",
+    "byoc_mlir.lowering.integer_products.lower_integer_products",
+    "byoc_mlir.runtime.linking.native_module",
+    "byoc_mlir.testing.networks",
+    "byoc_mlir.testing.reference",
 )
+"""What compiling needs: else each fork imports it."""
+
+CONTEXT.set_forkserver_preload([*PRELOADED])
 
 
 def run_forked(

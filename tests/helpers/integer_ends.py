@@ -17,18 +17,18 @@ from random import Random
 
 import numpy as np
 import onnx
+from byoc_mlir_fuzz.campaign import Campaign
+from byoc_mlir_fuzz.case import Array, Case, Feeds, Settings
+from byoc_mlir_fuzz.generate.graph import GraphBuilder
+from byoc_mlir_fuzz.generate.random_graph import add_node, known_ops, model_of
+from byoc_mlir_fuzz.generate.tensor import DOMAINS
+from byoc_mlir_fuzz.report import summary
+from byoc_mlir_fuzz.symbolic import with_symbols
 from onnx import AttributeProto, numpy_helper
 
 from byoc_mlir.backends import split_targets
 from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.schema import op_schema
-from byoc_mlir.testing.fuzz.campaign import Campaign
-from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Settings
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops, model_of
-from byoc_mlir.testing.fuzz.generate.tensor import DOMAINS
-from byoc_mlir.testing.fuzz.report import summary
-from byoc_mlir.testing.fuzz.symbolic import with_symbols
 
 GUARDS = Path(__file__).with_name("guard_pages.py")
 ENDS = tuple(

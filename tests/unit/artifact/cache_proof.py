@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from byoc_mlir_fuzz.cases import Plan
 from onnx import ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper, parser
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError, InvalidInputError, InvalidModelError
-from byoc_mlir.testing.fuzz.cases import Plan
 
 node = helper.make_node
 TEXT = helper.make_tensor_type_proto(TensorProto.STRING, None)

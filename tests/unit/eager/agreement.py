@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 import onnx
+from byoc_mlir_fuzz.excuses import ORDERING, has_nan, leaves_open, slack_of
+from byoc_mlir_fuzz.graphs import ops_in, part_of
+from byoc_mlir_fuzz.mistakes import knows
+from byoc_mlir_fuzz.oracles import ORACLES, Answer, differences, finite_only
 from onnx import helper, numpy_helper
 
 from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.eager.model import EagerModel
 from byoc_mlir.tensors import Array
-from byoc_mlir.testing.fuzz.excuses import ORDERING, has_nan, leaves_open, slack_of
-from byoc_mlir.testing.fuzz.graphs import ops_in, part_of
-from byoc_mlir.testing.fuzz.mistakes import knows
-from byoc_mlir.testing.fuzz.oracles import ORACLES, Answer, differences, finite_only
 
 Verdict = Literal["agrees", "unknown", "refused", "undecided"] | Mapping[str, str]
 """`unknown` is not run, `refused` ends with an exception, `undecided` are answers that ONNX leaves

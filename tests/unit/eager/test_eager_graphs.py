@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 
 from agreement import verdict
+from byoc_mlir_fuzz.generate.graph import GraphBuilder
+from byoc_mlir_fuzz.generate.random_graph import add_node, model_of
+from byoc_mlir_fuzz.symbolic import with_symbols
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from byoc_mlir.eager.known_ops import KNOWN_OPS
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, model_of
-from byoc_mlir.testing.fuzz.symbolic import with_symbols
 
 WINDOWS = frozenset(
     (

@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from agreement import check_node, floats, integers, node_model, verdict
+from byoc_mlir_fuzz.generate.graph import GraphBuilder
+from byoc_mlir_fuzz.generate.random_graph import add_node, model_of
 from onnx import TensorProto, helper, numpy_helper
 
 from byoc_mlir.eager.known_ops import KNOWN_OPS, unknown
 from byoc_mlir.eager.ops import OPS
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, model_of
 
 LAYERS = frozenset(
     (

@@ -69,8 +69,8 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
         "its test compiles ResNet-18; tests/unit/backends/test_new_backend.py does with less"
     ),
     ("contributing", "python -m pip install -e '.[dev]'"): _INSTALLS,
-    ("fuzzing", "python -m byoc_mlir.testing.fuzz --minutes 10"): _LONG,
-    ("fuzzing", "python -m byoc_mlir.testing.fuzz --targets my_npu"): _LONG,
+    ("fuzzing", "byoc-fuzz --minutes 10"): _LONG,
+    ("fuzzing", "byoc-fuzz --targets my_npu"): _LONG,
     ("host-compiler", "%1 = linalg.generic {…"): _ABRIDGED,
     ("host-compiler", "func.func @main(%arena, %x, %w"): _ABRIDGED,
     ("host-compiler", "scf.for %n = %c0 to %c32"): _ABRIDGED,

@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
-
-from byoc_mlir.testing.fuzz.campaign import Campaign
-from byoc_mlir.testing.fuzz.case import Settings
-from byoc_mlir.testing.fuzz.cases import Plan
-from byoc_mlir.testing.fuzz.report import summary
+from byoc_mlir_fuzz.campaign import Campaign
+from byoc_mlir_fuzz.case import Settings
+from byoc_mlir_fuzz.cases import Plan
+from byoc_mlir_fuzz.report import summary
 
 SEED = 2226
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-
-from byoc_mlir.testing.fuzz.case import Array, Feeds
-from byoc_mlir.testing.fuzz.excuses import slack_of
-from byoc_mlir.testing.fuzz.oracles import reference_answer
+from byoc_mlir_fuzz.case import Array, Feeds
+from byoc_mlir_fuzz.excuses import slack_of
+from byoc_mlir_fuzz.oracles import reference_answer
 
 
 def _slack(nodes: str, feeds: Feeds) -> Array:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from byoc_mlir.testing.fuzz.case import Settings
-from byoc_mlir.testing.fuzz.files import read_case
-from byoc_mlir.testing.fuzz.pool import Pool, worker_pool
+from byoc_mlir_fuzz.case import Settings
+from byoc_mlir_fuzz.files import read_case
+from byoc_mlir_fuzz.pool import Pool, worker_pool
 
 FOUND = sorted(
     path

@@ -7,14 +7,14 @@ from random import Random
 import numpy as np
 import onnx
 import pytest
+from byoc_mlir_fuzz.cases import Plan
+from byoc_mlir_fuzz.generate.graph import GraphBuilder
+from byoc_mlir_fuzz.generate.random_graph import add_node, known_ops
+from byoc_mlir_fuzz.generate.recipes import RECIPES
+from byoc_mlir_fuzz.generate.tensor import DOMAINS, ML, RejectedError
+from byoc_mlir_fuzz.values import broadcastable, random_array, random_shape
 
 from byoc_mlir.frontend.stages.split import split_model
-from byoc_mlir.testing.fuzz.cases import Plan
-from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops
-from byoc_mlir.testing.fuzz.generate.recipes import RECIPES
-from byoc_mlir.testing.fuzz.generate.tensor import DOMAINS, ML, RejectedError
-from byoc_mlir.testing.fuzz.values import broadcastable, random_array, random_shape
 
 PLANS = [Plan(5), Plan(5, symbolic=True), Plan(5, mutate=True)]
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from byoc_mlir_fuzz.campaign import Campaign
+from byoc_mlir_fuzz.case import Case
+from byoc_mlir_fuzz.report import summary
 from onnx import TensorProto, helper, numpy_helper
-
-from byoc_mlir.testing.fuzz.campaign import Campaign
-from byoc_mlir.testing.fuzz.case import Case
-from byoc_mlir.testing.fuzz.report import summary
 
 sys.path.append(str(Path(__file__).parents[2] / "helpers"))
 from integer_ends import ENDS, cases, settings

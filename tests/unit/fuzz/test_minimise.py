@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from byoc_mlir_fuzz.case import Array, Case
+from byoc_mlir_fuzz.minimise import minimised
 from onnx import TensorProto, helper
-
-from byoc_mlir.testing.fuzz.case import Array, Case
-from byoc_mlir.testing.fuzz.minimise import minimised
 
 MOST = 50
 """More candidates than a model of one node has."""

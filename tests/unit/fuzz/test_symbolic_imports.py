@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from byoc_mlir_fuzz.cases import Plan
 
 from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.frontend.files.load import load_model
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.inputs import model_inputs
-from byoc_mlir.testing.fuzz.cases import Plan
 
 PLAN = Plan(32, symbolic=True)
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from byoc_mlir_fuzz.campaign import Campaign
+from byoc_mlir_fuzz.case import Case, Settings
+from byoc_mlir_fuzz.files import read_case, write_case
+from byoc_mlir_fuzz.oracles import differences
 from onnx import TensorProto, helper
-
-from byoc_mlir.testing.fuzz.campaign import Campaign
-from byoc_mlir.testing.fuzz.case import Case, Settings
-from byoc_mlir.testing.fuzz.files import read_case, write_case
-from byoc_mlir.testing.fuzz.oracles import differences
 
 BACKEND = Path(__file__).parent / "faulty_backend.py"
 FAULTY = Settings(targets=("faulty",), backends=(str(BACKEND),))
@@ -107,7 +106,7 @@ def test_integers_are_exact() -> None:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "byoc_mlir.testing.fuzz", *arguments]
+    command = [sys.executable, "-m", "byoc_mlir_fuzz", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 

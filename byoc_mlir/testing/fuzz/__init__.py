@@ -1,4 +1,0 @@
-"""A fuzzer: random and mutated models against ONNX Runtime and the reference evaluator.
-
-`python -m byoc_mlir.testing.fuzz --minutes 10 --seed 1`; docs/fuzzing.md says how to use it.
-"""

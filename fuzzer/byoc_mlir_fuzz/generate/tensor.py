@@ -1,0 +1,88 @@
+"""Values of a graph, their types, and models of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx
+from onnx import TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx.defs import OpSchema
+
+from byoc_mlir_fuzz.case import Array
+from byoc_mlir_fuzz.values import Dtype, Shape, Style
+
+IR_VERSION = 10
+ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
+DOMAINS = {ML: 5, "ai.onnx.preview.training": 1, MICROSOFT: 1}
+"""The opset versions of other domains than the default one, if a graph has no others."""
+
+
+class RejectedError(Exception):
+    """The node that was to be added is not valid; the graph is as it was."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value of the graph."""
+
+    name: str
+    dtype: Dtype
+    shape: Shape | None
+    """`None` where it is known at run time only."""
+    data: Array | None = None
+    """Of a constant."""
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def sizes(self) -> Shape:
+        """The shape, which must be known."""
+        if self.shape is None:
+            raise RejectedError(f"the shape of {self.name} is not known")
+        return self.shape
+
+    def value_info(self) -> ValueInfoProto:
+        element_type = helper.np_dtype_to_tensor_dtype(self.dtype)
+        return helper.make_tensor_value_info(self.name, element_type, self.shape)
+
+
+@dataclass(frozen=True)
+class GraphInput:
+    """An input of the model and what it is fed with."""
+
+    tensor: Tensor
+    value: Array
+    style: Style | None
+    """`None` where the op that reads it needs this very value."""
+
+
+def make_model(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
+    """A model that imports the domains of its nodes in these versions."""
+    used = {node.domain for node in graph.node} | {""}
+    imports = [helper.make_opsetid(name, opsets[name]) for name in sorted(used)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+
+
+def initializer_of(value: Tensor) -> TensorProto:
+    assert value.data is not None
+    return numpy_helper.from_array(value.data, value.name)
+
+
+def allowed_dtypes(formal: OpSchema.FormalParameter) -> list[Dtype]:
+    """The types of a formal input or output that the fuzzer makes tensors of."""
+    return [TENSOR_TYPES[name] for name in sorted(formal.types) if name in TENSOR_TYPES]
+
+
+TENSOR_TYPES: dict[str, Dtype] = {
+    f"tensor({name})": helper.tensor_dtype_to_np_dtype(getattr(TensorProto, name.upper()))
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float", "double", "bfloat16"),
+    )
+}
+"""ONNX's names of types to numpy's."""
+
+DTYPES: tuple[Dtype, ...] = tuple(TENSOR_TYPES.values())
