@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from package_imports import PACKAGE, imports, trees
@@ -13,8 +14,9 @@ from byoc_mlir.backends import backend_names
 pytestmark = pytest.mark.xdist_group("package_imports")  # all of it is parsed once
 
 BACKENDS = sorted(path.parent.name for path in (PACKAGE / "backends").glob("*/__init__.py"))
+_ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(
-    path.parent.name for path in (PACKAGE.parent / "examples/backends").glob("*/pyproject.toml")
+    path.parent.name for path in (_ROOT / "examples/backends").glob("*/pyproject.toml")
 )
 
 

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from package_imports import PACKAGE
 
-_ROOT = PACKAGE.parent
+_ROOT = Path(__file__).parents[3]
 _HEAD = "| module | has |\n| --- | --- |\n"
-_TEMPLATE = PACKAGE / "tools/templates/backend/backend.py.template"
+_TEMPLATE = _ROOT / "byoc_mlir/tools/templates/backend/backend.py.template"
 _BACKENDS = "docs/first-backend.md"
 USERS: Mapping[Path, str] = {
     **dict.fromkeys(sorted((_ROOT / "examples/backends").rglob("*.py")), _BACKENDS),
     _TEMPLATE: _BACKENDS,
-    **dict.fromkeys(sorted((PACKAGE / "extra_ops").rglob("*.py")), "docs/custom-ops.md"),
+    **dict.fromkeys(sorted((_ROOT / "byoc_mlir/extra_ops").rglob("*.py")), "docs/custom-ops.md"),
 }
 """Files that use the public interface alone, and the page that lists it for them."""
 
