@@ -28,22 +28,20 @@ from byoc_mlir.runtime.program import (
     Program,
     SharedLibrary,
     Step,
-    TensorSpec,
     ValueCheck,
 )
 from byoc_mlir.runtime.system.libraries import find_openmp
 from byoc_mlir.runtime.system.machine import target_cpu
-from byoc_mlir.tensors import TensorInfo
 
 
 def assemble(build: Build) -> Program:
-    """The program of a build that is through all stages."""
+    """The program of a build that is through all stages, for the shapes of its inputs."""
     codes, module, stages = build.codes, build.module, build.stages
     return Program(
         code=_object_code(build),
         cpu=target_cpu(),
-        inputs=_specs(build.imported.inputs),
-        outputs=_specs(build.imported.outputs),
+        inputs=tuple(build.imported.inputs),
+        outputs=tuple(build.imported.outputs),
         externals=_externals(build),
         libraries=_libraries(build),
         library_symbols=tuple(item for code in codes for item in code.library_symbols),
@@ -138,7 +136,3 @@ def _libraries(build: Build) -> tuple[SharedLibrary, ...]:
             for library in known
         )
     )
-
-
-def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(info.name, info.dtype, tuple(map(int, info.shape))) for info in tensors)
