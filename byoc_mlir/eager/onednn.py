@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -117,6 +117,40 @@ class ArrangedWeights:
 
     arrays: Mapping[Arg, Array]
     layouts: Mapping[Arg, Descriptor]
+
+
+class _Arranging(Protocol):
+    """A primitive that reads weights in a layout of its own."""
+
+    @property
+    def arrange(self) -> Callable[..., ArrangedWeights]:
+        """The function that returns a copy of weights in its layout."""
+        ...
+
+    def reads(self, weights: ArrangedWeights) -> bool:
+        """True if weights arranged for another size are in its layout."""
+        ...
+
+
+class KeptWeights:
+    """Weights as primitives read them; constants are arranged once for all sizes.
+
+    Args:
+        constants: the weights, if they are constant; `None` for those that are not.
+    """
+
+    def __init__(self, constants: Sequence[Array | None]):
+        self._constants = constants
+        self._kept: ArrangedWeights | None = None
+
+    def arranged(self, primitive: _Arranging, weights: Sequence[Array | None]) -> ArrangedWeights:
+        """Returns the weights of a run in the layout of a primitive."""
+        if any(one is not other for one, other in zip(weights, self._constants, strict=True)):
+            return primitive.arrange(*weights)
+        kept = self._kept  # another thread may put the same in its place
+        if kept is None or not primitive.reads(kept):
+            kept = self._kept = primitive.arrange(*weights)
+        return kept
 
 
 class Descriptor:

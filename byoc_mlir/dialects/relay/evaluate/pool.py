@@ -1,20 +1,18 @@
-"""Numpy semantics of pools; see `evaluate`."""
+"""Pools; see `evaluate`."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import pool as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
-from byoc_mlir.dialects.relay.evaluate.elementwise import widened
-from byoc_mlir.dialects.relay.evaluate.means import mean_of
-from byoc_mlir.dialects.relay.evaluate.nn import limit
-from byoc_mlir.dialects.relay.evaluate.window import windows_of
+from byoc_mlir.dialects.relay.evaluate.elementwise import Evaluator, in_float, rounded
+from byoc_mlir.dialects.relay.evaluate.window import window_axes
 from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp
+from byoc_mlir.numpy_ops import pool
 from byoc_mlir.tensors import Array
 
 
@@ -43,44 +41,21 @@ def _max_pool_with_argmax(op: relay.MaxPoolWithArgmaxOp, data: Array) -> Sequenc
 
 
 def _max_pool(op: relay.MaxPoolOp, data: Array) -> Array:
-    lowest = limit(-np.inf, data.dtype)
-    windows = windows_of(op, data, ints(op.pool_size), lowest)
-    return windows.max(tuple(range(2 + op.SPATIAL_RANK, windows.ndim)))
+    return pool.max_pool(data, window_axes(op, data, ints(op.pool_size)))
 
 
 def average(op: relay.AvgPoolOp | QuantizedAvgPoolOp, data: Array) -> Array:
-    """The mean of each window of numbers."""
-    n, pool = op.SPATIAL_RANK, ints(op.pool_size)
-    window_axes = tuple(range(2 + n, 2 + 2 * n))
-    total = windows_of(op, widened(data), pool, 0).sum(window_axes)
-    counted = np.ones((1, 1, *data.shape[2:]), total.dtype)
-    if not op.count_include_pad.value.data:
-        return (total / windows_of(op, counted, pool, 0).sum(window_axes)).astype(data.dtype)
-    _, padding, _ = op.checked_window()
-    sizes = [size + padding[axis] + padding[axis + n] for axis, size in enumerate(data.shape[2:])]
-    strides, _, dilation = op.checked_window()
-    counts = np.ones((1, 1), total.dtype)
-    for axis, size in enumerate(sizes):
-        starts = np.arange(shape_of(op.output)[axis + 2]) * strides[axis]
-        taps = starts[:, None] + np.arange(pool[axis]) * dilation[axis]
-        counts = counts[..., None] * (taps < size).sum(1).astype(total.dtype)
-    return (total / counts).astype(data.dtype)
+    """Returns the mean of each window of numbers."""
+    axes, count_include_pad = window_axes(op, data, ints(op.pool_size)), op.count_include_pad
+    return rounded(
+        pool.average_pool, data, axes=axes, count_include_pad=bool(count_include_pad.value.data)
+    )
 
 
-def _global(function: Callable[..., Any]) -> Callable[..., Array]:
-    """A function of all spatial dimensions."""
-
-    def apply(op: relay.GlobalPoolOp, data: Array) -> Array:
-        axes = tuple(range(2, data.ndim))
-        return function(widened(data), axis=axes, keepdims=True).astype(data.dtype)
-
-    return apply
-
-
-POOL: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+POOL: dict[type[RelayOp], Evaluator] = {
     **dict.fromkeys(relay.MAX_POOL.values(), _max_pool),
     **dict.fromkeys(relay.MAX_POOL_WITH_ARGMAX.values(), _max_pool_with_argmax),
     **dict.fromkeys(relay.AVG_POOL.values(), average),
-    **dict.fromkeys(relay.GLOBAL_MAX_POOL.values(), _global(np.max)),
-    **dict.fromkeys(relay.GLOBAL_AVG_POOL.values(), _global(mean_of)),
+    **dict.fromkeys(relay.GLOBAL_MAX_POOL.values(), in_float(pool.global_max_pool)),
+    **dict.fromkeys(relay.GLOBAL_AVG_POOL.values(), in_float(pool.global_average_pool)),
 }

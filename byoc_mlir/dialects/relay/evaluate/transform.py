@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+from byoc_mlir.numpy_ops.rearrange import pad
 from byoc_mlir.tensors import Array
 
 
@@ -48,19 +48,8 @@ def _strided_slice(op: relay.StridedSliceOp, data: Array) -> Array:
 def _pad(op: relay.PadOp, data: Array) -> Array:
     widths = ints(op.pad_width)
     pairs = list(zip(widths[0::2], widths[1::2], strict=True))
-    kept = data[
-        tuple(
-            slice(max(0, -before), size - max(0, -after))
-            for (before, after), size in zip(pairs, data.shape, strict=True)
-        )
-    ]
-    added = [(max(0, before), max(0, after)) for before, after in pairs]
-    mode: Any = op.pad_mode.data
-    if mode == "constant":
-        return np.pad(kept, added, constant_values=data.dtype.type(op.pad_value.value.data))
-    if 0 in shape_of(op.output):
-        return np.empty(shape_of(op.output), data.dtype)
-    return np.pad(kept, added, mode=mode)
+    fill = data.dtype.type(op.pad_value.value.data) if op.pad_mode.data == "constant" else 0
+    return pad(data, pairs, op.pad_mode.data, fill)
 
 
 TRANSFORM: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
