@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
+from math import pi, prod
 from typing import Any
 
 from byoc_mlir.errors import NodeProblem
 from byoc_mlir.torch.places import place_of_node
 from byoc_mlir.torch.tensors import pytorch
+
+_SPACED = ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
 
 
 def repairs() -> Mapping[Any, Callable[..., Any]]:
@@ -21,6 +23,9 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
     aten = pytorch().ops.aten
     return {
         aten.sign.default: _sign,
+        aten.atan2.default: _atan2,
+        **{getattr(aten.linspace, name): _linspace for name in _SPACED},
+        **{getattr(aten.logspace, name): _logspace for name in _SPACED},
         aten.floor_divide.default: _floor_divide,
         aten.div.Tensor_mode: _divide,
         aten.div.Scalar_mode: _divide,
@@ -68,6 +73,48 @@ def _sign(x: Any) -> Any:
     if x.dtype == pytorch().bool:
         return x.clone()
     return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+def _atan2(y: Any, x: Any) -> Any:
+    """Returns the angle; zeros and infinities have their signs."""
+    torch = pytorch()
+    kind = torch.result_type(y, x)
+    kind = kind if kind.is_floating_point else torch.get_default_dtype()
+    y, x = y.to(kind), x.to(kind)
+    ratio = torch.where((y == 0) & (x == 0), 0, y.abs() / x.abs())
+    ratio = torch.where(y.isinf() & x.isinf(), 1, ratio)
+    angle = torch.atan(ratio)
+    angle = torch.where(_is_negative(x), pi - angle, angle)
+    return torch.where(_is_negative(y), -angle, angle)
+
+
+def _is_negative(x: Any) -> Any:
+    """True for elements with a sign, -0 among them."""
+    return (x < 0) | ((x == 0) & (1 / x < 0))
+
+
+def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) -> Any:
+    """Returns the one number of a row of one step, which the exporter makes a scalar."""
+    if steps != 1:
+        return NotImplemented
+    torch = pytorch()
+    kind = dtype or torch.get_default_dtype()
+    return (
+        start.reshape(1).to(kind)
+        if isinstance(start, torch.Tensor)
+        else torch.full((1,), start, dtype=kind)
+    )
+
+
+def _logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, **_: Any
+) -> Any:
+    """As `_linspace`, of exponents."""
+    if steps != 1:
+        return NotImplemented
+    torch = pytorch()
+    exponent = _linspace(start, end, steps, dtype=torch.float64)
+    return torch.pow(base, exponent).to(dtype or torch.get_default_dtype())
 
 
 def _floor_divide(a: Any, b: Any) -> Any:
