@@ -88,6 +88,16 @@ def installed_version(name: str) -> str:
     return _field(installed(name), "Version")
 
 
+def library_in_wheel(wheel: str, name: str) -> Path | None:
+    """Returns the file of that name in an installed distribution; `None` where there is neither."""
+    try:
+        files = installed(wheel).files or []
+    except PackageNotFoundError:
+        return None
+    found = (Path(str(file.locate())) for file in files if file.name == name)
+    return next((path.resolve() for path in found), None)
+
+
 def _field(one: Distribution, name: str) -> str:
     """What a package says of itself; `one.metadata` imports a parser of mail to find it."""
     _, is_there, rest = (one.read_text("METADATA") or "").partition(f"\n{name}: ")

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
         register_backend,
     )
     from byoc_mlir.runtime.module import RegionFunction, RegionModule
+    from byoc_mlir.tensors import Array
 
 __all__ = [
     "API_VERSION",
+    "Array",
     "Backend",
     "Blob",
     "CSource",
@@ -66,6 +68,7 @@ _HOMES = {
         ),
         "byoc_mlir.backends.registry",
     ),
+    "Array": "byoc_mlir.tensors",
     "weight_symbol": "byoc_mlir.abi",
 }
 

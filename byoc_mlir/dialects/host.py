@@ -35,13 +35,11 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects import sized_buffers
+from byoc_mlir.dialects.operations import operations_in
 from byoc_mlir.dialects.relay.shape import Tensor, type_sizes
 from byoc_mlir.dialects.sized_buffers import (
-    AllocOp,
     LayoutAttr,
-    PlaceOp,
-    SizeOp,
-    ViewOp,
     dense_buffer,
 )
 
@@ -258,19 +256,4 @@ def buffer_type(type_: Attribute) -> Attribute:
     return dense_buffer(type_.element_type, type_sizes(cast(Tensor, type_)))
 
 
-HOST = Dialect(
-    "host",
-    [
-        AllocOp,
-        CheckOp,
-        CodesOp,
-        CopyApartOp,
-        KernelOp,
-        PlaceOp,
-        PrefetchOp,
-        SizeOp,
-        ViewOp,
-        YieldOp,
-    ],
-    [LayoutAttr],
-)
+HOST = Dialect("host", operations_in(globals(), vars(sized_buffers)), [LayoutAttr])

@@ -50,6 +50,7 @@ from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.llvm_intrinsics import INTRINSICS
+from byoc_mlir.dialects.operations import operations_in
 
 # Conversions
 
@@ -350,19 +351,7 @@ LLVM = Dialect(
     "llvm",
     [
         *(op for op in llvm.LLVM.operations if op is not llvm.ICmpOp),
-        ICmpOp,
-        FPToSIOp,
-        FPToUIOp,
-        UIToFPOp,
-        PoisonOp,
-        FreezeOp,
-        ExtractElementOp,
-        SwitchOp,
-        MemcpyOp,
-        MemmoveOp,
-        MemsetOp,
-        MaskedLoadOp,
-        AtomicRMWOp,
+        *operations_in(globals()),
         *INTRINSICS,
     ],
     list(llvm.LLVM.attributes),

@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import AnyFloatConstr, BoolAttr, SignlessIntegerConstraint, VectorType
 from xdsl.dialects.llvm import FastMathAttr
-from xdsl.ir import Operation
 from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
@@ -22,6 +21,8 @@ from xdsl.irdl import (
     traits_def,
 )
 from xdsl.traits import Pure, SameOperandsAndResultType
+
+from byoc_mlir.dialects.operations import operations_in
 
 _INTEGER_LIKE = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
 _FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
@@ -70,7 +71,14 @@ class IntegerBinaryIntrinsic(IntegerIntrinsic, ABC):
     rhs = operand_def(IntegerIntrinsic.T)
 
 
-class IntegerReduction(IRDLOperation, ABC):
+class Reduction(IRDLOperation, ABC):
+    """Combines all elements of a vector."""
+
+    traits = traits_def(Pure())
+    assembly_format = _CALL_FORMAT
+
+
+class IntegerReduction(Reduction, ABC):
     """Combines all elements of an integer vector."""
 
     T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
@@ -78,11 +86,8 @@ class IntegerReduction(IRDLOperation, ABC):
     arg = operand_def(VectorType.constr(T))
     res = result_def(T)
 
-    traits = traits_def(Pure())
-    assembly_format = _CALL_FORMAT
 
-
-class FloatReduction(IRDLOperation, ABC):
+class FloatReduction(Reduction, ABC):
     """Combines all elements of a float vector, in any order."""
 
     T: ClassVar = VarConstraint("T", AnyFloatConstr)
@@ -94,8 +99,6 @@ class FloatReduction(IRDLOperation, ABC):
     )
 
     irdl_options = (ParsePropInAttrDict(),)
-    traits = traits_def(Pure())
-    assembly_format = _CALL_FORMAT
 
 
 @irdl_op_definition
@@ -294,41 +297,4 @@ class ReduceFMinimumOp(FloatReduction):
     name = "llvm.intr.vector.reduce.fminimum"
 
 
-INTRINSICS: list[type[Operation]] = [
-    FTruncOp,
-    RoundOp,
-    RoundEvenOp,
-    Log10Op,
-    TanOp,
-    AsinOp,
-    AcosOp,
-    AtanOp,
-    SinhOp,
-    CoshOp,
-    TanhOp,
-    Atan2Op,
-    MaximumOp,
-    MinimumOp,
-    FMulAddOp,
-    CtPopOp,
-    SMaxOp,
-    SMinOp,
-    UMaxOp,
-    UMinOp,
-    AbsOp,
-    CountLeadingZerosOp,
-    CountTrailingZerosOp,
-    ReduceAddOp,
-    ReduceMulOp,
-    ReduceAndOp,
-    ReduceOrOp,
-    ReduceXorOp,
-    ReduceSMaxOp,
-    ReduceSMinOp,
-    ReduceUMaxOp,
-    ReduceUMinOp,
-    ReduceFMaxOp,
-    ReduceFMinOp,
-    ReduceFMaximumOp,
-    ReduceFMinimumOp,
-]
+INTRINSICS = operations_in(globals())

@@ -7,14 +7,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from byoc_mlir.backends.onednn_types import CONVOLUTION_DIRECT, FORWARD_INFERENCE, Arg
-from byoc_mlir.eager.onednn import (
+from byoc_mlir.onednn.constants import CONVOLUTION_DIRECT, FORWARD_INFERENCE, Arg
+from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
+from byoc_mlir.onednn.engine import engine
+from byoc_mlir.onednn.primitives import (
     KEPT,
     ArrangedWeights,
-    Descriptor,
     Primitive,
-    c_numbers,
-    dnnl,
+    PrimitiveDescriptor,
+    arranged,
 )
 from byoc_mlir.tensors import Array, aligned_empty
 
@@ -37,7 +38,7 @@ class Convolution:
 
     def primitive(self, *, has_bias: bool) -> ConvolutionPrimitive:
         """What runs it on the threads that are set now."""
-        return _primitive(self, dnnl().handle.omp_get_max_threads(), has_bias)
+        return _primitive(self, engine().threads, has_bias)
 
 
 @lru_cache(KEPT)
@@ -53,33 +54,33 @@ class ConvolutionPrimitive:
     """oneDNN's code for the sizes of a convolution. Any number of threads may call it at once."""
 
     def __init__(self, sizes: Convolution, *, has_bias: bool):
-        library, self._result = dnnl(), sizes.result
+        self._result = sizes.result
         group, results, *_ = sizes.weights
         data = Descriptor.channels_last(sizes.data)
         given, chosen = Descriptor.dense(sizes.weights), Descriptor.of_any_layout(sizes.weights)
         bias = Descriptor.dense((group * results,))
         result = Descriptor.channels_last(sizes.result)
-        dilations = [dilation - 1 for dilation in sizes.dilations]
+        dilations = tuple(dilation - 1 for dilation in sizes.dilations)
         self._primitive = Primitive(
-            "dnnl_convolution_forward_primitive_desc_create",
-            library.engine,
-            FORWARD_INFERENCE,
-            CONVOLUTION_DIRECT,
-            *(data.handle, chosen.handle, bias.handle if has_bias else None, result.handle),
-            *map(c_numbers, (sizes.strides, dilations, sizes.begins, sizes.ends)),
-            library.attributes,
+            PrimitiveDescriptor(
+                "dnnl_convolution_forward_primitive_desc_create",
+                *(engine(), FORWARD_INFERENCE, CONVOLUTION_DIRECT),
+                *(data, chosen, bias if has_bias else None, result),
+                *(sizes.strides, dilations, sizes.begins, sizes.ends),
+                PrimitiveAttributes(),
+            )
         )
         self._given = given
 
     def arrange(self, weights: Array) -> ArrangedWeights:
         """Returns weights, as `Convolution` describes them, as they are read here."""
         given = np.ascontiguousarray(weights)
-        memory, layout = self._primitive.arranged(Arg.WEIGHTS, given, self._given)
+        memory, layout = arranged(self._primitive, Arg.WEIGHTS, given, self._given)
         return ArrangedWeights({Arg.WEIGHTS: memory}, {Arg.WEIGHTS: layout})
 
     def reads(self, weights: ArrangedWeights) -> bool:
         """True if weights arranged for another size are what it would have made of them."""
-        return self._primitive.reads(weights)
+        return weights.suit(self._primitive)
 
     def run(self, data: Array, weights: ArrangedWeights, bias: Array | None) -> Array:
         """The result for contiguous arrays of `f32`, as `Convolution` describes them."""

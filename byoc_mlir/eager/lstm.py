@@ -7,8 +7,16 @@ from functools import lru_cache
 
 import numpy as np
 
-from byoc_mlir.backends.onednn_types import BOTH_SIDE_BY_SIDE, DIRECTIONS, FORWARD_INFERENCE, Arg
-from byoc_mlir.eager.onednn import KEPT, ArrangedWeights, Descriptor, Primitive, dnnl
+from byoc_mlir.onednn.constants import BOTH_SIDE_BY_SIDE, DIRECTIONS, FORWARD_INFERENCE, Arg
+from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
+from byoc_mlir.onednn.engine import engine
+from byoc_mlir.onednn.primitives import (
+    KEPT,
+    ArrangedWeights,
+    Primitive,
+    PrimitiveDescriptor,
+    arranged,
+)
 from byoc_mlir.tensors import Array, aligned_empty
 
 _GATES = [0, 2, 3, 1]
@@ -38,7 +46,7 @@ class Layer:
         `None` where oneDNN has only its reference code: that is slow, and reading the layout of its
         weights crashes.
         """
-        return made(self, dnnl().handle.omp_get_max_threads())
+        return made(self, engine().threads)
 
 
 @lru_cache(KEPT)
@@ -56,7 +64,7 @@ class LstmPrimitive:
     """oneDNN's code for the sizes of a layer. Any number of threads may call it at once."""
 
     def __init__(self, layer: Layer):
-        self._layer, library = layer, dnnl()
+        self._layer = layer
         directions, rows, hidden = layer.directions, layer.rows, layer.hidden
         data = Descriptor.dense((layer.steps, rows, layer.features))
         state = Descriptor.dense((1, directions, rows, hidden))
@@ -67,23 +75,20 @@ class LstmPrimitive:
         bias = Descriptor.dense((1, directions, len(_GATES), hidden))
         result = Descriptor.dense((layer.steps, rows, directions * hidden))
         peepholes = projection = None
+        direction = DIRECTIONS.get(layer.direction, BOTH_SIDE_BY_SIDE)
         self._primitive = Primitive(
-            "dnnl_lstm_forward_primitive_desc_create",
-            *(
-                library.engine,
-                FORWARD_INFERENCE,
-                DIRECTIONS.get(layer.direction, BOTH_SIDE_BY_SIDE),
-                data.handle,
-            ),
-            *(state.handle, state.handle, *(each.handle for each in matrices)),
-            *(peepholes, projection, bias.handle, result.handle, state.handle, state.handle),
-            *(_NO_FLAGS, library.attributes),
+            PrimitiveDescriptor(
+                "dnnl_lstm_forward_primitive_desc_create",
+                *(engine(), FORWARD_INFERENCE, direction, data, state, state, *matrices),
+                *(peepholes, projection, bias, result, state, state),
+                *(_NO_FLAGS, PrimitiveAttributes()),
+            )
         )
 
     @property
     def is_reference(self) -> bool:
         """Whether it is code for any machine."""
-        return self._primitive.implementation.startswith("ref")
+        return self._primitive.descriptor.implementation.startswith("ref")
 
     def arrange(self, w: Array, r: Array, b: Array | None) -> ArrangedWeights:
         """ONNX's weights, recurrent weights and biases in the order in which they are read here.
@@ -97,12 +102,12 @@ class LstmPrimitive:
             for argument, array in zip(_MATRICES, (w, r), strict=True)
         }
         arrays = {argument: memory for argument, (memory, _) in found.items()}
-        layouts = {argument: layout for argument, (_, layout) in found.items()}
+        layouts: dict[int, Descriptor] = {one: layout for one, (_, layout) in found.items()}
         return ArrangedWeights({**arrays, Arg.BIAS: self._bias(b)}, layouts)
 
     def reads(self, weights: ArrangedWeights) -> bool:
         """Whether weights arranged for another size are what it would have made of them."""
-        return self._primitive.reads(weights)
+        return weights.suit(self._primitive)
 
     def run(self, x: Array, weights: ArrangedWeights, h: Array, c: Array) -> tuple[Array, ...]:
         """The states after each step, `[steps, rows, directions * hidden]`, and the last ones.
@@ -126,11 +131,11 @@ class LstmPrimitive:
         directions, hidden, inputs = self._layer.directions, self._layer.hidden, weights.shape[-1]
         gates = _in_order(weights.reshape(directions, len(_GATES), hidden, inputs))
         gate = hidden * inputs
-        given = Descriptor.of_steps(
+        given = Descriptor.with_strides(
             (1, directions, inputs, len(_GATES), hidden),
             (directions * len(_GATES) * gate, len(_GATES) * gate, 1, gate, inputs),
         )
-        return self._primitive.arranged(argument, gates, given)
+        return arranged(self._primitive, argument, gates, given)
 
     def _bias(self, bias: Array | None) -> Array:
         """The sums of what is added to inputs and to states: `[directions, gates, hidden]`."""

@@ -10,8 +10,9 @@ from onnx import ModelProto, NodeProto
 
 from byoc_mlir.eager.folding import folded
 from byoc_mlir.eager.nodes import Run, run_of
-from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.schemas import opset_of
+from byoc_mlir.onednn.engine import openmp_threads
+from byoc_mlir.runtime.system.signals import signals_held
 from byoc_mlir.tensors import Array
 
 
@@ -39,7 +40,8 @@ class EagerModel:
             Exception: whatever an op raises; the model, or the inputs, may be wrong.
         """
         values: dict[str, Any] = {"": None, **self._tensors, **inputs}
-        with use_threads(self._threads), np.errstate(all="ignore"):
+        # signals wait: products may have the stack pointer elsewhere, see docs/dnnl.md
+        with openmp_threads(self._threads), signals_held(), np.errstate(all="ignore"):
             for step in self._steps:
                 results = step.run(*[values[name] for name in step.inputs])
                 values.update(zip(step.outputs, results))  # noqa: B905 - optional ones are left out

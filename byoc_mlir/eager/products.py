@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byoc_mlir.eager.onednn import sgemm
+from byoc_mlir.onednn.gemm import sgemm
 from byoc_mlir.tensors import Array, aligned_empty
 
 _SMALL, _SMALL_VECTOR = 1 << 16, 1 << 13

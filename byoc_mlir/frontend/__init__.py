@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from byoc_mlir.frontend.importer import import_model
     from byoc_mlir.frontend.model import ImportedModel, OnnxNode, TensorInfo
     from byoc_mlir.frontend.registry import register_op
-    from byoc_mlir.frontend.value import NodeRefused, Value
+    from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
 __all__ = [
+    "Array",
     "ImportedModel",
     "NodeContext",
     "NodeRefused",
@@ -33,7 +34,7 @@ _HOMES = {
     "import_model": "byoc_mlir.frontend.importer",
     "register_op": "byoc_mlir.frontend.registry",
     **dict.fromkeys(("ImportedModel", "OnnxNode", "TensorInfo"), "byoc_mlir.frontend.model"),
-    **dict.fromkeys(("NodeRefused", "Value"), "byoc_mlir.frontend.value"),
+    **dict.fromkeys(("Array", "NodeRefused", "Value"), "byoc_mlir.frontend.value"),
 }
 
 

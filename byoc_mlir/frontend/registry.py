@@ -7,12 +7,17 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from importlib.metadata import EntryPoint
 from typing import Any, TypeAlias, TypeVar
 
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.installed import installed_points
 from byoc_mlir.names import written_at
+
+ENTRY_POINT_GROUP = "byoc_mlir.ops"
+"""Group of the modules that register ops when they are imported, each named `domain.Op`."""
 
 OpFunction: TypeAlias = Callable[..., Value | Sequence[Value | None]]
 F = TypeVar("F", bound=OpFunction)
@@ -130,12 +135,45 @@ def onnx_op(op_type: str, since: int = 1, attributes: type[Any] | None = None) -
 
 
 def find_op(domain: str, op_type: str, opset: int) -> OnnxOp | None:
-    """The function for an op in the version that an opset has, `None` when there is none."""
+    """Returns the function for an op in the version that an opset has, `None` without one.
+
+    Raises:
+        ByocError: the installed module that registers the op cannot be imported.
+    """
+    if (domain, op_type) not in _REGISTRY:
+        _import_installed(f"{domain}.{op_type}" if domain else op_type)
     versions = _REGISTRY.get((domain, op_type), ())
     index = bisect_right(versions, opset, key=lambda op: op.since)
     return versions[index - 1] if index else None
 
 
+def _import_installed(name: str) -> None:
+    for point in installed_points(ENTRY_POINT_GROUP):
+        if point.name == name:
+            _import(point)
+
+
+def _import(point: EntryPoint) -> None:
+    try:
+        point.load()
+    except Exception as error:
+        raise ByocError(
+            f"the importer of op {point.name}, {point.value}, cannot be loaded:"
+            f" {type(error).__name__}: {error}"
+        ) from error
+
+
 def registered_ops() -> tuple[OnnxOp, ...]:
-    """All registered functions, by domain, op and version."""
+    """Returns the functions that this process registered, by domain, op and version."""
     return tuple(op for key in sorted(_REGISTRY) for op in _REGISTRY[key])
+
+
+def all_ops() -> tuple[OnnxOp, ...]:
+    """Returns `registered_ops` after the modules of installed packages have registered theirs.
+
+    Raises:
+        ByocError: one of them cannot be imported.
+    """
+    for point in installed_points(ENTRY_POINT_GROUP):
+        _import(point)
+    return registered_ops()

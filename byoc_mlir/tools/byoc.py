@@ -18,6 +18,7 @@ from byoc_mlir.tools.commands import (
     check,
     compile_,
     completion,
+    demo,
     doctor,
     explain,
     new_backend,
@@ -33,7 +34,7 @@ from byoc_mlir.tools.parser import Parser
 from byoc_mlir.tools.words import on_command_line
 
 COMMANDS = (
-    *(run, compile_, report, view, bench, profile, verify, bisect, explain),
+    *(demo, run, compile_, report, view, bench, profile, verify, bisect, explain),
     *(check, cache, doctor, new_backend, serve, tune, completion),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -20,8 +20,6 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.quantised import quantised
 from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops, replace_op
-
-_Transposed: TypeAlias = window.Conv1DTransposeOp | window.Conv2DTransposeOp
 
 
 class UnfoldTransposedConvolutions(ModulePass):
@@ -52,14 +50,14 @@ class UnfoldTransposedConvolutions(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
             for candidate in in_time(block.ops):
-                if isinstance(candidate, _Transposed) and _is_supported(candidate):
+                if isinstance(candidate, window.ConvTransposeOp) and _is_supported(candidate):
                     _unfold(candidate)
             erase_dead_ops(block)
 
 
-def _is_supported(op: _Transposed) -> bool:
+def _is_supported(op: window.ConvTransposeOp) -> bool:
     data, weight = quantised(op.data), quantised(op.weight)
-    if data is None or weight is None or constant_array(weight.data) is None:
+    if op.SPATIAL_RANK > 2 or data is None or weight is None or constant_array(weight.data) is None:
         return False
     if not weight.is_whole and weight.axis != 1:
         return False
@@ -68,7 +66,7 @@ def _is_supported(op: _Transposed) -> bool:
     return not any((*ints(op.padding), *ints(op.output_padding)))
 
 
-def _unfold(op: _Transposed) -> None:
+def _unfold(op: window.ConvTransposeOp) -> None:
     """Writes all up to the quantised result anew, if there is one."""
     chain = _chain(op)
     if chain is None:
@@ -89,7 +87,7 @@ def _unfold(op: _Transposed) -> None:
     replace_op(last, new.ops, [_side_by_side(value, strides, new)])
 
 
-def _chain(op: _Transposed) -> Sequence[Operation] | None:
+def _chain(op: window.ConvTransposeOp) -> Sequence[Operation] | None:
     """What follows up to the one op that quantises the result, and nothing else reads."""
     found: list[Operation] = []
     value: SSAValue = op.output
@@ -105,7 +103,7 @@ def _chain(op: _Transposed) -> Sequence[Operation] | None:
     return None
 
 
-def _of_pixels(op: _Transposed, new: OpSequence) -> SSAValue:
+def _of_pixels(op: window.ConvTransposeOp, new: OpSequence) -> SSAValue:
     """The convolution, with the results of the window's places as channels."""
     weight = quantised(op.weight)
     assert weight is not None
@@ -123,7 +121,7 @@ def _of_pixels(op: _Transposed, new: OpSequence) -> SSAValue:
     )
 
 
-def _for_places(bias: SSAValue, op: _Transposed, new: OpSequence) -> SSAValue:
+def _for_places(bias: SSAValue, op: window.ConvTransposeOp, new: OpSequence) -> SSAValue:
     """A bias for the results of each place; one that is quantised stays so."""
     strides, integers = ints(op.strides), quantised(bias)
     if integers is None:

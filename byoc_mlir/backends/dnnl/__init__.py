@@ -24,13 +24,13 @@ from byoc_mlir.backends.base import (
     attempt,
 )
 from byoc_mlir.backends.dnnl.choices import OPTIONS, Choices
-from byoc_mlir.backends.onednn import (
+from byoc_mlir.backends.options import Option
+from byoc_mlir.onednn.library import (
     ENVIRONMENT_VARIABLE,
     ISA_VARIABLES,
     load_library,
     unavailable_reason,
 )
-from byoc_mlir.backends.options import Option
 from byoc_mlir.patterns import CompositePattern
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ class DnnlBackend(Backend):
         return patterns(has_all_products=self.settings["quantized_products"] == "all")
 
     def gains_from(self, element_type: str) -> Gains:
-        from byoc_mlir.backends.dnnl.library.api import api
         from byoc_mlir.backends.dnnl.partition.patterns import ANCHORS, BATCH_NORM_RELU
+        from byoc_mlir.onednn.engine import engine
 
         if element_type not in ("bf16", "bf16x3"):
             return Gains()
-        if not api().has_bf16:
+        if not engine().has_bf16:
             return Gains(reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)")
         if element_type == "bf16x3":
             return self._gains_from_splitting()
@@ -102,12 +102,12 @@ class DnnlBackend(Backend):
         )
 
     def _gains_from_splitting(self) -> Gains:
-        from byoc_mlir.backends.dnnl.library.api import api
         from byoc_mlir.backends.dnnl.partition.patterns import SPLIT_ANCHORS
+        from byoc_mlir.onednn.engine import engine
 
         if self.settings["split_products"] == "all":
             return Gains(SPLIT_ANCHORS)
-        if not api().has_amx:
+        if not engine().has_amx:
             return Gains(reason="this processor has no AMX: three products of bf16 take longer")
         return Gains(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
 
@@ -132,13 +132,13 @@ class DnnlBackend(Backend):
             planned_milliseconds,
             separate_milliseconds,
         )
-        from byoc_mlir.backends.dnnl.library.api import api
+        from byoc_mlir.backends.dnnl.library.timing import bench
 
         choices = Choices.of(self.settings)
         with _one_at_a_time, measuring(self._measuring):
             if self.faster_on_host(region) is not None:
                 milliseconds = separate_milliseconds(region, choices)
-                api().release_memory()
+                bench.release_memory()
                 return milliseconds
             planned = self._planned[region, context.threads] = self.lowered(region, context.threads)
             return planned_milliseconds(planned, choices)
@@ -174,7 +174,9 @@ class DnnlBackend(Backend):
     ) -> NativeCode:
         from byoc_mlir.backends.dnnl.codegen.emit import emit
         from byoc_mlir.backends.dnnl.codegen.program import make_program
-        from byoc_mlir.backends.dnnl.library.api import api, openmp_threads
+        from byoc_mlir.backends.dnnl.library.objects import forget
+        from byoc_mlir.backends.dnnl.library.timing import bench
+        from byoc_mlir.onednn.engine import openmp_threads
 
         key = region, context.threads
         func = self._planned.pop(key, None) or self.lowered(*key)
@@ -188,7 +190,8 @@ class DnnlBackend(Backend):
                 [load_library().requirement],
                 shared,
             )
-        api().release()
+        bench.release_memory()
+        forget()
         return code
 
     def lowered(self, region: FuncOp, threads: int) -> FuncOp:
@@ -199,14 +202,14 @@ class DnnlBackend(Backend):
             threads: the OpenMP threads that will run it.
         """
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
-        from byoc_mlir.backends.dnnl.library.api import api
+        from byoc_mlir.backends.dnnl.library.timing import bench
         from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 
         func = region.clone()
         module, choices = ModuleOp([func]), asdict(Choices.of(self.settings))
         with measuring(self._measuring):
             PrepareDnnlRegions(threads, **choices).apply(self._context, module)
-        api().release_memory()
+        bench.release_memory()
         module.verify()  # once: after each pass takes a fifth of the time that all of them take
         return func
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from byoc_mlir.backends.wheels import library_in_wheel
 from byoc_mlir.errors import BackendError, ExecutionError
+from byoc_mlir.installed import library_in_wheel
 from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.system import libraries
 

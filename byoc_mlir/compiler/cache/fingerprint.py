@@ -26,7 +26,8 @@ _PACKAGES = ("xdsl", "llvmlite", "onnx", "numpy", "ml_dtypes")
 _VERSIONED = frozenset((*_PACKAGES, *sys.stdlib_module_names))
 """What is known by its version."""
 
-_ENTRY_POINTS = ("byoc_mlir.backends", "byoc_mlir.passes")
+_OPS = "byoc_mlir.ops"
+_ENTRY_POINTS = ("byoc_mlir.backends", "byoc_mlir.passes", _OPS)
 
 _BYTECODE_FOLDER = "__pycache__"
 
@@ -181,11 +182,14 @@ def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
 
 
 def _registered_importers() -> list[Any] | None:
-    """Functions for ONNX ops that the process itself registered."""
+    """Functions for ONNX ops that the process itself registered: all but ours and those of
+    installed packages, which `_software` knows, loaded or not.
+    """
     registry = sys.modules.get("byoc_mlir.frontend.registry")
     found: list[Any] = []
+    known = {"byoc_mlir", *(_outermost(point.module) for point in installed_points(_OPS))}
     for op in () if registry is None else registry.registered_ops():
-        if op.function.__module__.startswith("byoc_mlir."):
+        if _outermost(op.function.__module__) in known:
             continue
         code = inspect.unwrap(op.function).__code__
         stamps = _source_stamps(Path(code.co_filename))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from onnx import ModelProto, checker
 
 from byoc_mlir.artifact import write
-from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.fingerprint import has_registered
@@ -21,6 +20,7 @@ from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.onednn.library import unavailable_reason
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.executables.tiered import TieredExecutable
 from byoc_mlir.runtime.system.threads import available_threads

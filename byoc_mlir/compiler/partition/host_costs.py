@@ -11,7 +11,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from byoc_mlir.compiler.partition.alone import alone_on_host
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.relay import qnn_window
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
 from byoc_mlir.dialects.relay.qnn import BYTES, RequantizeOp
@@ -76,7 +75,7 @@ def _by_kernels(block: Block) -> dict[Operation, float]:
         product = product_of(op)
         if product is not None:
             found |= _by_integers(product)
-        elif isinstance(op, qnn_window.Conv1DOp | qnn_window.Conv2DOp) and _is_described(op):
+        elif isinstance(op, QuantizedConvOp) and op.SPATIAL_RANK < 3 and _is_described(op):
             found[op] = estimated_milliseconds(op, 1)
     return found
 

@@ -5,11 +5,11 @@ One file per family; every op class of a family file is registered.
 
 from __future__ import annotations
 
-import inspect
 from types import ModuleType
 
 from xdsl.ir import Dialect
 
+from byoc_mlir.dialects.operations import operations_in
 from byoc_mlir.dialects.relay import (
     bits,
     blockwise,
@@ -78,19 +78,8 @@ FAMILIES: tuple[ModuleType, ...] = (
 )
 
 
-def _ops(family: ModuleType) -> list[type[RelayOp]]:
-    return [
-        item
-        for item in vars(family).values()
-        if inspect.isclass(item)
-        and item.__module__ == family.__name__  # first: xDSL's classes take long to say no
-        and issubclass(item, RelayOp)
-        and "name" in vars(item)
-    ]
-
-
 RELAY = Dialect(
     "relay",
-    [*(op for family in FAMILIES for op in _ops(family)), SymbolOp, GuardOp],
+    [*operations_in(*map(vars, FAMILIES)), SymbolOp, GuardOp],
     [WeightAttr, ShapeAttr, SizeAttr],
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import cast
 
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, result_def
+from xdsl.irdl import result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
@@ -20,7 +20,7 @@ from byoc_mlir.dialects.relay.base import (
     type_sizes,
 )
 from byoc_mlir.dialects.relay.shape import at_most
-from byoc_mlir.dialects.relay.window import SpatialOp, WindowOp, by_rank
+from byoc_mlir.dialects.relay.window import SpatialOp, WindowOp, ranked
 
 
 class PoolOp(WindowOp, ABC):
@@ -82,128 +82,13 @@ class MaxPoolWithArgmaxOp(PoolOp, ABC):
         return (output, tensor_of(i64, shape))
 
 
-@irdl_op_definition
-class MaxPool1DOp(MaxPoolOp):
-    """The maximum of each window of `[N, C, W]`."""
-
-    name = "relay.nn.max_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class AvgPool1DOp(AvgPoolOp):
-    """The mean of each window of `[N, C, W]`."""
-
-    name = "relay.nn.avg_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class MaxPool2DOp(MaxPoolOp):
-    """The maximum of each window of `[N, C, H, W]`."""
-
-    name = "relay.nn.max_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class AvgPool2DOp(AvgPoolOp):
-    """The mean of each window of `[N, C, H, W]`."""
-
-    name = "relay.nn.avg_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class MaxPool3DOp(MaxPoolOp):
-    """The maximum of each window of `[N, C, D, H, W]`."""
-
-    name = "relay.nn.max_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class AvgPool3DOp(AvgPoolOp):
-    """The mean of each window of `[N, C, D, H, W]`."""
-
-    name = "relay.nn.avg_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class GlobalMaxPool1DOp(GlobalPoolOp):
-    """The maximum over `[W]`."""
-
-    name = "relay.nn.global_max_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class GlobalAvgPool1DOp(GlobalPoolOp):
-    """The mean over `[W]`."""
-
-    name = "relay.nn.global_avg_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class GlobalMaxPool2DOp(GlobalPoolOp):
-    """The maximum over `[H, W]`."""
-
-    name = "relay.nn.global_max_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class GlobalAvgPool2DOp(GlobalPoolOp):
-    """The mean over `[H, W]`."""
-
-    name = "relay.nn.global_avg_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class GlobalMaxPool3DOp(GlobalPoolOp):
-    """The maximum over `[D, H, W]`."""
-
-    name = "relay.nn.global_max_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class GlobalAvgPool3DOp(GlobalPoolOp):
-    """The mean over `[D, H, W]`."""
-
-    name = "relay.nn.global_avg_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class MaxPoolWithArgmax1DOp(MaxPoolWithArgmaxOp):
-    """The maximum of each window of `[N, C, W]`, and where it is."""
-
-    name = "relay.nn.max_pool1d_with_argmax"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class MaxPoolWithArgmax2DOp(MaxPoolWithArgmaxOp):
-    """The maximum of each window of `[N, C, H, W]`, and where it is."""
-
-    name = "relay.nn.max_pool2d_with_argmax"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class MaxPoolWithArgmax3DOp(MaxPoolWithArgmaxOp):
-    """The maximum of each window of `[N, C, D, H, W]`, and where it is."""
-
-    name = "relay.nn.max_pool3d_with_argmax"
-    SPATIAL_RANK: ClassVar = 3
-
-
-MAX_POOL = by_rank(MaxPool1DOp, MaxPool2DOp, MaxPool3DOp)
-MAX_POOL_WITH_ARGMAX = by_rank(MaxPoolWithArgmax1DOp, MaxPoolWithArgmax2DOp, MaxPoolWithArgmax3DOp)
-AVG_POOL = by_rank(AvgPool1DOp, AvgPool2DOp, AvgPool3DOp)
-GLOBAL_MAX_POOL = by_rank(GlobalMaxPool1DOp, GlobalMaxPool2DOp, GlobalMaxPool3DOp)
-GLOBAL_AVG_POOL = by_rank(GlobalAvgPool1DOp, GlobalAvgPool2DOp, GlobalAvgPool3DOp)
+MAX_POOL = ranked(MaxPoolOp, "relay.nn.max_pool{}d")
+MAX_POOL_WITH_ARGMAX = ranked(MaxPoolWithArgmaxOp, "relay.nn.max_pool{}d_with_argmax")
+AVG_POOL = ranked(AvgPoolOp, "relay.nn.avg_pool{}d")
+GLOBAL_MAX_POOL = ranked(GlobalPoolOp, "relay.nn.global_max_pool{}d")
+GLOBAL_AVG_POOL = ranked(GlobalPoolOp, "relay.nn.global_avg_pool{}d")
+MaxPool1DOp, MaxPool2DOp, MaxPool3DOp = MAX_POOL.values()
+MaxPoolWithArgmax1DOp, MaxPoolWithArgmax2DOp, MaxPoolWithArgmax3DOp = MAX_POOL_WITH_ARGMAX.values()
+AvgPool1DOp, AvgPool2DOp, AvgPool3DOp = AVG_POOL.values()
+GlobalMaxPool1DOp, GlobalMaxPool2DOp, GlobalMaxPool3DOp = GLOBAL_MAX_POOL.values()
+GlobalAvgPool1DOp, GlobalAvgPool2DOp, GlobalAvgPool3DOp = GLOBAL_AVG_POOL.values()

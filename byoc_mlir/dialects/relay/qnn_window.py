@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import cast
 
 from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def
+from xdsl.irdl import operand_def
 
 from byoc_mlir.dialects.relay.base import (
     RelayOp,
@@ -22,8 +22,7 @@ from byoc_mlir.dialects.relay.qnn import BYTES, check_element, check_scalar, che
 from byoc_mlir.dialects.relay.window import (
     CorrelationOp,
     TransposedCorrelationOp,
-    by_rank,
-    layout_prop,
+    ranked,
 )
 from byoc_mlir.dims import Size
 
@@ -117,111 +116,11 @@ class QuantizedGlobalAvgPoolOp(QuantizedPoolOp, GlobalPoolOp, ABC):
         return (self.checked_result(type_sizes(cast(Tensor, pooled))),)
 
 
-@irdl_op_definition
-class Conv1DOp(QuantizedConvOp):
-    """`data [N, C, W], weight [O, C / groups, W] -> output [N, O, W]` of `i32`."""
-
-    name = "relay.qnn.conv1d"
-    SPATIAL_RANK: ClassVar = 1
-    data_layout = layout_prop("NCW")
-    kernel_layout = layout_prop("OIW")
-
-
-@irdl_op_definition
-class Conv2DOp(QuantizedConvOp):
-    """`data [N, C, H, W], weight [O, C / groups, H, W] -> output [N, O, H, W]` of `i32`."""
-
-    name = "relay.qnn.conv2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class Conv3DOp(QuantizedConvOp):
-    """`data [N, C, D, H, W], weight [O, C / groups, D, H, W] -> output [N, O, D, H, W]`, `i32`."""
-
-    name = "relay.qnn.conv3d"
-    SPATIAL_RANK: ClassVar = 3
-    data_layout = layout_prop("NCDHW")
-    kernel_layout = layout_prop("OIDHW")
-
-
-@irdl_op_definition
-class Conv1DTransposeOp(QuantizedConvTransposeOp):
-    """`data [N, C, W], weight [C, O / groups, W] -> output [N, O, W]` of `i32`."""
-
-    name = "relay.qnn.conv1d_transpose"
-    SPATIAL_RANK: ClassVar = 1
-    data_layout = layout_prop("NCW")
-    kernel_layout = layout_prop("IOW")
-
-
-@irdl_op_definition
-class Conv2DTransposeOp(QuantizedConvTransposeOp):
-    """`data [N, C, H, W], weight [C, O / groups, H, W] -> output [N, O, H, W]` of `i32`."""
-
-    name = "relay.qnn.conv2d_transpose"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class Conv3DTransposeOp(QuantizedConvTransposeOp):
-    """`data [N, C, D, H, W], weight [C, O / groups, D, H, W] -> output [N, O, D, H, W]`, `i32`."""
-
-    name = "relay.qnn.conv3d_transpose"
-    SPATIAL_RANK: ClassVar = 3
-    data_layout = layout_prop("NCDHW")
-    kernel_layout = layout_prop("IODHW")
-
-
-@irdl_op_definition
-class AvgPool1DOp(QuantizedAvgPoolOp):
-    """The mean of each window of `[N, C, W]`, quantised."""
-
-    name = "relay.qnn.avg_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class AvgPool2DOp(QuantizedAvgPoolOp):
-    """The mean of each window of `[N, C, H, W]`, quantised."""
-
-    name = "relay.qnn.avg_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class AvgPool3DOp(QuantizedAvgPoolOp):
-    """The mean of each window of `[N, C, D, H, W]`, quantised."""
-
-    name = "relay.qnn.avg_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-@irdl_op_definition
-class GlobalAvgPool1DOp(QuantizedGlobalAvgPoolOp):
-    """The mean over `[W]`, quantised."""
-
-    name = "relay.qnn.global_avg_pool1d"
-    SPATIAL_RANK: ClassVar = 1
-
-
-@irdl_op_definition
-class GlobalAvgPool2DOp(QuantizedGlobalAvgPoolOp):
-    """The mean over `[H, W]`, quantised."""
-
-    name = "relay.qnn.global_avg_pool2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class GlobalAvgPool3DOp(QuantizedGlobalAvgPoolOp):
-    """The mean over `[D, H, W]`, quantised."""
-
-    name = "relay.qnn.global_avg_pool3d"
-    SPATIAL_RANK: ClassVar = 3
-
-
-CONV = by_rank(Conv1DOp, Conv2DOp, Conv3DOp)
-CONV_TRANSPOSE = by_rank(Conv1DTransposeOp, Conv2DTransposeOp, Conv3DTransposeOp)
-AVG_POOL = by_rank(AvgPool1DOp, AvgPool2DOp, AvgPool3DOp)
-GLOBAL_AVG_POOL = by_rank(GlobalAvgPool1DOp, GlobalAvgPool2DOp, GlobalAvgPool3DOp)
+CONV = ranked(QuantizedConvOp, "relay.qnn.conv{}d")
+CONV_TRANSPOSE = ranked(QuantizedConvTransposeOp, "relay.qnn.conv{}d_transpose")
+AVG_POOL = ranked(QuantizedAvgPoolOp, "relay.qnn.avg_pool{}d")
+GLOBAL_AVG_POOL = ranked(QuantizedGlobalAvgPoolOp, "relay.qnn.global_avg_pool{}d")
+Conv1DOp, Conv2DOp, Conv3DOp = CONV.values()
+Conv1DTransposeOp, Conv2DTransposeOp, Conv3DTransposeOp = CONV_TRANSPOSE.values()
+AvgPool1DOp, AvgPool2DOp, AvgPool3DOp = AVG_POOL.values()
+GlobalAvgPool1DOp, GlobalAvgPool2DOp, GlobalAvgPool3DOp = GLOBAL_AVG_POOL.values()

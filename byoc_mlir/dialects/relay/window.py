@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar, overload
+from typing import ClassVar, TypeVar, cast, overload
 
-from xdsl.dialects.builtin import StringAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
@@ -33,15 +33,14 @@ from byoc_mlir.dialects.relay.shape import agree, at_most, same
 from byoc_mlir.dims import Size, ceildiv, largest, smallest
 
 
-def layout_prop(layout: str) -> StringAttr:
-    """The order of dimensions, for TVM's sake: there is one."""
-    return str_prop(layout, (layout,))
-
-
 class SpatialOp(RelayOp, ABC):
     """An op for one number of spatial dimensions of `data [N, C, spatial...]`."""
 
     SPATIAL_RANK: ClassVar[int]
+
+    LAYOUTS: ClassVar[Mapping[str, str]] = {}
+    """Names of properties with the order of dimensions, for TVM's sake: those before the spatial
+    ones. There is one order, so each property has one value."""
 
     data = operand_def(TensorType)
     output = result_def(TensorType)
@@ -63,9 +62,28 @@ class SpatialOp(RelayOp, ABC):
 S = TypeVar("S", bound=SpatialOp)
 
 
-def by_rank(*ops: type[S]) -> Mapping[int, type[S]]:
-    """Ops of one kind by their number of spatial dimensions."""
-    return {op.SPATIAL_RANK: op for op in ops}
+def ranked(base: type[S], name: str) -> Mapping[int, type[S]]:
+    """Returns the ops of a family by their number of spatial dimensions, 1 to 3.
+
+    Args:
+        base: what they share.
+        name: their names, with `{}` for that number.
+    """
+    return {rank: _of_rank(base, name.format(rank), rank) for rank in (1, 2, 3)}
+
+
+def _of_rank(base: type[S], name: str, rank: int) -> type[S]:
+    layouts = {key: f"{before}{'DHW'[-rank:]}" for key, before in base.LAYOUTS.items()}
+    fields: dict[str, object] = {
+        "__annotations__": {"SPATIAL_RANK": ClassVar[int]},
+        "__doc__": base.__doc__,
+        "__module__": base.__module__,
+        "name": name,
+        "SPATIAL_RANK": rank,
+        **{key: str_prop(layout, (layout,)) for key, layout in layouts.items()},
+    }
+    words = name.rpartition(".")[2].title()
+    return irdl_op_definition(cast("type[S]", type(f"{words.replace('_', '')}Op", (base,), fields)))
 
 
 class WindowOp(SpatialOp, ABC):
@@ -140,8 +158,8 @@ class CorrelationOp(WindowOp, ABC):
     data = operand_def(TensorType)  # again: a subclass's operands come before its base's
     weight = operand_def(TensorType)
     groups = int_prop(1)
-    data_layout = layout_prop("NCHW")
-    kernel_layout = layout_prop("OIHW")
+
+    LAYOUTS: ClassVar[Mapping[str, str]] = {"data_layout": "NC", "kernel_layout": "OI"}
 
     def output_sizes(self) -> list[Size]:
         """The sizes of the result; data, weight and groups are checked to fit together."""
@@ -170,8 +188,8 @@ class TransposedCorrelationOp(WindowOp, ABC):
     weight = operand_def(TensorType)
     output_padding = ints_prop()
     groups = int_prop(1)
-    data_layout = layout_prop("NCHW")
-    kernel_layout = layout_prop("IOHW")
+
+    LAYOUTS: ClassVar[Mapping[str, str]] = {"data_layout": "NC", "kernel_layout": "IO"}
 
     def output_sizes(self) -> list[Size]:
         """The sizes of the result; data, weight and groups are checked to fit together."""
@@ -226,61 +244,7 @@ class ConvTransposeOp(TransposedCorrelationOp, ABC):
         return _result_of_one_type(self)
 
 
-@irdl_op_definition
-class Conv1DOp(ConvOp):
-    """`data [N, C, W], weight [O, C / groups, W] -> output [N, O, W]`."""
-
-    name = "relay.nn.conv1d"
-    SPATIAL_RANK: ClassVar = 1
-    data_layout = layout_prop("NCW")
-    kernel_layout = layout_prop("OIW")
-
-
-@irdl_op_definition
-class Conv2DOp(ConvOp):
-    """`data [N, C, H, W], weight [O, C / groups, H, W] -> output [N, O, H, W]`."""
-
-    name = "relay.nn.conv2d"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class Conv3DOp(ConvOp):
-    """`data [N, C, D, H, W], weight [O, C / groups, D, H, W] -> output [N, O, D, H, W]`."""
-
-    name = "relay.nn.conv3d"
-    SPATIAL_RANK: ClassVar = 3
-    data_layout = layout_prop("NCDHW")
-    kernel_layout = layout_prop("OIDHW")
-
-
-@irdl_op_definition
-class Conv1DTransposeOp(ConvTransposeOp):
-    """`data [N, C, W], weight [C, O / groups, W] -> output [N, O, W]`."""
-
-    name = "relay.nn.conv1d_transpose"
-    SPATIAL_RANK: ClassVar = 1
-    data_layout = layout_prop("NCW")
-    kernel_layout = layout_prop("IOW")
-
-
-@irdl_op_definition
-class Conv2DTransposeOp(ConvTransposeOp):
-    """`data [N, C, H, W], weight [C, O / groups, H, W] -> output [N, O, H, W]`."""
-
-    name = "relay.nn.conv2d_transpose"
-    SPATIAL_RANK: ClassVar = 2
-
-
-@irdl_op_definition
-class Conv3DTransposeOp(ConvTransposeOp):
-    """`data [N, C, D, H, W], weight [C, O / groups, D, H, W] -> output [N, O, D, H, W]`."""
-
-    name = "relay.nn.conv3d_transpose"
-    SPATIAL_RANK: ClassVar = 3
-    data_layout = layout_prop("NCDHW")
-    kernel_layout = layout_prop("IODHW")
-
-
-CONV = by_rank(Conv1DOp, Conv2DOp, Conv3DOp)
-CONV_TRANSPOSE = by_rank(Conv1DTransposeOp, Conv2DTransposeOp, Conv3DTransposeOp)
+CONV = ranked(ConvOp, "relay.nn.conv{}d")
+CONV_TRANSPOSE = ranked(ConvTransposeOp, "relay.nn.conv{}d_transpose")
+Conv1DOp, Conv2DOp, Conv3DOp = CONV.values()
+Conv1DTransposeOp, Conv2DTransposeOp, Conv3DTransposeOp = CONV_TRANSPOSE.values()

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.onednn import sgemm
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.products import matmul
+from byoc_mlir.onednn.gemm import sgemm
 from byoc_mlir.tensors import Array, aligned_empty
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from byoc_mlir.eager.kept_weights import KeptWeights
 from byoc_mlir.eager.lstm import Layer, LstmPrimitive
-from byoc_mlir.eager.onednn import KeptWeights
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.products import matmul
 from byoc_mlir.numpy_ops.recurrent import gru_step, lstm_step

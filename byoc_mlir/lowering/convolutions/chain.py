@@ -8,8 +8,8 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp, elementwise, nn
 from byoc_mlir.dialects.relay.base import sizes_of
+from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.kernels.epilogue import Epilogue
-from byoc_mlir.lowering.convolutions.description import ConvolutionOp
 
 _CHANNEL_AXIS = 1
 
@@ -18,7 +18,7 @@ _CHANNEL_AXIS = 1
 class Chain:
     """A convolution and the ops after it, each the only one to read the one before."""
 
-    convolution: ConvolutionOp
+    convolution: ConvOp
     followers: tuple[RelayOp, ...] = ()
     bias: ConstantOp | None = None
     residual: SSAValue | None = None
@@ -48,7 +48,7 @@ class Chain:
         )
 
 
-def chain_of(op: ConvolutionOp) -> Chain:
+def chain_of(op: ConvOp) -> Chain:
     """The longest chain behind a convolution."""
     chain = Chain(op)
     while True:

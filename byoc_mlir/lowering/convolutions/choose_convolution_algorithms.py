@@ -18,6 +18,7 @@ from byoc_mlir.dialects.relay.base import shape_of, sizes_of
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import ASSUMED, ConvolutionRates, rates
@@ -29,7 +30,6 @@ from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.lowering.convolutions.chain import chain_of
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
-    ConvolutionOp,
     convolutions,
     described,
 )
@@ -58,7 +58,7 @@ Times: TypeAlias = dict[str, float]
 class _Question:
     """A convolution whose algorithm is chosen."""
 
-    op: ConvolutionOp
+    op: ConvOp
     times: Times
     """Of all algorithms that may be taken."""
     choice: str | None = None
@@ -154,7 +154,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
             took(_problem(described(one.op), self.threads), taken.data)
             self._choose_schedule(one.op, taken.data)
 
-    def _transposed(self, question: _Question, kernels: Set[ConvolutionOp]) -> float:
+    def _transposed(self, question: _Question, kernels: Set[ConvOp]) -> float:
         """The milliseconds to transpose what loops over single pixels read and write of kernels,
         which have their channels last. With larger windows there is more to a choice.
         """
@@ -165,7 +165,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         count = sum(hint(math.prod(sizes_of(value))) for value in values)
         return 2 * 4 * count / rates(ConvolutionRates).transformed_bytes / max(self.threads, 1)
 
-    def _question(self, op: ConvolutionOp) -> _Question:
+    def _question(self, op: ConvOp) -> _Question:
         """The algorithms that may be taken, and the one that is known to be the fastest."""
         convolution = described(op)
         unit = VectorUnit.of(target_cpu().features)
@@ -184,7 +184,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         in_layout = next((name for name in times if name != _LOOPS), None)
         return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
 
-    def _choose_schedule(self, op: ConvolutionOp, algorithm: str) -> None:
+    def _choose_schedule(self, op: ConvOp, algorithm: str) -> None:
         """Writes down the schedule of a kernel, which tuning found to be faster."""
         convolution = described(op)
         kernels = convolution_kernels(convolution, VectorUnit.of(target_cpu().features))
@@ -200,7 +200,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
             op.attributes[SCHEDULE] = StringAttr(choice)
 
 
-def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) -> float:
+def estimated_milliseconds(op: ConvOp | QuantizedConvOp, threads: int) -> float:
     """About what the host takes for a convolution, by the fastest algorithm that it chooses; of
     bytes in groups, which become `i32` and are multiplied by the loops of `f32`.
     """
@@ -209,18 +209,18 @@ def estimated_milliseconds(op: ConvolutionOp | QuantizedConvOp, threads: int) ->
     return min(_estimates(convolution, kernels, unit, threads).values())
 
 
-def _nodes(op: ConvolutionOp) -> Set[str]:
+def _nodes(op: ConvOp) -> Set[str]:
     """The nodes of a convolution, and of what its kernel does behind it: of loops, that may be
     what turns their result.
     """
     return {name for one in chain_of(op).ops for name in node_names(one)}
 
 
-def _is_next_to_kernel(op: ConvolutionOp) -> bool:
+def _is_next_to_kernel(op: ConvOp) -> bool:
     return any(ALGORITHM in other.attributes for other, _ in neighbours(op))
 
 
-def _plain_bytes(op: ConvolutionOp) -> int:
+def _plain_bytes(op: ConvOp) -> int:
     """What the weights take as they are."""
     return 4 * math.prod(shape_of(op.weight))
 

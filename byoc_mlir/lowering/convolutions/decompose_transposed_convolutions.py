@@ -7,7 +7,6 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TypeAlias
 
 import numpy as np
 from xdsl.context import Context
@@ -21,17 +20,10 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import DYNAMIC, shape_of, sizes_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dialects.relay.window import (
-    Conv1DOp,
-    Conv1DTransposeOp,
-    Conv2DOp,
-    Conv2DTransposeOp,
-)
+from byoc_mlir.dialects.relay.window import CONV, ConvTransposeOp
 from byoc_mlir.dims import Size, ceildiv, largest
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
-
-TransposedOp: TypeAlias = Conv1DTransposeOp | Conv2DTransposeOp
 
 
 class DecomposeTransposedConvolutions(ModulePass):
@@ -61,13 +53,13 @@ class DecomposeTransposedConvolutions(ModulePass):
         with asking_of(op):
             for block in host_blocks(op):
                 for inner in in_time(block.ops):
-                    if isinstance(inner, TransposedOp) and _is_supported(inner):
+                    if isinstance(inner, ConvTransposeOp) and _is_supported(inner):
                         _decompose(inner)
 
 
-def _is_supported(op: TransposedOp) -> bool:
+def _is_supported(op: ConvTransposeOp) -> bool:
     weight, output = op.weight.owner, tensor_type(op.output)
-    if not isinstance(weight, ConstantOp) or output.element_type != f32:
+    if op.SPATIAL_RANK > 2 or not isinstance(weight, ConstantOp) or output.element_type != f32:
         return False
     if DYNAMIC in type_sizes(output) or 0 in type_sizes(output):
         return False
@@ -77,7 +69,7 @@ def _is_supported(op: TransposedOp) -> bool:
     return is_even and bool(np.isfinite(weight.array).all())
 
 
-def _decompose(op: TransposedOp) -> None:
+def _decompose(op: ConvTransposeOp) -> None:
     places = _Places.of(op)
     result = places.side_by_side(places.convolved())
     weight = op.weight.owner
@@ -90,14 +82,14 @@ def _decompose(op: TransposedOp) -> None:
 class _Places:
     """Writes what a transposed convolution becomes, before it."""
 
-    op: TransposedOp
+    op: ConvTransposeOp
     strides: tuple[int, ...]
     begins: tuple[int, ...]
     """How much of the result is cut off in front."""
     dilation: tuple[int, ...]
 
     @staticmethod
-    def of(op: TransposedOp) -> _Places:
+    def of(op: ConvTransposeOp) -> _Places:
         """The description of an op."""
         strides, padding, dilation = op.checked_window()
         return _Places(op, strides, padding[: op.SPATIAL_RANK], dilation)
@@ -133,9 +125,8 @@ class _Places:
                 self._sizes, self.begins, self.strides, sizes_of(self.op.data)[2:], strict=True
             )
         ]
-        kind = Conv1DOp if isinstance(self.op, Conv1DTransposeOp) else Conv2DOp
         return self._builder.emit(
-            kind(
+            CONV[self.op.SPATIAL_RANK](
                 self.op.data,
                 self._builder.constant(array, "places"),
                 strides=[1] * len(before),

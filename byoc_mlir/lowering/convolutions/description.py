@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation
 
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import DYNAMIC, shape_of, sizes_of, tensor_type, type_sizes
-from byoc_mlir.dialects.relay.window import Conv1DOp, Conv2DOp, CorrelationOp
+from byoc_mlir.dialects.relay.window import ConvOp, CorrelationOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Convolution, Image, are_few_channels, pair_of
 from byoc_mlir.kernels.epilogue import Epilogue
@@ -19,24 +18,23 @@ from byoc_mlir.kernels.epilogue import Epilogue
 ALGORITHM = "algorithm"
 """On a convolution: the name of the kernel that computes it; without it, loops do."""
 
-ConvolutionOp: TypeAlias = Conv1DOp | Conv2DOp
-
 _PLAIN = Epilogue()
 
 
-def convolutions(ops: Sequence[Operation]) -> Iterator[ConvolutionOp]:
+def convolutions(ops: Sequence[Operation]) -> Iterator[ConvOp]:
     """Those that a kernel may compute: of `f32`, of one group or of one for each channel, with
     constant weights.
     """
     for op in ops:
-        if isinstance(op, ConvolutionOp) and _is_supported(op):
+        if isinstance(op, ConvOp) and _is_supported(op):
             yield op
 
 
-def _is_supported(op: ConvolutionOp) -> bool:
+def _is_supported(op: ConvOp) -> bool:
     output = tensor_type(op.output)
     return (
-        op.groups.value.data in (1, sizes_of(op.data)[1])
+        op.SPATIAL_RANK < 3
+        and op.groups.value.data in (1, sizes_of(op.data)[1])
         and output.element_type == f32
         and isinstance(op.weight.owner, ConstantOp)
         and DYNAMIC not in (sizes := type_sizes(output))

@@ -22,6 +22,7 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import Tensor
 from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.kernels.convolution import ConvolutionKernel, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -31,7 +32,6 @@ from byoc_mlir.lowering.convolutions.chain import Chain, chain_of
 from byoc_mlir.lowering.convolutions.channels import channels_first, channels_last, last_type
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
-    ConvolutionOp,
     convolutions,
     described,
     is_padded_before,
@@ -109,7 +109,7 @@ def _kernel_of(chain: Chain) -> Scheduled:
     return _scheduled(op, found[name.data])
 
 
-def _scheduled(op: ConvolutionOp, kernel: ConvolutionKernel) -> Scheduled:
+def _scheduled(op: ConvOp, kernel: ConvolutionKernel) -> Scheduled:
     """The kernel with the schedule that an op asks for."""
     schedule = op.attributes.get(SCHEDULE)
     if schedule is None:

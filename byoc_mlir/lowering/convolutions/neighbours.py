@@ -9,18 +9,18 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.dialects.relay import nn
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
-from byoc_mlir.lowering.convolutions.description import ConvolutionOp
+from byoc_mlir.dialects.relay.window import ConvOp
 
 _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 
 
-def neighbours(op: ConvolutionOp) -> Iterator[tuple[ConvolutionOp, SSAValue]]:
+def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
     """The convolutions before and behind one, with element-wise ops between at most, and what it
     reads or writes of them.
     """
     for value, around in ((op.data, _writers(op.data)), (op.output, _readers(op.output))):
         for found in around:
-            if isinstance(found, ConvolutionOp):
+            if isinstance(found, ConvOp):
                 yield found, value
 
 

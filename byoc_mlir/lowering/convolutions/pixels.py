@@ -6,10 +6,10 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay.base import sizes_of, tensor_of
+from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import pair_of
 from byoc_mlir.lowering.convolutions.channels import with_last
-from byoc_mlir.lowering.convolutions.description import ConvolutionOp
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 
@@ -17,7 +17,7 @@ _CYCLES = 2
 """Of an element: it is read and written, and channels are laid into each other."""
 
 
-def padded_pixels(b: LinalgBuilder, op: ConvolutionOp) -> SSAValue:
+def padded_pixels(b: LinalgBuilder, op: ConvOp) -> SSAValue:
     """What a convolution reads, padded with zeros: `[N, spatial..., C]`."""
     _, padding, _ = op.checked_window()
     before, after = padding[: op.SPATIAL_RANK], padding[op.SPATIAL_RANK :]

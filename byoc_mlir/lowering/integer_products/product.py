@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.dialects.relay import ConstantOp, RelayOp, qnn, qnn_window
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp, qnn
 from byoc_mlir.dialects.relay.base import rank_of, shape_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.constant import derived_array
+from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Pair, pair_of, planes
 from byoc_mlir.tensors import Array
@@ -79,7 +80,7 @@ def product_of(op: Operation) -> Product | None:
             return _of_matrix(op, op.data, op.data_zero_point, weights, weights.T)
         case qnn.MatmulOp():
             return _of_matmul(op)
-        case qnn_window.Conv1DOp() | qnn_window.Conv2DOp() if op.groups.value.data == 1:
+        case QuantizedConvOp() if op.SPATIAL_RANK < 3 and op.groups.value.data == 1:
             return _of_convolution(op)
         case _:
             return None
@@ -109,7 +110,7 @@ def _of_matrix(
     return Product(op, data, zero_point, matrix[None, None], weights, (1, 1, count))
 
 
-def _of_convolution(op: qnn_window.Conv1DOp | qnn_window.Conv2DOp) -> Product | None:
+def _of_convolution(op: QuantizedConvOp) -> Product | None:
     weights = _weights(op.weight, op.weight_zero_point, (1,) * (op.SPATIAL_RANK + 1))
     if weights is None or 0 in sizes_of(op.output):
         return None

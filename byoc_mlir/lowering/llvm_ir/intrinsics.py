@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.llvm import FastMathAttr
 from xdsl.ir import Attribute, Operation
 
-from byoc_mlir.dialects import llvm_ext, llvm_intrinsics
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.dialects.llvm_intrinsics import INTRINSICS, ElementwiseIntrinsic, Reduction
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir.instructions import Writer, fastmath_text
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames
@@ -31,43 +32,12 @@ _ON_RESULT: Sequence[type[Operation]] = (
     llvm.FMAOp,
     llvm.VectorFMaxOp,
     llvm.VectorFMinOp,
-    llvm_intrinsics.FTruncOp,
-    llvm_intrinsics.RoundOp,
-    llvm_intrinsics.RoundEvenOp,
-    llvm_intrinsics.Log10Op,
-    llvm_intrinsics.TanOp,
-    llvm_intrinsics.AsinOp,
-    llvm_intrinsics.AcosOp,
-    llvm_intrinsics.AtanOp,
-    llvm_intrinsics.SinhOp,
-    llvm_intrinsics.CoshOp,
-    llvm_intrinsics.TanhOp,
-    llvm_intrinsics.Atan2Op,
-    llvm_intrinsics.MaximumOp,
-    llvm_intrinsics.MinimumOp,
-    llvm_intrinsics.FMulAddOp,
-    llvm_intrinsics.CtPopOp,
-    llvm_intrinsics.SMaxOp,
-    llvm_intrinsics.SMinOp,
-    llvm_intrinsics.UMaxOp,
-    llvm_intrinsics.UMinOp,
+    *(kind for kind in INTRINSICS if issubclass(kind, ElementwiseIntrinsic)),
 )
 _ON_LAST_OPERAND: Sequence[type[Operation]] = (
     llvm.VectorReduceFAddOp,
     llvm.VectorReduceFMulOp,
-    llvm_intrinsics.ReduceAddOp,
-    llvm_intrinsics.ReduceMulOp,
-    llvm_intrinsics.ReduceAndOp,
-    llvm_intrinsics.ReduceOrOp,
-    llvm_intrinsics.ReduceXorOp,
-    llvm_intrinsics.ReduceSMaxOp,
-    llvm_intrinsics.ReduceSMinOp,
-    llvm_intrinsics.ReduceUMaxOp,
-    llvm_intrinsics.ReduceUMinOp,
-    llvm_intrinsics.ReduceFMaxOp,
-    llvm_intrinsics.ReduceFMinOp,
-    llvm_intrinsics.ReduceFMaximumOp,
-    llvm_intrinsics.ReduceFMinimumOp,
+    *(kind for kind in INTRINSICS if issubclass(kind, Reduction)),
 )
 _ON_ALL_OPERANDS: Sequence[type[Operation]] = (llvm_ext.MemcpyOp, llvm_ext.MemmoveOp)
 _IMMEDIATES = ("isVolatile", "is_int_min_poison", "is_zero_poison")
@@ -135,15 +105,12 @@ def _call_intrinsic(op: llvm.CallIntrinsicOp, names: FunctionNames) -> str:
     return call_text(op, op.intrin.data, names)
 
 
-INTRINSICS: Mapping[type[Operation], Writer] = {
+WRITERS: Mapping[type[Operation], Writer] = {
     **dict.fromkeys(_ON_RESULT, _overloaded(lambda op: [op.results[0].type])),
     **dict.fromkeys(_ON_LAST_OPERAND, _overloaded(lambda op: [op.operands[-1].type])),
     **dict.fromkeys(
         _ON_ALL_OPERANDS, _overloaded(lambda op: [operand.type for operand in op.operands])
     ),
-    llvm_intrinsics.AbsOp: _overloaded(lambda op: [op.results[0].type]),
-    llvm_intrinsics.CountLeadingZerosOp: _overloaded(lambda op: [op.results[0].type]),
-    llvm_intrinsics.CountTrailingZerosOp: _overloaded(lambda op: [op.results[0].type]),
     llvm_ext.MemsetOp: _memset,
     llvm_ext.MaskedLoadOp: _masked_load,
     llvm.MaskedStoreOp: _masked_store,

@@ -14,12 +14,12 @@ from byoc_mlir.lowering.llvm_ir.attributes import function_attributes, is_set, v
 from byoc_mlir.lowering.llvm_ir.constants import quoted
 from byoc_mlir.lowering.llvm_ir.globals import global_text
 from byoc_mlir.lowering.llvm_ir.instructions import INSTRUCTIONS, Writer, convention_text
-from byoc_mlir.lowering.llvm_ir.intrinsics import INTRINSICS
+from byoc_mlir.lowering.llvm_ir.intrinsics import WRITERS
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, literal, symbol
 from byoc_mlir.lowering.llvm_ir.parts import Part
 from byoc_mlir.lowering.llvm_ir.types import type_text
 
-_WRITERS: Mapping[type[Operation], Writer] = {**INSTRUCTIONS, **INTRINSICS}
+_WRITERS: Mapping[type[Operation], Writer] = {**INSTRUCTIONS, **WRITERS}
 
 _VISIBILITIES = ("", "hidden ", "protected ")
 _UNNAMED_ADDR = ("", " local_unnamed_addr", " unnamed_addr")

@@ -6,11 +6,13 @@ import argparse
 import json
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from byoc_mlir.comparison import Difference, difference
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             outputs = executable.run(inputs)
             first = time.perf_counter() - start
             executable.wait()
-            seconds = _median_seconds(lambda: executable.run(inputs))
+            seconds = median_seconds(lambda: executable.run(inputs))
         report = executable.report()
     apart: Mapping[str, Difference] = {}
     if args.compare:
@@ -87,6 +89,9 @@ def run(args: argparse.Namespace) -> int:
     console = Console(emoji=False)
     console.print(placement_table(report))
     console.print(_answer_table(outputs))
+    if not Path(args.model).is_file():
+        name = escape(args.model)
+        console.print(f"{name} has synthetic weights: its times are real, not its answer")
     console.print(
         f"from file to first answer [bold]{first:.2f} s[/], then [bold]{seconds * 1e3:.2f} ms[/]"
         f" a run on {executable.threads} thread(s)"
@@ -164,7 +169,8 @@ def _largest(array: Any, count: int = 5) -> str:
     return ", ".join(f"{index}: {flat[index]:.6g}" for index in order)
 
 
-def _median_seconds(function: Any, budget: float = 1.0) -> float:
+def median_seconds(function: Any, budget: float = 1.0) -> float:
+    """Returns the median time of a call, of as many as `budget` seconds allow."""
     times: list[float] = []
     deadline = time.perf_counter() + budget
     while len(times) < 3 or (time.perf_counter() < deadline and len(times) < 200):

@@ -14,7 +14,7 @@ PACKAGE = Path(byoc_mlir.__file__).parent
 
 @cache
 def trees() -> Mapping[str, ast.Module]:
-    """By file, `backends/dnnl/library/api.py`: its syntax."""
+    """By file, `backends/dnnl/library/calls.py`: its syntax."""
     return {
         path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text())
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -23,7 +23,7 @@ def trees() -> Mapping[str, ast.Module]:
 
 @cache
 def imports() -> Mapping[str, tuple[str, ...]]:
-    """By file, `backends/dnnl/library/api.py`: what it imports, `backends.base.Backend`.
+    """By file, `backends/dnnl/library/calls.py`: what it imports, `backends.base.Backend`.
 
     Imports inside of functions count, those for type checkers do not. The package itself is `""`.
     """

@@ -13,6 +13,9 @@ from byoc_mlir.backends import backend_names
 pytestmark = pytest.mark.xdist_group("package_imports")  # all of it is parsed once
 
 BACKENDS = sorted(path.parent.name for path in (PACKAGE / "backends").glob("*/__init__.py"))
+EXAMPLES = sorted(
+    path.parent.name for path in (PACKAGE.parent / "examples/backends").glob("*/pyproject.toml")
+)
 
 
 def _backends_imported(file: str) -> set[str]:
@@ -28,8 +31,9 @@ def _core() -> Iterator[str]:
 
 
 def test_each_folder_is_a_backend() -> None:
-    assert set(BACKENDS) <= set(backend_names())
-    assert {"ccompiler", "examplejson", "dnnl"} <= set(BACKENDS)
+    assert {*BACKENDS, *EXAMPLES} <= set(backend_names())
+    assert {"dnnl", "reference"} <= set(BACKENDS)
+    assert {"ccompiler", "examplejson"} <= set(EXAMPLES)
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -44,4 +48,4 @@ def test_the_core_knows_no_backend() -> None:
         assert not _backends_imported(file), file
         nodes = ast.walk(trees()[file])
         texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-        assert not texts & set(BACKENDS), file
+        assert not texts & {*BACKENDS, *EXAMPLES}, file

@@ -16,7 +16,7 @@ import byoc_mlir
 from byoc_mlir.artifact.export import export_library
 from byoc_mlir.artifact.names import model_name, unique_identifiers
 from byoc_mlir.artifact.toolchain import c_compiler
-from byoc_mlir.backends.onednn import ISA_VARIABLES
+from byoc_mlir.onednn.library import ISA_VARIABLES
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.system.isa import max_level
 from byoc_mlir.testing.networks import NETWORKS

@@ -13,6 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from ccompiler import CCompilerBackend
+from examplejson.backend import ExampleJsonBackend
+from examplejson.runtime import ExampleJsonModule
+from mybackend import MyBackend
 from onnx import ModelProto
 from seed_graphs import compile_and_check
 from xdsl.context import Context
@@ -22,10 +26,6 @@ from xdsl.passes import ModulePass
 
 import byoc_mlir
 from byoc_mlir.backends import Blob, CodegenContext, CSource, Rule, register_backend
-from byoc_mlir.backends.ccompiler.backend import CCompilerBackend
-from byoc_mlir.backends.examplejson.backend import ExampleJsonBackend
-from byoc_mlir.backends.examplejson.runtime import ExampleJsonModule
-from byoc_mlir.backends.mybackend.backend import MyBackend
 from byoc_mlir.backends.region import elementwise_f32
 from byoc_mlir.dialects.relay.elementwise import AbsOp, AddOp, NegativeOp
 from byoc_mlir.dialects.relay.nn import ReluOp

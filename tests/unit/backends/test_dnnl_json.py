@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dnnl_json.runtime import DnnlJsonModule
 from onnx import ModelProto
 from seed_graphs import (
     add_sub_mul,
@@ -19,7 +20,6 @@ from seed_graphs import (
     relu_of_sums,
 )
 
-from byoc_mlir.backends.dnnl_json.runtime import DnnlJsonModule
 from byoc_mlir.backends.json_module import Engine
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.testing.reference import random_inputs

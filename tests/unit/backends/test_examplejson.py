@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from examplejson.runtime import ExampleJsonModule
 from seed_graphs import add_sub_mul, check_in_new_process, compile_and_check, relu_of_sums
 
-from byoc_mlir.backends.examplejson.runtime import ExampleJsonModule
 from byoc_mlir.errors import ExecutionError
 
 BY_HAND = """\

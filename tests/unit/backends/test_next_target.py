@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 import onnx
 import pytest
+from ccompiler import CCompilerBackend
 from xdsl.context import Context
 from xdsl.dialects.func import FuncOp
 
 import byoc_mlir
 from byoc_mlir.backends import CodegenContext, CSource, register_backend, registry
-from byoc_mlir.backends.ccompiler.backend import CCompilerBackend
 from byoc_mlir.backends.region import elementwise_f32
 from byoc_mlir.compiler.options import default_targets
 from byoc_mlir.compiler.partition.next_targets import hand_on

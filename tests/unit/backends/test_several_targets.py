@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from ccompiler import CCompilerBackend
 from onnx import ModelProto
 from seed_graphs import check_in_new_process, compile_and_check
 from xdsl.dialects.func import FuncOp
@@ -21,12 +22,11 @@ from byoc_mlir.backends import (
     Setting,
     register_backend,
 )
-from byoc_mlir.backends.ccompiler.backend import CCompilerBackend
 from byoc_mlir.backends.region import elementwise_f32
 from byoc_mlir.errors import BackendError
 from byoc_mlir.testing.networks import GraphBuilder
 
-BUILT_IN = ("ccompiler", "examplejson", "dnnl_json")
+EXAMPLES = ("ccompiler", "examplejson", "dnnl_json")
 
 
 @register_backend
@@ -69,7 +69,7 @@ def mixed() -> ModelProto:
     return b.build()
 
 
-@pytest.mark.parametrize("targets", list(permutations(BUILT_IN, 2)), ids="-".join)
+@pytest.mark.parametrize("targets", list(permutations(EXAMPLES, 2)), ids="-".join)
 def test_of_two_backends_the_first_gets_what_both_take(targets: tuple[str, str]) -> None:
     with compile_and_check(mixed(), *targets) as executable:
         placed = {row.op_type: row.placement for row in executable.report()}

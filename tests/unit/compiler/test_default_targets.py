@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import byoc_mlir
-from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.errors import BackendError
+from byoc_mlir.onednn.library import load_library
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 

@@ -10,9 +10,9 @@ import pytest
 from onnx import ModelProto
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.compiler.sampled_precision import ERROR, Products, chosen, worst_error
 from byoc_mlir.errors import ByocError
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs
 
@@ -84,7 +84,7 @@ def _compiled(**options: Any) -> byoc_mlir.Executable:
 def test_a_node_stays_in_f32() -> None:
     with _compiled(exact=["/Conv_1"]) as executable:
         rows = {row.node: row.precision for row in executable.report()}
-    if api().has_bf16:
+    if engine().has_bf16:
         assert rows["/Conv"] == "bf16"
         assert rows["/Conv_1"] == "f32: asked for"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import onnx
 import pytest
+from ccompiler import CCompilerBackend
 from numpy_backend import numpy_backend
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from byoc_mlir.backends import Backend, CodegenContext, CSource, Option, Rule
-from byoc_mlir.backends.ccompiler.backend import CCompilerBackend
 from byoc_mlir.backends.region import elementwise_f32, only_f32
 from byoc_mlir.errors import BackendError
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import planted_backend
 import pytest
+from dnnl_json.runtime import DnnlEngine
 from onnx import ModelProto, numpy_helper, parser
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl_json.runtime import DnnlEngine
 from byoc_mlir.dialects.relay import elementwise, nn
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import is_symbolic

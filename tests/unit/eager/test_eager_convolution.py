@@ -13,8 +13,8 @@ from onnx import helper
 from single_nodes import check, eager, node_model, numbers, ort
 
 from byoc_mlir.eager.nodes import run_of
-from byoc_mlir.eager.onednn import use_threads
 from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.onednn.engine import openmp_threads
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 20), (8, 3, 5), {"pads": [2, 2]}),
@@ -268,7 +268,7 @@ def test_many_threads_at_once(group: int) -> None:
     expected = [ort(model, (x, w)) for x in data]
 
     def run(x: Any) -> Any:
-        with use_threads(1 + len(x) % 2):
+        with openmp_threads(1 + len(x) % 2):
             return [eager(model, (x, w), is_constant=True) for _ in range(10)]
 
     with ThreadPoolExecutor(4) as pool:

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from single_nodes import check, eager, node_model, numbers
 
-from byoc_mlir.eager.onednn import sgemm, use_threads
 from byoc_mlir.eager.products import matmul
+from byoc_mlir.onednn.engine import openmp_threads
+from byoc_mlir.onednn.gemm import sgemm
 
 SHAPES = [
     ((3, 4), (4, 5)),
@@ -136,5 +137,5 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_threads_are_those_that_are_used() -> None:
     a, b = numbers(300, 300), numbers(300, 300, seed=1)
     for count in (1, 2):
-        with use_threads(count):
+        with openmp_threads(count):
             np.testing.assert_allclose(matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)

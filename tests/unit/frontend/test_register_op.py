@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import onnx
@@ -122,3 +125,71 @@ def test_cached_programs_are_for_the_importers_as_they_are(
     names["anywhere"].__module__ = "__main__"
     register_op("com.example", "Other")(names["anywhere"])
     assert machine_and_software() is None
+
+
+@pytest.fixture
+def installed_op(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The module of an installed package that registers com.example.Installed."""
+    info = tmp_path / "example_ops-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: example-ops\nVersion: 1.0\n\n")
+    (info / "entry_points.txt").write_text(
+        "[byoc_mlir.ops]\ncom.example.Installed = example_ops_module\n"
+    )
+    module = tmp_path / "example_ops_module.py"
+    module.write_text(
+        "from byoc_mlir.frontend import register_op\n"
+        "@register_op('com.example', 'Installed')\n"
+        "def installed(context, data):\n    return data\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    yield module
+    sys.modules.pop("example_ops_module", None)
+
+
+def test_an_installed_module_is_imported_for_its_op_alone(installed_op: Path) -> None:
+    assert find_op("com.example", "Other", 1) is None
+    assert "example_ops_module" not in sys.modules
+    before = machine_and_software()
+    op = find_op("com.example", "Installed", 1)
+    assert op is not None
+    assert op.function.__module__ == "example_ops_module"
+    assert machine_and_software() == before, "it is the same program, loaded or not"
+
+
+def test_an_importer_of_the_process_comes_first(installed_op: Path) -> None:
+    own = importer()
+    register_op("com.example", "Installed")(own)
+    op = find_op("com.example", "Installed", 1)
+    assert op is not None
+    assert op.function is own
+    assert "example_ops_module" not in sys.modules
+
+
+def test_an_installed_module_that_fails_is_named(installed_op: Path) -> None:
+    installed_op.write_text("raise RuntimeError('no licence')")
+    with pytest.raises(ByocError, match=r"com\.example\.Installed, example_ops_module.*no licence"):
+        find_op("com.example", "Installed", 1)
+
+
+LOADED = """
+import sys
+from byoc_mlir.frontend import importer, registry
+
+def extra():
+    return [name for name in sys.modules if name.startswith("byoc_mlir.extra_ops.")]
+
+assert registry.find_op("", "Relu", 17) and not extra()
+assert registry.find_op("ai.onnx.preview.training", "Adam", 1)
+assert extra() == ["byoc_mlir.extra_ops.training"]
+found = {op.op_type for op in registry.all_ops() if "extra_ops" in op.function.__module__}
+print(*sorted(found))
+"""
+
+
+def test_rare_ops_are_found_as_those_of_installed_packages() -> None:
+    command = [sys.executable, "-c", LOADED]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.split() == [
+        *("Adagrad", "Adam", "Momentum", "SVMClassifier", "SVMRegressor", "TfIdfVectorizer")
+    ]

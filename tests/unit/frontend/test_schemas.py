@@ -11,7 +11,7 @@ from onnx.defs import OpSchema
 
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.attributes import UNREAD
-from byoc_mlir.frontend.registry import find_op, registered_ops
+from byoc_mlir.frontend.registry import all_ops, find_op
 
 assert import_model  # it registers the functions
 
@@ -57,14 +57,14 @@ def test_every_function_is_for_a_version_that_exists() -> None:
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == "":
             versions.setdefault(schema.name, []).append(schema.since_version)
-    for op in registered_ops():
+    for op in all_ops():
         if op.domain == "" and op.op_type != "SimplifiedLayerNormalization":  # ONNX Runtime's
             assert op.op_type in versions
             assert op.since == OLDEST or op.since in versions[op.op_type]
 
 
 def test_newer_functions_come_first() -> None:
-    for older, newer in pairwise(registered_ops()):
+    for older, newer in pairwise(all_ops()):
         if (older.domain, older.op_type) == (newer.domain, newer.op_type):
             assert older.since < newer.since
             assert find_op(newer.domain, newer.op_type, newer.since) is newer

@@ -9,9 +9,9 @@ import numpy as np
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import byoc_mlir
-from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.lowering.host_pipeline import vector_bits
 from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.onednn.library import load_library
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.isa import LEVELS, features_up_to, max_level, missing_by_level
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime

@@ -32,7 +32,7 @@ def test_the_highest_level_is_the_machine() -> None:
 
 
 EFFECTIVE = """
-from byoc_mlir.backends.onednn import load_library
+from byoc_mlir.onednn.library import load_library
 print(load_library().handle.dnnl_get_effective_cpu_isa())
 """
 

@@ -21,9 +21,8 @@ from onnx import parser
 import byoc_mlir
 from byoc_mlir.backends import c_compiler
 from byoc_mlir.backends.base import CSource
-from byoc_mlir.backends.dnnl.library import api
 from byoc_mlir.compiler.garbage import collection_paused
-from byoc_mlir.eager import onednn
+from byoc_mlir.onednn import engine
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.warned import noted_warnings, warn
 
@@ -113,16 +112,15 @@ def test_warnings_are_noted_by_the_thread_that_compiles() -> None:
     assert warnings.showwarning is shown
 
 
-@pytest.mark.parametrize(("module", "name"), [(api, "api"), (onednn, "dnnl")])
-def test_a_process_has_one_engine(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
+def test_a_process_has_one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Primitives of one do not run on the stream of another."""
 
     def made() -> object:
         time.sleep(0.01)
         return object()
 
-    monkeypatch.setattr(module, "_only", cache(made))
-    assert len({*_together(8, lambda _: getattr(module, name).__wrapped__())}) == 1
+    monkeypatch.setattr(engine, "_only", cache(made))
+    assert len({*_together(8, lambda _: engine.engine.__wrapped__())}) == 1
 
 
 def test_a_lock_may_be_taken_again_by_what_the_collector_ends() -> None:

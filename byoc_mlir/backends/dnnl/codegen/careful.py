@@ -34,10 +34,10 @@ from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types, data_type_of
-from byoc_mlir.backends.onednn_types import Arg, DataType
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
 from byoc_mlir.kernels.f32_functions import tanh
+from byoc_mlir.onednn.constants import Arg, DataType
 
 _FLOATS = (DataType.F32, DataType.BF16)
 

@@ -22,9 +22,9 @@ from byoc_mlir.backends.dnnl.codegen.table_arguments import (
 )
 from byoc_mlir.backends.dnnl.library.calls import MemoryDescriptor, PrimitiveCall
 from byoc_mlir.backends.dnnl.library.formats import descriptor_strides, format_tag
-from byoc_mlir.backends.onednn_types import Query
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.onednn.constants import Query
 
 LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 1, 2
 """State slots every region has, behind that of the engine."""

@@ -6,7 +6,6 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import FREE_PACKED, weight_symbol
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.executions import Threads
 from byoc_mlir.backends.dnnl.codegen.helpers import LOAD_STREAM_SLOT
@@ -20,6 +19,7 @@ from byoc_mlir.backends.dnnl.library.calls import (
     PostOp,
 )
 from byoc_mlir.kernels.builder import POINTER
+from byoc_mlir.onednn import constants
 
 
 def add_load(code: RegionCode, runs: dict[Descriptors, int]) -> None:
@@ -80,7 +80,7 @@ class _Load:
 
     def _create_engine(self) -> None:
         function, state = self._function, self._state
-        kind, index = function.integer(onednn_types.CPU, i32), function.integer(0)
+        kind, index = function.integer(constants.CPU, i32), function.integer(0)
         slot = function.slot(state, ENGINE_SLOT)
         function.check(function.call("dnnl_engine_create", slot, kind, index))
         create_stream(function, state, function.slot(state, LOAD_STREAM_SLOT))
@@ -89,7 +89,7 @@ class _Load:
         function = self._function
         function.check(function.call("dnnl_primitive_attr_create", slot))
         created = function.load(slot, POINTER)
-        mode = function.integer(onednn_types.USER_SCRATCHPAD, i32)
+        mode = function.integer(constants.USER_SCRATCHPAD, i32)
         function.check(function.call("dnnl_primitive_attr_set_scratchpad_mode", created, mode))
         for setter, masks in (
             ("dnnl_primitive_attr_set_scales_mask", attributes.scales),

@@ -28,7 +28,6 @@ from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types
 from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
 from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
 from byoc_mlir.backends.dnnl.primitives.own_kernels import planned, residual_of
-from byoc_mlir.backends.onednn_types import Arg
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
@@ -38,6 +37,7 @@ from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
 from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
+from byoc_mlir.onednn.constants import Arg
 from byoc_mlir.runtime.system.cpu import Cpu
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor
 from byoc_mlir.backends.dnnl.library.calls import (
     Attributes,
     Binary,
@@ -35,11 +34,12 @@ from byoc_mlir.backends.dnnl.library.calls import (
     PrimitiveCall,
 )
 from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, data_type_of
-from byoc_mlir.backends.onednn_types import Arg, DataType
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.onednn.constants import Arg, DataType
+from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 
 T = TypeVar("T", bound=Hashable)
 
@@ -298,8 +298,9 @@ class _Maker:
         """The packed memory; uses of one weight in one layout share it."""
         key = (packed.weight.digest, packed.stored, packed.argument)
         packers = self._packers.setdefault(key, {})
+        wanted = descriptor.descriptor(packed.argument)
         for index, packer in packers.items():
-            if descriptor.same(packed.argument, packer):
+            if wanted.is_same(packer.descriptor(packed.argument)):
                 return index
         self.program.packed.append(packed)
         index = len(self.program.packed) - 1

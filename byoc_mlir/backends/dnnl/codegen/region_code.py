@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.program import Program
 from byoc_mlir.backends.dnnl.codegen.slot_layout import SlotLayout
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.onednn import constants
 
 
 @dataclass(frozen=True)
@@ -52,5 +52,5 @@ class RegionCode:
 def create_stream(function: FunctionBuilder, state: SSAValue, slot: SSAValue) -> None:
     """Creates a stream of the state's engine."""
     engine = function.pointer(state, ENGINE_SLOT)
-    flags = function.integer(onednn_types.IN_ORDER, i32)
+    flags = function.integer(constants.IN_ORDER, i32)
     function.check(function.call("dnnl_stream_create", slot, engine, flags))

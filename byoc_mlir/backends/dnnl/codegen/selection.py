@@ -8,12 +8,15 @@ from byoc_mlir.backends.dnnl.codegen.careful import Careful, careful
 from byoc_mlir.backends.dnnl.codegen.own_code import OwnCode, own_code
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor, api, openmp_threads
 from byoc_mlir.backends.dnnl.library.calls import Argument, MemoryDescriptor
-from byoc_mlir.backends.dnnl.primitives.descriptions import Primitive
+from byoc_mlir.backends.dnnl.library.objects import descriptor as described_by
+from byoc_mlir.backends.dnnl.library.objects import find
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, Operand
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.onednn.engine import openmp_threads
+from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Found:
     """An op with its primitive and what oneDNN chooses for it."""
 
     op: ExecutedOp
-    primitive: Primitive
+    primitive: DescribedPrimitive
     descriptor: PrimitiveDescriptor
     instead: Instead | None = None
 
@@ -61,7 +64,7 @@ def select(op: ExecutedOp, threads: int) -> Found | OwnCode:
     described = primitive(op)
     assert described is not None
     with openmp_threads(threads):
-        descriptor = api().find(described.call)
+        descriptor = find(described.call)
         if descriptor is None:
             nodes = ", ".join(node_names(op)) or op.name
             raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
@@ -83,20 +86,20 @@ def _instead(op: ExecutedOp, threads: int) -> Instead | None:
     bare.erase()
     described = replace(described, operands=operands)
     with openmp_threads(threads):
-        descriptor = api().find(described.call)
+        descriptor = find(described.call)
         if descriptor is None:
             return None
         return Instead(Found(op, *_pinned(described, descriptor)), found)
 
 
 def _pinned(
-    described: Primitive, descriptor: PrimitiveDescriptor
-) -> tuple[Primitive, PrimitiveDescriptor]:
+    described: DescribedPrimitive, descriptor: PrimitiveDescriptor
+) -> tuple[DescribedPrimitive, PrimitiveDescriptor]:
     """With the weights as they are stored, if the library asks for them so and then runs the same
     code: they need no packing. What it needs otherwise, such as scratchpad, may differ.
     """
     packed = [operand for operand in described.operands if operand.packed]
-    if not packed or not all(descriptor.wants(one.argument, one.descriptor) for one in packed):
+    if not packed or not all(_is_wanted(one, descriptor) for one in packed):
         return described, descriptor
     stored = {operand.descriptor.dims: operand.descriptor for operand in packed}
     arguments: list[Argument] = [
@@ -106,7 +109,14 @@ def _pinned(
         for argument in described.call.arguments
     ]
     call = replace(described.call, arguments=tuple(arguments))
-    found = api().find(call)
+    found = find(call)
     if found is None or found.implementation != descriptor.implementation:
         return described, descriptor
-    return Primitive(call, tuple(replace(one, packed=False) for one in described.operands)), found
+    return DescribedPrimitive(
+        call, tuple(replace(one, packed=False) for one in described.operands)
+    ), found
+
+
+def _is_wanted(operand: Operand, by: PrimitiveDescriptor) -> bool:
+    """True if a primitive reads the operand exactly as it is described."""
+    return by.descriptor(operand.argument).is_same(described_by(operand.descriptor))

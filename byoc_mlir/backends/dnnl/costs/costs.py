@@ -29,15 +29,15 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.api import PrimitiveDescriptor, api
-from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Primitive, Types
+from byoc_mlir.backends.dnnl.library.objects import find
+from byoc_mlir.backends.dnnl.library.timing import bench
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, LayoutOf, Types
 from byoc_mlir.backends.dnnl.primitives.joins import can_join
 from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive, reorder
 from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
 from byoc_mlir.backends.dnnl.primitives.own_kernels import candidates, sharing_code
 from byoc_mlir.backends.dnnl.primitives.weighted import by_algorithm
-from byoc_mlir.backends.onednn_types import Arg, Query
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
 from byoc_mlir.kernels.costs import (
@@ -50,6 +50,9 @@ from byoc_mlir.kernels.costs import (
 from byoc_mlir.kernels.interleave import NAME as INTERLEAVE
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import Winograd
+from byoc_mlir.onednn.constants import Arg
+from byoc_mlir.onednn.engine import engine
+from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 from byoc_mlir.runtime.system.cpu import Cpu
 
 IMPOSSIBLE = math.inf
@@ -92,7 +95,7 @@ class Costs:
     """
 
     def __init__(self, choices: Choices | None = None):
-        self._api = api()
+        self._engine = engine()
         self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
@@ -112,7 +115,7 @@ class Costs:
         if isinstance(op, ActivationOp):
             return activation_milliseconds(op)
         if isinstance(op, NormalizedConcatOp):
-            return join_of(op).milliseconds(self._api.threads)
+            return join_of(op).milliseconds(self._engine.threads)
         offers = self.offers(op, layout_of)
         if isinstance(op, ConvolutionOp | ConvertOp):
             offers = [one for one in offers if one.algorithm == op.algorithm.data] or offers
@@ -146,12 +149,12 @@ class Costs:
             return
         accepted = ASSUMED.estimate_margin * direct
         elements = math.prod(shape_of(op.output))
-        milliseconds = elements / rates(RoundedRates).interleaved / self._api.threads
+        milliseconds = elements / rates(RoundedRates).interleaved / self._engine.threads
         if milliseconds < accepted:
             yield Cost(milliseconds, INTERLEAVE)
 
     def _convolution(
-        self, op: ConvolutionOp, layout: LayoutOf, described: Primitive
+        self, op: ConvolutionOp, layout: LayoutOf, described: DescribedPrimitive
     ) -> Sequence[Cost]:
         """The cost of a convolution by each algorithm that may be taken for it."""
         direct = self._from_memory(self._described(described, "direct"))
@@ -168,9 +171,11 @@ class Costs:
             return replace(direct, milliseconds=direct.milliseconds + _UNWANTED_PENALTY)
         return direct if wanted == "direct" else Cost(direct.milliseconds, wanted)
 
-    def _by_the_librarys_winograd(self, op: ConvolutionOp, described: Primitive) -> Iterator[Cost]:
+    def _by_the_librarys_winograd(
+        self, op: ConvolutionOp, described: DescribedPrimitive
+    ) -> Iterator[Cost]:
         is_wanted = self._choices.winograd == MEASURED
-        if is_wanted and self._api.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
+        if is_wanted and self._engine.has_avx512 and shape_of(op.weights)[2:] == (3, 3):
             winograd = by_algorithm(described, "winograd")
             yield self._from_memory(self._described(winograd, "winograd"))
 
@@ -178,7 +183,7 @@ class Costs:
         """The cost of a convolution that was measured, whose weights were in caches, where they
         come from memory, as in a model.
         """
-        reading = cost.weight_bytes / rates(ConvolutionRates).weight_bytes / self._api.threads
+        reading = cost.weight_bytes / rates(ConvolutionRates).weight_bytes / self._engine.threads
         return replace(cost, milliseconds=cost.milliseconds + reading)
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
@@ -189,7 +194,7 @@ class Costs:
             is_winograd = isinstance(kernel, Winograd)
             if kernel.is_heavy or (is_winograd and self._choices.winograd != MEASURED):
                 continue
-            milliseconds = kernel.milliseconds(self._products(kernel), self._api.threads)
+            milliseconds = kernel.milliseconds(self._products(kernel), self._engine.threads)
             if milliseconds < accepted:
                 size = 4 * math.prod(kernel.weights_shape)
                 yield Cost(milliseconds, kernel.name, weight_bytes=size)
@@ -211,7 +216,7 @@ class Costs:
         accepted = min(ASSUMED.estimate_margin * direct, direct - ASSUMED.kernel_code)
         for kernel in integer_kernels(op, layout):
             if isinstance(kernel, DepthwiseOfBytes):
-                milliseconds = kernel.milliseconds(self._api.threads)
+                milliseconds = kernel.milliseconds(self._engine.threads)
                 if milliseconds < accepted:
                     yield Cost(milliseconds, kernel.name, weight_bytes=kernel.weight_bytes)
 
@@ -221,7 +226,7 @@ class Costs:
         from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import integer_kernels
         from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 
-        threads = self._api.threads
+        threads = self._engine.threads
         found: list[Cost] = []
         for kernel in integer_kernels(op, layout):
             if not isinstance(kernel, ThroughFloats):
@@ -236,18 +241,20 @@ class Costs:
     def _products(self, kernel: ConvolutionKernel) -> float:
         """The time of a direct algorithm with a kernel's vectors, on all threads."""
         rate = rates(ConvolutionRates).products * kernel.unit.lanes / self._lanes
-        return kernel.convolution.products / rate / self._api.threads
+        return kernel.convolution.products / rate / self._engine.threads
 
-    def _described(self, described: Primitive, algorithm: str = "") -> Cost:
-        descriptor = self._api.find(described.call)
+    def _described(self, described: DescribedPrimitive, algorithm: str = "") -> Cost:
+        descriptor = find(described.call)
         if descriptor is None:
             return Cost(IMPOSSIBLE, algorithm)
         milliseconds = self._milliseconds(described, descriptor)
-        known = self._measuring.known.time(described.call, self._api.threads)
-        size = descriptor.byte_size(Query.EXEC_ARG_MD, Arg.WEIGHTS) if algorithm else 0
+        known = self._measuring.known.time(described.call, self._engine.threads)
+        size = descriptor.descriptor(Arg.WEIGHTS).byte_size if algorithm else 0
         return Cost(milliseconds, algorithm, known is not None, size)
 
-    def _milliseconds(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
+    def _milliseconds(
+        self, described: DescribedPrimitive, descriptor: PrimitiveDescriptor
+    ) -> float:
         implementation = descriptor.implementation
         if implementation.startswith("ref"):
             return _REFERENCE_PENALTY + self._time(described, descriptor, implementation, 0)
@@ -262,35 +269,35 @@ class Costs:
             return 0.0
         source, destination = (Types(lambda _, one=one: one).of(value) for one in (old, new))
         described = reorder(source, destination, value)
-        descriptor = self._api.find(described.call)
+        descriptor = find(described.call)
         if descriptor is None:
             return IMPOSSIBLE
         return self._time(described, descriptor, f"{old} to {new}", _REORDER_SAMPLES)
 
     def _time(
         self,
-        described: Primitive,
+        described: DescribedPrimitive,
         descriptor: PrimitiveDescriptor,
         family: str,
         most_samples: float,
     ) -> float:
-        known, key = self._measuring.known, (described.call, self._api.threads)
+        known, key = self._measuring.known, (described.call, self._engine.threads)
         found = known.time(*key)
         if found is not None:
             return found
-        family_key = (described.call.kind, family, self._api.threads)
+        family_key = (described.call.kind, family, self._engine.threads)
         rate = known.rates.setdefault(family_key, Rate())
         work = work_of(described)
-        like = likeness_of(described, family, self._api.threads)
+        like = likeness_of(described, family, self._engine.threads)
         estimate = known.alike.estimate(like, work)
         if estimate is not None:
             return estimate
         if rate.samples >= most_samples or self._measuring.seconds <= 0:
             return rate.estimate(work) if rate.samples else self._assumed(described, descriptor)
         start = time.thread_time()  # not the clock on the wall: neighbours would take the time
-        problem = problem_of(described, self._api.threads)
+        problem = problem_of(described, self._engine.threads)
         rival = known.shortest.get(problem, math.inf)
-        taken = self._api.measure(descriptor, described.arguments, described.parameters, rival)
+        taken = bench.milliseconds(descriptor, described.arguments, described.parameters, rival)
         self._measuring.seconds -= time.thread_time() - start
         known.times[key] = taken
         if problem is not None:
@@ -299,9 +306,9 @@ class Costs:
         known.alike.add(like, work, taken)
         return taken
 
-    def _assumed(self, described: Primitive, descriptor: PrimitiveDescriptor) -> float:
+    def _assumed(self, described: DescribedPrimitive, descriptor: PrimitiveDescriptor) -> float:
         """The time by an implementation that was never measured."""
-        name, threads = descriptor.implementation, self._api.threads
+        name, threads = descriptor.implementation, self._engine.threads
         if name.startswith("ref"):
             return work_of(described) / (_REFERENCE_RATE * threads)
         own = rates(ConvolutionRates)
@@ -324,7 +331,7 @@ def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
     return ASSUMED.primitive_call + 2 * math.prod(shape) / rates(ConvolutionRates).transformed_bytes
 
 
-def _unfolds_windows(described: Primitive, implementation: str) -> bool:
+def _unfolds_windows(described: DescribedPrimitive, implementation: str) -> bool:
     """Whether it is a convolution of one group by way of a larger matrix product: never wins."""
     if "conv" not in described.call.kind or "gemm" not in implementation:
         return False
@@ -333,11 +340,11 @@ def _unfolds_windows(described: Primitive, implementation: str) -> bool:
     return any(len(dims) == len(result) and math.prod(dims[2:]) > 1 for dims in weights)
 
 
-def _has_weights(described: Primitive) -> bool:
+def _has_weights(described: DescribedPrimitive) -> bool:
     return any(operand.argument == Arg.WEIGHTS for operand in described.operands)
 
 
-def work_of(described: Primitive) -> float:
+def work_of(described: DescribedPrimitive) -> float:
     """Multiplications of a primitive with weights, bytes moved by the others."""
     result = described.operands[-1].descriptor.dims
     weights = {one.argument: math.prod(one.descriptor.dims) for one in described.operands}

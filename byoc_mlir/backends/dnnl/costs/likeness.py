@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from byoc_mlir.backends.dnnl.library.calls import Attributes, Descriptors, MemoryDescriptor
-from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Primitive
-from byoc_mlir.backends.onednn_types import Arg
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, Operand
 from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.onednn.constants import Arg
 
 _FACTOR = 2.0
 """How many times the work of what was measured an estimate may be for, or the other way round: with
@@ -39,7 +39,9 @@ class Alike:
         return known[nearest] * work / nearest
 
 
-def likeness_of(described: Primitive, implementation: str, threads: int) -> Hashable | None:
+def likeness_of(
+    described: DescribedPrimitive, implementation: str, threads: int
+) -> Hashable | None:
     """A key that is equal for primitives with weights of one shape, in the same layouts, by the
     same implementation; `None` for primitives without constant weights.
     """
@@ -54,7 +56,7 @@ def likeness_of(described: Primitive, implementation: str, threads: int) -> Hash
     return described.call.kind, implementation, threads, others, forms
 
 
-def problem_of(described: Primitive, threads: int) -> Hashable | None:
+def problem_of(described: DescribedPrimitive, threads: int) -> Hashable | None:
     """A key that is equal for primitives that compute the same, in whatever layouts and by whatever
     algorithm; `None` for those without weights.
     """

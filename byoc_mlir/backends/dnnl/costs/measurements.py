@@ -12,8 +12,8 @@ from typing import Any
 
 from byoc_mlir.backends.dnnl.costs.likeness import Alike
 from byoc_mlir.backends.dnnl.library.calls import PrimitiveCall
-from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.onednn.library import load_library
 from byoc_mlir.rates import current_rates
 
 

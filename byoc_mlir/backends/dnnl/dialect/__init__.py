@@ -17,6 +17,15 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from byoc_mlir.backends.dnnl.dialect import (
+    elementwise,
+    matrix,
+    memory,
+    normalization,
+    quantized,
+    recurrent,
+    window,
+)
 from byoc_mlir.backends.dnnl.dialect.attributes import BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr
 from byoc_mlir.backends.dnnl.dialect.base import DnnlOp, ExecutedOp, layout_of, with_layout
 from byoc_mlir.backends.dnnl.dialect.elementwise import ActivationOp, BinaryOp, EltwiseOp
@@ -52,6 +61,7 @@ from byoc_mlir.backends.dnnl.dialect.window import (
     PoolingOp,
     ResamplingOp,
 )
+from byoc_mlir.dialects.operations import operations_in
 
 __all__ = [
     "DNNL",
@@ -94,38 +104,10 @@ __all__ = [
     "with_layout",
 ]
 
+_FAMILIES = (elementwise, matrix, memory, normalization, quantized, recurrent, window)
+
 DNNL = Dialect(
     "dnnl",
-    [
-        ActivationOp,
-        BatchNormalizationOp,
-        BinaryOp,
-        ConcatOp,
-        ConvertOp,
-        ConvolutionOp,
-        DeconvolutionOp,
-        EltwiseOp,
-        GruOp,
-        InnerProductOp,
-        JoinOp,
-        LayerNormalizationOp,
-        LookupOp,
-        LrnOp,
-        LstmOp,
-        MatmulOp,
-        NormalizedConcatOp,
-        PermuteOp,
-        PoolingOp,
-        QuantizedAddOp,
-        QuantizedConvolutionOp,
-        QuantizedMatmulOp,
-        ReorderOp,
-        ResamplingOp,
-        PixelShuffleOp,
-        ShuffleOp,
-        SliceOp,
-        SoftmaxOp,
-        ViewOp,
-    ],
+    operations_in(*map(vars, _FAMILIES)),
     [BinaryAttr, EltwiseAttr, LayoutAttr, SumAttr],
 )

@@ -11,9 +11,9 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends import onednn_types
+from byoc_mlir.onednn import constants
 
-BINARY = (*onednn_types.BINARY, "prelu")
+BINARY = (*constants.BINARY, "prelu")
 """The algorithms that combine two elements; the slopes of a prelu are one of them here."""
 
 
@@ -65,7 +65,7 @@ class EltwiseAttr(ParametrizedAttribute):
                 printer.print_string(f", {alpha!r}, {beta!r}")
 
     def verify(self) -> None:
-        check_name("eltwise algorithm", self.algorithm.data, onednn_types.ELTWISE)
+        check_name("eltwise algorithm", self.algorithm.data, constants.ELTWISE)
 
 
 @irdl_attr_definition

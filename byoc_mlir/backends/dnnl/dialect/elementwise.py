@@ -9,12 +9,12 @@ from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.attributes import BINARY, check_name
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, like
 from byoc_mlir.dialects.relay.base import float_prop, shape_of, str_prop
 from byoc_mlir.dialects.relay.elementwise import broadcast_shapes
 from byoc_mlir.kernels.activations import FORMULAS
+from byoc_mlir.onednn import constants
 
 
 @irdl_op_definition
@@ -32,7 +32,7 @@ class EltwiseOp(PostOpsOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
-        check_name(f"{self.name}: algorithm", self.algorithm.data, onednn_types.ELTWISE)
+        check_name(f"{self.name}: algorithm", self.algorithm.data, constants.ELTWISE)
         return (like(source, shape_of(source)),)
 
 

@@ -15,7 +15,6 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import (
     ExecutedOp,
@@ -26,6 +25,7 @@ from byoc_mlir.backends.dnnl.dialect.base import (
     written,
 )
 from byoc_mlir.dialects.relay.base import bool_prop, float_prop, int_prop, shape_of, str_prop
+from byoc_mlir.onednn import constants
 
 
 @irdl_op_definition
@@ -45,7 +45,7 @@ class SoftmaxOp(PostOpsOp):
 
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
-        check_name(f"{self.name}: algorithm", self.algorithm.data, onednn_types.SOFTMAX)
+        check_name(f"{self.name}: algorithm", self.algorithm.data, constants.SOFTMAX)
         return (written(source, shape_of(source), self.element),)
 
 

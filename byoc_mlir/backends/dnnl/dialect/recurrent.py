@@ -11,9 +11,9 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, result_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, like
 from byoc_mlir.dialects.relay.base import bool_prop, shape_of, str_prop
+from byoc_mlir.onednn import constants
 
 
 class RecurrentOp(ExecutedOp, ABC):
@@ -49,10 +49,10 @@ class RecurrentOp(ExecutedOp, ABC):
 
     def infer_types(self) -> Sequence[Attribute]:
         count = len(self.arguments)
-        if count not in (4, 4 + self.STATES) or self.direction.data not in onednn_types.DIRECTIONS:
+        if count not in (4, 4 + self.STATES) or self.direction.data not in constants.DIRECTIONS:
             raise VerifyException(
                 f"{self.name}: {count} operands, direction '{self.direction.data}'; accepted are"
-                f" 4 or {4 + self.STATES} operands, {' or '.join(onednn_types.DIRECTIONS)}"
+                f" 4 or {4 + self.STATES} operands, {' or '.join(constants.DIRECTIONS)}"
             )
         source, weights = self.arguments[:2]
         steps, batch, inputs = shape_of(source)

@@ -10,11 +10,11 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, ProductOp, like
 from byoc_mlir.backends.dnnl.library import algorithms
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, str_prop
+from byoc_mlir.onednn import constants
 
 
 class WindowOp(PostOpsOp, ABC):
@@ -179,7 +179,7 @@ class PoolingOp(WindowOp):
         (source,) = self.check_primary(1, 1)
         shape = shape_of(source)
         self.check_window(len(shape) - 2)
-        check_name(f"{self.name}: algorithm", self.algorithm.data, onednn_types.POOLING)
+        check_name(f"{self.name}: algorithm", self.algorithm.data, constants.POOLING)
         counts = self.window_counts(shape[2:], ints(self.kernel))
         return (like(source, [*shape[:2], *counts]),)
 
@@ -199,7 +199,7 @@ class ResamplingOp(PostOpsOp):
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
         shape, size = shape_of(source), ints(self.size)
-        if self.algorithm.data not in onednn_types.RESAMPLING or len(size) != len(shape) - 2:
+        if self.algorithm.data not in constants.RESAMPLING or len(size) != len(shape) - 2:
             raise VerifyException(
                 f"{self.name}: {self.algorithm.data} to {list(size)} of {source.type}"
             )

@@ -14,7 +14,6 @@ from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, DeconvolutionOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
@@ -24,6 +23,7 @@ from byoc_mlir.backends.dnnl.primitives.own_kernels import candidates
 from byoc_mlir.dialects.relay.base import shape_of, tensor_of
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.winograd.winograd import Winograd
+from byoc_mlir.onednn.engine import openmp_threads
 
 _CONVERTED_BYTES = 6
 """Those of an element that is read in one type and written in the other."""

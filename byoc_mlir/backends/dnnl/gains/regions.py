@@ -13,7 +13,6 @@ from byoc_mlir.backends.dnnl.choices import Choices
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import ReorderOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_products import ChooseDnnlProducts
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
@@ -23,6 +22,7 @@ from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import UnfoldDnnl
 from byoc_mlir.backends.dnnl.primitives.descriptions import plain_bytes
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.onednn.engine import openmp_threads
 
 _BEFORE_LAYOUTS = (
     ConvertRelayToDnnl(),

@@ -13,7 +13,6 @@ from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, MatmulOp
 from byoc_mlir.backends.dnnl.gains.mixed import best_cost
 from byoc_mlir.backends.dnnl.gains.regions import reading_weights
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.trial import region_of
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
@@ -21,6 +20,7 @@ from byoc_mlir.backends.dnnl.primitives.layout_choices import plain_layout, ways
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_of
 from byoc_mlir.kernels.costs import ASSUMED, ConvolutionRates, rates
+from byoc_mlir.onednn.engine import openmp_threads
 
 _SPLIT_BYTES = 10
 """Those of an element of `f32` that is read and written as three parts."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.dialects.relay.base import tensor_type
+from byoc_mlir.onednn.engine import engine
 
 
 def is_inaccurate(algorithm: str, result: SSAValue) -> bool:
@@ -14,4 +14,4 @@ def is_inaccurate(algorithm: str, result: SSAValue) -> bool:
     of `bf16` is rounded by more than that.
     """
     is_exact = tensor_type(result).element_type == f32
-    return algorithm == "gelu_erf" and is_exact and api().has_avx512
+    return algorithm == "gelu_erf" and is_exact and engine().has_avx512

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from byoc_mlir.backends.onednn_types import CONVOLUTION_DIRECT, CONVOLUTION_WINOGRAD
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
+from byoc_mlir.onednn.constants import CONVOLUTION_DIRECT, CONVOLUTION_WINOGRAD
 
 OWN_CONVOLUTIONS = (*ALGORITHMS, "implicit_gemm", "depthwise")
 """Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""

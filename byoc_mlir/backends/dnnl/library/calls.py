@@ -24,7 +24,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.onednn_types import DataType
+from byoc_mlir.onednn.constants import DataType
 
 
 @dataclass(frozen=True)

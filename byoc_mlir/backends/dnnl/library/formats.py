@@ -7,8 +7,8 @@ from functools import cache
 
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import MemoryDescriptor
-from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.onednn.library import load_library
 
 
 @cache

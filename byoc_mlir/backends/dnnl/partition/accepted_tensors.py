@@ -9,10 +9,10 @@ from functools import cache
 from xdsl.dialects.builtin import bf16, f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from byoc_mlir.backends.dnnl.library.api import api
-from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay.base import DYNAMIC, tensor_type
 from byoc_mlir.dialects.relay.qnn import BYTES
+from byoc_mlir.onednn.engine import engine
+from byoc_mlir.onednn.library import unavailable_reason
 
 MAX_RANK = 6
 """oneDNN's element-wise and matrix primitives have fast code up to this rank."""
@@ -43,7 +43,7 @@ def _unsupported_type(value: SSAValue) -> str | None:
 @cache
 def element_types() -> Sequence[Attribute]:
     """The floats that the library has fast code for on this machine."""
-    has_bf16 = unavailable_reason() is None and api().has_bf16
+    has_bf16 = unavailable_reason() is None and engine().has_bf16
     return (f32, bf16) if has_bf16 else (f32,)
 
 

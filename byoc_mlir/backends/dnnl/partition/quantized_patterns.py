@@ -13,12 +13,12 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     read_quantized,
     read_sum_with_residual,
 )
-from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.backends.dnnl.partition.accepted_tensors import unsupported_shape
 from byoc_mlir.backends.dnnl.partition.activations import Reader
 from byoc_mlir.backends.dnnl.partition.saturation import has_own_kernel, saturates
-from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.onednn.engine import engine
+from byoc_mlir.onednn.library import unavailable_reason
 from byoc_mlir.patterns import CompositePattern, Match, Pattern, is_constant, is_op, wildcard
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
@@ -49,7 +49,7 @@ def _products(has_all: bool) -> Iterator[CompositePattern]:
     """Products of bytes, whose results are bytes or numbers."""
 
     def check(match: Match) -> str | None:
-        if not has_all and unavailable_reason() is None and not api().has_amx:
+        if not has_all and unavailable_reason() is None and not engine().has_amx:
             return "a product of bytes without AMX (the host's kernels are as fast)"
         return _check(match)
 

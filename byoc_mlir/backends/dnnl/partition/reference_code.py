@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from byoc_mlir.backends.dnnl.library.api import api
-from byoc_mlir.backends.dnnl.primitives.descriptions import Primitive
+from byoc_mlir.backends.dnnl.library.objects import find
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
 from byoc_mlir.backends.dnnl.primitives.layout_choices import ways
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 
 
-def reference_name(described: Primitive) -> str | None:
+def reference_name(described: DescribedPrimitive) -> str | None:
     """The name of the reference code that the library has for a primitive, if that is all it has;
     "nothing" if it has not even that.
 
     Its recurrent layers are called so too, and are fast: products of matrices with vector code.
     """
-    descriptor = api().find(described.call)
+    descriptor = find(described.call)
     if descriptor is None:
         return "nothing"
     name = descriptor.implementation
     return name if name.startswith("ref") and not _is_recurrent(described) else None
 
 
-def _is_recurrent(described: Primitive) -> bool:
+def _is_recurrent(described: DescribedPrimitive) -> bool:
     return described.call.kind.endswith(("lstm_forward", "gru_forward"))
 
 

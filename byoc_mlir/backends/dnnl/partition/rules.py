@@ -16,7 +16,6 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Commutative
 
 from byoc_mlir.backends.base import Rule
-from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.backends.dnnl.partition.accepted_tensors import (
     unsupported_but_bytes,
     unsupported_shape,
@@ -47,6 +46,7 @@ from byoc_mlir.dialects.relay import (
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.qnn import BYTES, LookupOp, RequantizeOp
 from byoc_mlir.kernels.interleave import interleave_code
+from byoc_mlir.onednn.engine import engine
 
 LARGE_ACTIVATION = 1 << 12
 """Elements from which on an element-wise op on its own goes to oneDNN."""
@@ -199,7 +199,7 @@ def _rounds_image(op: RelayOp) -> bool:
     """
     shape = shape_of(op.results[0])
     types = [tensor_type(value).element_type for value in (op.operands[0], op.results[0])]
-    if types != [f32, bf16] or len(shape) < 3 or not api().has_amx:
+    if types != [f32, bf16] or len(shape) < 3 or not engine().has_amx:
         return False
     images, channels, *pixels = shape
     is_written = interleave_code(images, channels, math.prod(pixels)) is not None

@@ -13,9 +13,9 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     QuantizedConvolution,
     QuantizedProduct,
 )
-from byoc_mlir.backends.dnnl.library.api import api
-from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
+from byoc_mlir.onednn.engine import engine
+from byoc_mlir.onednn.library import unavailable_reason
 
 _HARMLESS = 64
 """Weights up to here: two products with a byte, 2 * 64 * 255, fit 16 bits."""
@@ -26,7 +26,7 @@ _RANKS, _PAIR = (3, 4), 2
 
 def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
     """Why the library's sums might be wrong on this machine."""
-    if unavailable_reason() is not None or api().has_vnni:
+    if unavailable_reason() is not None or engine().has_vnni:
         return None
     if tensor_type(found.data).element_type == i8:
         return "a source of i8 (without VNNI oneDNN halves the weights)"

@@ -7,12 +7,12 @@ from collections.abc import Hashable
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import convert_region
 from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import unfold_deconvolutions
-from byoc_mlir.backends.onednn import unavailable_reason
 from byoc_mlir.dialects.relay import ConstantOp
+from byoc_mlir.onednn.engine import openmp_threads
+from byoc_mlir.onednn.library import unavailable_reason
 
 _known: dict[Hashable, str | None] = {}
 """Reasons by what an op looks like."""

@@ -6,12 +6,12 @@ import math
 
 from xdsl.ir import Operation
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.partition.accepted_tensors import unsupported_shape
 from byoc_mlir.backends.dnnl.partition.resampling import is_between_centres
 from byoc_mlir.backends.dnnl.partition.trial import slow_here
 from byoc_mlir.dialects.relay import ConstantOp, image, pool, qnn_window, reduce, window
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.onednn import constants
 
 FEW_OUTPUTS = 8
 """Output channels from which on a convolution is as fast as on the host; timed with AVX-512."""
@@ -93,7 +93,7 @@ def _reaches_beyond_padding(op: pool.PoolOp) -> bool:
 def resampling(op: image.ResizeOp) -> str | None:
     """Spatial dimensions resized as oneDNN does it: between the centres of pixels."""
     method, axes = op.method.data, op.resized_axes()
-    if method not in onednn_types.RESAMPLING or not 3 <= len(shape_of(op.data)) <= 5:
+    if method not in constants.RESAMPLING or not 3 <= len(shape_of(op.data)) <= 5:
         return f"{method} on {op.data.type} (oneDNN has nearest and linear on [N, C, ...])"
     if any(axis < 2 for axis, _ in axes):
         return "the batch or the channels are resized"

@@ -12,12 +12,12 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Winograd
 from byoc_mlir.backends.dnnl.costs.costs import Cost, Costs
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, QuantizedConvolutionOp, layout_of
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.descriptions import plain_bytes
 from byoc_mlir.dialects.byoc import weight_growth
 from byoc_mlir.kernels.weight_bound import Way, fastest_within
+from byoc_mlir.onednn.engine import openmp_threads
 
 _Convolution: TypeAlias = ConvolutionOp | QuantizedConvolutionOp
 

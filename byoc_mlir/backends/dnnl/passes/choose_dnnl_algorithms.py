@@ -16,9 +16,9 @@ from byoc_mlir.backends.dnnl.dialect import (
     QuantizedConvolutionOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.layout_choices import is_planned
+from byoc_mlir.onednn.engine import openmp_threads
 
 
 @dataclass(frozen=True)

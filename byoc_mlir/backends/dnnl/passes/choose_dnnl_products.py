@@ -12,11 +12,11 @@ from xdsl.ir import SSAValue
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import InnerProductOp, MatmulOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.base import like
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.backends.dnnl.primitives.weighted import is_packable_matrix
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.limits import in_time
+from byoc_mlir.onednn.engine import openmp_threads
 
 _PACKINGS = ("ba", "any")
 

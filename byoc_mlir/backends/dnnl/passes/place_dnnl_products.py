@@ -16,10 +16,10 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import like
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.limits import in_time
+from byoc_mlir.onednn.engine import openmp_threads
 
 
 class PlaceDnnlProducts(RegionPass):

@@ -20,7 +20,6 @@ from byoc_mlir.backends.dnnl.dialect import (
     with_layout,
 )
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.layout_choices import (
     is_planned,
@@ -35,6 +34,7 @@ from byoc_mlir.backends.dnnl.primitives.layout_choices import (
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.onednn.engine import openmp_threads
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
 """Ops whose operands were brought to their layouts before the others are planned."""

@@ -7,12 +7,12 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library.algorithms import OWN_CONVOLUTIONS
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.reference_code import reference_name
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.onednn.engine import openmp_threads
 
 
 class RefuseDnnlReferenceCode(RegionPass):

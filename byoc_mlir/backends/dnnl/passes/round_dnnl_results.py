@@ -7,11 +7,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.backends.dnnl.dialect import ConvertOp, LayerNormalizationOp, SoftmaxOp
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.limits import in_time
+from byoc_mlir.onednn.engine import openmp_threads
 
 
 class RoundDnnlResults(RegionPass):

@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp, ViewOp, layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.thread_plan import shared_steps
+from byoc_mlir.onednn.engine import openmp_threads
 
 _ONE = IntegerAttr(1, i64)
 

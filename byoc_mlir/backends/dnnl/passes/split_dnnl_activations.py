@@ -19,13 +19,13 @@ from byoc_mlir.backends.dnnl.dialect import (
 )
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.passes.choose_dnnl_algorithms import decide
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.kernels.activations import FORMULAS
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.limits import in_time
+from byoc_mlir.onednn.engine import openmp_threads
 
 _PRODUCTS = (ConvolutionOp, MatmulOp, InnerProductOp)
 

@@ -19,10 +19,10 @@ from byoc_mlir.backends.dnnl.dialect import (
 from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.quantized import is_ours
 from byoc_mlir.backends.dnnl.library.accuracy import is_inaccurate
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.backends.dnnl.partition.reference_code import only_reference
 from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass, replace_located
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.onednn.engine import openmp_threads
 
 
 class SplitDnnlPostOps(RegionPass):

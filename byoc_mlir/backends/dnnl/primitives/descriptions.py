@@ -10,7 +10,6 @@ from typing import Any, cast
 from xdsl.dialects.builtin import FloatAttr, bf16, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect import (
     EltwiseAttr,
     SumAttr,
@@ -30,9 +29,10 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Sum,
     element_bytes,
 )
-from byoc_mlir.backends.onednn_types import FORWARD_INFERENCE, Arg, DataType
 from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import ui8
+from byoc_mlir.onednn import constants
+from byoc_mlir.onednn.constants import FORWARD_INFERENCE, Arg, DataType
 
 LayoutOf = Callable[[SSAValue], str]
 """The layout in which a value is, or might be."""
@@ -50,7 +50,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Primitive:
+class DescribedPrimitive:
     """One primitive: the call that describes it, and its arguments, the destination last."""
 
     call: PrimitiveCall
@@ -67,7 +67,7 @@ class Primitive:
         return {
             operand.argument: operand.descriptor
             for operand in self.operands
-            if onednn_types.is_parameter(operand.argument)
+            if constants.is_parameter(operand.argument)
         }
 
 
@@ -117,10 +117,10 @@ class Types:
             algorithm = cast(Any, attribute).algorithm.data
             if algorithm == "prelu":
                 post_ops.append(Prelu(_kept_dims(shape_of(value))))
-                operands.append(self.operand(onednn_types.prelu_arg(position), value))
+                operands.append(self.operand(constants.prelu_arg(position), value))
             else:
-                post_ops.append(Binary(onednn_types.BINARY[algorithm], self.of(value)))
-                operands.append(self.operand(onednn_types.post_op_arg(position), value))
+                post_ops.append(Binary(constants.BINARY[algorithm], self.of(value)))
+                operands.append(self.operand(constants.post_op_arg(position), value))
         return Attributes(tuple(post_ops)), operands
 
 
@@ -129,7 +129,7 @@ def _kept_dims(shape: Sequence[int]) -> int:
 
 
 def _eltwise_post_op(attribute: EltwiseAttr) -> Eltwise:
-    algorithm = onednn_types.ELTWISE[attribute.algorithm.data]
+    algorithm = constants.ELTWISE[attribute.algorithm.data]
     return Eltwise(algorithm, attribute.alpha.value.data, attribute.beta.value.data)
 
 
@@ -154,6 +154,6 @@ def unary(
     source: SSAValue,
     result: SSAValue,
     others: Sequence[Operand] = (),
-) -> Primitive:
+) -> DescribedPrimitive:
     operands = (types.operand(Arg.SRC, source), *others, types.operand(Arg.DST, result))
-    return Primitive(call, operands)
+    return DescribedPrimitive(call, operands)

@@ -35,9 +35,9 @@ from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.dialect.window import WeightedWindowOp
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.onednn.engine import engine
 
 ANY_LAYOUT = (
     BatchNormalizationOp,
@@ -143,7 +143,7 @@ def kinds(choices: Choices) -> Sequence[str]:
     """The families of layouts that are tried."""
     if choices.layout != MEASURED:
         return (choices.layout,)
-    return LAYOUTS if api().has_avx512 else LAYOUTS[:-1]
+    return LAYOUTS if engine().has_avx512 else LAYOUTS[:-1]
 
 
 def sources(op: Operation, wanted: str) -> list[str]:

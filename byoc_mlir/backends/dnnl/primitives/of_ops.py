@@ -8,7 +8,6 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
     BinaryOp,
@@ -47,9 +46,9 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Size,
 )
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
+    DescribedPrimitive,
     LayoutOf,
     Operand,
-    Primitive,
     Types,
     dilates,
     forward,
@@ -66,11 +65,12 @@ from byoc_mlir.backends.dnnl.primitives.weighted import (
     quantized_convolution,
     quantized_matmul,
 )
-from byoc_mlir.backends.onednn_types import Arg
 from byoc_mlir.dialects.relay.base import ints
+from byoc_mlir.onednn import constants
+from byoc_mlir.onednn.constants import Arg
 
 
-def primitive(op: Operation, layout: LayoutOf = layout_of) -> Primitive | None:
+def primitive(op: Operation, layout: LayoutOf = layout_of) -> DescribedPrimitive | None:
     """The primitive of a `dnnl` op in the layouts of its type, or in others to try.
 
     `None` for ops that only name memory: views and constants.
@@ -85,7 +85,7 @@ def _of_source(
     kind: str,
     first: Sequence[Argument],
     others: Sequence[Argument] = (),
-) -> Primitive:
+) -> DescribedPrimitive:
     """A primitive of a source alone, with post-ops.
 
     Args:
@@ -99,29 +99,29 @@ def _of_source(
     return unary(call, types, source, result, post_operands)
 
 
-def _pooling(op: PoolingOp, types: Types) -> Primitive:
+def _pooling(op: PoolingOp, types: Types) -> DescribedPrimitive:
     window = (ints(op.strides), ints(op.kernel), dilates(op), op.begins, op.ends)
-    return _of_source(op, types, "pooling", [onednn_types.POOLING[op.algorithm.data]], window)
+    return _of_source(op, types, "pooling", [constants.POOLING[op.algorithm.data]], window)
 
 
-def _resampling(op: ResamplingOp, types: Types) -> Primitive:
-    return _of_source(op, types, "resampling", [onednn_types.RESAMPLING[op.algorithm.data], NULL])
+def _resampling(op: ResamplingOp, types: Types) -> DescribedPrimitive:
+    return _of_source(op, types, "resampling", [constants.RESAMPLING[op.algorithm.data], NULL])
 
 
-def _softmax(op: SoftmaxOp, types: Types) -> Primitive:
-    algorithm = onednn_types.SOFTMAX[op.algorithm.data]
+def _softmax(op: SoftmaxOp, types: Types) -> DescribedPrimitive:
+    algorithm = constants.SOFTMAX[op.algorithm.data]
     return _of_source(op, types, "softmax", [algorithm], [op.axis.value.data])
 
 
-def _eltwise(op: EltwiseOp, types: Types) -> Primitive:
-    algorithm = onednn_types.ELTWISE[op.algorithm.data]
+def _eltwise(op: EltwiseOp, types: Types) -> DescribedPrimitive:
+    algorithm = constants.ELTWISE[op.algorithm.data]
     return _of_source(op, types, "eltwise", [algorithm], [number(op.alpha), number(op.beta)])
 
 
-def _lrn(op: LrnOp, types: Types) -> Primitive:
+def _lrn(op: LrnOp, types: Types) -> DescribedPrimitive:
     call = forward(
         "lrn",
-        onednn_types.LRN_ACROSS_CHANNELS,
+        constants.LRN_ACROSS_CHANNELS,
         types.of(op.source),
         types.of(op.output),
         Size(op.size.value.data),
@@ -133,7 +133,7 @@ def _lrn(op: LrnOp, types: Types) -> Primitive:
     return unary(call, types, op.source, op.output)
 
 
-def _binary(op: BinaryOp, types: Types) -> Primitive:
+def _binary(op: BinaryOp, types: Types) -> DescribedPrimitive:
     if op.algorithm.data == "prelu":
         return _prelu(op, types)
     attributes, post_operands = types.post_ops(op)
@@ -142,7 +142,7 @@ def _binary(op: BinaryOp, types: Types) -> Primitive:
         "dnnl_binary_primitive_desc_create",
         (
             ENGINE,
-            onednn_types.BINARY[op.algorithm.data],
+            constants.BINARY[op.algorithm.data],
             types.of(a),
             types.of(b),
             types.of(op.output),
@@ -152,7 +152,7 @@ def _binary(op: BinaryOp, types: Types) -> Primitive:
     return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *post_operands])
 
 
-def _quantized_add(op: QuantizedAddOp, types: Types) -> Primitive:
+def _quantized_add(op: QuantizedAddOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     a, b, a_scale, b_scale = op.primary
     attributes = replace(attributes, scales=((Arg.SRC, 0), (Arg.SRC_1, 0)))
@@ -160,7 +160,7 @@ def _quantized_add(op: QuantizedAddOp, types: Types) -> Primitive:
         "dnnl_binary_primitive_desc_create",
         (
             ENGINE,
-            onednn_types.BINARY["add"],
+            constants.BINARY["add"],
             types.of(a),
             types.of(b),
             types.of(op.output),
@@ -169,13 +169,13 @@ def _quantized_add(op: QuantizedAddOp, types: Types) -> Primitive:
     )
     others = (
         types.operand(Arg.SRC_1, b),
-        types.operand(onednn_types.ATTR_SCALES | Arg.SRC, a_scale),
-        types.operand(onednn_types.ATTR_SCALES | Arg.SRC_1, b_scale),
+        types.operand(constants.ATTR_SCALES | Arg.SRC, a_scale),
+        types.operand(constants.ATTR_SCALES | Arg.SRC_1, b_scale),
     )
     return unary(call, types, a, op.output, [*others, *post_operands])
 
 
-def _prelu(op: BinaryOp, types: Types) -> Primitive:
+def _prelu(op: BinaryOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source, slopes = op.primary
     described = (types.of(source), types.of(slopes), types.of(op.output))
@@ -183,10 +183,10 @@ def _prelu(op: BinaryOp, types: Types) -> Primitive:
     return unary(forward("prelu", *described, attributes), types, source, op.output, operands)
 
 
-def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
-    flags = onednn_types.USE_GLOBAL_STATS | onednn_types.USE_SCALE | onednn_types.USE_SHIFT
+def _batch_normalization(op: BatchNormalizationOp, types: Types) -> DescribedPrimitive:
+    flags = constants.USE_GLOBAL_STATS | constants.USE_SCALE | constants.USE_SHIFT
     if op.relu.value.data:
-        flags |= onednn_types.FUSE_RELU
+        flags |= constants.FUSE_RELU
     described = (types.of(op.source), types.of(op.output))
     call = forward("batch_normalization", *described, number(op.epsilon), flags, Attributes())
     statistics = [
@@ -201,15 +201,15 @@ def _batch_normalization(op: BatchNormalizationOp, types: Types) -> Primitive:
     return unary(call, types, op.source, op.output, statistics)
 
 
-def _layer_normalization(op: LayerNormalizationOp, types: Types) -> Primitive:
+def _layer_normalization(op: LayerNormalizationOp, types: Types) -> DescribedPrimitive:
     described, statistics = (types.of(op.source), types.of(op.output)), None
-    flags, epsilon = onednn_types.USE_SCALE | onednn_types.USE_SHIFT, number(op.epsilon)
+    flags, epsilon = constants.USE_SCALE | constants.USE_SHIFT, number(op.epsilon)
     call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
     parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
     return unary(call, types, op.source, op.output, parameters)
 
 
-def _concat(op: ConcatOp, types: Types) -> Primitive:
+def _concat(op: ConcatOp, types: Types) -> DescribedPrimitive:
     sources = [
         types.operand(Arg.MULTIPLE_SRC + position, value)
         for position, value in enumerate(op.sources)
@@ -225,10 +225,10 @@ def _concat(op: ConcatOp, types: Types) -> Primitive:
             Attributes(),
         ),
     )
-    return Primitive(call, (*sources, types.operand(Arg.DST, op.output)))
+    return DescribedPrimitive(call, (*sources, types.operand(Arg.DST, op.output)))
 
 
-def _shuffle(op: ShuffleOp, types: Types) -> Primitive:
+def _shuffle(op: ShuffleOp, types: Types) -> DescribedPrimitive:
     """oneDNN has code for shuffles of blocked channels; otherwise a reorder does it."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
@@ -237,16 +237,20 @@ def _shuffle(op: ShuffleOp, types: Types) -> Primitive:
     return unary(call, types, op.source, op.output)
 
 
-def reorder(source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAValue) -> Primitive:
+def reorder(
+    source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAValue
+) -> DescribedPrimitive:
     """A copy of `value` from one layout to another."""
     call = PrimitiveCall(
         "dnnl_reorder_primitive_desc_create",
         (source, ENGINE, destination, ENGINE, Attributes()),
     )
-    return Primitive(call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination)))
+    return DescribedPrimitive(
+        call, (Operand(Arg.SRC, value, source), Operand(Arg.DST, value, destination))
+    )
 
 
-def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> Primitive:
+def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
     """A copy between two views of the shuffled dimension as two, one of them transposed."""
     axis, size = op.axis.value.data, op.group_size.value.data
     source, destination = types.of(op.source), types.of(op.output)
@@ -263,10 +267,10 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> Primitive:
     rows, columns = view(source, size, 1), view(destination, 1, count)
     call = reorder(rows, columns, op.source).call
     operands = (Operand(Arg.SRC, op.source, rows), Operand(Arg.DST, op.output, columns))
-    return Primitive(call, operands)
+    return DescribedPrimitive(call, operands)
 
 
-def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> Primitive:
+def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
     """A copy between two views as `[N, *block, C, ...]`; the library has none where channels are in
     blocks, which no strides describe.
     """
@@ -287,15 +291,15 @@ def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> Primitive:
     )
     call = reorder(before, after, op.source).call
     operands = (Operand(Arg.SRC, op.source, before), Operand(Arg.DST, op.output, after))
-    return Primitive(call, operands)
+    return DescribedPrimitive(call, operands)
 
 
-def _reorder(op: ReorderOp | ConvertOp, types: Types) -> Primitive:
+def _reorder(op: ReorderOp | ConvertOp, types: Types) -> DescribedPrimitive:
     described = reorder(types.of(op.source), types.of(op.output), op.source)
     return unary(described.call, types, op.source, op.output)
 
 
-_DESCRIBERS: dict[type[Operation], Callable[[Any, Types], Primitive]] = {
+_DESCRIBERS: dict[type[Operation], Callable[[Any, Types], DescribedPrimitive]] = {
     BatchNormalizationOp: _batch_normalization,
     BinaryOp: _binary,
     ConcatOp: _concat,

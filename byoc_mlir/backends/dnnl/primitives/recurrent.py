@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect.recurrent import GruOp, LstmOp, RecurrentOp
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
     Argument,
@@ -15,31 +13,33 @@ from byoc_mlir.backends.dnnl.library.calls import (
     MemoryDescriptor,
     PrimitiveCall,
 )
-from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Primitive, Types
-from byoc_mlir.backends.onednn_types import FORWARD_INFERENCE, Arg
+from byoc_mlir.backends.dnnl.library.objects import find
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, Operand, Types
+from byoc_mlir.onednn import constants
+from byoc_mlir.onednn.constants import FORWARD_INFERENCE, Arg
 
 _FIRST_STATES = (Arg.SRC_ITER, Arg.SRC_ITER_C)
 _LAST_STATES = (Arg.DST_ITER, Arg.DST_ITER_C)
 _NO_FLAGS = 0
 
 
-def lstm(op: LstmOp, types: Types) -> Primitive:
+def lstm(op: LstmOp, types: Types) -> DescribedPrimitive:
     no_peepholes, no_projection = None, None
     return _recurrent(op, types, "dnnl_lstm_forward", no_peepholes, no_projection)
 
 
-def gru(op: GruOp, types: Types) -> Primitive:
+def gru(op: GruOp, types: Types) -> DescribedPrimitive:
     is_linear = op.linear_before_reset.value.data
     return _recurrent(op, types, "dnnl_lbr_gru_forward" if is_linear else "dnnl_gru_forward")
 
 
-def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Primitive:
+def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> DescribedPrimitive:
     """The call `kind`; `between` stands after the weights.
 
     The layout that oneDNN 3.1 asks for in its reference code is opaque, and reading it crashes.
     """
     asked = _described(op, types, kind, between, packed=True)
-    found = api().find(asked.call)
+    found = find(asked.call)
     if found is not None and not found.implementation.startswith("ref"):
         return asked
     return _described(op, types, kind, between, packed=False)
@@ -47,7 +47,7 @@ def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> Prim
 
 def _described(
     op: RecurrentOp, types: Types, kind: str, between: Sequence[None], *, packed: bool
-) -> Primitive:
+) -> DescribedPrimitive:
     bias = op.arguments[3]
     first: list[Argument] = [None] * op.STATES
     for index, state in enumerate(op.states):
@@ -58,7 +58,7 @@ def _described(
         (
             ENGINE,
             FORWARD_INFERENCE,
-            onednn_types.DIRECTIONS[op.direction.data],
+            constants.DIRECTIONS[op.direction.data],
             types.of(op.source),
             *first,
             *weights,
@@ -80,7 +80,7 @@ def _described(
         *map(types.operand, _LAST_STATES, op.results[1:]),
         types.operand(Arg.DST, op.results[0]),
     )
-    return Primitive(call, operands)
+    return DescribedPrimitive(call, operands)
 
 
 def _weights(stored: MemoryDescriptor, packed: bool) -> MemoryDescriptor:

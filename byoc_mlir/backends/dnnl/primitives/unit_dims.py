@@ -18,12 +18,12 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Descriptors,
     MemoryDescriptor,
 )
-from byoc_mlir.backends.dnnl.primitives.descriptions import Primitive
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
 
 _Kind = Callable[[int], str]
 
 
-def described_one_way(described: Primitive) -> Primitive:
+def described_one_way(described: DescribedPrimitive) -> DescribedPrimitive:
     """The primitive with strides that depend only on where elements lie.
 
     A tensor that is row-major and channels last at once is described as the first one is that is
@@ -35,7 +35,7 @@ def described_one_way(described: Primitive) -> Primitive:
     way = _Way(kinds, decided)
     call = replace(described.call, arguments=tuple(map(way.argument, described.call.arguments)))
     operands = [replace(one, descriptor=way.of(one.descriptor)) for one in described.operands]
-    return Primitive(call, tuple(operands))
+    return DescribedPrimitive(call, tuple(operands))
 
 
 _KINDS: Sequence[_Kind] = (layouts.plain, layouts.channels_last)

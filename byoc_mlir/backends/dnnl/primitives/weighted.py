@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from byoc_mlir.backends import onednn_types
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     DeconvolutionOp,
@@ -28,16 +27,17 @@ from byoc_mlir.backends.dnnl.library.calls import (
     PrimitiveCall,
 )
 from byoc_mlir.backends.dnnl.primitives.descriptions import (
+    DescribedPrimitive,
     Operand,
-    Primitive,
     Types,
     data_type_of,
     dilates,
     forward,
 )
-from byoc_mlir.backends.onednn_types import Arg
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import ints, shape_of
+from byoc_mlir.onednn import constants
+from byoc_mlir.onednn.constants import Arg
 
 
 def is_packable(value: SSAValue) -> bool:
@@ -80,10 +80,12 @@ def _product(
     types: Types,
     operands: Sequence[Operand],
     others: Sequence[Operand],
-) -> Primitive:
+) -> DescribedPrimitive:
     """A primitive of source and weights, with the op's bias, and others behind that."""
     biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
-    return Primitive(call, (*operands, *biases, *others, types.operand(Arg.DST, op.result)))
+    return DescribedPrimitive(
+        call, (*operands, *biases, *others, types.operand(Arg.DST, op.result))
+    )
 
 
 def _windowed(
@@ -92,7 +94,7 @@ def _windowed(
     kind: str,
     algorithm: int,
     stored: MemoryDescriptor,
-) -> Primitive:
+) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source = types.operand(Arg.SRC, op.arguments[0])
     wanted, weights = _weights(op.weights, stored)
@@ -112,7 +114,7 @@ def _windowed(
     return _product(call, op, types, (source, weights), post_operands)
 
 
-def convolution(op: ConvolutionOp, types: Types) -> Primitive:
+def convolution(op: ConvolutionOp, types: Types) -> DescribedPrimitive:
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
     return _windowed(
         op,
@@ -123,7 +125,7 @@ def convolution(op: ConvolutionOp, types: Types) -> Primitive:
     )
 
 
-def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive:
+def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> DescribedPrimitive:
     """A convolution of bytes, with the parameters of source, weights and result."""
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
     described = _windowed(
@@ -136,7 +138,7 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive
     per_output = 1 if op.groups.value.data == 1 else 3
     *arguments, attributes = described.call.arguments
     assert isinstance(attributes, Attributes)
-    scales = types.operand(onednn_types.ATTR_SCALES | Arg.WEIGHTS, op.scales)
+    scales = types.operand(constants.ATTR_SCALES | Arg.WEIGHTS, op.scales)
     zero_points = _zero_points((op.source_zero_point, op.zero_point), types)
     attributes = replace(
         attributes,
@@ -145,7 +147,7 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Primitive
     )
     call = replace(described.call, arguments=(*arguments, attributes))
     *operands, result = described.operands
-    return Primitive(call, (*operands, scales, *zero_points, result))
+    return DescribedPrimitive(call, (*operands, scales, *zero_points, result))
 
 
 def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
@@ -153,7 +155,7 @@ def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
     code where it is told of none.
     """
     return [
-        types.operand(onednn_types.ATTR_ZERO_POINTS | argument, value)
+        types.operand(constants.ATTR_ZERO_POINTS | argument, value)
         for argument, value in zip((Arg.SRC, Arg.DST), values, strict=False)
         if not isinstance(value.owner, ConstantOp) or value.owner.array.any()
     ]
@@ -161,10 +163,10 @@ def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
 
 def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
     """The attribute for them: the argument that each is of, and that it is one number."""
-    return tuple((one.argument & ~onednn_types.ATTR_ZERO_POINTS, 0) for one in zero_points)
+    return tuple((one.argument & ~constants.ATTR_ZERO_POINTS, 0) for one in zero_points)
 
 
-def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
+def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
     """A product of bytes, with the parameters of source, weights and result."""
     attributes, post_operands = types.post_ops(op)
     a, b, bias, scales, *rest = op.primary
@@ -184,22 +186,22 @@ def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> Primitive:
         types.operand(Arg.SRC, a),
         weights,
         types.operand(Arg.BIAS, bias),
-        types.operand(onednn_types.ATTR_SCALES | Arg.WEIGHTS, scales),
+        types.operand(constants.ATTR_SCALES | Arg.WEIGHTS, scales),
         *zero_points,
         *post_operands,
         types.operand(Arg.DST, op.output),
     )
-    return Primitive(call, operands)
+    return DescribedPrimitive(call, operands)
 
 
-def by_algorithm(described: Primitive, algorithm: str) -> Primitive:
+def by_algorithm(described: DescribedPrimitive, algorithm: str) -> DescribedPrimitive:
     """A convolution by another of the library's algorithms, which it may not have."""
     (engine, kind, _), rest = described.call.arguments[:3], described.call.arguments[3:]
     arguments = (engine, kind, algorithms.CONVOLUTION[algorithm], *rest)
     return replace(described, call=replace(described.call, arguments=arguments))
 
 
-def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:
+def deconvolution(op: DeconvolutionOp, types: Types) -> DescribedPrimitive:
     """oneDNN has output channels before input channels, also here."""
     inputs, outputs, *kernel = shape_of(op.weights)
     groups = op.groups.value.data
@@ -213,12 +215,12 @@ def deconvolution(op: DeconvolutionOp, types: Types) -> Primitive:
         op,
         types,
         "deconvolution",
-        onednn_types.DECONVOLUTION_DIRECT,
+        constants.DECONVOLUTION_DIRECT,
         MemoryDescriptor(dims, layouts.plain(len(dims)), strides),
     )
 
 
-def inner_product(op: InnerProductOp, types: Types) -> Primitive:
+def inner_product(op: InnerProductOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     source, value = types.operand(Arg.SRC, op.primary[0]), op.primary[1]
     wanted, weights = _weights(value, types.of(value))
@@ -238,7 +240,7 @@ def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
     )
 
 
-def matmul(op: MatmulOp, types: Types) -> Primitive:
+def matmul(op: MatmulOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
     a, b = op.primary[:2]
     source, stored = types.of(a), types.of(b)

@@ -11,7 +11,7 @@ from onnx import helper
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.functions import has_standard_function
-from byoc_mlir.frontend.registry import registered_ops
+from byoc_mlir.frontend.registry import all_ops
 from byoc_mlir.testing.fuzz.generate import (
     classical,
     control,
@@ -67,7 +67,7 @@ _ATTEMPTS = 12
 @cache
 def known_ops() -> tuple[tuple[str, str], ...]:
     """Domain and name of every op that the importer knows, by function or by standard body."""
-    functions = {(op.domain, op.op_type) for op in registered_ops()}
+    functions = {(op.domain, op.op_type) for op in all_ops()}
     schemas = [schema for schema in onnx.defs.get_all_schemas() if schema.domain in _DOMAINS]
     standard = {
         (schema.domain, schema.name)

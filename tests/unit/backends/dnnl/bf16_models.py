@@ -10,7 +10,7 @@ import numpy as np
 from onnx import ModelProto
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.runtime import Executable
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -98,7 +98,7 @@ def check_network(name: str) -> None:
         found, report = executable.run(inputs), executable.report()
     assert_close(found, run_onnxruntime(model, inputs))
     products = [row for row in report if row.op_type in ("Conv", "MatMul", "Gemm")]
-    if api().has_bf16:
+    if engine().has_bf16:
         assert set(report.multiplications) == {"bf16"}
         assert all(_BF16_UNITS.search(row.implementation) for row in products), report
         return
@@ -124,7 +124,7 @@ def check_whole_windows(*sizes: str) -> None:
     with compiled(model) as executable:
         assert_close(executable.run(inputs), run_onnxruntime(model, inputs))
         rows = {row.node: row for row in executable.report()}
-    if api().has_bf16:
+    if engine().has_bf16:
         assert rows["/ConvTranspose"].precision == rows["/Conv_1"].precision == "bf16"
         assert "ref" not in rows["/ConvTranspose"].implementation
 

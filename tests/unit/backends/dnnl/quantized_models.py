@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.runtime.report import Report
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -154,7 +154,7 @@ def check_at_level() -> None:
     _check(Convolution(data, depthwise, data_zero_point=0, groups=16), is_offloaded=True)
     depthwise = draw(np.int8, 16, 1, 3, 3)  # odd ones cannot be halved
     it = Convolution(data.view(np.int8), depthwise, data_zero_point=-128, groups=16)
-    _check(it, is_offloaded=api().has_vnni)
+    _check(it, is_offloaded=engine().has_vnni)
     for largest in (127, 64):
         weights = np.full((16, 16, 3, 3), largest, np.int8)
         weights[8:] = draw(np.int8, 8, 16, 3, 3).clip(-largest, largest)

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import ModelProto
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.runtime import Executable
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
@@ -64,7 +64,7 @@ def check_network(name: str) -> None:
     for output, wanted in run_onnxruntime(model, inputs).items():
         assert found[output].dtype == np.float32
         assert np.abs(found[output] - wanted).max() <= BOUND * np.abs(wanted).max()
-    if api().has_bf16:
+    if engine().has_bf16:
         assert set(report.multiplications) == {"bf16x3"}
         assert not any("ref" in row.implementation for row in report), report
     else:

@@ -20,7 +20,7 @@ from bf16_models import (
 from onnx import ModelProto, helper, numpy_helper
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.testing.isa import call_at, distinct_levels, run_at
 from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
@@ -47,7 +47,7 @@ def test_channels_change_places_in_f32() -> None:
 
 def test_what_is_faster_in_f32_stays_there() -> None:
     """Winograd's algorithm, which only `f32` has, and what the library has no `bf16` code for."""
-    if not api().has_bf16:
+    if not engine().has_bf16:
         return
     net = GraphBuilder("net", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 64, 56, 56]), 64, 1))
@@ -72,7 +72,7 @@ def test_transposed_convolutions_of_whole_windows_at(level: str) -> None:
 
 def test_next_to_nothing_to_compute_stays_in_f32() -> None:
     """The products that weigh channels, between convolutions that gain."""
-    if not api().has_bf16:
+    if not engine().has_bf16:
         return
     net = GraphBuilder("net", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 3, 48, 48]), 16, 1))
@@ -96,7 +96,7 @@ def test_recurrent_layers_of_the_host(exact: tuple[str, ...]) -> None:
         assert_close(executable.run(inputs), run_onnxruntime(model, inputs))
         rows = {row.node: row.precision for row in executable.report() if row.op_type == "LSTM"}
     in_f32 = [name for name, precision in rows.items() if precision != "bf16"]
-    assert in_f32 == list(exact if api().has_bf16 else rows)
+    assert in_f32 == list(exact if engine().has_bf16 else rows)
 
 
 VERBOSE = """
@@ -115,7 +115,7 @@ with compiled(model) as executable:
 @pytest.mark.parametrize("level", distinct_levels("avx512_bf16", "amx"))
 @pytest.mark.parametrize(("name", "count"), [("convolutions", 4), ("dense_blocks", 11)])
 def test_activations_stay_in_bf16_between_primitives(name: str, count: int, level: str) -> None:
-    if not api().has_bf16:
+    if not engine().has_bf16:
         return
     printed = run_at(level, VERBOSE, str(__file__).rpartition("/")[0], name)
     lines = [line for line in printed.partition("measured")[2].splitlines() if ",exec," in line]
@@ -127,7 +127,7 @@ def test_activations_stay_in_bf16_between_primitives(name: str, count: int, leve
 
 
 def test_softmax_writes_what_a_product_reads() -> None:
-    if not api().has_bf16:
+    if not engine().has_bf16:
         return
     printed = run_at("amx", VERBOSE, str(__file__).rpartition("/")[0], "attention")
     lines = [line for line in printed.partition("measured")[2].splitlines() if ",exec," in line]
@@ -165,7 +165,7 @@ def _times_weights(weights: npt.NDArray[np.float32]) -> ModelProto:
 
 
 def test_rounding_is_to_the_nearest_and_sums_are_exact() -> None:
-    if not api().has_bf16:
+    if not engine().has_bf16:
         return
     rng = np.random.default_rng(0)
     x = rng.standard_normal((128, 32)).astype(np.float32)
@@ -188,7 +188,7 @@ def test_numbers_that_are_not_finite() -> None:
     assert np.isnan(found[0]).all()
     assert found[1, 1] == np.inf
     assert np.isnan(found[1, 2]) or found[1, 2] == 0
-    assert found[2, 2] == (np.inf if api().has_bf16 else x[2, 2])  # the nearest number of bf16
+    assert found[2, 2] == (np.inf if engine().has_bf16 else x[2, 2])  # the nearest number of bf16
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])

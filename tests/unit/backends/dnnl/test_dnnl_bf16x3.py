@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from split_models import BOUND, MODELS, check_network, compiled, wide
 
-from byoc_mlir.backends.dnnl.library.api import Api, api
+from byoc_mlir.onednn.engine import Engine, engine
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
@@ -25,7 +25,7 @@ def test_a_processor_without_bf16(level: str) -> None:
 
 def test_a_processor_without_amx_computes_in_f32() -> None:
     """The three products take longer there."""
-    if api().has_amx:
+    if engine().has_amx:
         return
     model = MODELS["attention"]()
     with compiled(model, "") as executable:
@@ -37,9 +37,9 @@ def test_with_amx_products_are_split_that_take_less_time_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Instructions for `bf16` without AMX stand for it: which products that are is not told."""
-    if not api().has_bf16:
+    if not engine().has_bf16:
         return
-    monkeypatch.setattr(Api, "has_amx", True)
+    monkeypatch.setattr(Engine, "has_amx", True)
     model = wide()
     inputs = random_inputs(model)
     with compiled(model, "") as executable:

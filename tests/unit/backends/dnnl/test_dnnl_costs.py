@@ -7,8 +7,8 @@ from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp, layout_of
-from byoc_mlir.backends.dnnl.library.api import openmp_threads
 from byoc_mlir.dialects import make_context
+from byoc_mlir.onednn.engine import openmp_threads
 from byoc_mlir.rates import Rates, using
 
 CONVOLUTION = """

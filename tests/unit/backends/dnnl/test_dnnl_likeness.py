@@ -12,7 +12,7 @@ from byoc_mlir.backends.dnnl.costs.likeness import Alike, likeness_of, problem_o
 from byoc_mlir.backends.dnnl.dialect import layout_of
 from byoc_mlir.backends.dnnl.dialect.recurrent import LstmOp
 from byoc_mlir.backends.dnnl.passes.convert_relay_to_dnnl import ConvertRelayToDnnl
-from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf, Primitive
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive, LayoutOf
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 from byoc_mlir.dialects import make_context
 
@@ -33,7 +33,7 @@ def _product(
     value: float = 0.5,
     weights: str = "%w",
     layout: LayoutOf = layout_of,
-) -> Primitive:
+) -> DescribedPrimitive:
     context = make_context()
     text = PRODUCT.format(rows=rows, columns=columns, value=value, weights=weights)
     module = Parser(context, text).parse_module()

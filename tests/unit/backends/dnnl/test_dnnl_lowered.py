@@ -20,13 +20,13 @@ from byoc_mlir.backends.dnnl.costs.measurements import Known, Measuring, measuri
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates
-from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.compiler import pipeline as stages
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import read_source
 from byoc_mlir.errors import ByocError
+from byoc_mlir.onednn.library import load_library
 from byoc_mlir.rates import Rates, using
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.networks.builder import GraphBuilder
@@ -115,7 +115,7 @@ def check_bf16() -> None:
         found, report = executable.run(inputs), executable.report()
     assert_close(found, run_onnxruntime(built, inputs))
     fused = {row.precision for row in report if NAME in row.implementation}
-    assert fused == {"bf16" if api().has_bf16 else "f32"}
+    assert fused == {"bf16" if engine().has_bf16 else "f32"}
 
 
 @pytest.mark.parametrize("level", distinct_levels("avx2", "avx512_bf16", "amx"))

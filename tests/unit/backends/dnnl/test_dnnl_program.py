@@ -14,10 +14,11 @@ from xdsl.ir import Block, Region
 from byoc_mlir.backends.dnnl.codegen.program import Program, make_program
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, EltwiseAttr, with_layout
 from byoc_mlir.backends.dnnl.library import layouts
-from byoc_mlir.backends.dnnl.library.api import api, openmp_threads
+from byoc_mlir.backends.dnnl.library.objects import find
 from byoc_mlir.backends.dnnl.passes.place_dnnl_buffers import PlaceDnnlBuffers
 from byoc_mlir.backends.dnnl.passes.select_dnnl_primitives import SelectDnnlPrimitives
 from byoc_mlir.dialects import relay
+from byoc_mlir.onednn.engine import openmp_threads
 
 
 def _program(shape: Sequence[int], source: str, result: str) -> Program:
@@ -66,7 +67,7 @@ def test_what_is_created_is_what_was_planned(shape: Sequence[int]) -> None:
     """Weights that lie as the library wants them may give another primitive when they are named."""
     program = _program(shape, layouts.plain(len(shape)), layouts.plain(len(shape)))
     with openmp_threads(1):
-        found = [api().find(created.call) for created in program.primitives.items]
+        found = [find(created.call) for created in program.primitives.items]
     for descriptor, created in zip(found, program.primitives.items, strict=True):
         assert descriptor is not None
         assert descriptor.scratchpad_bytes == created.scratchpad_bytes

@@ -19,7 +19,7 @@ from quantized_models import (
 )
 
 import byoc_mlir
-from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.testing.forked import run_forked
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.reference import run_onnxruntime
@@ -50,7 +50,7 @@ def test_convolution(it: Convolution, needs_vnni: bool) -> None:
     model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
     found, report = run(model, {"x": it.data})
     assert_within_a_step(found, it.expected())
-    if api().has_vnni or not needs_vnni:
+    if engine().has_vnni or not needs_vnni:
         assert report.composites == {"dnnl.qnn_conv2d_bias": 1}
 
 
@@ -172,7 +172,7 @@ def test_a_function_of_bytes_between_convolutions(channels: int) -> None:
     model = model_of(nodes, {"x": first.data}, constants, ("last", np.uint8))
     found, report = run(model, {"x": first.data})
     assert_within_a_step(found, second.expected())
-    if api().has_vnni:
+    if engine().has_vnni:
         assert not report.placed("host")
 
 
@@ -206,7 +206,7 @@ def test_parts_of_other_scales_are_joined_as_bytes() -> None:
     inputs = {"x": parts[0].data}
     found, report = run(model_of(nodes, inputs, constants, ("y", np.uint8)), inputs)
     assert_within_a_step(found, last.expected())
-    if api().has_vnni:
+    if engine().has_vnni:
         assert not report.placed("host")
 
 
@@ -285,7 +285,7 @@ def test_product_to_bytes(has_bias: bool) -> None:
     sums = (data.astype(np.int64) - 17) @ weights.astype(np.int64) + has_bias * bias
     wanted = np.rint(sums * (0.5 * constants["sw"].astype(np.float64)) / 30) - 5
     assert_within_a_step(found, wanted.clip(-128, 127).astype(np.int8))
-    if api().has_vnni:
+    if engine().has_vnni:
         assert list(report.composites) == ["dnnl.qnn_dense" + "_bias" * has_bias]
 
 
@@ -311,7 +311,7 @@ def test_product_of_a_dynamic_quantization(shape: tuple[int, ...]) -> None:
     quantised = (np.rint(data / scale) + zero).clip(0, 255)
     wanted = (quantised - zero).astype(np.float64) @ weights * (scale * scales) + bias
     np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-5 * np.abs(wanted).max())
-    if api().has_vnni:
+    if engine().has_vnni:
         assert report.composites == {"dnnl.qnn_dense_scale_add": 1}
 
 

@@ -17,9 +17,9 @@ import byoc_mlir
 from byoc_mlir.abi import COMPILER
 from byoc_mlir.backends.base import CodegenContext, GeneratedCode, NativeCode
 from byoc_mlir.backends.dnnl import DnnlBackend
-from byoc_mlir.backends.onednn import load_library
 from byoc_mlir.dialects.relay.elementwise import ExpOp
 from byoc_mlir.errors import BackendError
+from byoc_mlir.onednn.library import load_library
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.forked import run_forked
 from byoc_mlir.testing.networks import NETWORKS

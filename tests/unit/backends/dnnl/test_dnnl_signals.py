@@ -11,7 +11,7 @@ from dnnl_models import model, node
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
-from byoc_mlir.backends.dnnl.library.api import api
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.testing.forked import run_forked
 
 _BEGIN = """
@@ -94,7 +94,7 @@ def test_running(target: str, threads: int) -> None:
     _check(_RUN, target, threads)
 
 
-@pytest.mark.skipif(api().has_avx512, reason="the library has other products")
+@pytest.mark.skipif(engine().has_avx512, reason="the library has other products")
 @pytest.mark.parametrize(("size", "wakes"), [(4, False), (512, True)])
 def test_no_thread_is_woken_to_hold_signals(size: int, wakes: bool, tmp_path: Path) -> None:
     """Where one thread computes a small product alone."""

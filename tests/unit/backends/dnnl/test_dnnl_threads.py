@@ -48,7 +48,7 @@ def test_as_many_threads_as_asked_for(count: int) -> None:
 
 _SPINS = """
 import ctypes, os
-from byoc_mlir.backends.onednn import load_library
+from byoc_mlir.onednn.library import load_library
 load_library()
 process = ctypes.CDLL(None)
 process.getenv.restype = ctypes.c_char_p

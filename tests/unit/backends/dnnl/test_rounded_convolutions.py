@@ -11,11 +11,11 @@ from xdsl.parser import Parser
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp
-from byoc_mlir.backends.dnnl.library.api import api
 from byoc_mlir.backends.dnnl.primitives.own_kernels import sharing_code
 from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.dialects import make_context
 from byoc_mlir.kernels.costs import RoundedRates
+from byoc_mlir.onednn.engine import engine
 from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.networks.builder import GraphBuilder
@@ -75,7 +75,7 @@ def check_channels_apart(number: str = "") -> None:
         inputs["x"][1, 2, 3, 4] = float(number)
     with byoc_mlir.compile(model, (_TARGET,), 2, "bf16", prune="off") as executable:
         found, rows = executable.run(inputs), executable.report()
-    if api().has_bf16:
+    if engine().has_bf16:
         assert [row.implementation for row in rows].count("depthwise") >= 3, rows
     wanted = run_onnxruntime(model, inputs)
     if not number:

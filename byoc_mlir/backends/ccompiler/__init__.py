@@ -1,1 +1,0 @@
-"""C source for element-wise ops: the teaching example of backends that generate C."""

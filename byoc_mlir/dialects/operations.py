@@ -1,0 +1,22 @@
+"""The ops of a dialect, found among the names of its modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import isclass
+
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
+
+
+def operations_in(*namespaces: Mapping[str, object]) -> list[type[Operation]]:
+    """Returns the ops that modules define, in their order; imported ones do not count."""
+    return [
+        kind
+        for namespace in namespaces
+        for kind in tuple(namespace.values())
+        if isclass(kind)
+        and kind.__module__ == namespace["__name__"]  # first: xDSL's classes take long to say no
+        and issubclass(kind, IRDLOperation)
+        and "name" in vars(kind)
+    ]

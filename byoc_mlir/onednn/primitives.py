@@ -1,0 +1,168 @@
+"""Primitives: described, created, and run on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from byoc_mlir.onednn.constants import Arg, Query
+from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
+from byoc_mlir.onednn.engine import Argument, OwnedHandle, check_status, engine
+from byoc_mlir.runtime.system.addresses import address_of, c_array
+from byoc_mlir.tensors import Array
+
+KEPT = 256
+"""Primitives that a caller keeps: those of the largest networks, some kilobytes of code each."""
+
+
+class PrimitiveDescriptor(OwnedHandle):
+    """The implementation that oneDNN chose for a call, on the OpenMP threads that were set."""
+
+    def __init__(self, function: str, *arguments: Argument):
+        """
+        Args:
+            function: `dnnl_convolution_forward_primitive_desc_create`.
+            arguments: all but the first one, which is where the result goes.
+
+        Raises:
+            ExecutionError: the library has no implementation.
+        """
+        self._own("primitive_desc", engine().create(function, *arguments))
+        self._descriptors: dict[int, Descriptor] = {}
+
+    @property
+    def implementation(self) -> str:
+        """oneDNN's name for its code: `jit:avx2`."""
+        name = ctypes.c_char_p()
+        query = engine().library.dnnl_primitive_desc_query
+        status = query(self.handle, Query.IMPL_INFO_STR, 0, ctypes.byref(name))
+        check_status("dnnl_primitive_desc_query", status)
+        return (name.value or b"unknown").decode()
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """The bytes that an execution needs beside its arguments."""
+        return self.descriptor(Arg.SCRATCHPAD).byte_size
+
+    def descriptor(self, argument: int) -> Descriptor:
+        """Returns the descriptor of an argument of its execution, there as long as this object."""
+        if argument not in self._descriptors:
+            found = engine().query_descriptor(self.handle, Query.EXEC_ARG_MD, argument)
+            self._descriptors[argument] = Descriptor(ctypes.c_void_p(found), is_part=True)
+        return self._descriptors[argument]
+
+
+class Primitive(OwnedHandle):
+    """Code that is ready to run. Any number of Python threads may run it at once."""
+
+    def __init__(self, descriptor: PrimitiveDescriptor):
+        """
+        Raises:
+            ExecutionError: the library cannot create it.
+        """
+        self.descriptor = descriptor
+        self._own("primitive", engine().create("dnnl_primitive_create", descriptor))
+
+    @classmethod
+    def reorder(cls, given: Descriptor, wanted: Descriptor) -> Primitive:
+        """Returns the primitive that copies memory to another layout."""
+        return cls(
+            PrimitiveDescriptor(
+                "dnnl_reorder_primitive_desc_create",
+                *(given, engine(), wanted, engine(), PrimitiveAttributes()),
+            )
+        )
+
+    def execute(self, arrays: Mapping[int, Array]) -> None:
+        """Runs it once, see `BoundPrimitive`."""
+        BoundPrimitive(self, arrays).run()
+
+
+class _ExecutionArgument(ctypes.Structure):
+    """`dnnl_exec_arg_t`."""
+
+    _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
+
+
+class BoundPrimitive:
+    """A primitive with its arguments, which may run any number of times, one at a time."""
+
+    _arguments: Any = ()
+
+    def __init__(
+        self,
+        primitive: Primitive,
+        arrays: Mapping[int, Array],
+        parameters: Mapping[int, Descriptor] | None = None,
+    ):
+        """
+        Args:
+            arrays: memory of the arguments, each laid out as the primitive descriptor says. Without
+                one for the scratchpad there is a new one.
+            parameters: descriptors of arguments that the primitive descriptor does not describe.
+        """
+        self._primitive, self._arrays, self._engine = primitive, dict(arrays), engine()
+        described = primitive.descriptor
+        if Arg.SCRATCHPAD not in self._arrays:
+            self._arrays[Arg.SCRATCHPAD] = described.descriptor(Arg.SCRATCHPAD).memory()
+        self._arguments = c_array(_ExecutionArgument, len(self._arrays))()
+        for place, (argument, array) in zip(self._arguments, self._arrays.items(), strict=True):
+            given = parameters.get(argument) if parameters else None
+            place.arg = argument
+            place.memory = self._memory(given or described.descriptor(argument), array)
+
+    def __del__(self) -> None:
+        for place in self._arguments:
+            self._engine.library.dnnl_memory_destroy(ctypes.c_void_p(place.memory))
+
+    def run(self) -> None:
+        """Runs the primitive, and waits until it is done.
+
+        Raises:
+            ExecutionError: the library cannot run it.
+        """
+        status = self._engine.library.dnnl_primitive_execute(
+            self._primitive.handle, self._engine.stream, len(self._arguments), self._arguments
+        )
+        check_status("dnnl_primitive_execute", status)
+
+    def _memory(self, descriptor: Descriptor, array: Array) -> int | None:
+        """Returns a `dnnl_memory_t`, made without the detour of `Engine.create`."""
+        memory = ctypes.c_void_p()
+        status = self._engine.library.dnnl_memory_create(
+            *(ctypes.byref(memory), descriptor.handle, self._engine.handle),
+            ctypes.c_void_p(address_of(array)),
+        )
+        check_status("dnnl_memory_create", status)
+        return memory.value
+
+
+@dataclass(frozen=True)
+class ArrangedWeights:
+    """Weights in the layouts that a primitive chose, and other arrays beside them."""
+
+    arrays: Mapping[int, Array]
+    layouts: Mapping[int, Descriptor]
+
+    def suit(self, primitive: Primitive) -> bool:
+        """True if weights that one primitive has arranged are in the layouts of another one."""
+        return all(
+            primitive.descriptor.descriptor(argument).is_same(layout)
+            for argument, layout in self.layouts.items()
+        )
+
+
+def arranged(
+    primitive: Primitive, argument: Arg, array: Array, given: Descriptor
+) -> tuple[Array, Descriptor]:
+    """Returns a copy of an array in the layout in which a primitive reads it, and that layout.
+
+    Args:
+        given: the layout of the array.
+    """
+    layout = primitive.descriptor.descriptor(argument).copy()  # it may outlive the primitive
+    memory = layout.memory()
+    Primitive.reorder(given, layout).execute({Arg.SRC: array, Arg.DST: memory})
+    return memory, layout

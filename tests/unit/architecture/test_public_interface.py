@@ -1,0 +1,82 @@
+"""Example backends, the template for new ones and importers of rare ops use public modules alone.
+
+docs/first-backend.md lists these for backends, docs/custom-ops.md for importers.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from package_imports import PACKAGE
+
+_ROOT = PACKAGE.parent
+_HEAD = "| module | has |\n| --- | --- |\n"
+_TEMPLATE = PACKAGE / "tools/templates/backend/backend.py.template"
+_BACKENDS = "docs/first-backend.md"
+USERS: Mapping[Path, str] = {
+    **dict.fromkeys(sorted((_ROOT / "examples/backends").rglob("*.py")), _BACKENDS),
+    _TEMPLATE: _BACKENDS,
+    **dict.fromkeys(sorted((PACKAGE / "extra_ops").rglob("*.py")), "docs/custom-ops.md"),
+}
+"""Files that use the public interface alone, and the page that lists it for them."""
+
+
+def _listed(page: str) -> Mapping[str, bool]:
+    """The modules of the page's table, and whether modules inside of them are public, too."""
+    rows = (_ROOT / page).read_text().split(_HEAD)[1].split("\n\n")[0].splitlines()
+    cells = [row.split("|")[1] for row in rows]
+    return {re.findall("`(.+?)`", cell)[0]: "and its modules" in cell for cell in cells}
+
+
+PUBLIC = {page: _listed(page) for page in dict.fromkeys(USERS.values())}
+
+
+def _is_public(module: str, page: str) -> bool:
+    return module in PUBLIC[page] or any(
+        module.startswith(f"{package}.")
+        for package, has_modules in PUBLIC[page].items()
+        if has_modules
+    )
+
+
+def _is_module(name: str) -> bool:
+    path = _ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def _modules(tree: ast.AST) -> Iterator[str]:
+    """The modules of the package that a file imports, or imports names of."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if _is_module(alias.name))
+        if isinstance(node, ast.ImportFrom) and _is_module(str(node.module)):
+            names = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (name if _is_module(name) else str(node.module) for name in names)
+
+
+@pytest.mark.parametrize("path", USERS, ids=lambda path: path.relative_to(_ROOT).as_posix())
+def test_only_public_modules_are_imported(path: Path) -> None:
+    tree = ast.parse(path.read_text().replace("@CLASS@", "Made"))
+    assert not [module for module in _modules(tree) if not _is_public(module, USERS[path])]
+
+
+def test_what_is_not_public_is_found() -> None:
+    tree = ast.parse("from byoc_mlir.backends import Backend, registry\nimport byoc_mlir.abi")
+    assert [module for module in _modules(tree) if not _is_public(module, _BACKENDS)] == [
+        "byoc_mlir.backends.registry",
+        "byoc_mlir.abi",
+    ]
+
+
+def test_all_examples_are_looked_at() -> None:
+    examples = [path for path in USERS if "examples" in path.parts]
+    assert len({path.relative_to(_ROOT).parts[2] for path in examples}) == 5
+
+
+@pytest.mark.parametrize("module", [module for listed in PUBLIC.values() for module in listed])
+def test_the_lists_have_modules_that_exist(module: str) -> None:
+    assert _is_module(module)
