@@ -20,8 +20,7 @@ from byoc_mlir.eager.kept_weights import KeptWeights
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.window import SAME, Placing, window_axes
 from byoc_mlir.eager.products import matmul
-from byoc_mlir.numpy_ops.convolution import correlate_transposed
-from byoc_mlir.numpy_ops.window import Axis
+from byoc_mlir.numpy_ops.window import Axis, correlate_transposed
 from byoc_mlir.onednn.gemm import sgemm
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.numpy_ops import index
+from byoc_mlir.numpy_ops import movement
 from byoc_mlir.numpy_ops.detection import non_max_suppression
 from byoc_mlir.tensors import Array
 
@@ -19,13 +19,13 @@ def _gather(x: Array, indices: Array, axis: int = 0) -> Array:
 
 def _gather_elements(x: Array, indices: Array, axis: int = 0) -> Array:
     _check_ranks(x, indices)
-    return index.gather_elements(x, indices, axis)
+    return movement.gather_elements(x, indices, axis)
 
 
 def _gather_nd(x: Array, indices: Array, batch_dims: int = 0) -> Array:
     if x.shape[:batch_dims] != indices.shape[:-1][:batch_dims]:
         raise NotEagerError("batches of data that are not those of the indices")
-    return index.gather_nd(x, indices, batch_dims)
+    return movement.gather_nd(x, indices, batch_dims)
 
 
 def _scatter_elements(
@@ -33,12 +33,12 @@ def _scatter_elements(
 ) -> Array:
     _check_ranks(x, indices)
     _check_updates(updates, indices.shape)
-    return index.scatter_elements(x, indices, updates, axis, reduction)
+    return movement.scatter_elements(x, indices, updates, axis, reduction)
 
 
 def _scatter_nd(x: Array, indices: Array, updates: Array, reduction: str = "none") -> Array:
     _check_updates(updates, (*indices.shape[:-1], *x.shape[indices.shape[-1] :]))
-    return index.scatter_nd(x, indices, updates, reduction)
+    return movement.scatter_nd(x, indices, updates, reduction)
 
 
 def _check_ranks(x: Array, indices: Array) -> None:
@@ -55,7 +55,7 @@ def _topk(x: Array, k: Any, axis: int = -1, largest: int = 1) -> tuple[Array, Ar
     count = int(np.asarray(k).reshape(()))
     if not x.ndim or not 0 <= count <= x.shape[axis]:
         raise NotEagerError("more elements than there are")
-    return index.topk(x, count, axis, bool(largest))
+    return movement.topk(x, count, axis, bool(largest))
 
 
 def _nonzero(x: Array) -> Array:

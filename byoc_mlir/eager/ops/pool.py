@@ -9,35 +9,34 @@ import numpy as np
 
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.eager.ops.window import Placing, window_axes
-from byoc_mlir.numpy_ops import pool
-from byoc_mlir.numpy_ops.window import Axis
+from byoc_mlir.numpy_ops import window
 from byoc_mlir.tensors import Array
 
 
 def _max_pool(x: Array, outputs: int, **attributes: Any) -> Array:
     if outputs > 1:
         raise NotEagerError("MaxPool with a second output")
-    return pool.max_pool(x, _axes(x, attributes))
+    return window.max_pool(x, _axes(x, attributes))
 
 
 def _average_pool(x: Array, count_include_pad: int, **attributes: Any) -> Array:
     if x.dtype.type not in (np.float32, np.float64):
         raise NotEagerError(f"AveragePool of {x.dtype}")
-    return pool.average_pool(x, _axes(x, attributes), bool(count_include_pad))
+    return window.average_pool(x, _axes(x, attributes), bool(count_include_pad))
 
 
-def _axes(x: Array, attributes: dict[str, Any]) -> tuple[Axis, ...]:
+def _axes(x: Array, attributes: dict[str, Any]) -> tuple[window.Axis, ...]:
     kernel = tuple(attributes["kernel_shape"])
     axes = window_axes(x.shape[2:], kernel, Placing.of(attributes))
-    if not all(count.all() for count in pool.elements_counted(axes)):
+    if not all(count.all() for count in window.elements_counted(axes)):
         raise NotEagerError("a window has nothing but padding")
     return axes
 
 
 OPS: Mapping[str, Callable[..., Any]] = {
     "AveragePool": _average_pool,
-    "GlobalAveragePool": pool.global_average_pool,
-    "GlobalMaxPool": pool.global_max_pool,
+    "GlobalAveragePool": window.global_average_pool,
+    "GlobalMaxPool": window.global_max_pool,
     "MaxPool": _max_pool,
 }
 """By their names in ONNX."""

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import TensorProto, numpy_helper
 
 from byoc_mlir.eager.ops.errors import NotEagerError, axis_of
-from byoc_mlir.numpy_ops import rearrange
+from byoc_mlir.numpy_ops.movement import pad
 from byoc_mlir.tensors import Array
 
 
@@ -200,12 +200,12 @@ def _pad(
     if mode == "constant":
         fill = np.asarray(0 if value is None else value).reshape(())
         _check_cut(x, widths)
-        return rearrange.pad(x, widths, mode, fill.astype(x.dtype))
+        return pad(x, widths, mode, fill.astype(x.dtype))
     if min(x.shape, default=1) == 0 or min(map(min, widths), default=0) < 0:
         raise NotEagerError("pads of nothing, or less than nothing")
     if mode == "reflect" and any(max(w) >= size for w, size in zip(widths, x.shape, strict=True)):
         raise NotEagerError("reflections of what is not there")
-    return rearrange.pad(x, widths, mode)
+    return pad(x, widths, mode)
 
 
 def _check_cut(x: Array, widths: Sequence[tuple[int, int]]) -> None:

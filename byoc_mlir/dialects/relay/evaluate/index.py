@@ -10,7 +10,7 @@ import numpy as np
 from byoc_mlir.dialects.relay import index as relay
 from byoc_mlir.dialects.relay.base import RelayOp, one_size
 from byoc_mlir.dialects.relay.evaluate.elementwise import Evaluator
-from byoc_mlir.numpy_ops import index
+from byoc_mlir.numpy_ops import movement
 from byoc_mlir.tensors import Array
 
 
@@ -27,13 +27,13 @@ def _take(op: relay.TakeOp, data: Array, indices: Array) -> Array:
 
 def _gather(op: relay.GatherOp, data: Array, indices: Array) -> Array:
     axis = op.positive_axis
-    return index.gather_elements(data, _inside(indices, data.shape[axis]), axis)
+    return movement.gather_elements(data, _inside(indices, data.shape[axis]), axis)
 
 
 def _gather_nd(op: relay.GatherNdOp, data: Array, indices: Array) -> Array:
     batch, depth = op.batch_dims.value.data, indices.shape[-1]
     sizes = np.asarray(data.shape[batch : batch + depth], np.int64)
-    return index.gather_nd(data, _inside(indices, sizes), batch)
+    return movement.gather_nd(data, _inside(indices, sizes), batch)
 
 
 def _scatter_elements(
@@ -41,12 +41,12 @@ def _scatter_elements(
 ) -> Array:
     axis = op.positive_axis
     places = _inside(indices, data.shape[axis])
-    return index.scatter_elements(data, places, updates, axis, _reduction(op))
+    return movement.scatter_elements(data, places, updates, axis, _reduction(op))
 
 
 def _scatter_nd(op: relay.ScatterNdOp, data: Array, indices: Array, updates: Array) -> Array:
     sizes = np.asarray(data.shape[: indices.shape[-1]], np.int64)
-    return index.scatter_nd(data, _inside(indices, sizes), updates, _reduction(op))
+    return movement.scatter_nd(data, _inside(indices, sizes), updates, _reduction(op))
 
 
 def _reduction(op: relay.ScatterOp) -> str:
@@ -67,7 +67,7 @@ def _update_slice(op: relay.UpdateSliceOp, data: Array, update: Array, starts: A
 
 def _topk(op: relay.TopkOp, data: Array) -> Sequence[Array]:
     k, largest = operator.index(one_size(op.k)), not op.is_ascend.value.data
-    return index.topk(data, k, op.positive_axis, largest)
+    return movement.topk(data, k, op.positive_axis, largest)
 
 
 INDEX: dict[type[RelayOp], Evaluator] = {

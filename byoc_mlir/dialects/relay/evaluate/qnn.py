@@ -10,10 +10,9 @@ import numpy as np
 from byoc_mlir.dialects.relay import qnn, qnn_window
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import integer_range
-from byoc_mlir.dialects.relay.evaluate.pool import average
-from byoc_mlir.dialects.relay.evaluate.window import correlate, correlate_transposed
+from byoc_mlir.dialects.relay.evaluate.window import average, correlate, correlate_transposed
 from byoc_mlir.numpy_ops import integers
-from byoc_mlir.numpy_ops.pool import global_average_pool
+from byoc_mlir.numpy_ops.window import global_average_pool
 from byoc_mlir.tensors import Array
 
 

@@ -1,4 +1,4 @@
-"""Numpy semantics of the ops of detectors and of computed sampling; see `evaluate`."""
+"""Ops of images, of detectors and of computed sampling; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from byoc_mlir.dialects.relay import vision as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+from byoc_mlir.dialects.relay.image import ResizeOp
 from byoc_mlir.numpy_ops.detection import non_max_suppression
 from byoc_mlir.numpy_ops.precision import widened
 from byoc_mlir.tensors import Array
@@ -232,6 +235,31 @@ def _non_max_suppression(
     return indices, np.array(len(rows), np.int64)
 
 
+def rounded_to(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns numbers as another type; integers are rounded and saturate."""
+    if dtype.kind not in "iu":
+        return values.astype(dtype)
+    info = ml_dtypes.iinfo(dtype)
+    return np.clip(np.round(values), info.min, info.max).astype(dtype)
+
+
+def _resize(op: ResizeOp, data: Array) -> Array:
+    nearest = op.method.data == "nearest"
+    result = data if nearest else data.astype(np.float64)
+    for axis, taps in op.resized_axes():
+        gathered = np.take(result, taps.positions, axis)
+        if nearest:
+            result = gathered.squeeze(axis + 1)
+        else:
+            weights = taps.weights.reshape(*taps.weights.shape, *[1] * (data.ndim - axis - 1))
+            result = (gathered * weights).sum(axis + 1)
+        outside = taps.outside.reshape(-1, *[1] * (data.ndim - axis - 1))
+        if outside.any():
+            value = result.dtype.type(op.extrapolation_value.value.data)
+            result = np.where(outside, value, result)
+    return rounded_to(result, data.dtype)
+
+
 def _det(op: relay.DetOp, data: Array) -> Array:
     return np.asarray(np.linalg.det(widened(data))).astype(data.dtype)
 
@@ -241,6 +269,7 @@ VISION: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     relay.DetOp: _det,
     relay.GridSampleOp: _grid_sample,
     relay.NonMaxSuppressionOp: _non_max_suppression,
+    ResizeOp: _resize,
     relay.RoiAlignOp: _roi_align,
     relay.RoiPoolOp: _roi_pool,
 }
