@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks, weight_growth
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import nn
 from byoc_mlir.dialects.relay.base import shape_of, sizes_of
+from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
@@ -33,10 +35,55 @@ from byoc_mlir.lowering.convolutions.description import (
     convolutions,
     described,
 )
-from byoc_mlir.lowering.convolutions.neighbours import neighbours
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.system.machine import target_cpu
+
+_PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
+
+
+def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
+    """The convolutions before and behind one, with element-wise ops between at most, and what it
+    reads or writes of them.
+    """
+    for value, around in ((op.data, _writers(op.data)), (op.output, _readers(op.output))):
+        for found in around:
+            if isinstance(found, ConvOp):
+                yield found, value
+
+
+def _writers(value: SSAValue) -> Iterable[Operation]:
+    """What computes a value, beyond element-wise ops."""
+    pending, seen, found = [value], set[Operation](), list[Operation]()
+    while pending:
+        one = pending.pop()
+        op = one.owner
+        if not isinstance(op, Operation) or op in seen:
+            continue
+        seen.add(op)
+        if isinstance(op, _PASSED):
+            pending += [part for part in op.operands if sizes_of(part) == sizes_of(one)]
+        else:
+            found.append(op)
+    return found
+
+
+def _readers(value: SSAValue) -> Iterable[Operation]:
+    """What reads a value, beyond element-wise ops."""
+    pending, seen, found = [value], set[Operation](), list[Operation]()
+    while pending:
+        one = pending.pop()
+        for use in one.uses:
+            op = use.operation
+            if op in seen:
+                continue
+            seen.add(op)
+            if isinstance(op, _PASSED):
+                pending += [part for part in op.results if sizes_of(part) == sizes_of(one)]
+            else:
+                found.append(op)
+    return found
+
 
 _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3

@@ -1,0 +1,173 @@
+"""A model that an interpreter runs node by node while it is compiled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
+from byoc_mlir.runtime.execution.node import LoadedNode, Parts, Step
+from byoc_mlir.runtime.plan import Node
+from byoc_mlir.runtime.system.forks import ForkSafeLock
+from byoc_mlir.tensors import Array, TensorInfo
+
+LONGEST_ANSWER = 1.0
+"""Seconds. Where an answer node by node took longer, the next call waits for what is compiled."""
+
+Answer: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
+"""The outputs for inputs, both by name. It may raise anything."""
+
+
+class Compilation(Protocol):
+    """A compilation that goes on beside the calls."""
+
+    def start(self, inputs: Mapping[str, Array]) -> None:
+        """Has the model compiled for inputs like these; the second call does nothing."""
+        ...
+
+    def is_over(self) -> bool:
+        """Whether nothing is compiled any more, since all is done or since it failed."""
+        ...
+
+    def wait(self) -> None:
+        """Waits until it is over; at once where it was not started."""
+        ...
+
+    def result(self) -> LoadedNode:
+        """Returns the compiled model, when it is over; what is missing is compiled here.
+
+        Raises:
+            ByocError: the model cannot be compiled.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Nobody waits for the result."""
+        ...
+
+
+class LoadedTier(LoadedNode):
+    """Answers node by node until the model is compiled, and by the compiled program from then on.
+
+    Whatever else is asked of it waits for the program.
+
+    Args:
+        inputs: of the model, in order.
+        outputs: the names of the model's outputs, in order.
+        answer: answers while the model is compiled.
+        compilation: compiles it.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[str],
+        answer: Answer,
+        compilation: Compilation,
+    ):
+        super().__init__(tuple(inputs), tuple(outputs))
+        self._arguments = Arguments(self.inputs)
+        self._answer: Answer | None = answer
+        self._compilation = compilation
+        self._compiled: LoadedNode | None = None
+        self._latest: Mapping[str, Array] | None = None
+        """The inputs that were answered last; the program has not seen them."""
+        self._lock = ForkSafeLock()
+        self._is_closed = False
+
+    def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
+        if self._compiled is not None:
+            return self._compiled.run(inputs, parts)
+        if parts is not None:
+            return self.settled().run(inputs, parts)
+        arrays = self._arguments.checked(inputs)
+        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        answered = self._answered(given)
+        if answered is not None:
+            return answered
+        self._latest = None
+        return self.settled().run(given)
+
+    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
+        return self.settled().steps(inputs, changing)
+
+    def warmup(self, shapes: Mapping[str, Shape]) -> None:
+        self.settled().warmup(shapes)
+
+    def wait(self) -> None:
+        if self._compiled is not None or self._latest is not None:  # else no sizes are known
+            self._used()
+
+    def known(self) -> Node:
+        return self._used().known()
+
+    def exported(self, shapes: Mapping[str, Shape] | None) -> Node:
+        return self.settled().exported(shapes)
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._answer = None
+            self._compilation.stop()
+            if self._compiled is not None:
+                self._compiled.close()
+
+    def _answered(self, given: Mapping[str, Array]) -> dict[str, Array] | None:
+        """The outputs, computed node by node; `None` where the program has to say them."""
+        answer = self._answer
+        if answer is None or self._compilation.is_over() or not _sizes_agree(self.inputs, given):
+            return None
+        start = time.perf_counter()
+        try:
+            outputs = answer(given)
+        except Exception:  # the compiled program says what is wrong, or that nothing is
+            return None
+        self._compilation.start(given)
+        self._latest = given
+        if time.perf_counter() - start > LONGEST_ANSWER:
+            self._answer = None
+        return outputs
+
+    def _used(self) -> LoadedNode:
+        """As `settled`; it has run, as a report and who waits expect.
+
+        Raises:
+            ExecutionError: the node is closed, or has not run.
+        """
+        if self._compiled is None and self._latest is None and not self._is_closed:
+            raise ExecutionError("nothing is compiled yet: the first inputs tell shapes; call run")
+        compiled = self.settled()
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            compiled.run(latest)
+        return compiled
+
+    def settled(self) -> LoadedNode:
+        """The compiled model, waited for.
+
+        Raises:
+            ExecutionError: the node is closed.
+            ByocError: the model cannot be compiled.
+        """
+        if not self._is_closed and self._compiled is None:
+            self._compilation.wait()  # others are answered meanwhile
+        with self._lock:
+            if self._is_closed:
+                raise ExecutionError("the executable is closed; compile the model again")
+            if self._compiled is None:
+                self._answer = None  # its memory is free before the program is loaded
+                self._compiled = self._compilation.result()
+            return self._compiled
+
+
+def _sizes_agree(infos: Sequence[TensorInfo], given: Mapping[str, Array]) -> bool:
+    """Whether each symbol is one size in all inputs."""
+    sizes: dict[str, int] = {}
+    return all(
+        sizes.setdefault(name, size) == size
+        for info in infos
+        for name, size in zip(info.shape, given[info.name].shape, strict=True)
+        if isinstance(name, str)
+    )
