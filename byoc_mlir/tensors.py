@@ -58,7 +58,10 @@ def transposed(matrix: Array) -> Array:
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output of a model; a dimension that is not bound is its symbol's name."""
+    """A tensor that goes in or comes out: dense, row-major, in native byte order.
+
+    A dimension that is not bound is text: its symbol's name, or an expression of symbols.
+    """
 
     name: str
     dtype: np.dtype[Any]
@@ -68,6 +71,11 @@ class TensorInfo:
     def is_static(self) -> bool:
         """Whether every dimension is a number."""
         return all(isinstance(size, int) for size in self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape of a tensor that is static."""
+        return tuple(map(int, self.shape))
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from byoc_mlir.runtime.executable import FileKind
-    from byoc_mlir.runtime.staged_program import AnyProgram
+    from byoc_mlir.runtime.plan import Node
 
 
-def write(kind: FileKind, program: AnyProgram, path: Path, name: str | None) -> Path:
-    """Writes a program to a file; `artifact.export` has the functions for each kind.
+def write(kind: FileKind, plan: Node, path: Path, name: str | None) -> Path:
+    """Writes a complete plan to a file; `artifact.export` has the functions for each kind.
 
     Returns:
         The header's path.
@@ -19,4 +19,4 @@ def write(kind: FileKind, program: AnyProgram, path: Path, name: str | None) -> 
     from byoc_mlir.artifact import export  # 20 ms, and few of the programs compiled are written
 
     function = export.export_library if kind == "library" else export.export_object
-    return function(program, path, name)
+    return function(plan, path, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shutil
 import tempfile
 import warnings
@@ -17,26 +16,22 @@ from byoc_mlir.artifact.staged_header import staged_header
 from byoc_mlir.artifact.staged_objects import StagedParts
 from byoc_mlir.artifact.toolchain import Toolchain
 from byoc_mlir.errors import ExportError
-from byoc_mlir.runtime.executables.sized import SizedProgram
+from byoc_mlir.runtime import plan
 from byoc_mlir.runtime.files.container import write_container
-from byoc_mlir.runtime.files.serialise import Blob, Json, encode
-from byoc_mlir.runtime.files.shared_object import TABLE_SYMBOL
-from byoc_mlir.runtime.files.stored import encode_program
-from byoc_mlir.runtime.files.stored_sizes import SIZES, StoredSizes
-from byoc_mlir.runtime.files.stored_stages import PROGRAMS, STAGES, StoredStages
-from byoc_mlir.runtime.program import Program, PythonRegion
-from byoc_mlir.runtime.staged_program import AnyProgram, LoopProgram, StagedProgram
+from byoc_mlir.runtime.files.serialise import Blob
+from byoc_mlir.runtime.files.shared_object import TABLE_SYMBOL, program_table
+from byoc_mlir.runtime.files.stored_plan import PLAN, encode_plan
+from byoc_mlir.runtime.plan import Leaf, Node
+from byoc_mlir.runtime.program import PythonRegion
 
 _Parts: TypeAlias = ProgramParts | StagedParts
 
 
-def export_library(
-    model: AnyProgram, path: Path, name: str | None, triple: str | None = None
-) -> Path:
+def export_library(model: Node, path: Path, name: str | None, triple: str | None = None) -> Path:
     """Writes one shared object that holds everything, and a C header next to it.
 
     Args:
-        model: the program to write.
+        model: the complete plan to write.
         path: of the shared object, `model.so`; the header is `model.h`.
         name: the prefix of the C functions; left out, it is made of the file's name.
         triple: of the machine that the program is for; left out, it is this one.
@@ -57,15 +52,13 @@ def export_library(
         files = parts.write_sources(folder)
         library = write_shared_object(parts.tools, folder, files, kept, path.name)
         blobs: list[Blob] = []
-        document = _document(parts, blobs)
+        document = encode_plan(model, blobs)
         with library.open("rb") as content:
-            write_container(path, document, blobs, content)
+            write_container(path, {PLAN: document}, blobs, content)
     return _write_header(parts, path)
 
 
-def export_object(
-    model: AnyProgram, path: Path, name: str | None, triple: str | None = None
-) -> Path:
+def export_object(model: Node, path: Path, name: str | None, triple: str | None = None) -> Path:
     """Writes one relocatable object file for C programs, and a C header next to it.
 
     The program links it with `-lm -ldl -pthread`. Arguments and result as for `export_library`.
@@ -100,36 +93,14 @@ def _python_regions(parts: _Parts) -> Iterator[PythonRegion]:
         yield from one.program.python_regions
 
 
-def _parts(model: AnyProgram, path: Path, name: str | None, triple: str | None) -> _Parts:
-    assert not isinstance(model, LoopProgram), "a loop is a part of a model"
+def _parts(model: Node, path: Path, name: str | None, triple: str | None) -> _Parts:
     prefix = model_name(path.stem) if name is None else checked_name(name)
     tools = Toolchain.of(triple)
-    if isinstance(model, StagedProgram):
-        return StagedParts.of(model, prefix, tools)
-    return ProgramParts.of(model, prefix, {"TABLE_NAME": TABLE_SYMBOL}, tools)
-
-
-def _document(parts: _Parts, blobs: list[Blob]) -> dict[str, Json]:
-    """What `byoc_mlir.load` reads."""
-    if isinstance(parts, ProgramParts):
-        return _program_document(parts, blobs)
-    numbers = itertools.count()
-
-    def numbered(program: Program | SizedProgram) -> int:
-        number = next(numbers)  # both come in the order of the stages
-        assert program is parts.tables.programs[number]
-        return number
-
-    stages = StoredStages.of(parts.tables.staged, numbered)
-    programs: list[Json] = [_program_document(one, blobs) for one in parts.programs]
-    return {STAGES: encode(stages, blobs), PROGRAMS: programs}
-
-
-def _program_document(parts: ProgramParts, blobs: list[Blob]) -> dict[str, Json]:
-    document = encode_program(parts.program, blobs)
-    if parts.interface.sized is not None:
-        document[SIZES] = encode(StoredSizes.of(parts.interface.sized), blobs)
-    return document
+    if isinstance(model, Leaf):
+        symbols = {"TABLE_NAME": program_table(0)}
+        return ProgramParts.of(model.programs[-1], prefix, symbols, tools)
+    assert isinstance(model, plan.Staged), "others are parts of a model, or have no file"
+    return StagedParts.of(model, prefix, tools)
 
 
 def _write_header(parts: _Parts, path: Path) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from byoc_mlir.artifact.interface import Interface, Parameter
 from byoc_mlir.artifact.sizes import c_expression, c_guards, greatest_size
 from byoc_mlir.names import printable
-from byoc_mlir.runtime.executables.sized import SizedProgram
+from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 
 ERROR_CODES = {
     "OK": "success",
@@ -97,7 +97,8 @@ def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[st
 
 def _shapes(interface: Interface, name: str) -> Sequence[str]:
     """The function that says the shapes of the outputs, of a model that takes sizes."""
-    if interface.sized is None:
+    sizes = interface.program.sizes
+    if sizes is None:
         return ()
     arrays = [f"int64_t *{tensor.name}" for tensor in interface.outputs]
     parameters = ", ".join([*_size_parameters(interface), *arrays])
@@ -105,7 +106,7 @@ def _shapes(interface: Interface, name: str) -> Sequence[str]:
     return [
         "/* The sizes that calls choose:",
         " *",
-        *(f" *   {text}" for text in _accepted(interface.sized, interface)),
+        *(f" *   {text}" for text in _accepted(sizes, interface)),
         " *",
         f" * Others are {name.upper()}_ERROR_SHAPE. In shapes, floor_div(a, b) is rounded down. */",
         "",
@@ -127,18 +128,18 @@ def _size_parameters(interface: Interface) -> list[str]:
     return [f"int64_t {size}" for size in interface.sizes.values()]
 
 
-def _accepted(sized: SizedProgram, interface: Interface) -> Sequence[str]:
+def _accepted(sizes: SymbolicSizes, interface: Interface) -> Sequence[str]:
     """What sizes must be."""
     names = interface.sizes
-    ranges = [f"{names[info.name]}: {info.min} to {greatest_size(info)}" for info in sized.symbols]
-    return [*ranges, *c_guards(sized, names)]
+    ranges = [f"{names[info.name]}: {info.min} to {greatest_size(info)}" for info in sizes.symbols]
+    return [*ranges, *c_guards(sizes, names)]
 
 
 def _constants(interface: Interface, prefix: str) -> list[str]:
     return [
-        f"#define {prefix}_{tensor.name.upper()}_ELEMENTS {math.prod(tensor.spec.shape)}"
+        f"#define {prefix}_{tensor.name.upper()}_ELEMENTS {math.prod(tensor.spec.static_shape)}"
         for tensor in interface.tensors
-        if all(isinstance(size, int) for size in tensor.shape)
+        if tensor.spec.is_static
     ]
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from byoc_mlir.artifact.names import unique_identifiers
-from byoc_mlir.dims import Size
-from byoc_mlir.runtime.executables.sized import SizedProgram
-from byoc_mlir.runtime.program import Program, TensorSpec
-
-SingleProgram: TypeAlias = Program | SizedProgram
+from byoc_mlir.dims import Size, parse_size
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.tensors import TensorInfo
 
 _C_TYPES = {
     "float32": "float",
@@ -35,7 +33,7 @@ _BITS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 class Parameter:
     """A tensor as a parameter of the C function `run`."""
 
-    spec: TensorSpec
+    spec: TensorInfo
     name: str
     is_output: bool
     shape: tuple[Size, ...]
@@ -52,31 +50,22 @@ class Interface:
     """A program as C sees it."""
 
     program: Program
-    sized: SizedProgram | None
-    """The same program, if it takes sizes."""
     sizes: Mapping[str, str]
     """What C calls each symbol, in the order in which native code takes them."""
     tensors: tuple[Parameter, ...]
     """The inputs, then the outputs."""
 
     @staticmethod
-    def of(model: SingleProgram) -> Interface:
+    def of(program: Program) -> Interface:
         """The interface of a program."""
-        sized = model if isinstance(model, SizedProgram) else None
-        program = program_of(model)
         specs = [*program.inputs, *program.outputs]
-        shapes = (
-            [spec.shape for spec in specs] if sized is None else [*sized.inputs, *sized.outputs]
-        )
-        symbols = [] if sized is None else [info.name for info in sized.symbols]
+        symbols = [] if program.sizes is None else [info.name for info in program.sizes.symbols]
         names = unique_identifiers([*symbols, *(spec.name for spec in specs)])
         tensors = tuple(
-            Parameter(spec, name, index >= len(program.inputs), shape)
-            for index, (spec, name, shape) in enumerate(
-                zip(specs, names[len(symbols) :], shapes, strict=True)
-            )
+            Parameter(spec, name, index >= len(program.inputs), tuple(map(parse_size, spec.shape)))
+            for index, (spec, name) in enumerate(zip(specs, names[len(symbols) :], strict=True))
         )
-        return Interface(program, sized, dict(zip(symbols, names, strict=False)), tensors)
+        return Interface(program, dict(zip(symbols, names, strict=False)), tensors)
 
     @property
     def outputs(self) -> tuple[Parameter, ...]:
@@ -87,8 +76,3 @@ class Interface:
 def c_type(dtype: np.dtype[Any]) -> str:
     """The C type of a tensor's elements."""
     return _C_TYPES.get(dtype.name) or _BITS[dtype.itemsize]
-
-
-def program_of(model: SingleProgram) -> Program:
-    """The program; one that takes sizes as it is for its hints."""
-    return model.program if isinstance(model, SizedProgram) else model

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from byoc_mlir.artifact.interface import Interface, SingleProgram
+from byoc_mlir.artifact.interface import Interface
 from byoc_mlir.artifact.tables import (
     STUBS,
     data_assembly,
@@ -41,26 +41,24 @@ class ProgramParts:
 
     @staticmethod
     def of(
-        model: SingleProgram, name: str, symbols: Mapping[str, str], tools: Toolchain
+        program: Program, name: str, symbols: Mapping[str, str], tools: Toolchain
     ) -> ProgramParts:
         """The parts of a program.
 
         Raises:
             ExportError: it is for a machine that files cannot be written for.
         """
-        interface = Interface.of(model)
-        program = interface.program
         assert isinstance(program.code, ObjectCode), "what comes from a file has no exporter"
         machine = (sys.platform, program.cpu.architecture)
         if machine not in [("linux", architecture) for architecture in STUBS]:
             raise ExportError(
                 f"exporting works on Linux, for {' and '.join(STUBS)}; this is {' '.join(machine)}"
             )
-        return ProgramParts(interface, program.code, name, symbols, tools)
+        return ProgramParts(Interface.of(program), program.code, name, symbols, tools)
 
     @property
     def program(self) -> Program:
-        """The program, for the hints of its sizes if it takes some."""
+        """The program."""
         return self.interface.program
 
     def write_sources(self, folder: Path) -> Sequence[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from byoc_mlir.dims import GREATEST_SIZE, Call, Size, Symbol, SymbolInfo
+from byoc_mlir.dims import GREATEST_SIZE, Call, Size, Symbol, SymbolInfo, parse_size
 from byoc_mlir.dims.dim import Atom, Monomial, terms_of
-from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 
 _FUNCTIONS = {"floordiv": "floor_div", "max": "larger", "min": "smaller"}
 
@@ -22,11 +22,11 @@ def c_expression(size: Size, names: Mapping[str, str]) -> str:
     return " + ".join(terms) or "0"
 
 
-def c_guards(sized: SizedProgram, names: Mapping[str, str]) -> list[str]:
+def c_guards(sizes: SymbolicSizes, names: Mapping[str, str]) -> list[str]:
     """What sizes must fulfil, as C."""
     return [
         f"{c_expression(one.one, names)} {one.relation} {c_expression(one.two, names)}"
-        for one in sized.guards
+        for one in sizes.guards
     ]
 
 
@@ -35,22 +35,19 @@ def greatest_size(info: SymbolInfo) -> int:
     return GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)
 
 
-def size_functions(sized: SizedProgram | None, program: Program) -> str:
+def size_functions(program: Program) -> str:
     """C functions of the symbols' sizes, `s`: whether guards hold, what memory a call needs, and
     the shapes of the outputs. A model of fixed shapes has no symbols.
-
-    Args:
-        sized: the program, if it takes sizes.
-        program: the program, or what it is for its hints.
     """
-    if sized is None:
-        fixed = [list(map(str, spec.shape)) for spec in program.outputs]
-        return "\n".join([_guards([]), _arena(str(program.arena_bytes)), _shapes(fixed)])
-    names = {info.name: f"s[{place}]" for place, info in enumerate(sized.symbols)}
-    shapes = [[c_expression(size, names) for size in shape] for shape in sized.outputs]
-    return "\n".join(
-        [_guards(c_guards(sized, names)), _arena(c_expression(sized.arena, names)), _shapes(shapes)]
-    )
+    sizes = program.sizes
+    symbols = () if sizes is None else sizes.symbols
+    names = {info.name: f"s[{place}]" for place, info in enumerate(symbols)}
+    shapes = [
+        [c_expression(parse_size(size), names) for size in spec.shape] for spec in program.outputs
+    ]
+    guards = [] if sizes is None else c_guards(sizes, names)
+    arena = program.arena_bytes if sizes is None else sizes.arena
+    return "\n".join([_guards(guards), _arena(c_expression(arena, names)), _shapes(shapes)])
 
 
 def _term(monomial: Monomial, factor: int, names: Mapping[str, str]) -> str:

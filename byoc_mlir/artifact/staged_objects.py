@@ -10,9 +10,9 @@ from byoc_mlir.artifact.objects import ProgramParts, copy_own
 from byoc_mlir.artifact.stages import StageTables, constant_symbol, part_symbol
 from byoc_mlir.artifact.tables import data_assembly, write_weights
 from byoc_mlir.artifact.toolchain import Toolchain
-from byoc_mlir.runtime.files.shared_object import stage_table
+from byoc_mlir.runtime.files.shared_object import program_table
+from byoc_mlir.runtime.plan import Staged
 from byoc_mlir.runtime.program import Program
-from byoc_mlir.runtime.staged_program import StagedProgram
 
 _SOURCES = ("stages.c", "failure.h", "part.h")
 
@@ -27,17 +27,17 @@ class StagedParts:
     tools: Toolchain
 
     @staticmethod
-    def of(staged: StagedProgram, name: str, tools: Toolchain) -> StagedParts:
+    def of(plan: Staged, name: str, tools: Toolchain) -> StagedParts:
         """The parts of a model.
 
         Raises:
             ExportError: as `ProgramParts.of`.
         """
-        tables = StageTables(staged)
+        tables = StageTables(plan)
         programs = [
             ProgramParts.of(
                 *(program, "part"),
-                {"TABLE_NAME": stage_table(number), "PART_NAME": part_symbol(number)},
+                {"TABLE_NAME": program_table(number), "PART_NAME": part_symbol(number)},
                 tools,
             )
             for number, program in enumerate(tables.programs)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from byoc_mlir.artifact.interface import SingleProgram, program_of
 from byoc_mlir.artifact.staged_interface import StagedInterface, symbols_of
 from byoc_mlir.artifact.tables import c_array, defines, error_codes, quoted
-from byoc_mlir.dims import Size, symbol
-from byoc_mlir.runtime.executables.sized import SizedProgram
-from byoc_mlir.runtime.program import Array
-from byoc_mlir.runtime.staged_program import LoopProgram, ProgramStage, StagedProgram
+from byoc_mlir.runtime import plan
+from byoc_mlir.runtime.plan import Leaf, Loop, PlanStage
+from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.tensors import MOST_SIZES, TensorInfo, size_input
 
 _Scope = dict[str, int]
@@ -30,8 +28,8 @@ class _Value:
 class StageTables:
     """The values, programs and stages of a model, as they are numbered in C."""
 
-    staged: StagedProgram
-    programs: list[SingleProgram] = field(default_factory=list[SingleProgram])
+    plan: plan.Staged
+    programs: list[Program] = field(default_factory=list[Program])
     constants: list[Array] = field(default_factory=list[Array])
     outputs: list[int] = field(default_factory=list[int])
     """The values that the model gives."""
@@ -41,9 +39,9 @@ class StageTables:
     _most: dict[str, int] = field(default_factory=dict[str, int])
 
     def __post_init__(self) -> None:
-        scope = {info.name: self._added(info.dtype, len(info.shape)) for info in self.staged.inputs}
-        self._top = self._sequence(self.staged.stages, scope)
-        self.outputs = [scope[name] for name in self.staged.outputs]
+        scope = {info.name: self._added(info.dtype, len(info.shape)) for info in self.plan.inputs}
+        self._top = self._sequence(self.plan.stages, scope)
+        self.outputs = [scope[name] for name in self.plan.outputs]
 
     @property
     def interface(self) -> StagedInterface:
@@ -51,9 +49,9 @@ class StageTables:
         values = [self._values[number] for number in self.outputs]
         outputs = [
             TensorInfo(name, value.dtype, ("?",) * value.rank)
-            for name, value in zip(self.staged.outputs, values, strict=True)
+            for name, value in zip(self.plan.outputs, values, strict=True)
         ]
-        return StagedInterface.of(self.staged.inputs, outputs)
+        return StagedInterface.of(self.plan.inputs, outputs)
 
     def text(self, name: str) -> str:
         """The text of `stages.h`; `name` is the prefix of the C functions."""
@@ -97,15 +95,15 @@ class StageTables:
 
     def _inputs(self) -> Iterator[str]:
         """The shapes of the inputs; `-1 - n` is the size with number `n`."""
-        symbols = symbols_of(self.staged.inputs)
+        symbols = symbols_of(self.plan.inputs)
         yield c_array("char *const", "size_names", map(quoted, symbols))
-        for number, info in enumerate(self.staged.inputs):
+        for number, info in enumerate(self.plan.inputs):
             sizes = [
                 str(size if isinstance(size, int) else -1 - symbols.index(size))
                 for size in info.shape
             ]
             yield c_array("int64_t", f"input_{number}", sizes)
-        names = [f"input_{number}" for number in _up_to(self.staged.inputs)]
+        names = [f"input_{number}" for number in _up_to(self.plan.inputs)]
         yield c_array("int64_t *const", "input_sizes", names)
 
     def _constant_table(self) -> Iterator[str]:
@@ -121,27 +119,27 @@ class StageTables:
         self._values.append(_Value(dtype, rank))
         return len(self._values) - 1
 
-    def _sequence(self, stages: Iterable[ProgramStage], scope: _Scope) -> tuple[str, int]:
+    def _sequence(self, stages: Iterable[PlanStage], scope: _Scope) -> tuple[str, int]:
         """The C array of stages, and their number; what they give is added to the scope."""
         rows = [row for stage in stages for row in self._rows(stage, scope)]
         return self._array("stage", rows), len(rows)
 
-    def _rows(self, stage: ProgramStage, scope: _Scope) -> Iterator[str]:
-        part = stage.part
-        if isinstance(part, StagedProgram):
+    def _rows(self, stage: PlanStage, scope: _Scope) -> Iterator[str]:
+        node = stage.nodes[-1]
+        if isinstance(node, plan.Staged):
             inner = {name: scope[name] for name in stage.inputs}
-            for one in part.stages:
+            for one in node.stages:
                 yield from self._rows(one, inner)
-            scope.update((name, inner[name]) for name in stage.outputs)
+            scope.update((name, inner[name]) for name in node.outputs)
             yield _row("stages", trims=self._trims(stage, scope))
-        elif isinstance(part, LoopProgram):
-            yield _row(f"the loop '{part.row.node}'", loop=self._loop(part, scope))
+        elif isinstance(node, Loop):
+            yield _row(f"the loop '{node.row.node}'", loop=self._loop(node, scope))
         else:
-            yield self._call(stage, part, scope)
+            assert isinstance(node, Leaf), "others are written to no file"
+            yield self._call(stage, node.programs[-1], scope)
 
-    def _call(self, stage: ProgramStage, part: SingleProgram, scope: _Scope) -> str:
+    def _call(self, stage: PlanStage, program: Program, scope: _Scope) -> str:
         """A stage that is one program."""
-        program = program_of(part)
         said = {
             size_input(name, element): f"{{{value}, {element}, {self._bytes(value)}}}"
             for name, value in ((name, scope[name]) for name in stage.sizes)
@@ -153,16 +151,16 @@ class StageTables:
         for spec in program.outputs:
             scope[spec.name] = self._added(spec.dtype, len(spec.shape))
         outputs = [str(scope[spec.name]) for spec in program.outputs]
-        axes = list(_axes(part))
-        self.programs.append(part)
+        axes = list(_axes(program))
+        self.programs.append(program)
         self._note(INPUTS=len(inputs), OUTPUTS=len(outputs))
-        if isinstance(part, SizedProgram):
-            self._note(SIZES=len(part.symbols))
+        if program.sizes is not None:
+            self._note(SIZES=len(program.sizes.symbols))
         number = len(self.programs) - 1
         return _row(
             f"program {number + 1}",
             program=f"&{part_symbol(number)}",
-            hidden=int(isinstance(part, SizedProgram)),
+            hidden=int(program.sizes is not None),
             inputs=(self._array("source", inputs), len(inputs)),
             outputs=(self._array("int", outputs), len(outputs)),
             axes=(self._array("axis", axes), len(axes)),
@@ -172,16 +170,16 @@ class StageTables:
     def _bytes(self, value: int) -> int:
         return self._values[value].dtype.itemsize
 
-    def _trims(self, stage: ProgramStage, scope: _Scope) -> tuple[str, int]:
+    def _trims(self, stage: PlanStage, scope: _Scope) -> tuple[str, int]:
         rows = [
             f"{{{scope[name]}, {trim.axis}, {scope[trim.count]}}}"
             for name, trim in stage.trims.items()
         ]
         return self._array("trim", rows), len(rows)
 
-    def _loop(self, part: LoopProgram, scope: _Scope) -> str:
-        names = part.names
-        for name, array in part.constants.items():
+    def _loop(self, loop: Loop, scope: _Scope) -> str:
+        names = loop.names
+        for name, array in loop.constants.items():
             scope[name] = self._added(array.dtype, array.ndim)
             self._constant_values.append(scope[name])
             self.constants.append(array)
@@ -192,8 +190,8 @@ class StageTables:
         for name, value in zip(names.states, initial, strict=True):
             inner[name] = self._added(self._values[value].dtype, self._values[value].rank)
         given = dict(inner)
-        stage = ProgramStage(tuple(inner), (*names.updates, names.goes_on), part.body, {}, ())
-        body, count = self._sequence([_as_stages(stage, names.rows)], inner)
+        assert loop.body is not None, "a file has all bodies"
+        body, count = self._sequence([PlanStage(tuple(inner), (loop.body,))], inner)
         states = [given[name] for name in names.states]
         updates = [inner[name] for name in names.updates]
         rows = [inner[name] for name in names.rows]
@@ -246,25 +244,15 @@ def constant_symbol(number: int) -> str:
     return f"byoc_constant_{number}"
 
 
-def _as_stages(stage: ProgramStage, rows: Sequence[str]) -> ProgramStage:
-    """The body of a loop as a stage, which also gives rows."""
-    outputs = tuple(dict.fromkeys((*stage.outputs, *rows)))
-    return ProgramStage(stage.inputs, outputs, stage.part, stage.trims, stage.sizes)
-
-
-def _axes(part: SingleProgram) -> Iterator[str]:
-    """What the sizes of a program's inputs are."""
-    shapes: Sequence[Sequence[Size]] = [spec.shape for spec in program_of(part).inputs]
-    symbols: list[str] = []
-    if isinstance(part, SizedProgram):
-        shapes = part.inputs
-        symbols = [str(symbol(info.name)) for info in part.symbols]
-    for number, shape in enumerate(shapes):
-        for axis, size in enumerate(shape):
+def _axes(program: Program) -> Iterator[str]:
+    """The sizes of a program's inputs."""
+    symbols = [] if program.sizes is None else list(program.sizes.texts.values())
+    for number, spec in enumerate(program.inputs):
+        for axis, size in enumerate(spec.shape):
             if isinstance(size, int):
                 yield f"{{{number}, {axis}, -1, {size}}}"
             else:
-                yield f"{{{number}, {axis}, {symbols.index(str(size))}, -1}}"
+                yield f"{{{number}, {axis}, {symbols.index(size)}, -1}}"
 
 
 def _row(

@@ -12,6 +12,7 @@ from byoc_mlir.artifact.interface import Interface, c_type
 from byoc_mlir.artifact.sizes import greatest_size, size_functions
 from byoc_mlir.runtime.files.serialise import array_bytes
 from byoc_mlir.runtime.program import Array, Program, SharedLibrary, ValueCheck
+from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.libraries import open_system_libraries
 from byoc_mlir.runtime.system.threads import OPENMP_SPINS
@@ -104,8 +105,8 @@ def tables_header(
             c_array("check", "checks", map(_check, program.checks)),
             c_array("char *const", "feature_names", map(quoted, features)),
             c_array("char *const", "import_names", [quoted(item.symbol) for item in imported]),
-            *_size_tables(interface),
-            size_functions(interface.sized, program),
+            *_size_tables(program.sizes),
+            size_functions(program),
             c_array("library", "libraries", libraries),
             c_array("image", "images", image_ends),
             c_array("import", "imports", functions),
@@ -145,14 +146,15 @@ def _parameters(interface: Interface) -> dict[str, int | str]:
     sizes = [f"size_{index}" for index in range(len(interface.sizes))]
     shapes = [f"shape_{index}" for index in range(len(interface.outputs))]
     declared_sizes = [f"int64_t {size}" for size in sizes]
-    hidden = ["sizes"] if interface.sized is not None else []
+    sizes_taken = interface.program.sizes
+    hidden = [] if sizes_taken is None else ["sizes"]
     return {
         "INPUT_COUNT": inputs,
         "OUTPUT_COUNT": len(tensors) - inputs,
         "HIDDEN_INPUTS": len(hidden),
         "SIZE_COUNT": len(sizes),
         "SIZES": ", ".join(sizes) or "0",
-        "GUARD_COUNT": 0 if interface.sized is None else len(interface.sized.guards),
+        "GUARD_COUNT": 0 if sizes_taken is None else len(sizes_taken.guards),
         "SHAPES_PARAMETERS": ", ".join(declared_sizes + [f"int64_t *{shape}" for shape in shapes]),
         "SHAPES": ", ".join(shapes) or "NULL",
         "RUN_PARAMETERS": ", ".join(declared_sizes + declared) or "void",
@@ -161,11 +163,10 @@ def _parameters(interface: Interface) -> dict[str, int | str]:
     }
 
 
-def _size_tables(interface: Interface) -> Sequence[str]:
+def _size_tables(sizes: SymbolicSizes | None) -> Sequence[str]:
     """What sizes a call may have."""
-    sized = interface.sized
-    symbols = () if sized is None else sized.symbols
-    guards = () if sized is None else sized.guards
+    symbols = () if sizes is None else sizes.symbols
+    guards = () if sizes is None else sizes.guards
     greatest = [str(greatest_size(info)) for info in symbols]
     return [
         c_array("char *const", "size_names", [quoted(info.name) for info in symbols]),

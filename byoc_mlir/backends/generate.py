@@ -27,7 +27,8 @@ from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.errors import BackendError
 from byoc_mlir.ir_dump import apply_pass, dump_text
-from byoc_mlir.runtime.program import LibrarySymbol, PythonRegion, TensorSpec
+from byoc_mlir.runtime.program import LibrarySymbol, PythonRegion
+from byoc_mlir.tensors import TensorInfo
 
 _POINTER = LLVMPointerType()
 
@@ -235,8 +236,8 @@ def _returned(region: FuncOp) -> Sequence[SSAValue]:
     return terminator.operands
 
 
-def _specs(kind: str, values: Sequence[SSAValue]) -> tuple[TensorSpec, ...]:
+def _specs(kind: str, values: Sequence[SSAValue]) -> tuple[TensorInfo, ...]:
     return tuple(
-        TensorSpec(f"{kind}_{index}", numpy_dtype(type_.element_type), type_.get_shape())
+        TensorInfo(f"{kind}_{index}", numpy_dtype(type_.element_type), type_.get_shape())
         for index, type_ in enumerate(map(tensor_type, values))
     )

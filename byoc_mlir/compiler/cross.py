@@ -9,13 +9,12 @@ from pathlib import Path
 from onnx import ModelProto
 
 from byoc_mlir.artifact.export import export_library, export_object
-from byoc_mlir.artifact.interface import SingleProgram
 from byoc_mlir.boundary import boundary, check_argument
 from byoc_mlir.compiler.garbage import collection_paused
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import ModelSource, Source, read_source
-from byoc_mlir.compiler.specialise import ModelSpecialiser
+from byoc_mlir.compiler.specialise import ModelCompiler
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import BackendError, ExportError, InputValuesNeededError
 from byoc_mlir.frontend.stages.split import split_model
@@ -23,9 +22,10 @@ from byoc_mlir.frontend.string_labels import with_looked_up_strings
 from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits, limited
-from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.arguments import Arguments, Shape
-from byoc_mlir.runtime.executables.sized_executable import usual_shape
+from byoc_mlir.runtime.execution.leaf import usual_shape
+from byoc_mlir.runtime.plan import leaf_of
+from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.system.machine import Machine, generating_for
 
 
@@ -37,7 +37,7 @@ def cross_compile(
     shapes: Mapping[str, Shape] | None = None,
     name: str | None = None,
     threads: int | None = None,
-    limits: Limits | None = None,
+    limits: Limits = DEFAULT_LIMITS,
     rates: str | Path | None = None,
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
@@ -69,24 +69,22 @@ def cross_compile(
     """
     with boundary("compile"):
         check_argument("path", path, str | Path, "the path of a file")
-        known = None if rates is None else read_rates(rates)
         request = Request(
             model,
             targets=(),
             threads=threads,
-            limits=DEFAULT_LIMITS if limits is None else limits,
-            rates=known,
+            limits=limits,
+            rates=rates,
             disable=disable,
             passes=passes,
-        )
-        request.check()
+        ).checked()
         return write_program(program_for(request, triple, shapes), Path(path), triple, name)
 
 
 @collection_paused()
 def program_for(
     request: Request, triple: str, shapes: Mapping[str, Shape] | None = None
-) -> SingleProgram:
+) -> Program:
     """The program of a checked request for another machine; arguments and errors as above.
 
     Raises:
@@ -103,10 +101,10 @@ def program_for(
         options = CompileOptions.of(replace(request, targets=(), rates=request.rates or {}))
         source = read_source(request.model, request.sizes, trusted=request.trusted)
         _check_is_one_piece(source)
-        return _program(source, ModelSpecialiser(source, options), shapes)
+        return _program(source, ModelCompiler(source, options), shapes)
 
 
-def write_program(program: SingleProgram, path: Path, triple: str, name: str | None = None) -> Path:
+def write_program(program: Program, path: Path, triple: str, name: str | None = None) -> Path:
     """Writes what `program_for` made for a triple.
 
     Returns:
@@ -119,7 +117,7 @@ def write_program(program: SingleProgram, path: Path, triple: str, name: str | N
     writers = {".so": export_library, ".o": export_object}
     if path.suffix not in writers:
         raise ExportError(f"'{path}' must end in .so (a shared object) or .o (an object file)")
-    return writers[path.suffix](program, path, name, triple)
+    return writers[path.suffix](leaf_of(program), path, name, triple)
 
 
 def _check_is_one_piece(source: Source) -> None:
@@ -139,21 +137,21 @@ def _check_is_one_piece(source: Source) -> None:
 
 
 def _program(
-    source: Source, specialiser: ModelSpecialiser, shapes: Mapping[str, Shape] | None
-) -> SingleProgram:
+    source: Source, compiler: ModelCompiler, shapes: Mapping[str, Shape] | None
+) -> Program:
     known = {info.name: usual_shape(info) for info in source.inputs}
     if shapes is not None:
         known = Arguments(source.inputs).shapes(shapes)
     elif not all(info.is_static for info in source.inputs):
-        sized = specialiser.generalise(known)
-        if sized is None:
+        generic = compiler.generic(known)
+        if generic is None:
             raise ExportError(
                 "no program serves all sizes of the model; give the shapes of"
                 f" {', '.join(map(str, source.inputs))} as shapes={{...}}"
             )
-        return sized
+        return generic
     try:
-        return specialiser.specialise_shapes(known)
+        return compiler.program(known, {})
     except InputValuesNeededError as error:
         raise ExportError(
             f"shapes in the model depend on the values of the inputs {', '.join(error.inputs)}, so"

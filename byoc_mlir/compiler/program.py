@@ -28,22 +28,20 @@ from byoc_mlir.runtime.program import (
     Program,
     SharedLibrary,
     Step,
-    TensorSpec,
     ValueCheck,
 )
 from byoc_mlir.runtime.system.libraries import find_openmp
 from byoc_mlir.runtime.system.machine import target_cpu
-from byoc_mlir.tensors import TensorInfo
 
 
 def assemble(build: Build) -> Program:
-    """The program of a build that is through all stages."""
+    """The program of a build that is through all stages, for the shapes of its inputs."""
     codes, module, stages = build.codes, build.module, build.stages
     return Program(
         code=_object_code(build),
         cpu=target_cpu(),
-        inputs=_specs(build.imported.inputs),
-        outputs=_specs(build.imported.outputs),
+        inputs=tuple(build.imported.inputs),
+        outputs=tuple(build.imported.outputs),
         externals=_externals(build),
         libraries=_libraries(build),
         library_symbols=tuple(item for code in codes for item in code.library_symbols),
@@ -106,7 +104,7 @@ def _aliases(build: Build) -> dict[str, str]:
 
 def _object_code(build: Build) -> ObjectCode:
     """The object files, and the weights that they use."""
-    weights = list(build.host.constants)
+    weights = list(build.constants)
     for code in build.codes:
         weights += code.native.constants
     arrays = {weight_symbol(weight.digest): weight for weight in weights}
@@ -118,18 +116,14 @@ def _object_code(build: Build) -> ObjectCode:
             for name in external_globals(build.module)
             if name != THREADS_SYMBOL
         },
-        (*others, *(code for one in build.kernel_objects for code in one.codes)),
+        tuple(others),
     )
 
 
 def _externals(build: Build) -> tuple[str, ...]:
     """The functions that libraries or the process have to define."""
-    called = set(external_functions(build.module))
-    called.update(*(one.externals for one in build.kernel_objects))
     bound = {symbol for code in build.codes for symbol in code.bound_symbols}
-    for kernels in (build.host.kernels, build.functions):
-        bound.update(kernels.symbols.values())
-    return tuple(sorted(called - bound))
+    return tuple(sorted({*external_functions(build.module)} - bound))
 
 
 def _libraries(build: Build) -> tuple[SharedLibrary, ...]:
@@ -142,7 +136,3 @@ def _libraries(build: Build) -> tuple[SharedLibrary, ...]:
             for library in known
         )
     )
-
-
-def _specs(tensors: Sequence[TensorInfo]) -> tuple[TensorSpec, ...]:
-    return tuple(TensorSpec(info.name, info.dtype, tuple(map(int, info.shape))) for info in tensors)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER
 from byoc_mlir.compiler.build import Build
@@ -24,7 +26,6 @@ from byoc_mlir.compiler.pipeline import (
 )
 from byoc_mlir.compiler.program import assemble, work_of
 from byoc_mlir.compiler.source import Shapes, Source, main_function
-from byoc_mlir.compiler.symbolic import with_numbers
 from byoc_mlir.dialects.byoc import REASON
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import RelayOp
@@ -38,11 +39,13 @@ from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.limits import ADDRESS_SPACE
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.runtime.executables.sized import SizedProgram, SizedTensor
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.symbolic_sizes import LimitedTensor, SymbolicSizes
+from byoc_mlir.tensors import TensorInfo
 
 
 @collection_paused()
-def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> SizedProgram | None:
+def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Program | None:
     """Compiles a model with symbolic dimensions for all input shapes for which the same decisions
     are made as for these.
 
@@ -70,29 +73,27 @@ def build_sized(source: Source, shapes: Shapes, options: CompileOptions) -> Size
         _refuse_regions(build)
         if options.is_default:
             _say_why(build)
-        inputs, outputs = _signature(build)
+        build.imported = _with_sizes(build)
         generate(build)
         lower(build)
         arena = _arena(build)
         link(build)
         optimise(build)
-        build.imported = _for_hints(imported, questions)
         program = assemble(build)
     symbols, guards = tuple(questions.symbols.values()), tuple(questions.guards)
-    limits = options.limits
     work = work_of(build, program.steps)
-    return SizedProgram(program, symbols, guards, inputs, outputs, arena, limits, tensors, work)
+    return replace(program, sizes=SymbolicSizes(symbols, guards, arena, tensors, work))
 
 
 def _checked_tensors(
     build: Build, facts: Facts, options: CompileOptions
-) -> tuple[SizedTensor, ...]:
+) -> tuple[LimitedTensor, ...]:
     """The tensors that may be larger than the limit, though they can be addressed."""
     if options.limits.tensor_bytes >= ADDRESS_SPACE:
         return ()
     bound = {name: facts.ranges[name] for name in facts.bound}
     return tuple(
-        SizedTensor(
+        LimitedTensor(
             tuple(greatest(size, bound) for size in sizes_of(value)),
             numpy_dtype(tensor_type(value).element_type).itemsize,
             f"a result of {op.name}",
@@ -125,12 +126,28 @@ def _say_why(build: Build) -> None:
             op.attributes[REASON] = StringAttr("one program of the host serves all shapes")
 
 
-def _signature(build: Build) -> tuple[tuple[tuple[Size, ...], ...], tuple[tuple[Size, ...], ...]]:
-    """The sizes of the inputs and of the outputs."""
+def _with_sizes(build: Build) -> ImportedModel:
+    """The model, whose inputs and outputs have the sizes of the module."""
     block = main_function(build.module).body.block
     last = block.last_op
     assert isinstance(last, func.ReturnOp)
-    return tuple(map(sizes_of, block.args)), tuple(map(sizes_of, last.arguments))
+    imported = build.imported
+    return replace(
+        imported,
+        inputs=_symbolic(imported.inputs, block.args),
+        outputs=_symbolic(imported.outputs, last.arguments),
+    )
+
+
+def _symbolic(infos: Iterable[TensorInfo], values: Iterable[SSAValue]) -> tuple[TensorInfo, ...]:
+    """Inputs or outputs with the sizes of these values, symbolic ones as text."""
+    return tuple(
+        replace(
+            info,
+            shape=tuple(size if isinstance(size, int) else str(size) for size in sizes_of(value)),
+        )
+        for info, value in zip(infos, values, strict=True)
+    )
 
 
 def _arena(build: Build) -> Size:
@@ -139,13 +156,3 @@ def _arena(build: Build) -> Size:
     if isinstance(size, ShapeAttr):
         return size.data[0]
     return int_attribute(build.module, ARENA_BYTES)
-
-
-def _for_hints(imported: ImportedModel, questions: Questions) -> ImportedModel:
-    """The model with the sizes that choices were made for."""
-    hints = {name: info.hint for name, info in questions.symbols.items()}
-    return replace(
-        imported,
-        inputs=with_numbers(imported.inputs, hints),
-        outputs=with_numbers(imported.outputs, hints),
-    )

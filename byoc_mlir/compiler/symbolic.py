@@ -193,10 +193,7 @@ def with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple
     return tuple(
         replace(
             info,
-            shape=tuple(
-                size if isinstance(size, int) else evaluated(parse_size(size), sizes)
-                for size in info.shape
-            ),
+            shape=tuple(evaluated(parse_size(size), sizes) for size in info.shape),
         )
         for info in infos
     )

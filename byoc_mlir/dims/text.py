@@ -30,12 +30,14 @@ class Tokens(Protocol):
         ...
 
 
-def parse_size(text: str) -> Size:
-    """The size that a text says.
+def parse_size(text: int | str) -> Size:
+    """Returns the size that a text says; a number is its own.
 
     Raises:
         UndecidedSizeError: it says none.
     """
+    if isinstance(text, int):
+        return text
     tokens = _Text(text)
     size = read_size(tokens)
     tokens.check_end()

@@ -26,7 +26,6 @@ from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, Nod
 from byoc_mlir.inference_session.options import RunOptions, SessionOptions
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.load import load
-from byoc_mlir.tensors import TensorInfo
 
 _HOST = "CPUExecutionProvider"
 
@@ -202,9 +201,7 @@ class InferenceSession(Partial):
         if is_onnx:
             proto = parse_model(self._model)
             return ModelInfo.of_proto(with_fixed_sizes(proto, self._options.sizes))
-        program = self._executable.program
-        outputs = [TensorInfo(spec.name, spec.dtype, spec.shape) for spec in program.outputs]
-        return ModelInfo.of_tensors(self._executable.inputs, outputs)
+        return ModelInfo.of_tensors(self._executable.inputs, self._executable.program.outputs)
 
     def _check_outputs(self, names: Sequence[str]) -> None:
         unknown = [str(name) for name in names if name not in self._executable.outputs]

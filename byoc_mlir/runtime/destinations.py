@@ -11,23 +11,9 @@ import numpy as np
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.instance import Instance, new_outputs
+from byoc_mlir.runtime.instance import new_outputs
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.system.addresses import address_of
-
-
-def run_into(instance: Instance, inputs: Sequence[Array], out: Mapping[str, Any]) -> dict[str, Any]:
-    """Runs a program on checked inputs; the outputs that `out` names are written into its arrays.
-
-    Raises:
-        InvalidInputError: an array cannot take the output.
-        ExecutionError: a native call failed.
-        OutOfMemoryError: there is no memory for the other outputs.
-    """
-    program = instance.program
-    shapes = [(spec.shape, spec.dtype) for spec in program.outputs]
-    outputs = destinations(program, shapes, inputs, out)
-    return dict(zip(instance.output_names, instance.run(inputs, outputs), strict=True))
 
 
 def destinations(

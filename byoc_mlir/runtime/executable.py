@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from byoc_mlir.boundary import boundary, translated
-from byoc_mlir.errors import (
-    ByocError,
-    ExecutionError,
-    ExportError,
-    InvalidInputError,
-    ShapesNeededError,
-)
+from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.destinations import check_names, copied_into
+from byoc_mlir.runtime.execution.complete import loaded
+from byoc_mlir.runtime.execution.leaf import LoadedLeaf
+from byoc_mlir.runtime.execution.node import LoadedNode
+from byoc_mlir.runtime.files.pickled import packed, unpacked
+from byoc_mlir.runtime.plan import Node
+from byoc_mlir.runtime.plan_report import program_of, report_of
 from byoc_mlir.runtime.profile import Profile
-from byoc_mlir.runtime.profiled import TimedRun, profile_of
+from byoc_mlir.runtime.profiled import TimedPart, TimedRun, profile_of
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.runtime.staged_program import AnyProgram
-from byoc_mlir.tensors import Array, TensorInfo
 
 if TYPE_CHECKING:
     from byoc_mlir.runtime.verification import Asked, Bisection, Verification
 
 FileKind: TypeAlias = Literal["library", "object"]
-Step: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""A run of a model that is called in a row: arrays for the inputs that change, to the outputs."""
 
 
 class Exporter(Protocol):
-    """Writes a program to a file: `artifact.write`, which the compiler hands in."""
+    """Writes a plan to a file: `artifact.write`, which the compiler hands in."""
 
     def __call__(
         self,
         kind: FileKind,
-        program: AnyProgram,
+        plan: Node,
         path: Path,
         name: str | None,
         /,
@@ -54,26 +50,29 @@ class Verifier(Protocol):
     def bisect(self, executable: Executable, asked: Asked, /) -> Bisection: ...
 
 
-class Executable(ABC):
+class Executable:
     """A compiled model. `run` may be called from several threads at once.
 
     Args:
-        inputs: what the model takes, in order.
-        outputs: the names of what it gives, in order.
-        exporter: what writes it to a file; left out where it came from one.
+        node: the plan, loaded.
+        exporter: writes the plan to a file; left out where it came from one.
+        remake: compiles the model again, in the process that reads it from a pickle; left out where
+            that cannot be done.
     """
 
     def __init__(
         self,
-        inputs: Sequence[TensorInfo],
-        outputs: Sequence[str],
+        node: LoadedNode,
         exporter: Exporter | None = None,
+        remake: Callable[[], Executable] | None = None,
     ):
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(outputs)
-        self._arguments = Arguments(self.inputs)
+        self.inputs = node.inputs
+        self.outputs = node.outputs
+        self.node = node
         self._exporter = exporter
+        self._remake = remake
         self._verifier: Verifier | None = None
+        self._is_closed = False
 
     def run(self, inputs: Inputs, out: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Runs the model.
@@ -97,7 +96,7 @@ class Executable(ABC):
             OutOfMemoryError: there is no memory for the outputs, or for the arena.
         """
         try:  # a context manager takes a tenth of a small model's time
-            return self._run(inputs) if out is None else self._run_into(inputs, out)
+            return self.node.run(inputs) if out is None else self._run_into(inputs, out)
         except ByocError as error:
             error.locate("run", None)
             raise
@@ -161,7 +160,7 @@ class Executable(ABC):
         from byoc_mlir.runtime.verification import Asked
 
         with boundary("verify"):
-            asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol, nodes)
+            asked = Asked(Arguments(self.inputs).by_name(inputs), model, against, rtol, atol, nodes)
             return self._verifying().verify(self, asked)
 
     def bisect(
@@ -181,12 +180,13 @@ class Executable(ABC):
         from byoc_mlir.runtime.verification import Asked
 
         with boundary("bisect"):
-            asked = Asked(self._arguments.by_name(inputs), model, against, rtol, atol)
+            asked = Asked(Arguments(self.inputs).by_name(inputs), model, against, rtol, atol)
             return self._verifying().bisect(self, asked)
 
     def _verifying(self) -> Verifier:
         if self._verifier is None:
             raise ExecutionError("the executable came from a file; compile the model to verify it")
+        self.node.settled()  # the program is verified, not what answers before it is there
         return self._verifier
 
     def verify_with(self, verifier: Verifier) -> None:
@@ -202,7 +202,7 @@ class Executable(ABC):
             InvalidInputError: the shapes do not fit the model's inputs.
         """
         with boundary("warmup"):
-            self._warmup(shapes)
+            self.node.warmup(shapes)
 
     def wait(self) -> None:
         """Waits for the program of a model that answers node by node until then, see docs/eager.md.
@@ -210,6 +210,7 @@ class Executable(ABC):
         Raises:
             ByocError: the model cannot be compiled.
         """
+        self.node.wait()
 
     def report(self) -> Report:
         """Where every ONNX node went and why, for the shapes used last; of a model in stages, of
@@ -218,81 +219,43 @@ class Executable(ABC):
         Raises:
             ExecutionError: the model has symbolic dimensions and was not run yet.
         """
-        return self.program.report
+        return report_of(self.plan)
 
     @property
-    @abstractmethod
+    def plan(self) -> Node:
+        """What the model became, with all programs that are compiled now."""
+        return self.node.known()
+
+    @property
     def program(self) -> Program:
         """The compiled program for the shapes used last; of a model in stages, that of the first.
 
         Raises:
             ExecutionError: as `report`.
         """
+        return program_of(self.plan)
 
-    @abstractmethod
     def close(self) -> None:
         """Frees all native memory; nothing may be running. The executable is of no use then."""
+        self._is_closed = True
+        self.node.close()
 
-    @abstractmethod
-    def _run(self, inputs: Inputs) -> dict[str, Any]: ...
-
-    @abstractmethod
     def timed(self, inputs: Inputs) -> TimedRun:
         """One run, and where its time went, as far as the model was compiled with `profile=True`.
 
         Arguments and errors are those of `run`.
         """
-
-    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
-        """Runs of the model in a row, of which all but some inputs are the same.
-
-        Args:
-            inputs: those of the first run.
-            changing: the inputs that are others in each run. Theirs are contiguous arrays of the
-                types of the first ones, and fit the model.
-        """
-        given = dict(inputs)
-
-        def step(arrays: Sequence[Array]) -> Sequence[Array]:
-            given.update(zip(changing, arrays, strict=True))
-            return list(self.run(given).values())
-
-        return step
+        parts: list[TimedPart] = []
+        start = time.perf_counter()
+        outputs = self.node.run(inputs, parts)
+        return TimedRun(outputs, time.perf_counter() - start, tuple(parts))
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
-        """As `_run`; here by a copy of what it gives."""
+        """As `run`; of what is no leaf by a copy of its results."""
+        if isinstance(self.node, LoadedLeaf):
+            return self.node.run_into(inputs, out)
         check_names(out, self.outputs)
-        return copied_into(self._run(inputs), out)
-
-    @abstractmethod
-    def _warmup(self, shapes: Mapping[str, Shape]) -> None: ...
-
-    @abstractmethod
-    def _exported(self, shapes: Mapping[str, Shape] | None) -> AnyProgram:
-        """The program to export: for shapes, or for all of them if there is one.
-
-        Raises:
-            ExportError: no program does for the model.
-        """
-
-    def part_to_export(self, what: str) -> AnyProgram:
-        """The program of a part of a model, for all shapes that it may get.
-
-        Args:
-            what: the part, for errors.
-
-        Raises:
-            ExportError: there is none.
-        """
-        try:
-            return self._exported(None)
-        except ShapesNeededError as error:
-            raise ExportError(
-                f"{what} is compiled for each set of sizes or values that reaches it, so that the"
-                " model cannot be exported; compile it where it runs"
-            ) from error
-        except ExportError as error:
-            raise ExportError(f"{what} cannot be exported: {error}") from error
+        return copied_into(self.node.run(inputs), out)
 
     @property
     def threads(self) -> int:
@@ -364,10 +327,22 @@ class Executable(ABC):
         name: str | None,
     ) -> Path:
         with boundary("export"):
-            program = self._exported(shapes)
+            plan = self.node.exported(shapes)
             if self._exporter is None:
                 raise ExportError("the model was loaded from a file; copy that file")
-            return self._exporter(kind, program, Path(path), name)
+            return self._exporter(kind, plan, Path(path), name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Returns what pickle keeps: the program, in a container with the checks of a file; where
+        there can be others the model, which is compiled again.
+        """
+        if self._is_closed:
+            raise ExecutionError("the executable is closed; pickle it before, or compile again")
+        if self.node.settled().is_complete:
+            return _unpickled, (*packed(self.program), self._exporter)
+        if self._remake is None:
+            raise ExportError("the model cannot be pickled: compile or load it in each process")
+        return self._remake, ()
 
     def __enter__(self) -> Self:
         return self
@@ -382,3 +357,7 @@ class Executable(ABC):
 
     def __repr__(self) -> str:
         return f"<Executable ({', '.join(map(str, self.inputs))}) -> ({', '.join(self.outputs)})>"
+
+
+def _unpickled(content: bytes, threads: int | None, exporter: Exporter | None) -> Executable:
+    return Executable(loaded(unpacked(content, threads)), exporter)

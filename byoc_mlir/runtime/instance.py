@@ -8,16 +8,19 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import numpy as np
 
 from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, FOUND_SLOT, split_status
 from byoc_mlir.boundary import value_refused
+from byoc_mlir.dims import parse_size
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
+from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime import packed
 from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.call import Call
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.runtime.program import (
@@ -26,12 +29,12 @@ from byoc_mlir.runtime.program import (
     Program,
     PythonRegion,
     Step,
-    TensorSpec,
 )
 from byoc_mlir.runtime.system.addresses import address_of, array_at, c_array, function_address
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.system.memory import return_freed_memory
+from byoc_mlir.tensors import TensorInfo
 
 _empty = np.empty  # found faster than an attribute
 
@@ -41,17 +44,15 @@ _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_voi
 class Context:
     """What one call needs for itself: context slots, the arena, pointers.
 
-    `pointers` are those of the inputs, then those of the outputs.
-
-    Args:
-        hidden: how many inputs native code has before those of the model.
+    `pointers` are those of the inputs, then those of the outputs. Before them is that of the sizes,
+    where the program takes some.
     """
 
-    def __init__(self, program: Program, state_address: int, hidden: int = 0):
+    def __init__(self, program: Program, state_address: int):
         self.slots = np.zeros(max(program.context_slots, 1), np.int64)
         self.allocate(program.arena_bytes)
         self.slots_address = int(self.slots.ctypes.data)
-        taken = hidden + len(program.inputs)
+        taken = len(program.inputs) + (program.sizes is not None)
         self.pointers = c_array(ctypes.c_void_p, taken + len(program.outputs) or 1)()
         inputs = ctypes.addressof(self.pointers)
         outputs = inputs + taken * ctypes.sizeof(ctypes.c_void_p)
@@ -74,9 +75,21 @@ class Context:
         self.arena_address = start + -start % ARENA_ALIGNMENT
         self.arena_bytes = size
 
+    def take_sizes(self, call: Call) -> None:
+        """Sets the sizes that native code reads, and makes the arena large enough for them."""
+        if call.arena_bytes > self.arena_bytes:
+            self.allocate(call.arena_bytes)
+            state, slots, _, inputs, outputs = self.arguments
+            self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
+        self.pointers[0] = call.sizes_address
+
 
 class Instance:
     """A program that is linked and loaded; `run` may be called from any number of threads.
+
+    Args:
+        program: to be loaded.
+        limits: of calls whose sizes are arguments; those of others are known to the compiler.
 
     Raises:
         ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
@@ -84,10 +97,15 @@ class Instance:
 
     _instances: weakref.WeakSet[Instance] = weakref.WeakSet()
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS):
         self.program = program
         self.output_names = [spec.name for spec in program.outputs]
-        self._outputs = [(spec.shape, spec.dtype) for spec in program.outputs]
+        self._limits = limits
+        self._output_sizes = [tuple(map(parse_size, spec.shape)) for spec in program.outputs]
+        self.outputs: list[tuple[Shape, np.dtype[Any]]] = []
+        """Their shapes and types, where no sizes are arguments."""
+        if program.sizes is None:
+            self.outputs = [(spec.static_shape, spec.dtype) for spec in program.outputs]
         self._lock = ForkSafeLock()
         self._free: list[Context] = []
         self._all: list[Context] = []
@@ -111,43 +129,54 @@ class Instance:
         self._use_live_threads()
         self._instances.add(self)
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array] | None = None) -> list[Array]:
+    def call(self, sizes: Mapping[str, int]) -> Call:
+        """What a call for these sizes of the program's symbols needs.
+
+        Raises:
+            LimitExceededError: it needs more than is allowed.
+        """
+        return Call(self.program, self._output_sizes, sizes, self._limits)
+
+    def run(
+        self,
+        inputs: Sequence[Array],
+        outputs: Sequence[Array] | None = None,
+        call: Call | None = None,
+        parts: list[TimedPart] | None = None,
+    ) -> list[Array]:
         """Runs the model on contiguous arrays that fit `program.inputs`.
 
         Args:
             outputs: contiguous arrays that fit `program.outputs`; left out, new ones.
+            call: for the sizes of the inputs, where the program takes some.
+            parts: gets the time of each of `program.steps`; left out, nothing is timed.
 
         Raises:
             ExecutionError: a native call failed.
             OutOfMemoryError: there is no memory for the outputs.
         """
-        outputs = new_outputs(self._outputs) if outputs is None else list(outputs)
+        if outputs is None:
+            outputs = new_outputs(self.outputs if call is None else call.outputs)
+        else:
+            outputs = list(outputs)
         context = self._lease()
         try:
             pointers, index = context.pointers, 0
+            if call is not None:
+                context.take_sizes(call)
+                index = 1
             for arrays in (inputs, outputs):
                 for array in arrays:
                     pointers[index] = address_of(array)
                     index += 1
-            self._run_in(context)
+            if parts is None:
+                self._run_in(context)
+            else:
+                steps = self.program.steps if call is None else call.steps
+                parts.append(self._run_timed(context, steps))
         finally:
             self._free.append(context)
         return outputs
-
-    def timed(self, inputs: Sequence[Array]) -> tuple[list[Array], TimedPart]:
-        """As `run`, and what each of `program.steps` took.
-
-        Raises:
-            ExecutionError: a native call failed.
-        """
-        outputs = new_outputs(self._outputs)
-        context = self._lease()
-        try:
-            for index, array in enumerate((*inputs, *outputs)):
-                context.pointers[index] = address_of(array)
-            return outputs, self._run_timed(context, self.program.steps)
-        finally:
-            self._free.append(context)
 
     def _run_timed(self, context: Context, steps: Sequence[Step]) -> TimedPart:
         """Runs the model on the pointers of a context, and reads what its last slots say."""
@@ -209,14 +238,11 @@ class Instance:
         with self._lock:
             if self.is_closed:
                 raise ExecutionError("the executable is closed; compile or load it again")
-            context = self._make_context()
+            context = Context(self.program, self._state_address)
             status = self._open(self._state_address, context.slots_address, context.arena_address)
             self._check(status, "open a context")
             self._all.append(context)
             return context
-
-    def _make_context(self) -> Context:
-        return Context(self.program, self._state_address)
 
     def _functions(self) -> tuple[Callable[..., int], ...]:
         pointer = ctypes.c_void_p
@@ -329,10 +355,10 @@ def _load_module(region: PythonRegion) -> RegionModule:
         ) from error
 
 
-def _views(specs: Sequence[TensorSpec], addresses: int) -> list[Array]:
+def _views(specs: Sequence[TensorInfo], addresses: int) -> list[Array]:
     """Arrays over the memory that a C array of pointers points at."""
     pointers = c_array(ctypes.c_void_p, len(specs)).from_address(addresses) if specs else ()
     return [
-        array_at(cast(int, pointer), spec.dtype, spec.shape)
+        array_at(cast(int, pointer), spec.dtype, spec.static_shape)
         for spec, pointer in zip(specs, pointers, strict=True)
     ]

@@ -5,25 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Protocol
 
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
-from byoc_mlir.tensors import Array
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """A tensor that goes in or comes out: dense, row-major, in native byte order."""
-
-    name: str
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{list(self.shape)}"
+from byoc_mlir.tensors import Array, TensorInfo
 
 
 @dataclass(frozen=True)
@@ -80,8 +67,8 @@ class PythonRegion:
     region: str
     loader: str
     data: bytes
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
 
 
 @dataclass(frozen=True)
@@ -171,13 +158,16 @@ class ObjectCode:
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled model, for one set of input shapes. See docs/architecture.md, "Native code"."""
+    """Native code of a model, for one set of input shapes or for all that its `sizes` accept.
+
+    See docs/architecture.md, "Native code".
+    """
 
     code: Code
     cpu: Cpu
     """What the code was generated for."""
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
     externals: tuple[str, ...]
     """Functions that the object code calls and `libraries` or the process define."""
     libraries: tuple[SharedLibrary, ...]
@@ -188,6 +178,7 @@ class Program:
     state_slots: int
     context_slots: int
     arena_bytes: int
+    """With symbolic sizes: for the sizes that choices were made for."""
     threads: int
     """OpenMP threads of a run."""
     report: Report
@@ -201,3 +192,5 @@ class Program:
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of outputs: the input that they may be in the memory of, from its first byte on. It is lost
     then; of any other output, and any other input, nothing is."""
+    sizes: SymbolicSizes | None = None
+    """What the code takes as arguments; `None` where all sizes are compiled in."""

@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto
 
 import byoc_mlir
-from byoc_mlir.runtime.program import TensorSpec
+from byoc_mlir.tensors import TensorInfo
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
@@ -36,7 +36,7 @@ int main(void) {
 
 
 def run_on_aarch64(
-    folder: Path, inputs: Mapping[str, Array], outputs: Sequence[TensorSpec], sizes: Sequence[int]
+    folder: Path, inputs: Mapping[str, Array], outputs: Sequence[TensorInfo], sizes: Sequence[int]
 ) -> dict[str, Array]:
     """Compiles a C program for the model in a folder, and runs it.
 
@@ -47,7 +47,7 @@ def run_on_aarch64(
     """
     given = [(f"in_{number}", array.nbytes) for number, array in enumerate(inputs.values())]
     wanted = [
-        (f"out_{number}", int(np.prod(spec.shape)) * spec.dtype.itemsize)
+        (f"out_{number}", int(np.prod(spec.static_shape)) * spec.dtype.itemsize)
         for number, spec in enumerate(outputs)
     ]
     names = [f"(void *){name}" for name, _ in (*given, *wanted)]
@@ -78,7 +78,7 @@ def run_on_aarch64(
     found, start = dict[str, Array](), 0
     for spec, (_, size) in zip(outputs, wanted, strict=True):
         part = result.stdout[start : start + size]
-        found[spec.name] = np.frombuffer(part, spec.dtype).reshape(spec.shape)
+        found[spec.name] = np.frombuffer(part, spec.dtype).reshape(spec.static_shape)
         start += size
     return found
 
@@ -98,7 +98,7 @@ def differences(
     byoc_mlir.cross_compile(model, folder / file, TRIPLE, shapes=shapes, threads=threads)
     with byoc_mlir.compile(model, targets=(), threads=1) as executable:
         expected = executable.run(inputs)
-    specs = [TensorSpec(name, array.dtype, array.shape) for name, array in expected.items()]
+    specs = [TensorInfo(name, array.dtype, array.shape) for name, array in expected.items()]
     found = run_on_aarch64(folder, inputs, specs, sizes)
     return {name: _difference(found[name], array) for name, array in expected.items()}
 

@@ -7,6 +7,7 @@ answer would wait for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from onnx import ModelProto, checker
 
@@ -15,6 +16,7 @@ from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.fingerprint import has_registered
 from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
+from byoc_mlir.compiler.execution.known import compile_cached
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.frontend.files.check import opset_versions
@@ -22,7 +24,7 @@ from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.onednn.library import unavailable_reason
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.executables.tiered import TieredExecutable
+from byoc_mlir.runtime.execution.tier import LoadedTier
 from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.tensors import TensorInfo
 
@@ -81,7 +83,8 @@ def _executable(
     outputs = [output.name for output in model.graph.output]
     tensors = TensorReader(snapshot.files).graph_tensors(model.graph)
     answer = EagerModel(model, tensors, _threads(cached.request.threads)).run
-    return TieredExecutable(inputs, outputs, answer, compilation, write)
+    tier = LoadedTier(inputs, outputs, answer, compilation)
+    return Executable(tier, write, partial(compile_cached, cached))
 
 
 def _threads(asked: int | None) -> int:

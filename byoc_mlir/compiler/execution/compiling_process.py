@@ -24,14 +24,14 @@ from pathlib import Path
 
 import numpy as np
 
-from byoc_mlir.compiler.cache.cached_executable import cached_executable
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.execution.here import compile_here
+from byoc_mlir.compiler.execution.known import known_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.installed import search_path
-from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.memory import return_freed_memory
@@ -67,7 +67,7 @@ def can_start() -> bool:
 
 
 class CompilingProcess:
-    """Compiles a model; see `runtime.executables.tiered.Compilation`.
+    """Compiles a model; see `runtime.execution.tier.Compilation`.
 
     Args:
         cached: the model, and the cache that it is put into.
@@ -106,24 +106,24 @@ class CompilingProcess:
         """True if the process has ended, or is not this one's but that of which this is a fork."""
         return self._owner != os.getpid() or self._process.poll() is not None
 
-    def result(self) -> Executable:
-        """Returns the executable, when the process has ended; what it did not leave is compiled
-        here, with a warning if the process failed.
+    def result(self) -> LoadedNode:
+        """Returns the model, when the process has ended; what it did not leave is compiled here,
+        with a warning if the process failed.
 
         Raises:
             ByocError: the model cannot be compiled.
         """
         return_freed_memory()
-        found = cached_executable(self._cached)
+        found = known_model(self._cached)
         if found is None:
             return self._compiled_here()
         snapshot = self._cached.request.model
         if isinstance(snapshot, Snapshot):
             snapshot.release()
-        return found
+        return found.node
 
-    def _compiled_here(self) -> Executable:
-        compiled = compile_here(self._cached.request, self._cached)
+    def _compiled_here(self) -> LoadedNode:
+        compiled = compile_here(self._cached.request, self._cached).node
         if self._process.returncode and not self._is_stopped:
             warnings.warn(
                 f"the process that compiled '{self._cached.request.plain_file}' beside the calls"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from onnx import ModelProto
 
-from byoc_mlir.artifact import write
-from byoc_mlir.compiler.execution.staged import stage_source
+from byoc_mlir.compiler.execution.kind import Compilation, PartCompiler
+from byoc_mlir.compiler.execution.split import stage_source
 from byoc_mlir.compiler.source import Source
 from byoc_mlir.dialects.relay.evaluate.onnx import reference_outputs
 from byoc_mlir.frontend.files.check import opset_versions
@@ -24,24 +24,21 @@ from byoc_mlir.frontend.loops.growing import (
     parts_around_loops,
 )
 from byoc_mlir.frontend.loops.invariants import with_invariants_outside
-from byoc_mlir.frontend.stages.parts import Part
 from byoc_mlir.frontend.stages.stage import stage_model
 from byoc_mlir.frontend.value import Array
-from byoc_mlir.runtime import Executable
-from byoc_mlir.runtime.executables.looped import LoopedExecutable
-from byoc_mlir.runtime.executables.staged import ExecutableStage, StagedExecutable
+from byoc_mlir.runtime import plan
+from byoc_mlir.runtime.execution.loop import BodyCompiler, LoadedLoop
+from byoc_mlir.runtime.execution.node import LoadedNode
+from byoc_mlir.runtime.execution.staged import LoadedStaged
+from byoc_mlir.runtime.plan import LoopNames
 from byoc_mlir.runtime.report import ReportRow
-from byoc_mlir.runtime.staged_program import LoopNames
 
 
-def compile_around_loops(
-    source: Source, compile_source: Callable[[Source], Executable]
-) -> StagedExecutable | None:
-    """The executable of a model with loops that are called iteration by iteration, `None` for other
-    models.
+def around_loops(source: Source, _: Compilation, compile_part: PartCompiler) -> LoadedStaged | None:
+    """Returns a model with loops that run iteration by iteration, `None` for other models.
 
     Args:
-        compile_source: compiles a part without such loops, or the body of one.
+        compile_part: compiles a part without such loops, or the body of one.
     """
     if not isinstance(source.model, ModelProto):
         return None
@@ -53,34 +50,27 @@ def compile_around_loops(
     parts = parts_around_loops(model, loops)
     known = known_sizes(model)
 
-    def compile_part(number: int, part: Part, arrays: Mapping[str, Array] | None) -> Executable:
-        stage = part.stage
-        if part.is_apart:
+    def compile_stage(number: int, arrays: Mapping[str, Array] | None) -> LoadedNode:
+        stage = parts[number].stage
+        if parts[number].is_apart:
             body = LoopBody(model, stage, known)
-            return _looped(body, source, partial(compile_body, number, body))
-        return compile_source(
-            stage_source(stage_model(model, stage, arrays, known), number, stage, source)
-        )
+            return _loop(body, source, partial(compile_body, number, body))
+        part = stage_model(model, stage, arrays, known)
+        return compile_part(stage_source(part, number + 1, stage, source))
 
     def compile_body(
         number: int, body: LoopBody, arrays: Mapping[str, Array], changing: Mapping[str, set[int]]
-    ) -> Executable:
+    ) -> LoadedNode:
         as_model = body.as_model(arrays, changing)
-        return compile_source(stage_source(as_model, number, body.as_stage(), source))
+        return compile_part(stage_source(as_model, number + 1, body.as_stage(), source))
 
-    stages = [
-        ExecutableStage(part.stage.inputs, partial(compile_part, number, part))
-        for number, part in enumerate(parts, 1)
-    ]
-    first = None if parts[0].is_apart else compile_part(1, parts[0], None)
-    return StagedExecutable(source.inputs, source.outputs, stages, first, exporter=write)
+    stages = tuple(plan.PlanStage(part.stage.inputs) for part in parts)
+    sequence = plan.Staged(source.inputs, source.outputs, stages)
+    first = {} if parts[0].is_apart else {0: compile_stage(0, None)}
+    return LoadedStaged(sequence, compile_stage, first)
 
 
-def _looped(
-    body: LoopBody,
-    source: Source,
-    compile_body: Callable[[Mapping[str, Array], Mapping[str, set[int]]], Executable],
-) -> LoopedExecutable:
+def _loop(body: LoopBody, source: Source, compile_body: BodyCompiler) -> LoadedLoop:
     changing: dict[str, set[int]] = {}
     for name, axis in grown_axes(body.loop):
         changing.setdefault(name, set()).add(axis)
@@ -91,9 +81,8 @@ def _looped(
         outputs=tuple(filter(None, body.loop.output)),
     )
     constants = dict(_constants(body, source.tensors))
-    return LoopedExecutable(
-        row, _names(body), constants, body.stage.outputs, changing, compile_body
-    )
+    loop = plan.Loop(row, _names(body), constants, body.stage.outputs)
+    return LoadedLoop(loop, changing, compile_body)
 
 
 def _names(body: LoopBody) -> LoopNames:

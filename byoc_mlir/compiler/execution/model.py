@@ -1,18 +1,18 @@
-"""From a request to an executable, of the kind that the model needs."""
+"""From a request to an executable: which node of a plan the model becomes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
+from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel
-from byoc_mlir.compiler.cache.cached_specialiser import cached_specialiser
-from byoc_mlir.compiler.cache.cached_stages import CachedStages
-from byoc_mlir.compiler.execution.ahead import compile_ahead
-from byoc_mlir.compiler.execution.loops import compile_around_loops
-from byoc_mlir.compiler.execution.staged import CutModel, compile_in_stages
-from byoc_mlir.compiler.execution.strings import compile_around_strings
-from byoc_mlir.compiler.execution.structured import compile_structured
+from byoc_mlir.compiler.execution.kind import Compilation, Kind
+from byoc_mlir.compiler.execution.loops import around_loops
+from byoc_mlir.compiler.execution.programs import leaf_of_source
+from byoc_mlir.compiler.execution.split import SplitModel, in_stages
+from byoc_mlir.compiler.execution.strings import around_strings
+from byoc_mlir.compiler.execution.structured import with_structures
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
@@ -20,8 +20,17 @@ from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.limits import limited
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.executables.specialising import Specialiser
-from byoc_mlir.runtime.program import Array
+from byoc_mlir.runtime.execution.node import LoadedNode
+
+KINDS: tuple[Kind, ...] = (with_structures, around_strings, around_loops, in_stages)
+"""Kinds of models that are no leaf, in the order in which they are asked; the parts of a model are
+asked for the kinds behind its own.
+
+Structures come first, since the others know tensors alone. Strings come next, since the compiler
+has no type for them: what splits models for the others infers types. Loops come before stages: a
+loop that runs iteration by iteration has shapes that depend on values inside, where a model is not
+split.
+"""
 
 
 def compile_model(request: Request, cached: CachedModel | None = None) -> Executable:
@@ -32,91 +41,44 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
     """
     with ir_boundary("read"), limited(request.limits):
         options, source = _read(request)
-
-        def compile_part(source: Source) -> Executable:
-            return _compile_whole(source, options, cached and cached.part(source.model))
-
-        def compile_parts(source: Source) -> Executable:
-            staged = compile_in_stages(source, lambda _, stage: compile_part(stage))
-            return staged or compile_part(source)
-
-        def compile_tensors(source: Source) -> Executable:
-            return compile_around_strings(source, options, compile_parts) or compile_parts(source)
-
-        return (
-            compile_structured(source, compile_tensors)
-            or compile_around_strings(source, options, compile_parts)
-            or compile_around_loops(source, compile_parts)
-            or _compile_in_stages(source, options, cached and CachedStages(cached))
-            or _compile_whole(source, options, cached)
-        )
+    return _executable(source, options, cached)
 
 
-def compile_stage(
-    request: Request, number: int, arrays: Mapping[str, Array] | None, kept: CachedStages
-) -> Executable:
-    """Compiles one stage of a model that runs in several, and puts it into the cache.
-
-    Args:
-        number: of the stage, counts from 0.
-        arrays: what its inputs are like; `None` for the first stage, which has the model's own.
-    """
-    with ir_boundary("read"), limited(request.limits):
-        options, stage = _read_stage(request, number, arrays)
-        return _compile_whole(stage, options, kept.place(number, stage.model))
-
-
-def specialiser(request: Request) -> Specialiser:
-    """What compiles the model of a request for given inputs."""
+def read_model(request: Request) -> tuple[Source, CompileOptions]:
+    """Reads the model of a request."""
     with ir_boundary("read"), limited(request.limits):
         options, source = _read(request)
-        return _model_specialiser(source, options)
+        return source, options
 
 
-def stage_specialiser(
-    request: Request, number: int, arrays: Mapping[str, Array] | None
-) -> Specialiser:
-    """As `specialiser`, of one stage of the model; arguments are those of `compile_stage`."""
+def read_split(request: Request) -> tuple[SplitModel, CompileOptions]:
+    """Reads and splits the model of a request, which the cache says to run in stages."""
     with ir_boundary("read"), limited(request.limits):
-        options, stage = _read_stage(request, number, arrays)
-        return _model_specialiser(stage, options)
+        options, source = _read(request)
+        split = SplitModel.of(source, options)
+        assert split is not None, "the cache says that the model runs in stages"
+        return split, options
 
 
-def _compile_whole(
-    source: Source, options: CompileOptions, place: CachedModel | None
-) -> Executable:
-    """The executable of a model that runs in one piece, `place` is its own in the cache."""
-    make = partial(_model_specialiser, source, options)
-    found = make() if place is None else cached_specialiser(place, source, options, make)
-    return compile_ahead(source.inputs, source.outputs, found, options.limits)
+def _executable(source: Source, options: CompileOptions, cached: CachedModel | None) -> Executable:
+    with ir_boundary("read"), limited(options.limits):
+        node = _node(source, Compilation(options, cached), KINDS)
+    remake = None if node.is_complete else partial(_executable, source, options, cached)
+    return Executable(node, write, remake)
 
 
-def _compile_in_stages(
-    source: Source, options: CompileOptions, kept: CachedStages | None
-) -> Executable | None:
-    """The executable of a model that runs in stages, `None` for other models."""
-    if source.external_files:
-        kept = None  # where the model is cut depends on them
-
-    def compile_numbered(number: int, stage: Source) -> Executable:
-        place = None if kept is None else kept.place(number, stage.model)
-        return _compile_whole(stage, options, place)
-
-    remake = partial(_compile_in_stages, source, options, None)
-    executable = compile_in_stages(source, compile_numbered, remake)
-    if executable is not None and kept is not None:
-        kept.keep(executable)
-    return executable
-
-
-@modules_imported()
-def _model_specialiser(source: Source, options: CompileOptions) -> Specialiser:
-    """What compiles a model. The compiler is imported only here: a model whose parts are all in the
-    cache does not pay for it.
-    """
-    from byoc_mlir.compiler.specialise import ModelSpecialiser
-
-    return ModelSpecialiser(source, options)
+def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> LoadedNode:
+    """Returns the node of a model that may be of one of these kinds, or a leaf."""
+    part = replace(compilation, is_part=True)
+    for number, kind in enumerate(kinds, 1):
+        later = kinds[number:]
+        node = kind(source, compilation, lambda one, later=later: _node(one, part, later))
+        if node is not None:
+            return node
+    place = compilation.cached
+    if place is not None and compilation.is_part:
+        place = place.part(source.model)
+    return leaf_of_source(source, compilation.options, place)
 
 
 @modules_imported()
@@ -124,12 +86,3 @@ def _read(request: Request) -> tuple[CompileOptions, Source]:
     return CompileOptions.of(request), read_source(
         request.model, request.sizes, trusted=request.trusted
     )
-
-
-def _read_stage(
-    request: Request, number: int, arrays: Mapping[str, Array] | None
-) -> tuple[CompileOptions, Source]:
-    options, source = _read(request)
-    cut = CutModel.of(source)
-    assert cut is not None, "the cache says that the model runs in stages"
-    return options, cut.stage(number, arrays)

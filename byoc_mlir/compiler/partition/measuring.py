@@ -14,8 +14,9 @@ from byoc_mlir.compiler.partition.alone import alone, alone_on_host
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.limits import check_time
 from byoc_mlir.runtime.instance import Instance
-from byoc_mlir.runtime.program import Array, Program, TensorSpec
+from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import RegionTimes
+from byoc_mlir.tensors import TensorInfo
 
 MEASURED_SECONDS = 0.1
 MEASURED_RUNS = 10
@@ -57,9 +58,9 @@ def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float
     return shortest
 
 
-def _random(spec: TensorSpec) -> np.ndarray[Any, np.dtype[Any]]:
+def _random(spec: TensorInfo) -> np.ndarray[Any, np.dtype[Any]]:
     """Positive numbers: no op is slower than usual for overflows or denormal results."""
     generator = np.random.default_rng(0)
     if spec.dtype.kind in "iub":
-        return generator.integers(0, 2, spec.shape).astype(spec.dtype)
-    return generator.uniform(0.5, 1.5, spec.shape).astype(spec.dtype)
+        return generator.integers(0, 2, spec.static_shape).astype(spec.dtype)
+    return generator.uniform(0.5, 1.5, spec.static_shape).astype(spec.dtype)

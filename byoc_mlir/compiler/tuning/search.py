@@ -20,7 +20,6 @@ from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.kernels.tuned import Question, Trial, trying
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.executables.compiled import CompiledExecutable
 from byoc_mlir.runtime.profile import ProfileRow
 from byoc_mlir.tensors import TensorInfo
 
@@ -166,7 +165,7 @@ class Search:
             ByocError: the model cannot be compiled, or not be profiled.
         """
         before = self._build(self._known)
-        if not isinstance(before.executable, CompiledExecutable):
+        if not before.executable.node.is_complete:
             reason = "it has symbolic dimensions (give sizes), or runs in several pieces"
             return Found(before, before, 1, 1.0, reason)
         self._inputs = _inputs_for(before.executable.inputs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -164,32 +164,19 @@ def emit_object(module: ModuleOp) -> bytes:
 def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[bytes]:
     """As `emit_object`, but a large module becomes several objects, to be linked together, which
     are compiled at the same time. What they are depends on the module alone.
-    """
-    return emit_modules({"model": module}, timing=timing)["model"]
-
-
-def emit_modules(
-    modules: Mapping[str, ModuleOp], *, timing: Timing | None = None
-) -> Mapping[str, Sequence[bytes]]:
-    """As `emit_objects`, several modules at the same time. Where their objects are linked together,
-    no two of them may have a function of the same name.
 
     Args:
-        modules: by names, which are those of the files where IR is dumped.
         timing: told how long each step took.
     """
-    parts = {name: cut(module) for name, module in modules.items()}
     units = [
         _Unit(
-            f"{name}-{number}" if number else name,
-            partial(translate_part, modules[name], part),
+            f"model-{number}" if number else "model",
+            partial(translate_part, module, part),
             0 if part.vectorised else _HIGHEST_LEVEL,
         )
-        for name, of in parts.items()
-        for number, part in enumerate(of)
+        for number, part in enumerate(cut(module))
     ]
-    codes = iter(_emitted(units, timing))
-    return {name: [next(codes) for _ in of] for name, of in parts.items()}
+    return _emitted(units, timing)
 
 
 class _Unit(NamedTuple):

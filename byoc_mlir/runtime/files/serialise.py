@@ -13,7 +13,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from byoc_mlir.errors import InvalidArtifactError
+from byoc_mlir.dims import Dim, parse_size
+from byoc_mlir.errors import InvalidArtifactError, UndecidedSizeError
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Blob: TypeAlias = "bytes | memoryview"
@@ -27,11 +28,11 @@ def encode(value: object, blobs: list[Blob]) -> Json:
     """`value` as JSON; bytes and arrays are appended to `blobs`, and JSON has their numbers.
 
     Accepted are dataclasses, tuples, mappings from strings, numbers, strings, `Path`, `dtype`,
-    bytes and arrays.
+    symbolic sizes, bytes and arrays.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, Path):
+    if isinstance(value, Path | Dim):
         return str(value)
     if isinstance(value, np.dtype):
         return cast("np.dtype[Any]", value).name
@@ -108,6 +109,10 @@ def _decode(kind: Any, value: Json, blobs: Sequence[memoryview], where: str) -> 
         return bytes(_blob(value, blobs, where))
     if origin is types.UnionType or origin is typing.Union:
         return _decode_union(typing.get_args(kind), value, blobs, where)
+    if origin is typing.Literal:
+        return _decode_literal(typing.get_args(kind), value, where)
+    if kind is Dim:
+        return _dim(_checked(str, value, where, "a size"), where)
     if is_dataclass(kind):
         return decode_fields(cast("type[object]", kind), value, blobs, {})
     if origin is tuple:
@@ -133,6 +138,14 @@ def _path(text: str, where: str) -> Path:
     if "\0" in text:
         raise InvalidArtifactError(f"{where}: {text[:40]!r} is no path")
     return Path(text)
+
+
+def _dim(text: str, where: str) -> Dim:
+    try:
+        size = parse_size(text)
+    except UndecidedSizeError as error:
+        raise InvalidArtifactError(f"{where}: {error}") from error
+    return _checked(Dim, size, where, "a symbolic size")
 
 
 @cache
@@ -174,6 +187,12 @@ def _decode_union(
         except InvalidArtifactError as error:
             problems.append(str(error))
     raise InvalidArtifactError("; or ".join(problems))
+
+
+def _decode_literal(accepted: Sequence[object], value: Json, where: str) -> object:
+    if value not in accepted:
+        raise InvalidArtifactError(f"{where}: {str(value)[:40]!r} is none of {accepted}")
+    return value
 
 
 def _decode_tuple(

@@ -13,12 +13,12 @@ from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 TABLE_SYMBOL = "byoc_artifact"
-"""The one symbol beside the C functions that an artifact exports; glue.c defines the structure."""
+"""The symbol beside the C functions that an artifact exports, or the beginning of several."""
 
 
-def stage_table(number: int) -> str:
-    """Of a model in stages, that of a program; they count from 0."""
-    return f"{TABLE_SYMBOL}_{number}"
+def program_table(number: int) -> str:
+    """Returns the symbol of a program's table, which glue.c defines; programs count from 0."""
+    return f"{TABLE_SYMBOL}_{number}" if number else TABLE_SYMBOL
 
 
 _COPY_BYTES = 1 << 24

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from byoc_mlir.errors import InvalidArtifactError
+from byoc_mlir.dims import parse_size
+from byoc_mlir.errors import InvalidArtifactError, UndecidedSizeError
 from byoc_mlir.runtime.files.serialise import Blob, Json, decode_fields, encode_fields
 from byoc_mlir.runtime.program import Code, Program
 from byoc_mlir.runtime.system.libraries import located
@@ -39,10 +40,23 @@ def decode_program(
         IncompatibleArtifactError: the processor or a library lacks something.
     """
     program = decode_fields(Program, document, blobs, {_CODE: code})
+    _check_shapes(program, name)
     _check_sizes(program, name)
     program.cpu.check(f"'{name}'")
     libraries = tuple(located(library, folder) for library in program.libraries)
     return replace(program, libraries=libraries)
+
+
+def _check_shapes(program: Program, name: str) -> None:
+    """Refuses sizes in shapes that are neither numbers nor sizes as text."""
+    tensors = [*program.inputs, *program.outputs]
+    if program.sizes is None and not all(one.is_static for one in tensors):
+        raise InvalidArtifactError(f"'{name}' has a program without symbols, which a shape names")
+    try:
+        for size in (size for one in tensors for size in one.shape):
+            parse_size(size)
+    except UndecidedSizeError as error:
+        raise InvalidArtifactError(f"'{name}' has no size in a shape: {error}") from error
 
 
 def _check_sizes(program: Program, name: str) -> None:
@@ -50,7 +64,7 @@ def _check_sizes(program: Program, name: str) -> None:
     tensors = [*program.inputs, *program.outputs]
     for region in program.python_regions:
         tensors += [*region.inputs, *region.outputs]
-    sizes += [size for tensor in tensors for size in tensor.shape]
+    sizes += [size for one in tensors for size in one.shape if isinstance(size, int)]
     if min(sizes) < 0 or program.threads < 1:
         raise InvalidArtifactError(f"'{name}' has a size or a number of threads below zero")
     slots = max(program.state_slots, program.context_slots)

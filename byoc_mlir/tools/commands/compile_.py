@@ -15,7 +15,6 @@ from byoc_mlir.errors import ExportError, InvalidInputError
 from byoc_mlir.rates import write_rates
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.executables.sized import SizedProgram
 from byoc_mlir.runtime.program import ObjectCode
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
@@ -24,10 +23,10 @@ from byoc_mlir.tools.commands.common import (
     add_shape_argument,
     compile_model,
     print_json,
-    read_inputs,
     request_of,
     shapes_of,
 )
+from byoc_mlir.tools.options import read_inputs
 
 _Shapes: TypeAlias = dict[str, Shape]
 
@@ -142,11 +141,11 @@ def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, 
             " leave it out, or --triple"
         )
     request = replace(request_of(args), dump_ir=args.dump_dir)
-    model = program_for(request, args.triple, shapes or None)
+    program = program_for(request, args.triple, shapes or None)
     files: list[Path] = []
     if args.output:
-        files = [args.output, write_program(model, args.output, args.triple)]
-    return model.program if isinstance(model, SizedProgram) else model, files
+        files = [args.output, write_program(program, args.output, args.triple)]
+    return program, files
 
 
 def _code_size(program: Program) -> str:

@@ -21,12 +21,13 @@ from test_refusals import staged_model, symbolic_model
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
 from byoc_mlir.compiler import specialise
-from byoc_mlir.compiler.cache import cached_model, cached_specialiser, fingerprint, folder
-from byoc_mlir.dims import SymbolInfo
+from byoc_mlir.compiler.cache import fingerprint, folder, stored_programs
+from byoc_mlir.compiler.execution.programs import ModelPrograms
+from byoc_mlir.dims import Guard, SymbolInfo, symbol
 from byoc_mlir.errors import ByocError, InvalidArtifactError, UnsafeCacheError
-from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.files.stored_sizes import StoredGuard, StoredSizes
+from byoc_mlir.runtime.files.serialise import decode, encode
+from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.networks.encoder import symbolised
@@ -231,7 +232,7 @@ def _other_source(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _other_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached_model, "stamp", lambda path: "changed")
+    monkeypatch.setattr(stored_programs, "stamp", lambda path: "changed")
 
 
 def _no_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,13 +326,16 @@ def test_the_program_for_all_sizes_is_cached(cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arena", "guards"), [("n +", ()), ("8*n", (StoredGuard("n", "~", "3", ""),))]
+    "changed",
+    [{"arena": "n +"}, {"guards": [{"one": "n", "relation": "~", "two": 3, "reason": ""}]}],
 )
-def test_sizes_that_say_nothing_are_refused(arena: str, guards: tuple[StoredGuard, ...]) -> None:
-    with byoc_mlir.compile(elementwise_model(), targets=()) as executable:
-        stored = StoredSizes((SymbolInfo("n"),), guards, (("n",),), (("n",),), arena, (), ())
-        with pytest.raises(InvalidArtifactError):
-            stored.program(executable.program, Limits())
+def test_sizes_that_say_nothing_are_refused(changed: dict[str, Any]) -> None:
+    sizes = SymbolicSizes((SymbolInfo("n"),), (Guard(symbol("n"), "!=", 3),), 8 * symbol("n"))
+    document = encode(sizes, [])
+    assert isinstance(document, dict)
+    assert decode(SymbolicSizes, document, ()) == sizes
+    with pytest.raises(InvalidArtifactError):
+        decode(SymbolicSizes, {**document, **changed}, ())
 
 
 def test_that_a_model_needs_numbers_is_known_to_the_next_process(cache: Path) -> None:
@@ -345,9 +349,7 @@ def test_that_a_model_needs_numbers_is_known_to_the_next_process(cache: Path) ->
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     inputs = {"x": np.random.default_rng(0).standard_normal((1, 2, 5, 8)).astype(np.float32)}
     expected = byoc_mlir.compile(model, targets=(), cache=cache).run(inputs)
-    with patch.object(
-        cached_specialiser.CachedSpecialiser, "_compiler_now", None
-    ):  # it compiles nothing
+    with patch.object(ModelPrograms, "_compiler_now", None):  # it compiles nothing
         again = byoc_mlir.compile(model, targets=(), cache=cache)
         np.testing.assert_array_equal(again.run(inputs)["y"], expected["y"])
     assert was_cached(again)
@@ -537,7 +539,7 @@ def test_a_stage_without_its_programs_is_compiled_again(cache: Path) -> None:
     with byoc_mlir.compile(model, targets=(), cache=cache) as executable:
         executable.run(inputs)
     with (
-        patch.object(cached_model.CachedModel, "_read", return_value=None),
+        patch.object(stored_programs.StoredPrograms, "read", return_value=None),
         byoc_mlir.compile(model, targets=(), cache=cache) as executable,
     ):
         np.testing.assert_array_equal(executable.run(inputs)["y"], [[1, 3]])

@@ -15,8 +15,9 @@ import byoc_mlir
 from byoc_mlir.compiler.cross import program_for, write_program
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import BackendError, ByocError, ExportError, ToolchainError
-from byoc_mlir.runtime.executables.compiled import CompiledExecutable
-from byoc_mlir.runtime.executables.sized import SizedProgram
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.execution.complete import loaded
+from byoc_mlir.runtime.plan import leaf_of
 from byoc_mlir.runtime.program import ObjectCode, Program
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
@@ -108,18 +109,18 @@ def test_code_for_every_x86_computes_the_same() -> None:
     model = NETWORKS["mnist"]()
     x = np.random.default_rng(0).standard_normal((1, 1, 28, 28)).astype(np.float32)
     (expected,) = ReferenceEvaluator(model).run(None, {"image": x})
-    with CompiledExecutable(compiled(model, X86)) as executable:
+    with Executable(loaded(leaf_of(compiled(model, X86)))) as executable:
         (found,) = executable.run({"image": x}).values()
     np.testing.assert_allclose(found, np.asarray(expected), rtol=1e-4, atol=1e-5)
 
 
 def test_sizes_are_arguments() -> None:
     program = program_for(request(encoder(layers=1)), ARM)
-    assert isinstance(program, SizedProgram)
-    assert program.program.cpu.architecture == "aarch64"
+    assert program.sizes is not None
+    assert program.cpu.architecture == "aarch64"
     shapes = {"input_ids": (1, 5), "attention_mask": (1, 5)}
     fixed = program_for(request(encoder(layers=1)), ARM, shapes)
-    assert isinstance(fixed, Program)
+    assert fixed.sizes is None
     assert [spec.shape for spec in fixed.inputs] == [(1, 5), (1, 5)]
 
 

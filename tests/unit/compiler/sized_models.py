@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from helpers.programs import fixed_programs, generic_programs, is_symbolic
 from onnx import ModelProto, TensorProto
 
 import byoc_mlir
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
@@ -17,10 +17,10 @@ Sizes = Mapping[str, int]
 """Of the symbols."""
 
 
-def compiled(model: ModelProto, threads: int = 1) -> SizedExecutable:
+def compiled(model: ModelProto, threads: int = 1) -> Executable:
     """The model on the host."""
     executable = byoc_mlir.compile(model, targets=(), threads=threads)
-    assert isinstance(executable, SizedExecutable)
+    assert is_symbolic(executable)
     return executable
 
 
@@ -35,8 +35,8 @@ def check_one_program(model: ModelProto, sets: Sequence[Sizes], threads: int = 1
     """Asserts that one program does for all sets of sizes, with the numbers of ONNX Runtime."""
     with compiled(model, threads) as executable:
         check_shapes(executable, model, sets)
-        assert len(executable.variants) == 1
-        assert executable.compiled_in == 0
+        assert len(generic_programs(executable)) == 1
+        assert len(fixed_programs(executable)) == 0
 
 
 def encoder(width: int = 32, heads: int = 4, inner: int = 64) -> ModelProto:

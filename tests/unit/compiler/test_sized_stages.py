@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 import byoc_mlir
-from byoc_mlir.runtime.executables.staged import StagedExecutable
+from byoc_mlir.runtime.plan import Staged
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
@@ -20,7 +20,7 @@ Feeds: TypeAlias = Sequence[Mapping[str, NDArray[np.float32]]]
 def _check(model: ModelProto, feeds: Feeds) -> None:
     """Asserts that no stage is compiled for a number that was found."""
     with byoc_mlir.compile(model, targets=(), threads=1) as executable:
-        assert isinstance(executable, StagedExecutable)
+        assert isinstance(executable.plan, Staged)
         for inputs in feeds:
             assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
         variants = executable.report().variants

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.programs import fixed_programs, generic_programs, is_symbolic
 from onnx import ModelProto
 from sized_models import Sizes, check_shapes, decoder, encoder
 
 import byoc_mlir
-from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.testing.networks import GraphBuilder
 
 
-def _by_default(model: ModelProto) -> SizedExecutable:
+def _by_default(model: ModelProto) -> byoc_mlir.Executable:
     executable = byoc_mlir.compile(model, threads=1, cache=False)
-    assert isinstance(executable, SizedExecutable)
+    assert is_symbolic(executable)
     return executable
 
 
@@ -38,8 +38,8 @@ def _by_default(model: ModelProto) -> SizedExecutable:
 def test_products_are_one_program(model: ModelProto, sets: list[Sizes], most: int) -> None:
     with _by_default(model) as executable:
         check_shapes(executable, model, sets)
-        assert 1 <= len(executable.variants) <= most
-        assert executable.compiled_in == 0
+        assert 1 <= len(generic_programs(executable)) <= most
+        assert len(fixed_programs(executable)) == 0
         assert "one program of the host serves all shapes" in str(executable.report())
 
 
@@ -65,9 +65,9 @@ def test_all_shapes_are_one_program_on_the_host() -> None:
     model = _pooled()
     with _by_default(model) as executable:
         check_shapes(executable, model, [{"n": 20}, {"n": 3}, {"n": 20}, {"n": 1}, {"n": 4}])
-        assert (len(executable.variants), executable.compiled_in) == (1, 0)
+        assert (len(generic_programs(executable)), len(fixed_programs(executable))) == (1, 0)
         executable.warmup({"x": (21, 64, 8, 8)})
-        assert (len(executable.variants), executable.compiled_in) == (1, 0)
+        assert (len(generic_programs(executable)), len(fixed_programs(executable))) == (1, 0)
 
 
 def test_a_process_takes_what_another_left_in_the_cache(tmp_path: Path) -> None:
@@ -75,6 +75,6 @@ def test_a_process_takes_what_another_left_in_the_cache(tmp_path: Path) -> None:
     with byoc_mlir.compile(model, threads=1, cache=tmp_path) as first:
         check_shapes(first, model, [{"n": 20}, {"n": 3}])
     with byoc_mlir.compile(model, threads=1, cache=tmp_path) as second:
-        assert isinstance(second, SizedExecutable)
+        assert is_symbolic(second)
         check_shapes(second, model, [{"n": 5}, {"n": 20}])
-        assert (len(second.variants), second.compiled_in) == (1, 0)
+        assert (len(generic_programs(second)), len(fixed_programs(second))) == (1, 0)

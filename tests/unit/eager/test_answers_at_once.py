@@ -20,7 +20,7 @@ from byoc_mlir.compiler.cache import fingerprint
 from byoc_mlir.compiler.execution import at_once, compiling_process
 from byoc_mlir.eager.model import EagerModel
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
-from byoc_mlir.runtime.executables.tiered import TieredExecutable
+from byoc_mlir.runtime.execution.tier import LoadedTier
 from byoc_mlir.tensors import Array
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
@@ -71,7 +71,7 @@ def _printed(script: str) -> str:
 def test_another_process_compiles_what_is_answered_meanwhile(tmp_path: Path) -> None:
     path = _file(tmp_path)
     with _compiled(path) as executable:
-        assert isinstance(executable, TieredExecutable)
+        assert isinstance(executable.node, LoadedTier)
         for count in (3, 1, 0, 7):
             _check(executable, path, _inputs(count))
         executable.wait()
@@ -80,7 +80,7 @@ def test_another_process_compiles_what_is_answered_meanwhile(tmp_path: Path) -> 
             _check(executable, path, _inputs(count))
         assert len(executable.report().variants) == 1
     with _compiled(path) as again:
-        assert not isinstance(again, TieredExecutable)
+        assert not isinstance(again.node, LoadedTier)
         _check(again, path, _inputs(4))
         assert again.report().compile_seconds[0][0] == "cache"
 
@@ -94,11 +94,11 @@ given = dict.fromkeys("xy", np.ones((2, 4), np.float32))
 with byoc_mlir.compile({str(path)!r}, threads=1, cache={str(tmp_path / "cache")!r}) as executable:
     print(executable.run(given)["z"].sum())
     print([name for name in ("xdsl", "llvmlite", "onnx.reference") if name in sys.modules])
-    print(type(executable).__name__)
+    print(type(executable.node).__name__)
 """
-    assert _printed(script) == "16.0\n[]\nTieredExecutable\n"
+    assert _printed(script) == "16.0\n[]\nLoadedTier\n"
     again = "    print(executable.report().compile_seconds[0][0])\n"
-    assert _printed(script + again) == "16.0\n[]\nSizedExecutable\ncache\n"
+    assert _printed(script + again) == "16.0\n[]\nLoadedLeaf\ncache\n"
 
 
 def test_sizes_that_come_with_values(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_sizes_that_come_with_values(tmp_path: Path) -> None:
     onnx.save(parser.parse_model(text), path)
     given = {"x": np.eye(3, 4, dtype=np.float32)}
     with _compiled(path) as executable:
-        assert isinstance(executable, TieredExecutable)
+        assert isinstance(executable.node, LoadedTier)
         _check(executable, path, given)
         executable.wait()
         _check(executable, path, given)
@@ -120,7 +120,7 @@ def test_what_fails_beside_is_compiled_here(
     monkeypatch.setattr(compiling_process, "_SCRIPT", "import sys; sys.exit(3)")
     path = _file(tmp_path)
     with _compiled(path) as executable:
-        assert isinstance(executable, TieredExecutable)
+        assert isinstance(executable.node, LoadedTier)
         for count in (3, 1):
             _check(executable, path, _inputs(count))
             time.sleep(0.5)  # it is gone by now
@@ -152,7 +152,7 @@ def test_where_there_is_no_process_it_is_compiled_here(
     monkeypatch.setattr(subprocess, "Popen", refused)
     path = _file(tmp_path)
     with _compiled(path) as executable:
-        assert not isinstance(executable, TieredExecutable)
+        assert not isinstance(executable.node, LoadedTier)
         _check(executable, path, _inputs(3))
 
 
@@ -172,7 +172,7 @@ def test_where_there_is_no_process_it_is_compiled_here(
 )
 def test_who_says_how_it_is_compiled_waits(tmp_path: Path, options: dict[str, Any]) -> None:
     with _compiled(_file(tmp_path), **options) as executable:
-        assert not isinstance(executable, TieredExecutable)
+        assert not isinstance(executable.node, LoadedTier)
 
 
 def test_what_another_process_has_not_registered_is_compiled_here(
@@ -180,13 +180,13 @@ def test_what_another_process_has_not_registered_is_compiled_here(
 ) -> None:
     monkeypatch.setattr(fingerprint, "_registered_importers", lambda: ["an op of the user's"])
     with _compiled(_file(tmp_path)) as executable:
-        assert not isinstance(executable, TieredExecutable)
+        assert not isinstance(executable.node, LoadedTier)
 
 
 def test_the_environment_may_forbid_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BYOC_EAGER", "off")
     with _compiled(_file(tmp_path)) as executable:
-        assert not isinstance(executable, TieredExecutable)
+        assert not isinstance(executable.node, LoadedTier)
 
 
 @pytest.mark.parametrize(
@@ -206,12 +206,12 @@ def test_a_core_is_left_to_the_compilation(
 
 def test_fixed_sizes_are_compiled_first(tmp_path: Path) -> None:
     with _compiled(_file(tmp_path, size="3")) as executable:
-        assert not isinstance(executable, TieredExecutable)
+        assert not isinstance(executable.node, LoadedTier)
 
 
 def test_ops_that_are_not_known_are_compiled_first(tmp_path: Path) -> None:
     with _compiled(_file(tmp_path, "s = Add(x, y) z = Celu(s)")) as one:
-        assert not isinstance(one, TieredExecutable)
+        assert not isinstance(one.node, LoadedTier)
 
 
 def test_a_model_is_not_run_that_is_no_model(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ import byoc_mlir
 from byoc_mlir import installed
 from byoc_mlir.compiler.cache import fingerprint
 from byoc_mlir.compiler.execution import compiling_process
-from byoc_mlir.runtime.executables.tiered import TieredExecutable
+from byoc_mlir.runtime.execution.tier import LoadedTier
 
 _X = {"x": np.ones(3, np.float32)}
 
@@ -45,7 +45,7 @@ def _file(folder: Path) -> Path:
 
 def _compiled(folder: Path) -> byoc_mlir.Executable:
     executable = byoc_mlir.compile(_file(folder), threads=1, cache=folder / "cache")
-    assert isinstance(executable, TieredExecutable)
+    assert isinstance(executable.node, LoadedTier)
     return executable
 
 

@@ -15,8 +15,9 @@ import byoc_mlir
 from byoc_mlir.errors import ExecutionError, InvalidInputError
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.executables import tiered
-from byoc_mlir.runtime.executables.tiered import TieredExecutable
+from byoc_mlir.runtime.execution import tier
+from byoc_mlir.runtime.execution.node import LoadedNode
+from byoc_mlir.runtime.execution.tier import LoadedTier
 from byoc_mlir.tensors import Array
 
 Named = Mapping[str, Array]
@@ -42,6 +43,11 @@ def wanted(given: Named) -> Array:
     return np.maximum(given["x"] + given["y"], 0)
 
 
+def compiled() -> Executable:
+    """The model, compiled here."""
+    return byoc_mlir.compile(model(), (), 1, cache=False)
+
+
 class Compilation:
     """One that is over when a test says so."""
 
@@ -64,8 +70,8 @@ class Compilation:
         self.may_end.wait(10)
         self.is_done = True
 
-    def result(self) -> Executable:
-        return byoc_mlir.compile(model(), (), 1, cache=False)
+    def result(self) -> LoadedNode:
+        return compiled().node
 
     def stop(self) -> None:
         self.is_stopped = True
@@ -85,9 +91,10 @@ class Answers:
         return {"z": wanted(given) + 1}
 
 
-def executable(answers: Answers, compilation: Compilation) -> TieredExecutable:
+def executable(answers: Answers, compilation: Compilation) -> Executable:
     """Of the model."""
-    return TieredExecutable(model_inputs(model()), ["z"], answers, compilation, None)
+    node = LoadedTier(model_inputs(model()), ["z"], answers, compilation)
+    return Executable(node, None, compiled)
 
 
 def test_it_answers_until_the_program_is_there() -> None:
@@ -178,7 +185,7 @@ def test_wrong_inputs_are_refused(given: dict[str, Any], found: str) -> None:
 
 
 def test_a_slow_answer_is_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiered, "LONGEST_ANSWER", -1.0)
+    monkeypatch.setattr(tier, "LONGEST_ANSWER", -1.0)
     answers, compilation = Answers(), Compilation()
     with executable(answers, compilation) as tested:
         assert np.array_equal(tested.run(inputs(2))["z"], wanted(inputs(2)) + 1)
@@ -221,7 +228,7 @@ def test_a_pickle_compiles_again() -> None:
 def test_steps_are_those_of_the_program() -> None:
     with executable(Answers(), Compilation()) as tested:
         given = inputs(2)
-        step = tested.steps(given, ["y"])
+        step = tested.node.steps(given, ["y"])
         for seed in (1, 2):
             y = inputs(2, seed)["y"]
             (found,) = step([y])

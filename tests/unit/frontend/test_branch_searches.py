@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 import byoc_mlir
 from byoc_mlir.frontend.stages.branch_searches import with_searches_outside
-from byoc_mlir.runtime.executables.staged import StagedExecutable
+from byoc_mlir.runtime.plan import Staged
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 _DETECTOR = """
@@ -79,7 +79,7 @@ def test_one_program_with_boxes_and_one_without() -> None:
     boxes = np.sort(rng.random((20, 4), np.float32), axis=1)
     model = _model(_DETECTOR)
     with byoc_mlir.compile(model, targets=(), threads=1) as executable:
-        assert isinstance(executable, StagedExecutable)
+        assert isinstance(executable.plan, Staged)
         for largest in (1.0, 0.9, 0.6, 0.4):
             inputs = {"boxes": boxes, "scores": rng.random(20, np.float32) * np.float32(largest)}
             assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))

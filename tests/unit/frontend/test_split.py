@@ -10,7 +10,7 @@ from onnx_models import model_of, node
 import byoc_mlir
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.stages.split import split_model
-from byoc_mlir.runtime.executables.staged import StagedExecutable
+from byoc_mlir.runtime.plan import Staged
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
@@ -22,7 +22,7 @@ def _constant(name: str, content: object, dtype: type = np.float32) -> TensorPro
 def _check(model: ModelProto, inputs: list[dict[str, np.ndarray]], atol: float = 1e-6) -> None:
     model.ir_version = 8
     executable = byoc_mlir.compile(model, targets=(), fallback="allow", threads=2)
-    assert isinstance(executable, StagedExecutable)
+    assert isinstance(executable.plan, Staged)
     for each in inputs:
         wanted = run_onnxruntime(model, each)
         found = executable.run(each)
@@ -147,7 +147,7 @@ def test_models_that_need_no_cut(kind: str) -> None:
     model = model_of(nodes, initializers=[condition])
     assert len(split_model(model)) < 2
     executable = byoc_mlir.compile(model, targets=(), fallback="allow")
-    assert not isinstance(executable, StagedExecutable)
+    assert not isinstance(executable.plan, Staged)
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     expected = x[:, [0, 2]] if kind == "constant condition" else x
     np.testing.assert_array_equal(executable.run([x])["y"], expected)

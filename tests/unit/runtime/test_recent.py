@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.executables.recent import Recent
+from byoc_mlir.runtime.execution.recent import Recent
 
 SECONDS = 60
 

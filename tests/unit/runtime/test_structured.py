@@ -12,8 +12,8 @@ from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
 from byoc_mlir.errors import ExecutionError, ExportError, InvalidInputError
-from byoc_mlir.runtime.executables import recent
-from byoc_mlir.runtime.executables.structured import StructuredExecutable
+from byoc_mlir.runtime.execution import recent
+from byoc_mlir.runtime.plan import Structured
 
 TENSOR = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
 SEQUENCE = helper.make_sequence_type_proto(TENSOR)
@@ -24,7 +24,7 @@ node = helper.make_node
 
 def _compile(
     nodes: Sequence[NodeProto], inputs: dict[str, TypeProto], outputs: dict[str, TypeProto]
-) -> tuple[ModelProto, StructuredExecutable]:
+) -> tuple[ModelProto, byoc_mlir.Executable]:
     takes, gives = (
         [helper.make_value_info(name, type_) for name, type_ in named.items()]
         for named in (inputs, outputs)
@@ -32,7 +32,7 @@ def _compile(
     graph = helper.make_graph(list(nodes), "g", takes, gives)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     executable = byoc_mlir.compile(model, targets=(), threads=1)
-    assert isinstance(executable, StructuredExecutable)
+    assert isinstance(executable.plan, Structured)
     return model, executable
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from helpers.programs import fixed_programs, generic_programs, is_symbolic
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.runtime.executables.sized_executable import SizedExecutable
 from byoc_mlir.tensors import Array
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
@@ -45,9 +45,9 @@ def random(rng: np.random.Generator, *shape: int) -> Array:
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def compiled(model: ModelProto) -> SizedExecutable:
+def compiled(model: ModelProto) -> byoc_mlir.Executable:
     executable = byoc_mlir.compile(model, targets=(), threads=1)
-    assert isinstance(executable, SizedExecutable)
+    assert is_symbolic(executable)
     return executable
 
 
@@ -55,8 +55,8 @@ def check_one_program(model: ModelProto, all_inputs: Sequence[Arrays]) -> None:
     with compiled(model) as executable:
         for inputs in all_inputs:
             assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
-        assert len(executable.variants) == 1
-        assert executable.compiled_in == 0
+        assert len(generic_programs(executable)) == 1
+        assert len(fixed_programs(executable)) == 0
 
 
 F32, I32, I64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
@@ -129,8 +129,8 @@ def test_prompts_and_steps_with_a_cache_of_a_fixed_size(
                 for name in ("new_k", "new_v"):
                     filled = (entry, slice(None), slice(0, last + 1))
                     np.testing.assert_array_equal(got[name][filled], expected[name][filled])
-        assert len(executable.variants) == 1
-        assert executable.compiled_in == 0
+        assert len(generic_programs(executable)) == 1
+        assert len(fixed_programs(executable)) == 0
 
 
 def test_positions_that_a_model_gives() -> None:
@@ -147,7 +147,7 @@ def test_positions_that_a_model_gives() -> None:
         for inputs in all_inputs:
             got, expected = executable.run(inputs), run_onnxruntime(model, inputs)
             np.testing.assert_allclose(got["y"], expected["y"], rtol=1e-4, atol=1e-5)
-        assert len(executable.variants) == 1
+        assert len(generic_programs(executable)) == 1
 
 
 def test_a_cache_is_written_in_place() -> None:
@@ -222,8 +222,8 @@ def test_a_cache_that_grows(batch: str | int, programs: int) -> None:
         for each in sizes:
             inputs = grown(*each)
             assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
-        assert len(executable.variants) == programs
-        assert executable.compiled_in == 0
+        assert len(generic_programs(executable)) == programs
+        assert len(fixed_programs(executable)) == 0
 
 
 def multi_head(*more: str, outputs: int = 1, **attributes: Any) -> ModelProto:

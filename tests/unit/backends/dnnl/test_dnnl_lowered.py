@@ -50,7 +50,7 @@ def regions(monkeypatch: pytest.MonkeyPatch) -> list[FuncOp]:
 
 def _generate(model: ModelProto, threads: int) -> None:
     """All stages of a compilation up to the code of regions."""
-    options = CompileOptions(("dnnl",), threads, fallback="allow")
+    options = CompileOptions(b"", ("dnnl",), threads, fallback="allow")
     build = Build(read_source(model), {}, {}, options)
     for stage in (stages.import_model, stages.canonicalise, stages.partition, stages.generate):
         stage(build)

@@ -1,4 +1,4 @@
-"""The executable of a model that answers at once, and is compiled meanwhile."""
+"""A model that an interpreter runs node by node while it is compiled."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.arguments import Inputs, Shape
-from byoc_mlir.runtime.executable import Executable, Exporter, Step, Verifier
-from byoc_mlir.runtime.profiled import TimedRun
-from byoc_mlir.runtime.program import Program
-from byoc_mlir.runtime.report import Report
-from byoc_mlir.runtime.staged_program import AnyProgram
+from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
+from byoc_mlir.runtime.execution.node import LoadedNode, Parts, Step
+from byoc_mlir.runtime.plan import Node
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.tensors import Array, TensorInfo
 
@@ -38,8 +35,8 @@ class Compilation(Protocol):
         """Waits until it is over; at once where it was not started."""
         ...
 
-    def result(self) -> Executable:
-        """The executable, when it is over; what is missing is compiled here.
+    def result(self) -> LoadedNode:
+        """Returns the compiled model, when it is over; what is missing is compiled here.
 
         Raises:
             ByocError: the model cannot be compiled.
@@ -51,17 +48,16 @@ class Compilation(Protocol):
         ...
 
 
-class TieredExecutable(Executable):
+class LoadedTier(LoadedNode):
     """Answers node by node until the model is compiled, and by the compiled program from then on.
 
     Whatever else is asked of it waits for the program.
 
     Args:
-        inputs: what the model takes, in order.
-        outputs: the names of what it gives, in order.
+        inputs: of the model, in order.
+        outputs: the names of the model's outputs, in order.
         answer: answers while the model is compiled.
         compilation: compiles it.
-        exporter: as for `Executable`.
     """
 
     def __init__(
@@ -70,27 +66,45 @@ class TieredExecutable(Executable):
         outputs: Sequence[str],
         answer: Answer,
         compilation: Compilation,
-        exporter: Exporter | None,
     ):
-        super().__init__(inputs, outputs, exporter)
+        super().__init__(tuple(inputs), tuple(outputs))
+        self._arguments = Arguments(self.inputs)
         self._answer: Answer | None = answer
         self._compilation = compilation
-        self._compiled: Executable | None = None
+        self._compiled: LoadedNode | None = None
         self._latest: Mapping[str, Array] | None = None
-        """What was answered last; the program has not seen it."""
+        """The inputs that were answered last; the program has not seen them."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 
-    @property
-    def program(self) -> Program:
-        return self._used().program
+    def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
+        if self._compiled is not None:
+            return self._compiled.run(inputs, parts)
+        if parts is not None:
+            return self.settled().run(inputs, parts)
+        arrays = self._arguments.checked(inputs)
+        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        answered = self._answered(given)
+        if answered is not None:
+            return answered
+        self._latest = None
+        return self.settled().run(given)
 
-    def report(self) -> Report:
-        return self._used().report()
+    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
+        return self.settled().steps(inputs, changing)
+
+    def warmup(self, shapes: Mapping[str, Shape]) -> None:
+        self.settled().warmup(shapes)
 
     def wait(self) -> None:
         if self._compiled is not None or self._latest is not None:  # else no sizes are known
             self._used()
+
+    def known(self) -> Node:
+        return self._used().known()
+
+    def exported(self, shapes: Mapping[str, Shape] | None) -> Node:
+        return self.settled().exported(shapes)
 
     def close(self) -> None:
         with self._lock:
@@ -99,37 +113,6 @@ class TieredExecutable(Executable):
             self._compilation.stop()
             if self._compiled is not None:
                 self._compiled.close()
-
-    def _run(self, inputs: Inputs) -> dict[str, Any]:
-        if self._compiled is not None:
-            return self._compiled.run(inputs)
-        arrays = self._arguments.checked(inputs)
-        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
-        answered = self._answered(given)
-        if answered is not None:
-            return answered
-        self._latest = None
-        return self._settled().run(given)
-
-    def timed(self, inputs: Inputs) -> TimedRun:
-        return self._settled().timed(inputs)
-
-    def steps(self, inputs: Mapping[str, Array], changing: Sequence[str]) -> Step:
-        return self._settled().steps(inputs, changing)
-
-    def _verifying(self) -> Verifier:
-        self._settled()  # the program is verified, not what answers before it is there
-        return super()._verifying()
-
-    def _warmup(self, shapes: Mapping[str, Shape]) -> None:
-        self._settled().warmup(shapes)
-
-    def _exported(self, shapes: Mapping[str, Shape] | None) -> AnyProgram:
-        return self._settled()._exported(shapes)
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        """What pickle keeps: the model, which is compiled again."""
-        return self._settled().__reduce__()
 
     def _answered(self, given: Mapping[str, Array]) -> dict[str, Array] | None:
         """The outputs, computed node by node; `None` where the program has to say them."""
@@ -147,25 +130,25 @@ class TieredExecutable(Executable):
             self._answer = None
         return outputs
 
-    def _used(self) -> Executable:
-        """As `_settled`; it has run, as a report and who waits expect.
+    def _used(self) -> LoadedNode:
+        """As `settled`; it has run, as a report and who waits expect.
 
         Raises:
-            ExecutionError: this one is closed, or has not run.
+            ExecutionError: the node is closed, or has not run.
         """
         if self._compiled is None and self._latest is None and not self._is_closed:
             raise ExecutionError("nothing is compiled yet: the first inputs tell shapes; call run")
-        compiled = self._settled()
+        compiled = self.settled()
         latest, self._latest = self._latest, None
         if latest is not None:
             compiled.run(latest)
         return compiled
 
-    def _settled(self) -> Executable:
-        """The compiled executable, waited for.
+    def settled(self) -> LoadedNode:
+        """The compiled model, waited for.
 
         Raises:
-            ExecutionError: this one is closed.
+            ExecutionError: the node is closed.
             ByocError: the model cannot be compiled.
         """
         if not self._is_closed and self._compiled is None:

@@ -1,0 +1,132 @@
+"""The programs of one model in the cache: for each set of shapes, or for all."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
+from byoc_mlir.compiler.cache.fingerprint import array_digest, digest, stamp
+from byoc_mlir.compiler.cache.stored_weights import StoredWeight, StoredWeights
+from byoc_mlir.compiler.snapshot import Snapshot
+from byoc_mlir.errors import ArtifactError
+from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.files.container import Container
+from byoc_mlir.runtime.files.serialise import Blob, Json, decode, encode
+from byoc_mlir.runtime.files.stored import decode_program, encode_program
+from byoc_mlir.runtime.program import Array, ObjectCode, Program
+
+
+@dataclass(frozen=True)
+class _Circumstances:
+    """What was said and used while a program was compiled."""
+
+    warnings: tuple[str, ...]
+    libraries: Mapping[str, str]
+    """Size and date of each shared library by path."""
+
+
+class StoredPrograms:
+    """Reads and writes the programs of a model, whose entry is in the cache."""
+
+    def __init__(self, model: CachedModel, entry: ModelEntry):
+        self._model = model
+        self.entry = entry
+        self._weights = StoredWeights(model.cache)
+
+    def change_entry(self, entry: ModelEntry) -> None:
+        """Keeps what was found out about the model."""
+        self.entry = entry
+        self._model.write_entry(entry)
+
+    def key(self, shapes: Mapping[str, Shape], values: Mapping[str, Array]) -> str:
+        """Returns the key of the program for inputs of these shapes, with these values."""
+        sizes = {name: list(shape) for name, shape in shapes.items()}
+        return self._key(sizes, {name: array_digest(array) for name, array in values.items()})
+
+    def generic_key(self, number: int) -> str:
+        """Returns the key of a program that takes sizes; they count from 0."""
+        return self._key("sized", number)
+
+    def _key(self, *parts: object) -> str:
+        entry = self.entry
+        return digest(self._model.key, dict(entry.files), dict(entry.environment), *parts)
+
+    def read(self, key: str) -> Program | None:
+        """Returns a program, if it and all that it was compiled with are there; its warnings are
+        given again.
+        """
+        start = time.perf_counter()
+        container = self._model.cache.read(key)
+        if container is None:
+            return None
+        try:
+            said = decode(_Circumstances, container.document.get("circumstances"), container.blobs)
+            program = self._program(container)
+        except ArtifactError:
+            self._model.cache.delete(key)
+            return None
+        if program is None or _libraries(program) != said.libraries:
+            return None
+        for text in said.warnings:
+            warnings.warn(text, stacklevel=2)
+        seconds = (("cache", time.perf_counter() - start),)
+        report = replace(program.report, compile_seconds=seconds, pass_seconds=())
+        return replace(program, report=report)
+
+    def _program(self, container: Container) -> Program | None:
+        document, blobs = container.document, container.blobs
+        code = decode(ObjectCode, document.get("code"), blobs)
+        places = decode(Mapping[str, StoredWeight], document.get("weights"), blobs)
+        weights = self._weights.read(places)
+        if weights is None:
+            return None
+        code = replace(code, weights={**code.weights, **weights})
+        folder = Path(sys.prefix, "lib")
+        return decode_program(document.get("program"), blobs, code, "the cache", folder)
+
+    def write(self, key: str, program: Program, said: tuple[str, ...]) -> None:
+        """Keeps a program and what was said while it was compiled, unless the environment is
+        another one now.
+
+        Raises:
+            InvalidModelError: external data was changed in place since it was hashed.
+        """
+        if not self.entry.is_current():
+            return
+        code, blobs = program.code, list[Blob]()
+        assert isinstance(code, ObjectCode)
+        places = self._weights.write(code.weights, self._check_unchanged)
+        own = {name: array for name, array in code.weights.items() if name not in places}
+        document: dict[str, Json] = {
+            "program": encode_program(program, blobs),
+            "code": encode(replace(code, weights=own), blobs),
+            "weights": encode(places, blobs),
+            "circumstances": encode(_Circumstances(said, _libraries(program)), blobs),
+        }
+        self._model.cache.write(key, document, blobs, self._check_unchanged)
+
+    def with_weights_mapped(self, program: Program) -> Program:
+        """Returns a program that was written, with its weights as the files have them, if nobody
+        else has them: it is the only one of a file.
+        """
+        model, code = self._model.request.model, program.code
+        is_file = isinstance(model, Snapshot) and model.path is not None
+        if not is_file or not all(info.is_static for info in self.entry.inputs):
+            return program
+        assert isinstance(code, ObjectCode)
+        return replace(program, code=replace(code, weights=self._weights.mapped(code.weights)))
+
+    def _check_unchanged(self) -> None:
+        external = self._model.external
+        if external is not None:
+            external.check_unchanged()
+
+
+def _libraries(program: Program) -> dict[str, str]:
+    paths = [library.path for library in program.libraries]
+    return {str(path): stamp(path) for path in paths if path.is_absolute()}

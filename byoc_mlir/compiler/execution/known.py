@@ -1,0 +1,64 @@
+"""Models that the cache knows: loaded without reading them, and compiled where it lacks something.
+
+Nothing here imports the compiler before it is needed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from byoc_mlir.artifact import write
+from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
+from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
+from byoc_mlir.compiler.execution.here import compile_here
+from byoc_mlir.compiler.execution.programs import ModelPrograms, loaded_leaf
+from byoc_mlir.compiler.execution.stages import ModelStages, loaded_stages
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.execution.node import LoadedNode
+from byoc_mlir.runtime.plan import Staged
+
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.execution.split import SplitModel
+    from byoc_mlir.compiler.options import CompileOptions
+    from byoc_mlir.compiler.source import Source
+
+
+def known_model(cached: CachedModel) -> Executable | None:
+    """Returns a model as the cache has it; `None` where it does not know the model."""
+    entry = cached.read_entry()
+    if entry is None:
+        return None
+    node = _node(cached, entry)
+    return Executable(node, write, None if node.is_complete else partial(compile_cached, cached))
+
+
+def compile_cached(cached: CachedModel) -> Executable:
+    """Returns a model as the cache has it, or compiles it and puts it there.
+
+    Raises:
+        ByocError: as `compile`.
+    """
+    return known_model(cached) or compile_here(cached.request, cached)
+
+
+def _node(cached: CachedModel, entry: ModelEntry) -> LoadedNode:
+    request, stored = cached.request, StoredPrograms(cached, entry)
+    if not entry.stages:
+        programs = ModelPrograms(partial(_read, request), stored)
+        return loaded_leaf(entry.inputs, entry.outputs, programs, request.limits)
+    stages = ModelStages(partial(_split, request), cached, entry)
+    return loaded_stages(Staged(entry.inputs, entry.outputs, entry.stages), stages)
+
+
+def _read(request: Request) -> tuple[Source, CompileOptions]:
+    from byoc_mlir.compiler.execution.model import read_model  # and so the compiler
+
+    return read_model(request)
+
+
+def _split(request: Request) -> tuple[SplitModel, CompileOptions]:
+    from byoc_mlir.compiler.execution.model import read_split  # and so the compiler
+
+    return read_split(request)

@@ -1,0 +1,178 @@
+"""The programs of a model that runs in one piece: from the cache, else compiled and put there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from byoc_mlir.compiler.cache.cached_model import CachedModel
+from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
+from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.errors import InputValuesNeededError
+from byoc_mlir.limits import Limits
+from byoc_mlir.runtime.arguments import Shape
+from byoc_mlir.runtime.execution.leaf import MOST_GENERIC, LoadedLeaf
+from byoc_mlir.runtime.plan import Leaf, leaf_of
+from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.system.forks import on_live_threads
+from byoc_mlir.tensors import TensorInfo
+from byoc_mlir.warned import noted_warnings
+
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.options import CompileOptions
+    from byoc_mlir.compiler.source import Source
+    from byoc_mlir.compiler.specialise import ModelCompiler
+
+MAX_VALUE_ELEMENTS = 4096
+"""Inputs of up to this size are compiled in where shapes depend on their values. Larger ones are
+data, and the model would be compiled again for every run."""
+
+Reader: TypeAlias = "Callable[[], tuple[Source, CompileOptions]]"
+"""Reads a model, which costs time and imports the compiler."""
+
+
+class ModelPrograms:
+    """The programs of a model; see `runtime.execution.leaf.Programs`.
+
+    Args:
+        read: reads the model, when the first program is compiled.
+        stored: what the cache has; left out where it keeps nothing.
+    """
+
+    def __init__(self, read: Reader, stored: StoredPrograms | None):
+        self._read = read
+        self._stored = stored
+        self._compiler: ModelCompiler | None = None
+        self.value_inputs: Sequence[str] = () if stored is None else stored.entry.value_inputs
+
+    def program(
+        self, shapes: Mapping[str, Shape], arrays: Mapping[str, Array] | None = None
+    ) -> Program:
+        """Returns the program for inputs of these shapes, with the values that shapes depend on."""
+        if arrays is None and self.value_inputs and self._stored is not None:
+            raise InputValuesNeededError((), self.value_inputs)
+        while True:
+            values = {} if arrays is None else self._values(arrays)
+            key = "" if self._stored is None else self._stored.key(shapes, values)
+            try:
+                return self._found(key) or self._made(shapes, values, key)
+            except InputValuesNeededError as error:
+                if arrays is None or any(_is_data(arrays[name]) for name in error.inputs):
+                    raise
+                self._note_values(error.inputs)
+
+    def generic(self, shapes: Mapping[str, Shape]) -> Program | None:
+        """Returns the program for inputs of these shapes, and of all for which the same is decided;
+        `None` where sizes must be compiled in.
+        """
+        stored = self._stored
+        if stored is None:
+            return self._compiler_now().generic(shapes)
+        if stored.entry.needs_numbers:
+            return None
+        for number in range(MOST_GENERIC):
+            key = stored.generic_key(number)
+            found = stored.read(key)
+            if found is None:
+                return self._made_generic(shapes, key, stored, is_first=not number)
+            if _is_for(found, shapes):
+                return found
+        return None
+
+    def _values(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        names = [name for name in self.value_inputs if not _is_data(arrays[name])]
+        return {name: arrays[name].copy() for name in names}
+
+    def _note_values(self, names: Sequence[str]) -> None:
+        self.value_inputs = tuple(sorted({*self.value_inputs, *names}))
+        if self._stored is not None:
+            entry = replace(self._stored.entry, value_inputs=self.value_inputs)
+            self._stored.change_entry(entry)
+
+    def _found(self, key: str) -> Program | None:
+        return None if self._stored is None else self._stored.read(key)
+
+    def _made(self, shapes: Mapping[str, Shape], values: Mapping[str, Array], key: str) -> Program:
+        with noted_warnings() as said:
+            program = self._compiler_now().program(shapes, values)
+        if self._stored is None:
+            return program
+        self._stored.write(key, program, tuple(said))
+        return program if values else self._stored.with_weights_mapped(program)
+
+    def _made_generic(
+        self, shapes: Mapping[str, Shape], key: str, stored: StoredPrograms, is_first: bool
+    ) -> Program | None:
+        with noted_warnings() as said:
+            program = self._compiler_now().generic(shapes)
+        if program is not None:
+            stored.write(key, program, tuple(said))
+        elif is_first:
+            stored.change_entry(replace(stored.entry, needs_numbers=True))
+        return program
+
+    def _compiler_now(self) -> ModelCompiler:
+        if self._compiler is None:
+            self._compiler = _compiler(*self._read())
+        return self._compiler
+
+
+@modules_imported()
+def _compiler(source: Source, options: CompileOptions) -> ModelCompiler:
+    """Returns what compiles a model. It is imported only here: a model whose programs are all in
+    the cache does not pay for it.
+    """
+    from byoc_mlir.compiler.specialise import ModelCompiler
+
+    return ModelCompiler(source, options)
+
+
+def _is_data(array: Array) -> bool:
+    return array.size > MAX_VALUE_ELEMENTS
+
+
+def _is_for(program: Program, shapes: Mapping[str, Shape]) -> bool:
+    sizes = program.sizes
+    if sizes is None:
+        return False
+    return sizes.accept(sizes.of(program.inputs, [shapes[one.name] for one in program.inputs]))
+
+
+def loaded_leaf(
+    inputs: Sequence[TensorInfo], outputs: Sequence[str], programs: ModelPrograms, limits: Limits
+) -> LoadedLeaf:
+    """Returns a model that runs in one piece.
+
+    It is compiled now, if its shapes are known and depend on no values.
+
+    Args:
+        inputs: of the model, in order.
+        outputs: the names of the model's outputs, in order.
+        programs: compiles it.
+        limits: of calls and memory.
+    """
+    leaf = Leaf(tuple(inputs), tuple(outputs))
+    if not all(info.is_static for info in inputs):
+        return LoadedLeaf(leaf, programs, limits)
+    shapes = {info.name: info.static_shape for info in inputs}
+    try:
+        program = on_live_threads(partial(programs.program, shapes))()
+    except InputValuesNeededError:
+        return LoadedLeaf(leaf, programs, limits)
+    return LoadedLeaf(leaf_of(program), None, limits)
+
+
+def leaf_of_source(
+    source: Source, options: CompileOptions, place: CachedModel | None
+) -> LoadedLeaf:
+    """Returns a model that is read and runs in one piece.
+
+    Args:
+        place: the model in the cache; `None` where its programs are not kept.
+    """
+    entry = None if place is None else place.read_entry() or place.new_entry(source, options)
+    stored = None if place is None or entry is None else StoredPrograms(place, entry)
+    programs = ModelPrograms(lambda: (source, options), stored)
+    return loaded_leaf(source.inputs, source.outputs, programs, options.limits)

@@ -1,0 +1,97 @@
+"""Models that are split where shapes depend on values: every stage is a model of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnx import ModelProto
+
+from byoc_mlir.compiler.execution.kind import Compilation, PartCompiler
+from byoc_mlir.compiler.execution.stages import ModelStages, loaded_stages
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.source import Source
+from byoc_mlir.compiler.symbolic import SymbolicModel
+from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.frontend.inferred import Sizes, known_sizes
+from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.frontend.known_ops import check_nodes
+from byoc_mlir.frontend.stages.split import split_model
+from byoc_mlir.frontend.stages.stage import Stage, stage_model
+from byoc_mlir.frontend.value import Array
+from byoc_mlir.limits import Limits, limited
+from byoc_mlir.runtime import plan
+from byoc_mlir.runtime.execution.staged import LoadedStaged
+
+
+@dataclass(frozen=True)
+class SplitModel:
+    """A model that has to run in stages."""
+
+    source: Source
+    model: ModelProto
+    stages: tuple[Stage, ...]
+    known: Mapping[str, Sizes]
+    """The sizes of tensors that never change."""
+    limits: Limits
+
+    @staticmethod
+    def of(source: Source, options: CompileOptions) -> SplitModel | None:
+        """Returns a model in its stages, `None` for one that needs no others."""
+        model = source.model
+        if not isinstance(model, ModelProto):
+            return None
+        stages = split_model(model)
+        if len(stages) < 2 and not any(stage.sizes for stage in stages):
+            return None
+        return SplitModel(source, model, stages, known_sizes(model), options.limits)
+
+    @property
+    def plan(self) -> plan.Staged:
+        """The plan of the model, of which nothing is compiled."""
+        stages = tuple(plan.PlanStage(one.inputs, (), one.trims, one.sizes) for one in self.stages)
+        return plan.Staged(self.source.inputs, self.source.outputs, stages)
+
+    def stage(self, number: int, arrays: Mapping[str, Array] | None) -> Source:
+        """Returns a stage as a source of its own.
+
+        Args:
+            number: counts from 0.
+            arrays: what its inputs are like; `None` for a first one that takes the model's own.
+        """
+        with ir_boundary("read"), limited(self.limits):
+            stage = self.stages[number]
+            part = stage_model(self.model, stage, arrays, self.known)
+            return stage_source(part, number + 1, stage, self.source)
+
+
+def in_stages(source: Source, compilation: Compilation, _: PartCompiler) -> LoadedStaged | None:
+    """Returns a model that has to run in stages, `None` for other models."""
+    options = compilation.options
+    split = SplitModel.of(source, options)
+    if split is None:
+        return None
+    if split.stages[0].sizes:
+        check_nodes(split.model)  # it is imported when the first values come
+    cached, entry = compilation.cached, None
+    if not compilation.is_part:
+        if source.external_files:
+            cached = None  # where the model is split depends on them
+        if cached is not None:
+            entry = cached.new_entry(source, options, split.plan.stages)
+    return loaded_stages(split.plan, ModelStages(lambda: (split, options), cached, entry))
+
+
+def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) -> Source:
+    """Returns a stage of a source as one of its own.
+
+    Args:
+        part: the stage's model.
+        number: counts from 1.
+    """
+    inputs = model_inputs(part)
+    is_fixed = all(info.is_static for info in inputs)
+    tensors = source.tensors.for_another()
+    symbolic = None if is_fixed else SymbolicModel(part, tensors)
+    name = (*source.part, f"part-{number}")
+    return Source(inputs, stage.outputs, part, tensors, symbolic, name)

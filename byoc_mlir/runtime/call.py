@@ -1,0 +1,66 @@
+"""Calls of a program whose sizes are arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from byoc_mlir.boundary import boundary
+from byoc_mlir.dims import Size, evaluated
+from byoc_mlir.limits import Limits, check_tensor, limited
+from byoc_mlir.runtime.program import Program, Step
+from byoc_mlir.runtime.system.addresses import address_of
+
+
+class Call:
+    """The needs of a call with inputs of given sizes.
+
+    Args:
+        program: takes sizes.
+        outputs: the shapes of its outputs, which are text in the program.
+        sizes: by symbol.
+        limits: of what it may need.
+
+    Raises:
+        LimitExceededError: it needs more than is allowed.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        outputs: Sequence[Sequence[Size]],
+        sizes: Mapping[str, int],
+        limits: Limits,
+    ):
+        symbolic = program.sizes
+        assert symbolic is not None
+        self._steps, self._work, self._sizes = program.steps, symbolic.work, sizes
+        self._values = np.array([sizes[info.name] for info in symbolic.symbols], np.int64)
+        self.sizes_address = address_of(self._values)
+        self.outputs = [
+            (tuple(map(self._number, shape)), spec.dtype)
+            for shape, spec in zip(outputs, program.outputs, strict=True)
+        ]
+        self.arena_bytes = self._number(symbolic.arena)
+        output_bytes = sum(math.prod(shape) * dtype.itemsize for shape, dtype in self.outputs)
+        for tensor in symbolic.tensors:
+            shape = [self._number(size) for size in tensor.sizes]
+            with boundary("run", tensor.node), limited(limits):
+                check_tensor(shape, tensor.item_bytes, tensor.what)
+        limits.check("arena_bytes", self.arena_bytes, "bytes of the arena")
+        limits.check("output_bytes", output_bytes, "bytes of the model's outputs")
+
+    @cached_property
+    def steps(self) -> Sequence[Step]:
+        """The steps that are timed, with their work at these sizes."""
+        return [
+            replace(step, multiplications=self._number(products), bytes=self._number(moved))
+            for step, (products, moved) in zip(self._steps, self._work, strict=True)
+        ]
+
+    def _number(self, size: Size) -> int:
+        return evaluated(size, self._sizes)

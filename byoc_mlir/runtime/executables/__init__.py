@@ -1,1 +1,0 @@
-"""What `compile` and `load` return: one kind of executable a file."""

@@ -1,0 +1,1 @@
+"""Running the nodes of a plan, one kind a file."""

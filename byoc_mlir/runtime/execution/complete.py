@@ -1,0 +1,22 @@
+"""Plans that have all their programs, as files have them."""
+
+from __future__ import annotations
+
+from byoc_mlir.limits import DEFAULT_LIMITS
+from byoc_mlir.runtime.execution.leaf import LoadedLeaf
+from byoc_mlir.runtime.execution.loop import LoadedLoop
+from byoc_mlir.runtime.execution.node import LoadedNode
+from byoc_mlir.runtime.execution.staged import LoadedStaged
+from byoc_mlir.runtime.plan import Leaf, Loop, Node, Staged
+
+
+def loaded(node: Node) -> LoadedNode:
+    """Returns a complete node, loaded; what it has no program for is refused."""
+    if isinstance(node, Leaf):
+        return LoadedLeaf(node, None, DEFAULT_LIMITS)
+    if isinstance(node, Loop):
+        assert node.body is not None
+        return LoadedLoop(node, {}, None, loaded(node.body))
+    assert isinstance(node, Staged), "others are written to no file"
+    stages = {number: loaded(stage.nodes[-1]) for number, stage in enumerate(node.stages)}
+    return LoadedStaged(node, None, stages)

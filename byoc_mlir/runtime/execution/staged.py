@@ -1,0 +1,199 @@
+"""Stages in order, of a model whose shapes depend on values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from byoc_mlir.dims import GREATEST_SIZE
+from byoc_mlir.errors import ExportError, InputValuesNeededError, InvalidInputError, NodeProblem
+from byoc_mlir.runtime import plan
+from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
+from byoc_mlir.runtime.execution.node import LoadedNode, Named, Parts, Step, exported_part
+from byoc_mlir.runtime.execution.recent import Recent
+from byoc_mlir.runtime.program import Array
+from byoc_mlir.tensors import MOST_SIZES, Trim, item_name, item_names, size_input
+
+StageCompiler: TypeAlias = Callable[[int, Named], LoadedNode]
+"""Compiles a stage, by its number from 0, for inputs like these, some of which say sizes."""
+
+_SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
+_Key: TypeAlias = tuple[int, tuple[str, ...]]
+"""The number of a stage, and the arrays that say sizes to it."""
+
+
+class LoadedStaged(LoadedNode):
+    """A model in stages, with those that are compiled.
+
+    A stage is compiled when the shapes of its inputs are known.
+
+    Args:
+        model: its stages, without nodes.
+        compile: compiles a stage; left out where nothing can be compiled, as for a file.
+        stages: by number, those that are compiled already.
+    """
+
+    def __init__(
+        self,
+        model: plan.Staged,
+        compile: StageCompiler | None,
+        stages: Mapping[int, LoadedNode],
+    ):
+        super().__init__(model.inputs, model.outputs)
+        self._model = model
+        self._arguments = Arguments(model.inputs)
+        self._compile = compile
+        known = {(number, self._saying(number, node)): node for number, node in stages.items()}
+        self._compiled = Recent[_Key, LoadedNode](2 * len(model.stages), known)
+
+    def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
+        arrays = self._arguments.checked(inputs)
+        given = {info.name: array for info, array in zip(self.inputs, arrays, strict=True)}
+        values = self._computed(given, parts)
+        values.update((name, values[name].copy()) for name in given if name in self.outputs)
+        return {
+            part: value for name in self.outputs for part, value in _parts_of(name, values).items()
+        }
+
+    def steps(self, inputs: Named, changing: Sequence[str]) -> Step:
+        given = dict(inputs)
+
+        def step(arrays: Sequence[Array]) -> Sequence[Array]:
+            given.update(zip(changing, arrays, strict=True))
+            values = self._computed(given, None)
+            return [values[name] for name in self.outputs]
+
+        return step
+
+    def _computed(self, given: Named, parts: Parts) -> dict[str, Array]:
+        """All that stages give, and what is given."""
+        values = dict(given)
+        for number, stage in enumerate(self._model.stages):
+            arrays = _read(stage, values)
+            results = self._stage(number, arrays).run(taken(arrays), parts)
+            values.update(_trimmed(results, stage.trims) if stage.trims else results)
+        return values
+
+    def warmup(self, shapes: Mapping[str, Shape]) -> None:
+        sizes = self._model.stages[0].sizes
+        if sizes:
+            reason = "its values are sizes in the model, which a run tells"
+            problems = [NodeProblem(name, "input", "", reason) for name in sizes]
+            raise InputValuesNeededError(problems, sizes)
+        first = self._compiled.known().get((0, ()))
+        if first is not None:
+            first.warmup(shapes)
+
+    def known(self) -> plan.Staged:
+        nodes: list[list[plan.Node]] = [[] for _ in self._model.stages]
+        for (number, _), node in self._compiled.known().items():
+            nodes[number].append(node.known())
+        return self._with_nodes(nodes)
+
+    def exported(self, shapes: Mapping[str, Shape] | None) -> plan.Staged:
+        if shapes is not None:
+            raise ExportError(
+                f"{self._because()}: sizes are arguments of what is exported; leave shapes out"
+            )
+        stages = self._model.stages
+        found = {number: (key, node) for (number, key), node in self._compiled.known().items()}
+        exported: list[plan.PlanStage] = []
+        for number, stage in enumerate(stages):
+            what = f"stage {number + 1} of {len(stages)}"
+            if number not in found:
+                raise ExportError(
+                    f"{self._because()}; {what} is compiled when the model runs: run it once on"
+                    " inputs of the usual kind, then export it; on the command line, give such"
+                    " inputs as --input FILE.npz"
+                )
+            saying, node = found[number]
+            nodes = (exported_part(node, what),)
+            exported.append(replace(stage, nodes=nodes, sizes=stage.sizes if saying else ()))
+        return replace(self._model, stages=tuple(exported))
+
+    def close(self) -> None:
+        self._compiled.close()
+
+    def _with_nodes(self, nodes: Sequence[Sequence[plan.Node]]) -> plan.Staged:
+        pairs = zip(self._model.stages, nodes, strict=True)
+        stages = tuple(replace(stage, nodes=tuple(found)) for stage, found in pairs)
+        return replace(self._model, stages=stages)
+
+    def _because(self) -> str:
+        sizes = self._model.stages[0].sizes
+        if sizes:
+            return f"shapes in the model depend on the values of the inputs {', '.join(sizes)}"
+        return "the model runs in stages, since shapes in it depend on computed values"
+
+    def _stage(self, number: int, arrays: Named) -> LoadedNode:
+        stage = self._model.stages[number]
+        key = number, tuple(sorted(arrays.keys() - set(stage.inputs))) if stage.sizes else ()
+        return self._compiled.get(lambda: key, lambda: (key, self._made(number, arrays)))
+
+    def _made(self, number: int, arrays: Named) -> LoadedNode:
+        if self._compile is not None:
+            return self._compile(number, arrays)
+        values = taken(arrays).keys() & set(self._model.stages[number].sizes)
+        found = f"below 0, found in {', '.join(values)}" if values else "of so many elements"
+        raise InvalidInputError(f"the file has no program for sizes {found}")
+
+    def _saying(self, number: int, node: LoadedNode) -> tuple[str, ...]:
+        """The inputs of a stage's node that say sizes."""
+        stage = self._model.stages[number]
+        if not stage.sizes:
+            return ()
+        return tuple(sorted({info.name for info in node.inputs} - set(stage.inputs)))
+
+
+def _read(stage: plan.PlanStage, values: Named) -> Named:
+    """The values that a stage reads, and for each size an array that says it."""
+    named = {name: values[name] for name in stage.inputs}
+    if not stage.sizes:
+        return named
+    sizes = {name: named[name] for name in stage.sizes}
+    return {**named, **_saying(sizes)} if all(map(_are_sizes, sizes.values())) else named
+
+
+def taken(arrays: Named) -> Named:
+    """Inputs of a stage's program, without the values that other inputs already say."""
+    said = {name for name in arrays if size_input(name, 0) in arrays}
+    return {name: array for name, array in arrays.items() if name not in said} if said else arrays
+
+
+def _are_sizes(array: Array) -> bool:
+    if array.dtype not in _SIZE_TYPES or not 0 < array.size <= MOST_SIZES:
+        return False
+    numbers = array.reshape(-1).tolist()
+    return min(numbers) >= 0 and max(numbers) <= GREATEST_SIZE
+
+
+def _saying(sizes: Named) -> Named:
+    return {
+        size_input(name, number): np.empty((0, size), np.uint8)
+        for name, array in sizes.items()
+        for number, size in enumerate(array.reshape(-1).tolist())
+    }
+
+
+def _parts_of(name: str, values: Mapping[str, Any]) -> dict[str, Array]:
+    """Returns the tensors of an output by name: its own, or those of a sequence's items."""
+    whole = values.get(name)
+    if isinstance(whole, list):
+        return {item_name(name, at): item for at, item in enumerate(cast("list[Array]", whole))}
+    if whole is not None:
+        return {name: whole}
+    return {item: values[item] for item in item_names(name, values)}
+
+
+def _trimmed(results: Named, trims: Mapping[str, Trim]) -> dict[str, Array]:
+    """A stage's results with what does not count cut off."""
+    kept = dict(results)
+    for name, trim in trims.items():
+        count = int(np.asarray(results[trim.count]).reshape(()))
+        axis = trim.axis % results[name].ndim
+        places = (slice(None),) * axis + (slice(count),)
+        kept[name] = np.ascontiguousarray(results[name][places])
+    return kept

@@ -1,0 +1,127 @@
+"""Models that take or give lists of arrays, `None`, or maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.errors import ExportError, InvalidInputError
+from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
+from byoc_mlir.runtime.execution.node import LoadedNode, Parts
+from byoc_mlir.runtime.execution.recent import Recent
+from byoc_mlir.runtime.map_rows import row_of
+from byoc_mlir.runtime.plan import Structured
+from byoc_mlir.runtime.program import Array
+from byoc_mlir.tensors import Kind, Structure, StructureInfo, item_name, item_names
+
+Structures: TypeAlias = Mapping[str, Structure]
+StructureCompiler: TypeAlias = Callable[[Structures], LoadedNode]
+"""Compiles a model of tensors, for sequences and optionals that are like this."""
+
+
+class LoadedStructured(LoadedNode):
+    """A node of tensors for each structure of the inputs, compiled when that first comes.
+
+    Args:
+        model: its inputs and outputs.
+        compile: compiles it for a structure.
+        only: the node of a model whose inputs are all tensors or maps: there is one structure.
+    """
+
+    def __init__(
+        self, model: Structured, compile: StructureCompiler, only: LoadedNode | None = None
+    ):
+        super().__init__(model.inputs, tuple(model.kinds))
+        self._model = model
+        self._arguments = Arguments(model.inputs)
+        self._structured = [
+            info
+            for info in model.inputs
+            if isinstance(info, StructureInfo) and info.name not in model.maps
+        ]
+        self._compile = compile
+        compiled = {} if only is None else {(): only}
+        self._nodes = Recent[tuple[Structure, ...], LoadedNode](values=compiled)
+
+    def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
+        named = self._arguments.by_name(inputs)
+        structures = {info.name: _structure(info, named[info.name]) for info in self._structured}
+        tensors = {
+            piece: value
+            for name, whole in named.items()
+            for piece, value in self._pieces(name, whole, structures)
+        }
+        results = self._node(structures).run(tensors, parts)
+        return {
+            name: self._maps(name, results) if kind == "maps" else _assembled(name, kind, results)
+            for name, kind in self._model.kinds.items()
+        }
+
+    def warmup(self, shapes: Mapping[str, Shape]) -> None:
+        if self._structured:
+            listed = ", ".join(map(str, self._structured))
+            raise InvalidInputError(
+                f"the shapes of {listed} are known by an example only: call run"
+            )
+        if self._model.maps:
+            raise InvalidInputError(f"a map has no shape: leave {', '.join(self._model.maps)} out")
+        self._node({}).warmup(shapes)
+
+    def known(self) -> Structured:
+        nodes = tuple(node.known() for node in self._nodes.known().values())
+        return replace(self._model, nodes=nodes)
+
+    def exported(self, shapes: Mapping[str, Shape] | None) -> Structured:
+        raise ExportError("a model that takes or gives sequences or optionals cannot be exported")
+
+    def close(self) -> None:
+        self._nodes.close()
+
+    def _pieces(self, name: str, value: Any, structures: Structures) -> Iterator[tuple[str, Any]]:
+        rows = self._model.maps.get(name)
+        if rows is not None:
+            return ((row.name, row_of(row, name, value)) for row in rows)
+        return _pieces(name, value, structures.get(name, 0))
+
+    def _maps(self, name: str, results: Mapping[str, Array]) -> list[dict[int | str, float]]:
+        """One map for each row of a tensor."""
+        keys = self._model.keys[name]
+        return [dict(zip(keys, row, strict=True)) for row in results[name].tolist()]
+
+    def _node(self, structures: Structures) -> LoadedNode:
+        key = tuple(structures.values())
+        return self._nodes.get(lambda: key, lambda: (key, self._compile(structures)))
+
+
+def _structure(info: StructureInfo, value: Any) -> Structure:
+    if value is None and info.kind in ("optional", "optional sequence"):
+        return None
+    wants_sequence = info.kind in ("sequence", "optional sequence")
+    if value is None or isinstance(value, list | tuple) != wants_sequence:
+        wanted = "a list of arrays" if wants_sequence else "an array"
+        raise InvalidInputError(
+            f"input '{info.name}' must be {wanted}, found {type(value).__name__}"
+        )
+    return tuple(np.ndim(item) for item in value) if wants_sequence else np.ndim(value)
+
+
+def _pieces(name: str, value: Any, structure: Structure) -> Iterator[tuple[str, Any]]:
+    """The tensors of a value by name."""
+    if isinstance(structure, tuple):
+        for number, item in enumerate(value):
+            yield item_name(name, number), item
+    elif structure is not None:
+        yield name, value
+
+
+def _assembled(name: str, kind: Kind, tensors: Mapping[str, Array]) -> Any:
+    """An output made of the tensors that belong to it; an optional without any is not there."""
+    if kind == "tensor":
+        return tensors[name]
+    if kind == "optional":
+        return tensors.get(name)
+    items = [tensors[item] for item in item_names(name, tensors)]
+    return items if items or kind == "sequence" else None

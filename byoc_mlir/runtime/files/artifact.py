@@ -1,0 +1,51 @@
+"""Reading the plan that is in an artifact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+from byoc_mlir.runtime.files.container import Container, read_container
+from byoc_mlir.runtime.files.serialise import Json
+from byoc_mlir.runtime.files.shared_object import SharedCode, SharedFile, program_table
+from byoc_mlir.runtime.files.stored import decode_program
+from byoc_mlir.runtime.files.stored_plan import PLAN, decode_plan
+from byoc_mlir.runtime.plan import Node
+from byoc_mlir.runtime.program import Program
+
+
+def read_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) -> Node:
+    """Returns the plan of an open file.
+
+    Args:
+        name: what errors call it.
+        folder: where its libraries may be, beside the usual places.
+        threads: OpenMP threads per run; `None`: as many as the model was compiled for.
+
+    Raises:
+        InvalidArtifactError: it is no compiled model, or truncated, or altered.
+        IncompatibleArtifactError: this machine lacks a processor feature or a library.
+    """
+    container = read_container(file, name)
+    shared = SharedFile(file, name, container.file)
+    reader = _ProgramReader(container, shared, folder, threads)
+    return decode_plan(container.document.get(PLAN), container.blobs, reader.read)
+
+
+@dataclass
+class _ProgramReader:
+    """Reads the programs of a file in their order."""
+
+    container: Container
+    shared: SharedFile
+    folder: Path
+    threads: int | None
+    count: int = 0
+
+    def read(self, document: Json) -> Program:
+        code = SharedCode(self.shared, program_table(self.count))
+        self.count += 1
+        blobs, name = self.container.blobs, self.shared.name
+        program = decode_program(document, blobs, code, name, self.folder)
+        return program if self.threads is None else replace(program, threads=self.threads)

@@ -1,0 +1,84 @@
+"""Questions about a plan as far as it is compiled: its programs, and where its nodes went."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.plan import Interpreted, Leaf, Loop, Node, Staged
+from byoc_mlir.runtime.program import Program
+from byoc_mlir.runtime.report import Report, Variant
+from byoc_mlir.tensors import TensorInfo
+
+_NO_SHAPES = "nothing is compiled yet: the first inputs tell for which shapes; call run or warmup"
+
+
+def program_of(node: Node) -> Program:
+    """Returns the program for the shapes used last; of a model in stages, that of the first.
+
+    Raises:
+        ExecutionError: none is compiled.
+    """
+    if isinstance(node, Leaf):
+        parts, missing = node.programs[-1:], _NO_SHAPES
+    elif isinstance(node, Staged):
+        parts = node.stages[0].nodes[:1]
+        missing = "nothing is compiled yet: the first inputs tell shapes; call run"
+    elif isinstance(node, Loop):
+        parts = () if node.body is None else (node.body,)
+        missing = f"the body of '{node.row.node}' is not compiled yet; call run"
+    elif isinstance(node, Interpreted):
+        parts, missing = (), "nodes on strings have no native code"
+    else:
+        parts, missing = node.nodes[-1:], _NO_SHAPES
+    if not parts:
+        raise ExecutionError(missing)
+    (part,) = parts
+    return part if isinstance(part, Program) else program_of(part)
+
+
+def report_of(node: Node) -> Report:
+    """Returns where the ONNX nodes went; of a model in stages, those of the compiled ones.
+
+    Raises:
+        ExecutionError: nothing is compiled.
+    """
+    if isinstance(node, Interpreted):
+        return node.report
+    if isinstance(node, Loop):
+        return _report_of_loop(node)
+    if isinstance(node, Staged):
+        reports = [report_of(part) for stage in node.stages for part in stage.nodes]
+        return Report.joined(reports) if reports else program_of(node).report
+    if not isinstance(node, Leaf):
+        return report_of(node.nodes[-1]) if node.nodes else program_of(node).report
+    report = program_of(node).report
+    if all(info.is_static for info in node.inputs):
+        return report
+    return replace(report, variants=tuple(_variants(node)))
+
+
+def _variants(leaf: Leaf) -> Iterator[Variant]:
+    """The imports of a model: those whose programs take sizes, and those for sets of shapes."""
+    shapes: dict[Variant, list[str]] = {}
+    for program in leaf.programs:
+        for variant in program.report.variants:
+            if program.sizes is not None:
+                yield variant
+            else:
+                shapes.setdefault(variant, []).append(", ".join(map(_text, program.inputs)))
+    for variant, texts in shapes.items():
+        yield replace(variant, shapes=tuple(texts))
+
+
+def _text(info: TensorInfo) -> str:
+    return f"{info.name}{list(info.shape)}"
+
+
+def _report_of_loop(loop: Loop) -> Report:
+    if loop.body is None:
+        return Report((loop.row,))
+    within = report_of(loop.body)
+    rows = [replace(row, node=f"{loop.row.node}/body/{row.node}") for row in within]
+    return replace(within, rows=(loop.row, *rows))

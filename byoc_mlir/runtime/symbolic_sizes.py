@@ -1,0 +1,87 @@
+"""Sizes that a program takes as arguments: what they may be, and what depends on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from byoc_mlir.dims import GREATEST_SIZE, LEAST_HINT, Guard, Size, SymbolInfo, symbol
+from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.tensors import TensorInfo
+
+
+@dataclass(frozen=True)
+class LimitedTensor:
+    """A tensor of the model that may be larger than the limits allow."""
+
+    sizes: tuple[Size, ...]
+    item_bytes: int
+    what: str
+    node: str | None
+
+
+@dataclass(frozen=True)
+class SymbolicSizes:
+    """The symbols in the shapes of a program, and what else depends on them."""
+
+    symbols: tuple[SymbolInfo, ...]
+    """In the order in which native code takes their sizes."""
+    guards: tuple[Guard, ...]
+    arena: Size
+    """In bytes."""
+    tensors: tuple[LimitedTensor, ...] = ()
+    """Those that are checked, where the limit is less than what can be addressed."""
+    work: tuple[tuple[Size, Size], ...] = ()
+    """The multiplications and bytes of each step that is timed."""
+
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """By symbol: its text in shapes."""
+        return {info.name: str(symbol(info.name)) for info in self.symbols}
+
+    def of(self, inputs: Sequence[TensorInfo], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+        """Returns the size of each symbol for the shapes of a program's inputs.
+
+        Raises:
+            InvalidInputError: two inputs disagree about one.
+        """
+        found: dict[str, tuple[int, str]] = {}
+        for info, shape in zip(inputs, shapes, strict=True):
+            for axis, name in enumerate(info.shape):
+                if isinstance(name, int):
+                    continue
+                known, where = found.setdefault(name, (shape[axis], info.name))
+                if known != shape[axis]:
+                    raise InvalidInputError(
+                        f"dimension {axis} of input '{info.name}' is '{name}', which is {known} in"
+                        f" input '{where}'; found {shape[axis]}"
+                    )
+        return {name: found[text][0] for name, text in self.texts.items()}
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions on sizes, as text; sizes of 0 and more are understood."""
+        bounded = [info for info in self.symbols if info.min > 0 or info.max is not None]
+        least = [f"{info.min} <= {self.texts[info.name]}" for info in bounded if info.min > 0]
+        most = [
+            f"{self.texts[info.name]} <= {info.max}" for info in bounded if info.max is not None
+        ]
+        return (*least, *most, *map(str, self.guards))
+
+    def accept(self, sizes: Mapping[str, int]) -> bool:
+        """True if the program is right for these sizes of the symbols."""
+        return all(_within(info, sizes[info.name]) for info in self.symbols) and all(
+            guard.holds(sizes) for guard in self.guards
+        )
+
+    def decide_alike(self, sizes: Mapping[str, int]) -> bool:
+        """True if a program compiled for these sizes as hints, which 0 and 1 are not, would be the
+        same.
+        """
+        return self.accept({name: max(LEAST_HINT, size) for name, size in sizes.items()})
+
+
+def _within(info: SymbolInfo, size: int) -> bool:
+    least, greatest = info.range
+    return least <= size <= min(greatest, GREATEST_SIZE)
