@@ -23,8 +23,10 @@ from page import Page
 from pass_pages import pass_pages
 from python_page import python_pages
 
+sys.path.append(str(Path(__file__).parents[1]))
+from operators_page import operators_page  # which imports from that folder
+
 _ROOT = Path(__file__).parents[2]
-sys.path.append(str(_ROOT / "tools"))
 
 _MENTIONED_PAGE = re.compile(r"(?<!\[)`(?:docs/)?(?P<name>[\w-]+\.md)`")
 _LINK_TO_CODE = re.compile(
@@ -77,8 +79,6 @@ def on_post_page(output: str, page: SitePage, config: MkDocsConfig) -> str:
 @cache
 def _reference() -> dict[str, list[Page]]:
     """Returns the pages that are made, by chapter."""
-    from operators_page import operators_page  # it imports from the folder above
-
     return {
         "ONNX": [operators_page(), op_types_page()],
         "Ops": op_pages(),
