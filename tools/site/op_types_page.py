@@ -26,7 +26,7 @@ from byoc_mlir.errors import ByocError, InputValuesNeededError
 from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.stages.split import first_stage
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops, model_of
+from byoc_mlir.testing.fuzz.generate.random_graph import add_node, importable_ops, model_of
 from byoc_mlir.testing.fuzz.values import Dtype
 from byoc_mlir.testing.isa import call_at
 
@@ -96,7 +96,7 @@ class OpTypes:
 def print_page() -> None:
     """Prints the page, at the level of this process."""
     parts = [_TEXT]
-    for domain, rows in groupby(op_types(known_ops()), lambda row: row.domain):
+    for domain, rows in groupby(op_types(importable_ops()), lambda row: row.domain):
         parts.append(f"\n## {domain or 'ai.onnx'}\n")
         parts.append(f"| op | {' | '.join(dtype.name for dtype in TYPES)} |")
         parts.append(f"| --- |{' --- |' * len(TYPES)}")
