@@ -27,7 +27,7 @@ _Check = Callable[[NodeProto, _Attributes, Types], str]
 
 @dataclass(frozen=True)
 class TierOp:
-    """What of an op is known.
+    """The forms of an op that the tier runs.
 
     Attributes:
         types: that its first operand may have; the others have one of any op, and ONNX's schema
