@@ -6,6 +6,10 @@ docs/architecture.md, "Native code", says what the functions do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Precision: TypeAlias = Literal["f32", "bf16", "bf16x3"]
+"""Element types that products may be computed in; docs/precision.md describes them."""
 
 SLOT_BYTES = 8
 """The size of a slot of `state` and of `context`, and of a pointer."""

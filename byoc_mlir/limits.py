@@ -22,7 +22,7 @@ _MOST_DIMENSIONS = 64
 """Of an array of NumPy."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Limits:
     """What is refused, with a `LimitExceededError`, before memory or time is spent on it.
 
@@ -69,6 +69,14 @@ class Limits:
                 raise ByocError(
                     f"limits: {field.name} is {value!r}, accepted is a {what}, at least 0"
                 )
+
+    def __repr__(self) -> str:
+        """Returns the limits that are not the defaults, as Python writes them."""
+        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        others = [
+            f"{name}={value}" for name, (value, default) in values.items() if value != default
+        ]
+        return f"Limits({', '.join(others)})"
 
     @property
     def refusals(self) -> list[int]:

@@ -11,6 +11,9 @@ check-wheel-contents "$work"/dist/*.whl
 python -m venv "$work/plain"
 "$work/plain/bin/python" -m pip install --quiet "$work"/dist/*.whl
 cd "$work"
-BYOC_CACHE=off plain/bin/byoc run squeezenet
+export BYOC_CACHE=off
+plain/bin/byoc doctor > /dev/null
+plain/bin/byoc demo
+plain/bin/byoc run squeezenet
 plain/bin/byoc-opt --help > /dev/null
 plain/bin/byoc new-backend my_npu

@@ -14,9 +14,8 @@ from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
 from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.frontend.model import ImportedModel
-from byoc_mlir.lowering.host_pipeline import LoweredHost
-from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.transforms.traffic import Traffic
 
@@ -33,8 +32,6 @@ class Build:
     shapes: Shapes
     values: Values
     options: CompileOptions
-    shared: SharedKernels | None = None
-    """Kernels that the model's other shapes left; `None` where it has no others."""
     context: Context = field(default_factory=make_context)
     stages: Stages = field(default_factory=Stages)
 
@@ -51,14 +48,10 @@ class Build:
     """From `generate` on: one for each region, in the module's order."""
     report: Report = field(init=False)
     """From `generate` on."""
-    host: LoweredHost = field(init=False)
-    """From `lower` on."""
-    functions: SeparatedKernels = field(init=False)
-    """From `link` on: functions of backends that are compiled once for all shapes."""
+    constants: Sequence[Weight] = field(init=False)
+    """From `lower` on: those that the host's code refers to."""
     objects: Sequence[bytes] = field(init=False)
     """From `optimise` on: the module's object files."""
-    kernel_objects: tuple[KernelObject, ...] = field(init=False)
-    """From `optimise` on: other object files, with kernels that the module calls."""
 
     @property
     def module(self) -> ModuleOp:

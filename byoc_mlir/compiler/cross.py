@@ -22,7 +22,6 @@ from byoc_mlir.frontend.string_labels import with_looked_up_strings
 from byoc_mlir.frontend.strings import string_parts
 from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits, limited
-from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime.arguments import Arguments, Shape
 from byoc_mlir.runtime.execution.leaf import usual_shape
 from byoc_mlir.runtime.plan import leaf_of
@@ -38,7 +37,7 @@ def cross_compile(
     shapes: Mapping[str, Shape] | None = None,
     name: str | None = None,
     threads: int | None = None,
-    limits: Limits | None = None,
+    limits: Limits = DEFAULT_LIMITS,
     rates: str | Path | None = None,
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
@@ -70,17 +69,15 @@ def cross_compile(
     """
     with boundary("compile"):
         check_argument("path", path, str | Path, "the path of a file")
-        known = None if rates is None else read_rates(rates)
         request = Request(
             model,
             targets=(),
             threads=threads,
-            limits=DEFAULT_LIMITS if limits is None else limits,
-            rates=known,
+            limits=limits,
+            rates=rates,
             disable=disable,
             passes=passes,
-        )
-        request.check()
+        ).checked()
         return write_program(program_for(request, triple, shapes), Path(path), triple, name)
 
 

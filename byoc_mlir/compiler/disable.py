@@ -67,7 +67,6 @@ REQUIRED_PASSES: Mapping[str, str] = {
             "lower-small-types",
             "outline-kernels",
             "outline-parallel",
-            "parametrise-kernels",
             "plan-buffers",
         ),
         _LATER,

@@ -81,8 +81,3 @@ def external_globals(module: ModuleOp) -> Sequence[str]:
         for op in module.body.block.ops
         if isinstance(op, llvm.GlobalOp) and is_declaration(op)
     )
-
-
-def defined_symbols(module: ModuleOp) -> Sequence[str]:
-    """The functions and globals that a module defines."""
-    return [symbol_of(op) for op in module.body.block.ops if not is_declaration(op)]

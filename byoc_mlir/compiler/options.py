@@ -1,59 +1,42 @@
-"""What a caller of `compile` may choose."""
+"""Options of one compilation: those of a request, with everything decided that it left open."""
 
 from __future__ import annotations
 
 import platform
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any
 
 from byoc_mlir.backends import Setting, Target, backend_names, get_backend
 from byoc_mlir.compiler.disable import check_disabled
-from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.request import Prune, Request
 from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
-from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.rates import Document
 from byoc_mlir.runtime.system.threads import available_threads
-from byoc_mlir.transforms.to_mixed_precision import Precision
-
-Fallback: TypeAlias = Literal["allow", "warn", "forbid"]
-Prune: TypeAlias = Literal["off", "estimated", "measured", "auto"]
-Denormals: TypeAlias = Literal["keep", "flush"]
 
 
 @dataclass(frozen=True)
-class CompileOptions:
-    """Checked options of one compilation."""
+class CompileOptions(Request):
+    """A checked request, without its model: fields are here whose types are narrower then."""
 
-    targets: tuple[str, ...]
+    targets: tuple[str, ...] = ()
     """With their options, checked: `dnnl{winograd=off}`."""
-    threads: int
-    fallback: Fallback = "warn"
+    threads: int = 1
     prune: Prune = "off"
-    denormals: Denormals = "keep"
-    limits: Limits = DEFAULT_LIMITS
-    profile: bool = False
     dump_ir: Path | None = None
-    precision: Precision = "f32"
-    weight_memory: float = 2.0
-    """What packed weights may take, in times of the model's."""
     rates: Document | None = None
-    """What decides in place of measurements."""
-    is_default: bool = False
-    """Whether the caller named no targets, and left it to them and the host what runs where."""
     disable: tuple[str, ...] = ()
-    """Passes, patterns and backends that are left out."""
     passes: tuple[str, ...] = ()
-    """Passes of the user, with their options, checked."""
     exact: tuple[str, ...] = ()
-    """Nodes whose products are computed in `f32` whatever the precision."""
+    is_default: bool = False
+    """True if the caller named no targets, and left it to them and the host what runs where."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
-        """The options that a request, whose types are checked, asks for.
+        """Returns the options that a checked request asks for.
 
         Raises:
             ByocError: a value is not accepted; the message says what is.
@@ -61,16 +44,6 @@ class CompileOptions:
         targets, prune = request.targets, request.prune
         if prune is None:
             prune = "auto" if targets is None and request.fallback != "forbid" else "off"
-        choices = (
-            ("fallback", request.fallback, Fallback),
-            ("prune", prune, Prune),
-            ("denormals", request.denormals, Denormals),
-            ("precision", request.precision, Precision),
-        )
-        for name, value, kind in choices:
-            if value not in get_args(kind):
-                accepted = ", ".join(map(repr, get_args(kind)))
-                raise ByocError(f"{name} is {value!r}, accepted are {accepted}")
         if request.denormals == "flush" and platform.machine() != "x86_64":
             raise ByocError(
                 f"denormals='flush' works on x86-64, this is {platform.machine()}; use 'keep'"
@@ -83,23 +56,15 @@ class CompileOptions:
         asked = targets_with_options(targets, request.backend_options)
         passes_of(request.passes)  # it checks names and options
         check_disabled(request.disable, asked, names_of(request.passes))
-        return CompileOptions(
-            targets=tuple(one for one in asked if Target.parse(one).name not in request.disable),
-            threads=available_threads() if request.threads is None else request.threads,
-            fallback=cast(Fallback, request.fallback),
-            prune=cast(Prune, prune),
-            denormals=cast(Denormals, request.denormals),
-            limits=request.limits,
-            profile=request.profile,
-            dump_ir=None if request.dump_ir is None else Path(request.dump_ir),
-            precision=cast(Precision, request.precision),
-            weight_memory=request.weight_memory,
-            rates=request.rates,
-            is_default=is_default,
-            disable=tuple(sorted(set(request.disable))),
-            passes=tuple(request.passes),
-            exact=tuple(sorted(set(request.exact))),
-        )
+        decided: dict[str, Any] = {
+            "model": b"",
+            "targets": tuple(one for one in asked if Target.parse(one).name not in request.disable),
+            "threads": available_threads() if request.threads is None else request.threads,
+            "prune": prune,
+            "is_default": is_default,
+        }
+        said = {one.name: getattr(request, one.name) for one in fields(Request)}
+        return CompileOptions(**{**said, **decided})
 
 
 def targets_with_options(

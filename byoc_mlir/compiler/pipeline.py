@@ -17,8 +17,6 @@ from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.denormals import warn_of_denormals
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
 from byoc_mlir.compiler.link import (
-    defined_symbols,
-    external_functions,
     join_modules,
     place_contexts,
 )
@@ -38,12 +36,10 @@ from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
-from byoc_mlir.lowering.llvm_ir.codegen import emit_modules
+from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
 from byoc_mlir.lowering.round_recurrent_weights import RoundRecurrentWeights
-from byoc_mlir.lowering.shared_functions import name_apart, separate_functions
-from byoc_mlir.lowering.shared_kernels import KernelObject, SeparatedKernels, SharedKernels
 from byoc_mlir.progress import shown
 from byoc_mlir.rates import using
 from byoc_mlir.runtime.program import Program
@@ -93,19 +89,17 @@ def build_program(
     shapes: Shapes,
     values: Values,
     options: CompileOptions,
-    shared: SharedKernels | None = None,
     problems: Sequence[str] = (),
 ) -> Program:
     """Compiles a model that is read for one set of input shapes and values.
 
     Args:
-        shared: kernels that the model's other shapes left; the new ones join them.
         problems: what went wrong before, for the report.
 
     Raises:
         ByocError: what `compile` raises.
     """
-    build = Build(source, shapes, values, options, shared, problems=list(problems))
+    build = Build(source, shapes, values, options, problems=list(problems))
     with compiling(build, dump_folder(options.dump_ir, source, shapes)):
         import_model(build)
         with asking_of(build.module):
@@ -128,7 +122,10 @@ def compiling(build: Build, folder: Path | None) -> Generator[None]:
         shown("compile"),
         dumping(folder),
     ):
-        yield
+        try:
+            yield
+        finally:
+            rates.save()
 
 
 def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:
@@ -264,13 +261,12 @@ def lower(build: Build) -> None:
         declare_regions(build.module, build.codes)
         if any(op.name in _INTEGER_OPS for op in build.module.walk()):
             run_passes(build.context, build.module, _host_integers(), build.stages.add_pass)
-        build.host = lower_host(
+        build.constants = lower_host(
             build.context,
             build.module,
             threads=build.options.threads if find_openmp() is not None else 0,
             outputs=len(build.imported.outputs),
             timing=build.stages.add_pass,
-            shared=build.shared,
             flush_denormals=build.options.denormals == "flush",
         )
 
@@ -290,45 +286,18 @@ def _host_integers() -> Sequence[ModulePass]:
 
 
 def link(build: Build) -> None:
-    """The regions' code joins the host's; what other shapes can use leaves for an own object."""
+    """Joins the regions' code to the host's."""
     with build.stages.stage("link"):
         natives = [code.native for code in build.codes]
         common = [native.shared for native in natives if native.shared is not None]
-        names = {symbol for module in common for symbol in defined_symbols(module)}
         join_modules(build.module, [native.module for native in natives], common)
         place_contexts(build.module, build.codes)
         profiling = (ProfileSteps(),) if build.options.profile else ()
         passes = (*profiling, MarkColdFunctions())
         run_passes(build.context, build.module, passes, build.stages.add_pass)
-        build.functions = SeparatedKernels()
-        if build.shared is not None:
-            build.functions = separate_functions(build.module, names, build.shared)
 
 
 def optimise(build: Build) -> None:
-    """LLVM makes object code of the program, and of kernels that no other shape has left."""
+    """LLVM makes object code of the program."""
     with build.stages.stage("optimise"):
-        separated = {"kernels": build.host.kernels, "functions": build.functions}
-        modules = {name: one.module for name, one in separated.items() if one.new}
-        if build.shared is not None:
-            for module in modules.values():
-                name_apart(module, build.shared)
-        timing = build.stages.add_pass
-        codes = emit_modules({"model": build.module, **modules}, timing=timing)
-        build.objects = codes["model"]
-        build.kernel_objects = tuple(
-            one
-            for name, kernels in separated.items()
-            for one in _kernel_objects(build, kernels, codes.get(name, ()))
-        )
-
-
-def _kernel_objects(
-    build: Build, kernels: SeparatedKernels, codes: Sequence[bytes]
-) -> list[KernelObject]:
-    """The object files with a program's kernels; the new ones are kept for other shapes."""
-    if build.shared is None or not kernels.new:
-        return kernels.known
-    compiled = KernelObject(codes, external_functions(kernels.module))
-    build.shared.keep(compiled, kernels.new)
-    return [*kernels.known, compiled]
+        build.objects = emit_objects(build.module, timing=build.stages.add_pass)

@@ -104,7 +104,7 @@ def _aliases(build: Build) -> dict[str, str]:
 
 def _object_code(build: Build) -> ObjectCode:
     """The object files, and the weights that they use."""
-    weights = list(build.host.constants)
+    weights = list(build.constants)
     for code in build.codes:
         weights += code.native.constants
     arrays = {weight_symbol(weight.digest): weight for weight in weights}
@@ -116,18 +116,14 @@ def _object_code(build: Build) -> ObjectCode:
             for name in external_globals(build.module)
             if name != THREADS_SYMBOL
         },
-        (*others, *(code for one in build.kernel_objects for code in one.codes)),
+        tuple(others),
     )
 
 
 def _externals(build: Build) -> tuple[str, ...]:
     """The functions that libraries or the process have to define."""
-    called = set(external_functions(build.module))
-    called.update(*(one.externals for one in build.kernel_objects))
     bound = {symbol for code in build.codes for symbol in code.bound_symbols}
-    for kernels in (build.host.kernels, build.functions):
-        bound.update(kernels.symbols.values())
-    return tuple(sorted(called - bound))
+    return tuple(sorted({*external_functions(build.module)} - bound))
 
 
 def _libraries(build: Build) -> tuple[SharedLibrary, ...]:

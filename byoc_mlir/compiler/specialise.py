@@ -12,7 +12,6 @@ from byoc_mlir.compiler.sized import build_sized
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import CompilationError, UndecidedSizeError
-from byoc_mlir.lowering.shared_kernels import SharedKernels
 from byoc_mlir.runtime.program import Program
 
 
@@ -24,8 +23,6 @@ class ModelCompiler:
         self._options = options
         self._problems: Sequence[str] = ()
         """Why sizes are compiled in, once that is known."""
-        is_fixed = all(info.is_static for info in source.inputs)
-        self._kernels = None if is_fixed or options.profile else SharedKernels()
 
     def program(self, shapes: Shapes, values: Values) -> Program:
         """Returns the program for inputs of these shapes, with the values that shapes depend on.
@@ -33,9 +30,7 @@ class ModelCompiler:
         Raises:
             InputValuesNeededError: they depend on others, too.
         """
-        program = build_program(
-            self._source, shapes, values, self._options, self._kernels, self._problems
-        )
+        program = build_program(self._source, shapes, values, self._options, self._problems)
         self._source.tensors.check_unchanged()
         return program
 

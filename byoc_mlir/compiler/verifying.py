@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_mlir.compiler.request import Request
@@ -20,12 +19,6 @@ class Verifying:
     """Verifies executables of a request, which keeps no model but the path of one."""
 
     request: Request
-
-    @staticmethod
-    def of(request: Request) -> Verifying:
-        """For what was compiled from a request."""
-        is_path = isinstance(request.model, str | Path)
-        return Verifying(request if is_path else replace(request, model=b""))
 
     def verify(self, executable: Executable, asked: Asked) -> Verification:
         """What `Executable.verify` returns."""

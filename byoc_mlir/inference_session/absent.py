@@ -12,60 +12,50 @@ def accepted(*_: Any, **__: Any) -> None:
     """Accepts what is said, which changes nothing: there is no telemetry, for example."""
 
 
-def _all(names: str, instead: str) -> dict[str, str]:
-    return dict.fromkeys(names.split(), instead)
-
-
-_ABSENT: Mapping[str, str] = {
-    **_all(
-        "SparseTensor OrtSparseFormat as_sparse_tensor ort_value_from_sparse_tensor",
-        "pass dense arrays",
+_NAMES: Mapping[str, str] = {
+    "pass dense arrays": (
+        "SparseTensor OrtSparseFormat as_sparse_tensor ort_value_from_sparse_tensor"
     ),
-    **_all(
-        "LoraAdapter AdapterFormat add_active_adapter",
-        "merge the adapter into the weights of the model",
+    "merge the adapter into the weights of the model": (
+        "LoraAdapter AdapterFormat add_active_adapter"
     ),
-    **_all(
+    "Executable.export_library writes a compiled model, and InferenceSession loads it": (
         "ModelCompiler ModelPackage ModelPackageComponentContext ModelPackageContext"
         " ModelPackageOptions ModelPackageWriteMode OrtCompileApiFlags OrtEpContextData"
-        " OrtEpContextDataBuffer set_ep_context_data_read_func clear_ep_context_data_read_func",
-        "Executable.export_library writes a compiled model, and InferenceSession loads it",
+        " OrtEpContextDataBuffer set_ep_context_data_read_func clear_ep_context_data_read_func"
     ),
-    **_all(
+    "InferenceSession(providers=…) takes the names of backends, and session.executable.report()"
+    " says which backend runs a node": (
         "OrtEpDevice OrtEpAssignedNode OrtEpAssignedSubgraph OrtExecutionProviderDevicePolicy"
         " OrtHardwareDevice OrtHardwareDeviceType get_ep_devices"
         " register_execution_provider_library unregister_execution_provider_library add_provider"
         " add_provider_for_devices set_provider_selection_policy"
         " set_provider_selection_policy_delegate set_ep_dynamic_options get_input_epdevices"
-        " get_provider_graph_assignment_info",
-        "InferenceSession(providers=…) takes the names of backends, and session.executable.report()"
-        " says which backend runs a node",
+        " get_provider_graph_assignment_info"
     ),
-    **_all(
+    "all memory is the processor's: OrtValue.ortvalue_from_numpy takes an array as it is": (
         "OrtAllocatorType OrtArenaCfg OrtDevice OrtDeviceMemoryType OrtDeviceVendorId OrtMemType"
         " OrtMemoryInfo OrtMemoryInfoDeviceType OrtSyncStream create_and_register_allocator"
         " create_and_register_allocator_v2 copy_tensors get_input_memory_infos"
         " get_output_memory_infos create_ortvalue_from_shape_and_type run_with_ortvaluevector"
-        " get_outputs_as_ortvaluevector",
-        "all memory is the processor's: OrtValue.ortvalue_from_numpy takes an array as it is",
+        " get_outputs_as_ortvaluevector"
     ),
-    **_all(
-        "OrtExternalInitializerInfo add_external_initializers_from_files_in_memory",
-        "SessionOptions.add_initializer takes arrays",
+    "SessionOptions.add_initializer takes arrays": (
+        "OrtExternalInitializerInfo add_external_initializers_from_files_in_memory"
     ),
-    **_all(
-        "add_free_dimension_override_by_denotation",
-        "add_free_dimension_override_by_name takes the names of dimensions",
+    "add_free_dimension_override_by_name takes the names of dimensions": (
+        "add_free_dimension_override_by_denotation"
     ),
-    **_all(
-        "end_profiling get_profiling_start_time_ns get_tuning_results",
-        "byoc_mlir.compile(profile=True) has Executable.profile, see also docs/tuning.md",
+    "byoc_mlir.compile(profile=True) has Executable.profile, see also docs/tuning.md": (
+        "end_profiling get_profiling_start_time_ns get_tuning_results"
     ),
-    **_all("run_async", "call run on a thread of your own: it lets others work meanwhile"),
-    **_all("ExecutionOrder has_collective_ops", "a model's ops run in their order, here"),
-    **_all("set_load_cancellation_flag", "byoc_mlir.Limits(seconds=…) bounds a compilation"),
+    "call run on a thread of your own: it lets others work meanwhile": "run_async",
+    "a model's ops run in their order, here": "ExecutionOrder has_collective_ops",
+    "byoc_mlir.Limits(seconds=…) bounds a compilation": "set_load_cancellation_flag",
 }
-"""What to do instead, by name."""
+"""What to do instead, and the names that it is for."""
+
+_INSTEAD = {name: instead for instead, names in _NAMES.items() for name in names.split()}
 
 
 class Absent:
@@ -92,9 +82,9 @@ def absent(owner: str, name: str) -> Absent:
     Raises:
         AttributeError: ONNX Runtime has no such name either.
     """
-    if name not in _ABSENT:
+    if name not in _INSTEAD:
         raise AttributeError(f"{owner} has no attribute '{name}'")
-    return Absent(name, _ABSENT[name])
+    return Absent(name, _INSTEAD[name])
 
 
 class Partial:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -37,10 +36,8 @@ from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
 from byoc_mlir.lowering.lower_softmaxes import LowerSoftmaxes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.pack_weights import PackWeights
-from byoc_mlir.lowering.parametrise_kernels import ParametriseKernels
 from byoc_mlir.lowering.plan_buffers import PlanBuffers
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
-from byoc_mlir.lowering.shared_kernels import SeparatedKernels, SharedKernels
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
@@ -99,14 +96,6 @@ def vector_bits(target: Target) -> int:
     return 256 if "+avx2" in features else 128
 
 
-@dataclass(frozen=True)
-class LoweredHost:
-    """What there is beside the lowered module: constants, and kernels that are not in it."""
-
-    constants: tuple[Weight, ...]
-    kernels: SeparatedKernels
-
-
 def lower_host(
     context: Context,
     module: ModuleOp,
@@ -114,9 +103,8 @@ def lower_host(
     threads: int,
     outputs: int,
     timing: Timing | None = None,
-    shared: SharedKernels | None = None,
     flush_denormals: bool = False,
-) -> LoweredHost:
+) -> tuple[Weight, ...]:
     """Lowers a module whose regions are declarations to the `llvm` dialect, in place.
 
     The module is not verified: the legality checks at the end of each stage and LLVM's own verifier
@@ -126,26 +114,17 @@ def lower_host(
         threads: OpenMP threads of a run; 0 when there is no OpenMP runtime.
         outputs: the number of results of @main.
         timing: told how long each pass took.
-        shared: kernels that are compiled already; the module then calls them, and the new ones are
-            lowered to a module of their own.
         flush_denormals: whether running takes denormals for zero.
 
     Returns:
-        The constants that the code refers to, some of them made on the way, and the kernels that
-        are not in the module.
+        The constants that the code refers to, some of them made on the way.
     """
     parallel = threads > 1
     run_passes(context, module, loop_passes(threads=threads), timing)
     constants = host_constants(module)
-    separated = SeparatedKernels()
-    if shared is not None:
-        run_passes(context, module, (ParametriseKernels(),), timing)
-        separated = shared.separate(module)
-        if separated.new:
-            run_passes(context, separated.module, llvm_passes(threads=parallel), timing)
     entry_points = AddEntryPoints(threads, outputs, flush_denormals)
     run_passes(context, module, (entry_points, *llvm_passes(threads=parallel)), timing)
-    return LoweredHost(constants, separated)
+    return constants
 
 
 def run_verified(

@@ -19,7 +19,7 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.kernels.softmax.softmax import softmax_code
+from byoc_mlir.kernels.softmax import softmax_code
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions

@@ -48,7 +48,7 @@ from byoc_mlir.tools.commands.common import (
     shapes_of,
 )
 from byoc_mlir.tools.diagnostics import Diagnostic, differences, expected_in
-from byoc_mlir.tools.limits import add_limit_argument, limits_of
+from byoc_mlir.tools.options import add_option_argument, limits_of
 from byoc_mlir.tools.passes import all_passes
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ByocOptMain(xDSLOptMain):
             help="print where each op (of an .onnx file: each node) went and why, not the IR",
         )
         add_shape_argument(arg_parser)
-        add_limit_argument(arg_parser)
+        add_option_argument(arg_parser, "limits")
 
     def register_all_dialects(self) -> None:
         for name, factory in core_dialects().items():

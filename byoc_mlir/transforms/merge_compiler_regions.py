@@ -1,12 +1,17 @@
-"""Merges regions of one backend wherever the result can still run as a whole."""
+"""Merges regions of one backend wherever the result can still run as a whole.
+
+Pairs are looked at in an order that does not depend on how a block lists its ops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.limits import in_time
@@ -16,12 +21,146 @@ from byoc_mlir.transforms.annotated_regions import (
     insert_annotations,
     strip_annotations,
 )
-from byoc_mlir.transforms.blocks import blocks_of, host_functions, region_symbols
-from byoc_mlir.transforms.canonical_keys import canonical_keys
+from byoc_mlir.transforms.blocks import blocks_of, host_functions, region_symbols, values_used
 from byoc_mlir.transforms.contraction import Contraction
-from byoc_mlir.transforms.foreign_levels import ForeignLevels
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.union_find import UnionFind
+
+
+@dataclass(frozen=True)
+class ForeignLevels:
+    """For each node the largest number of foreign nodes on a path to it, and one such path.
+
+    Foreign is what is neither of the backend nor a constant. The paths form a forest.
+    """
+
+    level: list[int]
+    _enter: list[int]
+    _leave: list[int]
+
+    @staticmethod
+    def of(graph: RegionGraph, compiler: str) -> ForeignLevels:
+        """The levels of a graph's nodes, seen from backend `compiler`."""
+        level = [0] * len(graph.nodes)
+        children: list[list[int]] = [[] for _ in graph.nodes]
+        roots: list[int] = []
+        for node in graph.order():
+            parent = None
+            for source in graph.predecessors[node]:
+                before = graph.nodes[source]
+                if before.is_constant:
+                    continue
+                reached = level[source] + (before.compiler != compiler)
+                if parent is None or reached > level[node]:
+                    parent, level[node] = source, reached
+            (roots if parent is None else children[parent]).append(node)
+        return ForeignLevels(level, *_tour(roots, children))
+
+    def separated(self, one: int, two: int) -> bool:
+        """Whether something foreign lies on the recorded path between two nodes of the backend.
+
+        `True` proves that they cannot merge; `False` says nothing, unless the levels are equal:
+        then nothing foreign is between them on any path.
+        """
+        if self.level[one] > self.level[two]:
+            one, two = two, one
+        above = self._enter[one] <= self._enter[two] <= self._leave[one]
+        return above and self.level[one] < self.level[two]
+
+    def unseparated_pairs(self, nodes: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """Every two of `nodes` for which `separated` is false, in time linear in their number."""
+        above: list[int] = []  # on the recorded path to the node at hand; levels only grow on it
+        aside: list[int] = []
+        for node in sorted(nodes, key=self._enter.__getitem__):
+            while above and self._leave[above[-1]] < self._enter[node]:
+                aside.append(above.pop())
+            yield from ((other, node) for other in aside)
+            for other in reversed(above):
+                if self.level[other] < self.level[node]:
+                    break
+                yield other, node
+            above.append(node)
+
+
+def _tour(roots: list[int], children: list[list[int]]) -> tuple[list[int], list[int]]:
+    """When a walk of the forest enters each node, and the last entry while it is below it."""
+    enter, leave = [0] * len(children), [0] * len(children)
+    clock = 0
+    pending = [(root, False) for root in roots]
+    while pending:
+        node, done = pending.pop()
+        if done:
+            leave[node] = clock
+            continue
+        clock += 1
+        enter[node] = clock
+        pending.append((node, True))
+        pending.extend((child, False) for child in children[node])
+    return enter, leave
+
+
+def canonical_keys(block: Block) -> Mapping[Operation, bytes]:
+    """A digest of how each op is computed and of what is made of its results.
+
+    Ops with one key compute the same from the same values, for the same purposes.
+    """
+    computed = _from_operands(block)
+    used = _from_users(block, computed)
+    return {op: _digest(key, used[op]) for op, key in computed.items()}
+
+
+def _from_operands(block: Block) -> dict[Operation, bytes]:
+    text: dict[Attribute, bytes] = {}
+    keys: dict[Operation, bytes] = {}
+
+    def printed(attribute: Attribute) -> bytes:
+        if attribute not in text:
+            text[attribute] = str(attribute).encode()
+        return text[attribute]
+
+    def key_of(value: SSAValue) -> bytes:
+        if isinstance(value, OpResult) and value.op in keys:
+            return keys[value.op] + bytes(str(value.index), "ascii")
+        if isinstance(value, BlockArgument) and value.block is block:
+            return bytes(f"argument {value.index}", "ascii")
+        return b"outside " + printed(value.type)
+
+    for op in block.ops:
+        described = (
+            part
+            for inner in op.walk()
+            for part in (inner.name.encode(), *_properties(inner, printed))
+        )
+        types = (printed(type_) for type_ in op.result_types)
+        keys[op] = _digest(*described, *types, *map(key_of, values_used(op)))
+    return keys
+
+
+def _properties(op: Operation, printed: Callable[[Attribute], bytes]) -> Iterator[bytes]:
+    for name in sorted(op.properties):
+        yield name.encode()
+        yield printed(op.properties[name])
+
+
+def _from_users(block: Block, computed: Mapping[Operation, bytes]) -> dict[Operation, bytes]:
+    keys: dict[Operation, bytes] = {}
+    for op in reversed(list(block.ops)):
+        uses = sorted(
+            bytes(f"{result.index} {use.index} ", "ascii")
+            + computed.get(use.operation, b"inside of an op")
+            + keys.get(use.operation, b"")
+            for result in op.results
+            for use in result.uses
+        )
+        keys[op] = _digest(*uses)
+    return keys
+
+
+def _digest(*parts: bytes) -> bytes:
+    hashed = blake2b(digest_size=16)
+    for part in parts:
+        hashed.update(len(part).to_bytes(4, "little") + part)
+    return hashed.digest()
 
 
 class MergeCompilerRegions(ModulePass):
@@ -93,7 +232,7 @@ def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
         for node in readers:
             if graph.nodes[node].compiler == compiler:
                 groups.join(first.setdefault((value, level[node]), node), node)
-    return _groups(groups, len(graph.nodes))
+    return _groups(groups.find, len(graph.nodes))
 
 
 def _merge_pairs(
@@ -116,10 +255,7 @@ def _merge_pairs(
         )
         if span is not None:
             contraction.merge(span)
-    groups = dict[int, list[int]]()
-    for node in range(len(graph.nodes)):
-        groups.setdefault(contraction.find(node), []).append(node)
-    return groups.values()
+    return _groups(contraction.find, len(graph.nodes))
 
 
 def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
@@ -158,10 +294,10 @@ def _compilers(graph: RegionGraph) -> Sequence[str]:
     return sorted({node.compiler for node in graph.nodes if node.compiler is not None})
 
 
-def _groups(sets: UnionFind[int], count: int) -> Iterable[Sequence[int]]:
+def _groups(find: Callable[[int], int], count: int) -> Iterable[Sequence[int]]:
     groups = dict[int, list[int]]()
     for node in range(count):
-        groups.setdefault(sets.find(node), []).append(node)
+        groups.setdefault(find(node), []).append(node)
     return groups.values()
 
 

@@ -9,6 +9,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import Precision
 from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.transforms.annotate_target import AnnotateTarget
 from byoc_mlir.transforms.fold_constants import FoldConstants
@@ -16,7 +17,7 @@ from byoc_mlir.transforms.merge_compiler_regions import MergeCompilerRegions
 from byoc_mlir.transforms.merge_composite import MergeComposite
 from byoc_mlir.transforms.partition_graph import PartitionGraph
 from byoc_mlir.transforms.split_products import SplitProducts
-from byoc_mlir.transforms.to_mixed_precision import Precision, ToMixedPrecision
+from byoc_mlir.transforms.to_mixed_precision import ToMixedPrecision
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from byoc_mlir.transforms.rewriting import place_after
 from byoc_mlir.transforms.rounded_values import RoundedValues
 
 MixedType: TypeAlias = Literal["bf16"]
-Precision: TypeAlias = Literal["f32", "bf16", "bf16x3"]
 _TYPES: Mapping[MixedType, Attribute] = {"bf16": bf16}
 
 

@@ -1,31 +1,31 @@
-"""Compiles a model and watches one node of it, or what one pattern finds in it."""
+"""Compiles a model and watches one node of it, or what one pattern finds in it.
+
+Of a model that is not partitioned yet it says what rules and patterns say of its ops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.dialects.tensor import EmptyOp
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.backends.options import Target
 from byoc_mlir.compiler import pipeline
 from byoc_mlir.compiler.build import Build
-from byoc_mlir.compiler.debugging.described import described_ops
 from byoc_mlir.compiler.debugging.explanation import (
     Change,
     DescribedOp,
     NodeExplanation,
     PatternExplanation,
     Verdict,
-)
-from byoc_mlir.compiler.debugging.pattern_verdicts import (
-    matches_of,
-    node_ops,
-    patterns_of,
-    rule_verdicts,
 )
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.report import report_rows
@@ -34,13 +34,137 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.source import Shapes, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.errors import BackendError, InvalidInputError
 from byoc_mlir.ir_dump import applying_with
 from byoc_mlir.names import meant
-from byoc_mlir.patterns import CompositePattern, pattern_text
+from byoc_mlir.patterns import CompositePattern, all_matches, nearest_miss, pattern_text
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.transforms.merge_composite import MergeComposite, pattern_table
+from byoc_mlir.transforms.annotate_target import ask_rule
+from byoc_mlir.transforms.blocks import (
+    blocks_of,
+    can_offload,
+    host_functions,
+    is_annotation,
+    is_constant,
+)
+from byoc_mlir.transforms.merge_composite import MergeComposite, ask_check, pattern_table
+
+REACH = 4
+"""How many ops behind a node's may be the root of a pattern that it is in."""
+
+
+def node_ops(module: ModuleOp, node: str) -> list[Operation]:
+    """The ops of the host that stand for an ONNX node, without constants."""
+    return [op for op in _all_ops(module) if node in node_names(op) and not is_constant(op)]
+
+
+def rule_verdicts(ops: Sequence[Operation], targets: Sequence[str]) -> Iterator[Verdict]:
+    """What the rules of each backend say of each op."""
+    for target in targets:
+        backend = get_backend(target)
+        rules = backend.op_rules()
+        for op in ops:
+            reason = ask_rule(backend.name, rules, op)
+            who = f"{backend.name}, {relay_name(op)}"
+            yield Verdict(who, "refused" if reason else "accepted", node_names(op), reason or "")
+
+
+def patterns_of(ops: Sequence[Operation], targets: Sequence[str]) -> list[Verdict]:
+    """What patterns say that could hold one of the ops: matches first, then the nearest misses."""
+    inside, roots = set(ops), _roots(ops)
+    names = {relay_name(op) for op in ops}
+    rows = [row for target in targets for row in pattern_table(target)]
+    found = dict.fromkeys(
+        one for row in rows for root in roots for one in _verdicts(row, root, inside)
+    )
+    matched = [one for one in found if one.outcome != "missed"]
+    related = {row.name for row in rows if not names.isdisjoint(row.pattern.needs)}
+    missed = [
+        one for one in found if one.outcome == "missed" and one.fitted > 0 and one.who in related
+    ]
+    return [*matched, *sorted(missed, key=lambda one: -one.fitted)]
+
+
+def matches_of(row: CompositePattern, module: ModuleOp) -> list[Verdict]:
+    """What one pattern says wherever it could match."""
+    heads = row.pattern.heads
+    roots = [
+        op
+        for op in _all_ops(module)
+        if can_offload(op) and (heads is None or relay_name(op) in heads)
+    ]
+    found = dict.fromkeys(one for root in roots for one in _verdicts(row, root, None))
+    return sorted(found, key=lambda one: -one.fitted)
+
+
+def _verdicts(
+    row: CompositePattern, root: Operation, inside: set[Operation] | None
+) -> Iterator[Verdict]:
+    """Of one pattern at one root; only of matches that hold one of some ops, if there are any."""
+    heads = row.pattern.heads
+    if heads is not None and relay_name(root) not in heads:
+        return
+    seen = False
+    for match in all_matches(row.pattern, root):
+        seen = True
+        if inside is not None and inside.isdisjoint(match.ops):
+            continue
+        reason = ask_check(row, match)
+        nodes = tuple(dict.fromkeys(name for op in match.ops for name in node_names(op)))
+        yield Verdict(row.name, "refused" if reason else "accepted", nodes, reason or "")
+    if seen:
+        return
+    miss = nearest_miss(row.pattern, root)
+    if miss is not None:
+        yield Verdict(row.name, "missed", node_names(root), miss.reason, miss.fitted)
+
+
+def _roots(ops: Sequence[Operation]) -> list[Operation]:
+    """The ops and those that read what they give, some steps on."""
+    found = dict.fromkeys(ops)
+    layer: Iterable[Operation] = ops
+    for _ in range(REACH):
+        layer = [use.operation for op in layer for result in op.results for use in result.uses]
+        found.update(dict.fromkeys(op for op in layer if can_offload(op)))
+    return list(found)
+
+
+def _all_ops(module: ModuleOp) -> Iterator[Operation]:
+    for function in host_functions(module):
+        for block in blocks_of(function):
+            yield from block.ops
+
+
+_WRAPPERS = ("byoc.composite", FuncOp.name, CallOp.name, EmptyOp.name)
+"""Ops that only hold others, call them, or stand for memory."""
+
+_FORM = ("indexing_maps", "iterator_types", "operandSegmentSizes")
+"""Attributes that say how an op is written, more than what it does."""
+
+
+def described_ops(ops: Iterable[Operation]) -> tuple[DescribedOp, ...]:
+    """The ops that compute something, in words."""
+    return tuple(
+        _described(op)
+        for op in ops
+        if op.name not in _WRAPPERS and not is_constant(op) and not is_annotation(op)
+    )
+
+
+def _described(op: Operation) -> DescribedOp:
+    attributes = {name: _text(value) for name, value in op.properties.items() if name not in _FORM}
+    return DescribedOp(relay_name(op), attributes, tuple(str(one.type) for one in op.results))
+
+
+def _text(value: Attribute) -> str:
+    if isinstance(value, DenseArrayBase):
+        return str(list(cast("DenseArrayBase[Any]", value).get_values()))
+    if isinstance(value, IntegerAttr | FloatAttr):
+        return str(cast(Any, value).value.data)
+    return f'"{value.data}"' if isinstance(value, StringAttr) else str(value)
+
 
 _LAST = "convert-relay-to-linalg"
 """The last pass that is told of: behind it a node is many ops."""

@@ -11,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import Backend
-from byoc_mlir.compiler.options import Fallback
+from byoc_mlir.compiler.request import Fallback
 from byoc_mlir.compiler.source import checked_module
 from byoc_mlir.dialects.boundary import node_of
 from byoc_mlir.errors import (

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends.base import OpDetail
 from byoc_mlir.backends.generate import RegionCode
-from byoc_mlir.compiler.options import Fallback
+from byoc_mlir.compiler.request import Fallback
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.errors import FallbackForbiddenError
 from byoc_mlir.frontend.model import ImportedModel, ImportVariant, OnnxNode

@@ -1,57 +1,9 @@
 """One small function per ONNX op, in families. Importing this package registers all of them."""
 
-from byoc_mlir.frontend.ops import (
-    attention,
-    bounded,
-    branches,
-    control,
-    depth,
-    einsum,
-    elementwise,
-    image,
-    index,
-    lstm,
-    microsoft,
-    ml,
-    nn,
-    norm,
-    pools,
-    quantize,
-    random,
-    rearrange,
-    recurrent,
-    reduce,
-    sequence,
-    signal,
-    transform,
-    vision,
-    window,
-)
+from __future__ import annotations
 
-__all__ = [
-    "attention",
-    "bounded",
-    "branches",
-    "control",
-    "depth",
-    "einsum",
-    "elementwise",
-    "image",
-    "index",
-    "lstm",
-    "microsoft",
-    "ml",
-    "nn",
-    "norm",
-    "pools",
-    "quantize",
-    "random",
-    "rearrange",
-    "recurrent",
-    "reduce",
-    "sequence",
-    "signal",
-    "transform",
-    "vision",
-    "window",
-]
+from importlib import import_module
+from pkgutil import walk_packages
+
+for _family in walk_packages(__path__, f"{__name__}."):
+    import_module(_family.name)

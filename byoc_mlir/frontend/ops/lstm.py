@@ -15,8 +15,7 @@ from byoc_mlir.frontend.ops.recurrent import (
     gates_of,
     run_directions,
 )
-from byoc_mlir.frontend.ops.recurrent_attributes import CellAttributes, RecurrentAttributes
-from byoc_mlir.frontend.ops.recurrent_layer import lstm_layer
+from byoc_mlir.frontend.ops.recurrent_layer import CellAttributes, RecurrentAttributes, lstm_layer
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 

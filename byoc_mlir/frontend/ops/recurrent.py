@@ -22,9 +22,13 @@ from byoc_mlir.frontend.ops.activations import Activation, clipped
 from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.counted import backwards, for_loop, iteration_number
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.qnn import IntegerWeight
-from byoc_mlir.frontend.ops.recurrent_attributes import CellAttributes, RecurrentAttributes
-from byoc_mlir.frontend.ops.recurrent_layer import Layer, gru_layer
+from byoc_mlir.frontend.ops.quantize import IntegerWeight
+from byoc_mlir.frontend.ops.recurrent_layer import (
+    CellAttributes,
+    Layer,
+    RecurrentAttributes,
+    gru_layer,
+)
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 

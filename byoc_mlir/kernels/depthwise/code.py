@@ -10,8 +10,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
-from byoc_mlir.kernels.depthwise.micro_kernel import PREFIX, Variant, define_kernel
-from byoc_mlir.kernels.depthwise.parameters import Parameters
+from byoc_mlir.kernels.depthwise.micro_kernel import PREFIX, Parameters, Variant, define_kernel
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.strips import Strips

@@ -22,8 +22,7 @@ from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, 
 from byoc_mlir.kernels.costs import ConvolutionRates, RoundedRates, rates
 from byoc_mlir.kernels.depthwise.channels import CHANNELS
 from byoc_mlir.kernels.depthwise.code import define_depthwise
-from byoc_mlir.kernels.depthwise.micro_kernel import Variant
-from byoc_mlir.kernels.depthwise.parameters import Parameters
+from byoc_mlir.kernels.depthwise.micro_kernel import Parameters, Variant
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import RestStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import VectorUnit

@@ -5,17 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Generic, TypeVar
 
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.convolution import Windows
 from byoc_mlir.kernels.depthwise.channels import CHANNELS, Channels
-from byoc_mlir.kernels.depthwise.parameters import Parameters
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Parameters(Generic[T]):
+    """Sizes and distances, those in memory in elements."""
+
+    lines: T
+    """All lines of all images of the result."""
+    rows: T
+    """Those of one image."""
+    strips: T
+    long_strips: T
+    """Into how many strips of pixels a line is cut, and how many of them are long."""
+    blocks: T
+    """Those of a pixel's channels, each of which is handled at once."""
+    window: T
+    """The weights of a window, of one block of channels."""
+    window_height: T
+    window_line: T
+    """What a line of the window steps in the source."""
+    weights: T
+    """All of them; zeros follow."""
+    windows: Windows[T]
+    source_image: T
+    source_line: T
+    source_pixel: T
+    result_image: T
+    result_line: T
+    result_pixel: T
+    """From image to image, line to line and pixel to pixel."""
+
 
 PREFIX = "byoc_depthwise"
 

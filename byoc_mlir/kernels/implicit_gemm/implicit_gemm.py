@@ -22,8 +22,7 @@ from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, 
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
-from byoc_mlir.kernels.implicit_gemm.micro_kernel import Variant
-from byoc_mlir.kernels.implicit_gemm.parameters import Parameters
+from byoc_mlir.kernels.implicit_gemm.micro_kernel import Parameters, Variant
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import PieceStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit

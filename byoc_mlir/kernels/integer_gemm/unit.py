@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.kernels.integer_gemm.narrowing import AVX2_LANES
+from byoc_mlir.kernels.integer_gemm.epilogue import AVX2_LANES
 from byoc_mlir.kernels.ops import unary, vector_type
 from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast, shuffled, splat
 

@@ -1,26 +1,170 @@
-"""The function of one convolution by Winograd's algorithm, on all threads."""
+"""The function of one convolution by Winograd's algorithm, on all threads, and its products.
+
+A product is rows of several tiles times a panel of the weights. A kernel keeps the sums of a few
+rows in registers while it goes along a part of the input channels. That part of the panel stays in
+the first cache for all tiles of a block; meanwhile the next part is brought to the second cache.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import f32, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
+from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
-from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
 from byoc_mlir.kernels.winograd.parameters import Parameters
 from byoc_mlir.kernels.winograd.pixels import Pixels
-from byoc_mlir.kernels.winograd.product import Strips, define_product, strips_suffix
 from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_source_transform
 
 _PREFIX = "byoc_winograd"
+
+PART_BYTES = 24 << 10
+"""Of a panel: they fit the first cache of any x86-64, 32 KB, with what the rows read and write."""
+
+_UNROLLED = 4
+"""Channels whose products are written one after the other; vectors of all lengths have so many."""
+
+Strips = tuple[int, ...]
+"""How many tiles strips have: each length that there is, shortest first."""
+
+
+def strips_of(tiles: Iterable[int], unit: VectorUnit) -> Strips:
+    """The lengths of the strips into which blocks of so many tiles are cut."""
+    lengths: set[int] = set()
+    for count in tiles:
+        strips = -(-count // unit.tile_rows)
+        lengths |= {count // strips, -(-count // strips)}
+    return tuple(sorted(lengths))
+
+
+def strips_suffix(strips: Strips) -> str:
+    """What tells the functions for different strips apart."""
+    return "_".join(map(str, strips))
+
+
+def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> str:
+    """`void (parameters, source, weights, result, tiles, begin, end)`.
+
+    The products of one block, or some of them: those of the panels from `begin` to `end`, where
+    those of all matrices are counted.
+    """
+    name = f"{_PREFIX}_product_{unit.tile}_{strips_suffix(strips)}"
+    if module.has(name):
+        return name
+    kernels = {rows: _define_kernel(module, unit, rows) for rows in strips}
+    function = module.vectorised(name, (*(POINTER,) * 4, i64, i64, i64))
+    address, source, weights, result, tiles, begin, end = function.parameters
+    parameters = read(function, address, Parameters[SSAValue])
+    inputs, outputs = parameters.source.matrix, parameters.result.matrix
+    source_stride, result_stride = parameters.source.tile, parameters.result.tile
+    count = function.divide(function.add(tiles, unit.tile_rows - 1), unit.tile_rows)
+    panel_size = function.multiply(inputs, unit.panel)
+    most = PART_BYTES // (f32.size * unit.panel)
+    parts = function.divide(function.add(inputs, most - 1), most)
+
+    def panel(index: SSAValue) -> None:
+        number = function.add(begin, index)
+        matrix, column = function.divmod(number, parameters.panels)
+        held = function.gep(weights, function.multiply(number, panel_size))
+        read_from = function.gep(source, function.multiply(matrix, inputs))
+        write_to = function.gep(result, function.multiply(matrix, outputs))
+        write_to = function.gep(write_to, function.multiply(column, unit.panel))
+        function.loop(parts, partial(part, held, read_from, write_to))
+
+    def part(held: SSAValue, read_from: SSAValue, write_to: SSAValue, number: SSAValue) -> None:
+        vectors = function.divide(inputs, unit.lanes)
+        first, last = (
+            function.multiply(one, unit.lanes) for one in function.share(vectors, number, parts)
+        )
+        steps = function.subtract(last, first)
+        held = function.gep(held, function.multiply(first, unit.panel))
+        following = function.gep(held, function.multiply(steps, unit.panel))
+        read_from = function.gep(read_from, first)
+
+        def strip(index: SSAValue) -> None:
+            first, last = function.share(tiles, index, count)
+            rows = function.gep(read_from, function.multiply(first, source_stride))
+            to = function.gep(write_to, function.multiply(first, result_stride))
+            distance = function.divide(function.integer(unit.panel), count)  # strips share the part
+            passed = function.multiply(index, function.multiply(steps, distance))
+            ahead = function.gep(following, passed)
+            length = function.subtract(last, first)
+            operands = (
+                rows,
+                source_stride,
+                held,
+                steps,
+                to,
+                result_stride,
+                ahead,
+                distance,
+                number,
+            )
+            for size, kernel in kernels.items():
+                chosen = function.compare("eq", length, function.integer(size))
+                function.when(chosen, partial(function.do, kernel, *operands))
+
+        function.loop(count, strip)
+
+    function.loop(function.subtract(end, begin), panel)
+    function.finish()
+    return name
+
+
+def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
+    """`void (source, source_stride, panel, steps, result, result_stride, ahead, distance, part)`: a
+    few rows times a part of a panel, of so many input channels, added to the parts before. `ahead`
+    is what to prefetch, at such a distance for each channel.
+    """
+    name = f"{_PREFIX}_kernel_{rows}_{unit.tile}"
+    if module.has(name):
+        return name
+    types = (POINTER, i64, POINTER, i64, POINTER, i64, POINTER, i64, i64)
+    function = module.vectorised(name, types)
+    source, source_stride, panel, steps, result, result_stride, *others = function.parameters
+    ahead, distance, part = others
+    vectors = Vectors(function, unit.lanes)
+    sources = [function.gep(source, function.multiply(source_stride, row)) for row in range(rows)]
+    results = [function.gep(result, function.multiply(result_stride, row)) for row in range(rows)]
+    places = [
+        function.gep(to, column) for to in results for column in range(0, unit.panel, unit.lanes)
+    ]
+
+    def add_vector(index: SSAValue, sums: Sums) -> Sums:
+        first = function.multiply(index, _UNROLLED)
+        for step in range(_UNROLLED):
+            sums = add_input(function.add(first, step), sums)
+        return sums
+
+    def add_input(index: SSAValue, sums: Sums) -> Sums:
+        function.prefetch(function.gep(ahead, function.multiply(index, distance)), cache=2)
+        weights = function.gep(panel, function.multiply(index, unit.panel))
+        addresses = [function.gep(values, index) for values in sources]
+        row = vectors.row(weights, unit.panel)
+        return add_products(vectors.multiply_add, map(vectors.repeated, addresses), row, sums)
+
+    zero = vectors.splat(0.0)
+    before = function.branch(
+        function.compare("eq", part, function.integer(0)),
+        lambda: [zero] * len(places),
+        lambda: list(map(vectors.load, places)),
+        *[zero.type] * len(places),
+    )
+    rounds = function.divide(steps, _UNROLLED)
+    for total, place in zip(function.fold(rounds, list(before), add_vector), places, strict=True):
+        vectors.store(total, place)
+    function.finish()
+    return name
 
 
 def define_winograd(

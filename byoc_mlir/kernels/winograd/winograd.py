@@ -33,10 +33,9 @@ from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
-from byoc_mlir.kernels.winograd.code import define_winograd
+from byoc_mlir.kernels.winograd.code import define_winograd, strips_of
 from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
 from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
-from byoc_mlir.kernels.winograd.product import strips_of
 from byoc_mlir.tensors import aligned_empty
 
 _FEWEST_TILES, _MOST_TILES = 16, 64

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.dialects.byoc import host_blocks, weight_growth
 from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay import nn
 from byoc_mlir.dialects.relay.base import shape_of, sizes_of
+from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
 from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
@@ -33,10 +41,52 @@ from byoc_mlir.lowering.convolutions.description import (
     convolutions,
     described,
 )
-from byoc_mlir.lowering.convolutions.neighbours import neighbours
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.system.machine import target_cpu
+
+_PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
+
+
+def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
+    """Yields the convolutions before and behind one, with element-wise ops between at most, and
+    what it reads or writes of them.
+    """
+    for value, step in ((op.data, _written), (op.output, _read)):
+        for found in _beyond(value, step):
+            if isinstance(found, ConvOp):
+                yield found, value
+
+
+def _written(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
+    """Yields what computes a value, and its operands."""
+    if isinstance(value.owner, Operation):
+        yield value.owner, value.owner.operands
+
+
+def _read(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
+    """Yields what reads a value, and its results."""
+    for use in value.uses:
+        yield use.operation, use.operation.results
+
+
+def _beyond(
+    value: SSAValue, step: Callable[[SSAValue], Iterable[tuple[Operation, Sequence[SSAValue]]]]
+) -> Iterable[Operation]:
+    """Returns what computes or reads a value, beyond element-wise ops."""
+    pending, seen, found = [value], set[Operation](), list[Operation]()
+    while pending:
+        one = pending.pop()
+        for op, values in step(one):
+            if op in seen:
+                continue
+            seen.add(op)
+            if isinstance(op, _PASSED):
+                pending += [part for part in values if sizes_of(part) == sizes_of(one)]
+            else:
+                found.append(op)
+    return found
+
 
 _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3

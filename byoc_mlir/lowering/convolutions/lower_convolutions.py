@@ -19,29 +19,82 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.base import Tensor
+from byoc_mlir.dialects.relay.base import Tensor, sizes_of, tensor_of
 from byoc_mlir.dialects.relay.constant import Array, derived_array
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.relay.window import ConvOp
-from byoc_mlir.kernels.convolution import ConvolutionKernel, Slot
+from byoc_mlir.dims import Size
+from byoc_mlir.kernels.convolution import ConvolutionKernel, Slot, pair_of
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.schedules import Scheduled, schedules_of
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.lowering.convolutions.chain import Chain, chain_of
-from byoc_mlir.lowering.convolutions.channels import channels_first, channels_last, last_type
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
     convolutions,
     described,
     is_padded_before,
 )
-from byoc_mlir.lowering.convolutions.pixels import padded_pixels
+from byoc_mlir.lowering.convolutions.keep_channels_last import (
+    channels_first,
+    channels_last,
+    last_type,
+    with_last,
+)
 from byoc_mlir.lowering.kernel_calls import add_call, known_words, move_functions
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
-from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
+from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.runtime.system.machine import target_cpu
+
+_CYCLES = 2
+"""Of an element: it is read and written, and channels are laid into each other."""
+
+
+def padded_pixels(b: LinalgBuilder, op: ConvOp) -> SSAValue:
+    """What a convolution reads, padded with zeros: `[N, spatial..., C]`."""
+    _, padding, _ = op.checked_window()
+    before, after = padding[: op.SPATIAL_RANK], padding[op.SPATIAL_RANK :]
+    batch, channels, *spatial = sizes_of(op.data)
+    sizes = [low + size + high for low, size, high in zip(before, spatial, after, strict=True)]
+    k = Kernel(op, [op.data], [tensor_of(f32, with_last([batch, channels, *sizes]))])
+    source = k.inputs[0].reshaped(batch, channels, *pair_of(spatial, 1))
+    height, width = pair_of(sizes, 1)
+    target = k.outputs[0].reshaped(batch, height, width, channels)
+    top, left = pair_of(before, 0)
+    with k.loops([batch, height], cost=_CYCLES * channels * width) as (image, line):
+        _write_line(k, source, target, (image, k.index(line), top, left))
+    return k.finish(b)[0]
+
+
+def _write_line(
+    k: Kernel, source: Buffer, target: Buffer, place: tuple[Index, Num, int, int]
+) -> None:
+    """Writes a line of an image.
+
+    Args:
+        place: the image, the line, and the lines and pixels of padding before the source.
+    """
+    image, line, top, left = place
+    _, channels, height, width = source.sizes
+    row = line - top
+    is_inside = (row >= 0) & (row < height)
+
+    def fill(start: Index, end: Size) -> None:
+        with k.loop(end, start=start) as x:
+            for channel in range(int(channels)):
+                target[image, line, x, channel] = 0.0
+
+    with k.when(~is_inside):
+        fill(0, target.sizes[2])
+    with k.when(is_inside):
+        fill(0, left)
+        with k.loop(width) as x:
+            for channel in range(int(channels)):
+                target[image, line, x + left, channel] = source[image, channel, row, x]
+        fill(k.constant(left + width, line.type), target.sizes[2])
+
 
 _ELEMENT_BYTES = 4
 

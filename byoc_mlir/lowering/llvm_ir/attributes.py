@@ -15,8 +15,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, TypeAttribute
 
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.lowering.llvm_ir.constants import quoted
-from byoc_mlir.lowering.llvm_ir.types import type_text
+from byoc_mlir.lowering.llvm_ir.constants import quoted, type_text
 
 _ARGUMENT_KEYWORDS = {
     "llvm.noalias": "noalias",

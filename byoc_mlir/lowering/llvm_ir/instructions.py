@@ -12,9 +12,8 @@ from xdsl.ir import Operation
 
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.lowering.llvm_ir.constants import quoted
+from byoc_mlir.lowering.llvm_ir.constants import quoted, type_text
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, symbol
-from byoc_mlir.lowering.llvm_ir.types import type_text
 
 Writer = Callable[[Any, FunctionNames], str]
 """The text of an op without its result: `add i32 %a, %b`."""

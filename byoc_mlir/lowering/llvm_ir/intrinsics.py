@@ -12,9 +12,9 @@ from xdsl.ir import Attribute, Operation
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.dialects.llvm_intrinsics import INTRINSICS, ElementwiseIntrinsic, Reduction
 from byoc_mlir.errors import CompilationError
+from byoc_mlir.lowering.llvm_ir.constants import intrinsic_suffix, type_text
 from byoc_mlir.lowering.llvm_ir.instructions import Writer, fastmath_text
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames
-from byoc_mlir.lowering.llvm_ir.types import intrinsic_suffix, type_text
 
 _ON_RESULT: Sequence[type[Operation]] = (
     llvm.FAbsOp,

@@ -10,8 +10,7 @@ from xdsl.traits import IsTerminator
 
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.lowering.llvm_ir.constants import constant_text, quoted
-from byoc_mlir.lowering.llvm_ir.types import type_text
+from byoc_mlir.lowering.llvm_ir.constants import constant_text, quoted, type_text
 
 Edge = tuple[Block, Sequence[SSAValue]]
 

@@ -31,7 +31,6 @@ from byoc_mlir.lowering.relay_to_linalg import (
     sampling,
     size,
     suppression,
-    topk,
     transform,
     trees,
     vision,
@@ -39,29 +38,11 @@ from byoc_mlir.lowering.relay_to_linalg import (
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 
-_LOWERINGS: Lowerings = {
-    **dict.fromkeys(elementwise.BODIES, elementwise.lower_elementwise),
-    **elementwise.FUNCTIONS,
-    **index.FUNCTIONS,
-    **image.FUNCTIONS,
-    **bits.FUNCTIONS,
-    **blockwise.FUNCTIONS,
-    **checked.FUNCTIONS,
-    **coupling.FUNCTIONS,
-    **suppression.FUNCTIONS,
-    **vision.FUNCTIONS,
-    **sampling.FUNCTIONS,
-    **size.FUNCTIONS,
-    **pool.FUNCTIONS,
-    **nn.FUNCTIONS,
-    **random.FUNCTIONS,
-    **recurrent.FUNCTIONS,
-    **reduce.FUNCTIONS,
-    **topk.FUNCTIONS,
-    **transform.FUNCTIONS,
-    **trees.FUNCTIONS,
-    **window.FUNCTIONS,
-}
+_FAMILIES = (
+    *(bits, blockwise, checked, coupling, elementwise, image, index, nn, pool, random, recurrent),
+    *(reduce, sampling, size, suppression, transform, trees, vision, window),
+)
+_LOWERINGS: Lowerings = {op: lower for one in _FAMILIES for op, lower in one.FUNCTIONS.items()}
 
 _KEPT = (ConstantOp, ControlOp)
 """What `bufferize` knows: its operands and results are buffers as others."""

@@ -173,7 +173,7 @@ BODIES: dict[type[RelayOp], Body] = {
 """Ops whose operands broadcast against each other, with the scalar they compute."""
 
 
-def lower_elementwise(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
+def _lower_elementwise(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     """An op of `BODIES`: one `linalg.generic` over the broadcast operands."""
     return [b.elementwise(op.operands, tensor_type(op.results[0]), BODIES[type(op)])]
 
@@ -309,6 +309,7 @@ def _lower_batch_norm(op: nn.BatchNormOp, b: LinalgBuilder) -> Sequence[SSAValue
 
 
 FUNCTIONS: Lowerings = {
+    **dict.fromkeys(BODIES, _lower_elementwise),
     relay.DivideOp: _division(lambda s, x, y: s.div(x, y)),
     relay.ModOp: _division(remainder),
     relay.FloorModOp: _division(floor_remainder),

@@ -16,12 +16,12 @@ from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
     add_shape_argument,
-    at_least,
     open_model,
     print_json,
     random_inputs,
     shapes_of,
 )
+from byoc_mlir.tools.options import at_least
 
 
 def register(commands: Any) -> None:

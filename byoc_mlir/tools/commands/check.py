@@ -14,7 +14,7 @@ from byoc_mlir.tools.commands.common import (
     find_model,
     shapes_of,
 )
-from byoc_mlir.tools.limits import add_limit_argument, limits_of
+from byoc_mlir.tools.options import add_option_argument, limits_of
 
 
 def register(commands: Any) -> None:
@@ -22,7 +22,7 @@ def register(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("check", help=__doc__)
     add_model_argument(parser)
     add_shape_argument(parser)
-    add_limit_argument(parser)
+    add_option_argument(parser, "limits")
     parser.add_argument("--all", action="store_true", help="also list what can be compiled")
     add_json_argument(parser)
     parser.set_defaults(run=run)

@@ -7,12 +7,11 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, get_args
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,21 +19,17 @@ from rich.markup import escape
 from rich.table import Table
 
 import byoc_mlir
-from byoc_mlir.backends import load_backend_module, split_targets
+from byoc_mlir.backends import load_backend_module
 from byoc_mlir.compiler.cache.folder import Folder
-from byoc_mlir.compiler.options import Fallback, Prune
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
-from byoc_mlir.files import open_file
 from byoc_mlir.names import meant, printable, printable_lines
-from byoc_mlir.rates import read_rates
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
-from byoc_mlir.tools.limits import add_limit_argument, limits_of
+from byoc_mlir.tools.options import add_option_arguments, options_of
 from byoc_mlir.tools.words import on_command_line
-from byoc_mlir.transforms.to_mixed_precision import Precision
 
 DEFAULT_MODEL = "resnet50"
 
@@ -56,91 +51,14 @@ def add_model_argument(parser: argparse.ArgumentParser) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """The model, and how to compile it."""
     add_model_argument(parser)
+    add_option_arguments(parser)
     parser.add_argument(
-        "--targets",
-        help="backends in order of preference, separated by commas, with options where wanted,"
-        " 'dnnl{winograd=off},mine'; '' for the host alone",
+        "--backend",
+        action="append",
+        default=[],
+        metavar="FILE.py|package.module",
+        help="load a module that registers backends or passes; may be given several times",
     )
-    parser.add_argument(
-        "--threads", type=at_least(1), help="default: the cores this process may use"
-    )
-    parser.add_argument(
-        "--fallback",
-        choices=get_args(Fallback),
-        default="warn",
-        help="what to do about nodes that stay on the host",
-    )
-    parser.add_argument(
-        "--prune",
-        choices=get_args(Prune),
-        help="send regions back to the host that do little, or that run faster there; auto:"
-        " measured in small models, as the backends say in others (default: off with --targets,"
-        " else auto)",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=get_args(Precision),
-        default="f32",
-        help="bf16: products read numbers rounded to 16 bits, where that is faster here; bf16x3:"
-        " products are three of bf16 each, with almost the digits of f32, where that is faster",
-    )
-    parser.add_argument(
-        "--weight-memory",
-        type=float,
-        default=2.0,
-        metavar="TIMES",
-        help="what packed weights may take, in times of the model's; faster convolutions of larger"
-        " weights are not taken then (default: 2, inf: no bound)",
-    )
-    parser.add_argument(
-        "--rates",
-        metavar="FILE",
-        help="what was measured before, from `byoc compile --write-rates FILE`: the same file gives"
-        " the same code",
-    )
-    parser.add_argument(
-        "--trusted",
-        action="store_true",
-        help="accept ops of all dialects in an .mlir file, which may run any native code",
-    )
-    _add_repeated_arguments(parser)
-    add_limit_argument(parser)
-
-
-def _add_repeated_arguments(parser: argparse.ArgumentParser) -> None:
-    def add(flag: str, metavar: str, meaning: str, **options: Any) -> None:
-        parser.add_argument(
-            flag,
-            action="append",
-            default=[],
-            metavar=metavar,
-            help=f"{meaning}; may be given several times",
-            **options,
-        )
-
-    add("--exact", "NODE", "compute the products of a node in f32, whatever the precision")
-    add(
-        "--samples",
-        "FILE.npz",
-        "inputs by name, which are run to find the nodes that need --exact for outputs close to"
-        " those in f32",
-    )
-    add("--backend", "FILE.py|package.module", "load a module that registers backends or passes")
-    add(
-        "--size",
-        "NAME=8",
-        "the number that a symbolic dimension is, in inputs and outputs",
-        dest="sizes",
-        type=size_of_dimension,
-    )
-    add(
-        "--pass",
-        "NAME",
-        "run a pass of your own before the model is partitioned, with options where wanted,"
-        " 'my-pass{factor=2}'",
-        dest="passes",
-    )
-    add("--disable", "NAME", "leave out a pass, a pattern or a backend")
 
 
 def compile_model(
@@ -152,49 +70,30 @@ def compile_model(
     eager: bool = False,
 ) -> Executable:
     """Compiles the model that the arguments name; the others are those of `compile`."""
-    options = _options(args)
+    _load_backends(args)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         warnings.simplefilter("ignore", DeprecationWarning)  # for who wrote a pass, as in Python
         warnings.showwarning = _print_warning
         return byoc_mlir.compile(
             find_model(args.model),
-            **options,
+            **options_of(args),
             cache=cache,
             profile=profile,
             dump_ir=dump_ir,
             eager=eager,
-            rates=args.rates,
-            samples=[read_inputs(path) for path in args.samples] or None,
         )
 
 
 def request_of(args: argparse.Namespace) -> Request:
-    """What the arguments ask of the compiler, checked, for what does more than to compile."""
-    known = None if args.rates is None else read_rates(args.rates)
-    request = Request(find_model(args.model), **_options(args), rates=known)
-    request.check()
-    return request
+    """Returns the checked request of the arguments, for what does more than to compile."""
+    _load_backends(args)
+    return Request(find_model(args.model), **options_of(args)).checked()
 
 
-def _options(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of `compile` that are said as they are."""
+def _load_backends(args: argparse.Namespace) -> None:
     for spec in args.backend:
         load_backend_module(spec)
-    return {
-        "targets": None if args.targets is None else split_targets(args.targets),
-        "threads": args.threads,
-        "precision": args.precision,
-        "fallback": args.fallback,
-        "prune": args.prune,
-        "limits": limits_of(args),
-        "disable": args.disable,
-        "passes": args.passes,
-        "sizes": dict(args.sizes),
-        "exact": args.exact,
-        "weight_memory": args.weight_memory,
-        "trusted": args.trusted,
-    }
 
 
 def open_model(
@@ -214,17 +113,6 @@ def open_model(
     return byoc_mlir.load(args.model, threads=args.threads)
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """What reads a whole number for `argparse`."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of {least} and more")
-        return int(text)
-
-    return read
-
-
 def seconds(text: str) -> float:
     """A time above 0, for `argparse`."""
     try:
@@ -234,14 +122,6 @@ def seconds(text: str) -> float:
     if not 0 < found < math.inf:
         raise argparse.ArgumentTypeError(f"'{text}' is no number of seconds above 0")
     return found
-
-
-def size_of_dimension(text: str) -> tuple[str, int]:
-    """`batch=8`, for `argparse`."""
-    name, _, size = text.rpartition("=")
-    if not name or not size.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not of the form NAME=SIZE")
-    return name, int(size)
 
 
 def shape_of_input(text: str) -> tuple[str, tuple[int, ...]]:
@@ -352,19 +232,6 @@ def _built_network(name: str) -> Path:
 @cache
 def _scratch_folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="byoc-")
-
-
-def read_inputs(path: str) -> dict[str, Any]:
-    """The arrays of an `.npz` file, by name.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
-    try:
-        with open_file(path, InvalidInputError) as file:
-            return dict(np.load(file, allow_pickle=False))
-    except (OSError, ValueError, TypeError, BadZipFile) as error:
-        raise InvalidInputError(f"{path} is not an .npz file of arrays: {error}") from error
 
 
 def random_inputs(

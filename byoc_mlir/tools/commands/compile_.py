@@ -23,10 +23,10 @@ from byoc_mlir.tools.commands.common import (
     add_shape_argument,
     compile_model,
     print_json,
-    read_inputs,
     request_of,
     shapes_of,
 )
+from byoc_mlir.tools.options import read_inputs
 
 _Shapes: TypeAlias = dict[str, Shape]
 

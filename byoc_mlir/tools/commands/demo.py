@@ -14,8 +14,9 @@ import byoc_mlir
 from byoc_mlir.digits import MODEL, as_input, drawn, unseen
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.progress import shown
-from byoc_mlir.tools.commands.common import add_json_argument, at_least, print_json
+from byoc_mlir.tools.commands.common import add_json_argument, print_json
 from byoc_mlir.tools.commands.run import median_seconds, placement_table
+from byoc_mlir.tools.options import at_least
 
 SEVEN = 19
 """A picture of a seven."""

@@ -13,11 +13,11 @@ from byoc_mlir.tools.commands.common import (
     add_model_arguments,
     add_shape_argument,
     annotate,
-    at_least,
     open_model,
     random_inputs,
     shapes_of,
 )
+from byoc_mlir.tools.options import at_least
 
 
 def register(commands: Any) -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from byoc_mlir.abi import Precision
 from byoc_mlir.comparison import Difference, difference
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.progress import shown
@@ -25,14 +26,12 @@ from byoc_mlir.tools.commands.common import (
     add_model_arguments,
     add_row,
     add_shape_argument,
-    at_least,
     open_model,
     print_json,
     random_inputs,
-    read_inputs,
     shapes_of,
 )
-from byoc_mlir.transforms.to_mixed_precision import Precision
+from byoc_mlir.tools.options import at_least, read_inputs
 
 
 def register(commands: Any) -> None:

@@ -13,10 +13,9 @@ from byoc_mlir.names import printable
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_argument,
-    at_least,
     find_model,
 )
-from byoc_mlir.tools.limits import add_limit_argument, limits_of
+from byoc_mlir.tools.options import add_option_argument, at_least, options_of
 
 _PATHS = ("v2/models/{name}", "v2/models/{name}/infer", "v2/health/ready", "metrics")
 
@@ -29,8 +28,8 @@ def register(commands: Any) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
     parser.add_argument("--port", type=at_least(1), default=8000)
     parser.add_argument("--replicas", type=at_least(1), default=1, help="processes that answer")
-    parser.add_argument("--threads", type=at_least(1), default=1, help="of each of them")
-    parser.add_argument("--targets", help="backends, as for `byoc run`")
+    add_option_argument(parser, "threads", default=1, help="of each of them")
+    add_option_argument(parser, "targets")
     parser.add_argument(
         "--batch-rows",
         type=at_least(1),
@@ -52,26 +51,23 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--seconds", type=at_least(1), default=120, help="until a request is answered"
     )
-    add_limit_argument(parser)
+    add_option_argument(parser, "limits")
     add_json_argument(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand: until it is interrupted."""
-    from byoc_mlir.backends import split_targets
     from byoc_mlir.ray import ServingLimits, application, serving
     from byoc_mlir.ray.deployment import prepare
 
     if args.port > 65535:
         raise InvalidInputError(f"--port is {args.port}, accepted are 1 to 65535")
     path = find_model(args.model)
-    options: dict[str, Any] = {"threads": args.threads}
-    if args.targets is not None:
-        options["targets"] = split_targets(args.targets)
+    options = options_of(args)
     limits = ServingLimits(
         *(args.request_bytes, args.batch_rows, args.waiting, args.json_elements, args.seconds),
-        limits_of(args),
+        options.pop("limits"),
     )
     name = args.name or Path(path).stem
     prepare()

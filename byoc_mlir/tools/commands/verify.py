@@ -14,12 +14,11 @@ from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
     add_shape_argument,
-    at_least,
     compile_model,
     random_inputs,
-    read_inputs,
     shapes_of,
 )
+from byoc_mlir.tools.options import at_least, read_inputs
 
 
 def register(commands: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, numpy_helper, parser
 
 import byoc_mlir
+from byoc_mlir.abi import Precision
 from byoc_mlir.compiler.disable import OPTIONAL_PASSES, REQUIRED_PASSES
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -103,8 +104,8 @@ def test_a_model_is_right_without_a_pass(name: str, targets: tuple[str, ...]) ->
     which = _EXERCISED_BY.get(name, "convolutions")
     model = _model(which)
     inputs = random_inputs(model)
-    precisions = {"to-mixed-precision": "bf16", "split-products": "bf16x3"}
-    precision = precisions.get(name, "f32")
+    precisions: Mapping[str, Precision] = {"to-mixed-precision": "bf16", "split-products": "bf16x3"}
+    precision: Precision = precisions.get(name, "f32")
     with byoc_mlir.compile(
         model, targets, 1, precision, "allow", cache=False, disable=[name]
     ) as executable:

@@ -17,8 +17,8 @@ from byoc_mlir.compiler.cache.fingerprint import machine_and_software
 from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend import NodeContext, Value, register_op, registry
+from byoc_mlir.frontend.known_ops import misfit
 from byoc_mlir.frontend.registry import OpFunction, find_op
-from byoc_mlir.frontend.signatures import misfit
 
 
 @pytest.fixture(autouse=True)

@@ -25,7 +25,7 @@ from byoc_mlir.kernels.implicit_gemm.implicit_gemm import MOST_PART_BYTES, Impli
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
-from byoc_mlir.kernels.winograd.product import PART_BYTES
+from byoc_mlir.kernels.winograd.code import PART_BYTES
 
 SSE, AVX2, AVX512 = VectorUnit(4, 16), VectorUnit(8, 16), VectorUnit(16, 32)
 WIDE = VectorUnit(16, 32, 4)

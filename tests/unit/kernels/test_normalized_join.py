@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, bf16, f32
 
 from byoc_mlir.kernels.convolution import Slot
-from byoc_mlir.kernels.normalization.join import NormalizedJoin, Part, fitting_lanes
+from byoc_mlir.kernels.normalization import NormalizedJoin, Part, fitting_lanes
 from byoc_mlir.runtime.system.cpu import Cpu
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ from kernel_runner import Native, aligned
 from numpy.typing import NDArray
 
 from byoc_mlir.kernels.convolution import Slot
-from byoc_mlir.kernels.softmax.softmax import softmax_code
+from byoc_mlir.kernels.softmax import softmax_code
 
 Array = NDArray[Any]
 

@@ -44,7 +44,7 @@ def code_hash(model: ModelProto) -> str:
     """The hash of a model's LLVM IR on the host, for a processor with AVX2 and two threads."""
     source = read_source(model)
     shapes = {info.name: tuple(map(int, info.shape)) for info in source.inputs}
-    build = Build(source, shapes, {}, CompileOptions((), threads=2))
+    build = Build(source, shapes, {}, CompileOptions(b"", (), threads=2))
     with (
         patch.object(host_pipeline, "vector_bits", lambda _: 256),
         patch.object(Cpu, "host", lambda: _AVX2),

@@ -16,8 +16,7 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay import elementwise, nn, transform
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.dialects.relay.evaluate import evaluate
-from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
-from byoc_mlir.lowering.small_types import encoding
+from byoc_mlir.lowering.lower_small_types import LowerSmallTypes, encoding
 
 FLOATS = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float4_e2m1fn"]
 INTEGERS = ["int2", "uint2", "int4", "uint4"]

@@ -22,7 +22,7 @@ from byoc_mlir.dialects.relay.transform import ConcatenateOp
 from byoc_mlir.limits import Limits, limited
 from byoc_mlir.transforms.annotate_target import AnnotateTarget
 from byoc_mlir.transforms.annotated_regions import find_regions
-from byoc_mlir.transforms.foreign_levels import ForeignLevels
+from byoc_mlir.transforms.merge_compiler_regions import ForeignLevels
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.region_graph import build_graph
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -15,7 +15,7 @@ import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition import profitability
-from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.request import Fallback, Prune, Request
 from byoc_mlir.errors import ByocError
 from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.runtime.report import RegionTimes
@@ -53,7 +53,7 @@ PRODUCT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[64, 512] x, float[512, 512] w) => (float[64, 512] y) { y = MatMul(x, w) }"""
 
 
-def compiled(text: str, prune: str, **options: Any):
+def compiled(text: str, prune: Prune, **options: Any):
     model: onnx.ModelProto = parser.parse_model(text)
     options = {"targets": ("pruned",), "threads": 1, "fallback": "allow", **options}
     return byoc_mlir.compile(model, prune=prune, **options)
@@ -127,7 +127,7 @@ class Estimates(Loops):
 @pytest.fixture
 def no_rates(tmp_path: Path) -> Path:
     """A file with which nothing is measured: the host is estimated to take 0.4 ms for PRODUCT."""
-    write_rates(Rates({}), tmp_path / "rates.json")
+    write_rates(Rates(), tmp_path / "rates.json")
     return tmp_path / "rates.json"
 
 
@@ -202,11 +202,11 @@ def test_one_measurement_is_for_all_sizes(monkeypatch: pytest.MonkeyPatch):
     ("targets", "fallback", "prune"),
     [(None, "warn", "auto"), (None, "forbid", "off"), ((), "warn", "off")],
 )
-def test_the_default(targets: tuple[str, ...] | None, fallback: str, prune: str):
+def test_the_default(targets: tuple[str, ...] | None, fallback: Fallback, prune: Prune):
     request = Request(b"", targets=targets, threads=1, fallback=fallback)
     assert CompileOptions.of(request).prune == prune
 
 
 def test_other_values_are_refused():
     with pytest.raises(ByocError, match="prune is 'maybe', accepted are 'off', 'estimated'"):
-        compiled(TANHS, "maybe")
+        compiled(TANHS, cast(Prune, "maybe"))

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from byoc_mlir.backends import Backend, register_backend
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.patterns import CompositePattern, is_op, wildcard
-from byoc_mlir.transforms.canonical_keys import canonical_keys
 from byoc_mlir.transforms.inline_partitions import InlinePartitions
+from byoc_mlir.transforms.merge_compiler_regions import canonical_keys
 from byoc_mlir.transforms.partition_for import PartitionFor
 
 CHUNK = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from process_models import elementwise, scaled
 
 import byoc_mlir
 from byoc_mlir.compiler.denormals import denormal_share
-from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.request import Denormals, Request
 from byoc_mlir.errors import ByocError
 from byoc_mlir.runtime import Executable
 
@@ -46,7 +47,7 @@ def nonzero(executable: Executable) -> float:
 
 
 def compiled(
-    model: ModelProto, denormals: str, targets: tuple[str, ...], threads: int
+    model: ModelProto, denormals: Denormals, targets: tuple[str, ...], threads: int
 ) -> Executable:
     return byoc_mlir.compile(model, targets, threads, fallback="allow", denormals=denormals)
 
@@ -73,7 +74,7 @@ def test_artifacts_flush(tmp_path: Path) -> None:
 
 def test_unknown_modes_are_refused() -> None:
     with pytest.raises(ByocError, match="accepted are 'keep', 'flush'"):
-        byoc_mlir.compile(elementwise(), targets=(), denormals="drop")
+        byoc_mlir.compile(elementwise(), targets=(), denormals=cast(Denormals, "drop"))
 
 
 def test_the_cache_tells_them_apart() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from byoc_mlir.runtime.system.libraries import find_openmp
-from byoc_mlir.tools.openmp_runtimes import (
+from byoc_mlir.tools.commands.doctor import (
     describe_runtimes,
     is_openmp_runtime,
     loaded_runtimes,

@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.primitives.constants import known_array
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.kernels.normalization.join import NormalizedJoin, Part, fitting_lanes
+from byoc_mlir.kernels.normalization import NormalizedJoin, Part, fitting_lanes
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.runtime.system.cpu import Cpu
 

@@ -10,8 +10,14 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.ops.nn import softmax, softmax_of_rows
-from byoc_mlir.frontend.ops.qnn import one_number, quantized, scale_of, zero_point_of
-from byoc_mlir.frontend.ops.quantize import dequantize_linear, quantize_linear
+from byoc_mlir.frontend.ops.quantize import (
+    dequantize_linear,
+    one_number,
+    quantize_linear,
+    quantized,
+    scale_of,
+    zero_point_of,
+)
 from byoc_mlir.frontend.ops.window import WindowAttributes, by_rank, resolve_window
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value

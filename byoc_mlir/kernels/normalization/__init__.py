@@ -1,1 +1,0 @@
-"""Batch norms of tensors that are joined along their channels, without a joined copy of them."""

@@ -1,0 +1,323 @@
+"""Softmax of rows, each of which lies side by side in memory.
+
+A row is read for its maximum, then for the exponentials, then scaled.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerType, VectorType, i32, i64
+from xdsl.ir import SSAValue
+
+from byoc_mlir.dialects import llvm_ext
+from byoc_mlir.dims import Size
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.kernels.f32_code import LOG2_E, MANTISSA_BITS, TO_INTEGER
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+from byoc_mlir.kernels.parameters import read, words
+from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffled, splat
+
+PREFIX = "byoc_softmax"
+
+_AT_A_TIME = 2
+"""Vectors whose exponentials are computed beside each other: one waits for each of its steps."""
+
+_LOWEST = float("-inf")
+_IS_ZERO = -127.0
+"""Where `2^t` is taken for zero: it is a denormal there."""
+_EXP2 = (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398875, 0.00015353362)
+"""`2^f` for |f| <= 1/2 as a polynomial, which is 1 at 0; 1 ulp."""
+
+T = TypeVar("T")
+
+Step = Callable[[Vectors, SSAValue, SSAValue], SSAValue]
+"""Folds the vector at a place of a row into another one."""
+
+
+@dataclass(frozen=True)
+class Parameters(Generic[T]):
+    """Sizes, in elements."""
+
+    rows: T
+    columns: T
+    shared: T
+    """How many elements there must be for several threads."""
+
+
+def define_softmax(module: ModuleBuilder, lanes: int) -> str:
+    """`void (slots)`: all rows, on all threads if there are enough elements."""
+    name = f"{PREFIX}_{lanes}"
+    if module.has(name):
+        return name
+    body = _define_any_rows(module, lanes)
+    function = module.function(name, (POINTER,), result=VOID, internal=True)
+    (slots,) = function.parameters
+    it = _parameters(function, slots)
+
+    def alone() -> Sequence[SSAValue]:
+        function.do(body, slots, function.integer(0), it.rows)
+        return ()
+
+    def shared() -> Sequence[SSAValue]:
+        function.parallel_for(body, slots, it.rows)
+        return ()
+
+    elements = function.multiply(it.rows, it.columns)
+    function.branch(function.compare("slt", elements, it.shared), alone, shared)
+    function.finish()
+    return name
+
+
+def _define_any_rows(module: ModuleBuilder, lanes: int) -> str:
+    """`void (slots, begin, end)`: rows of any length."""
+    long = _define_rows(module, lanes, "rows", _Rows)
+    short = _define_rows(module, lanes, "short_rows", _ShortRows)
+    name = f"{PREFIX}_any_rows_{lanes}"
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    slots = function.parameters[0]
+
+    def run(rows: str) -> Callable[[], Sequence[SSAValue]]:
+        def write() -> Sequence[SSAValue]:
+            function.do(rows, *function.parameters)
+            return ()
+
+        return write
+
+    columns = _parameters(function, slots).columns
+    is_short = function.compare("slt", columns, function.integer(lanes))
+    function.branch(is_short, run(short), run(long))
+    function.finish()
+    return name
+
+
+def _define_rows(module: ModuleBuilder, lanes: int, what: str, kind: type[_AnyRows]) -> str:
+    """`void (slots, begin, end)`: rows from one on, up to another."""
+    name = f"{PREFIX}_{what}_{lanes}"
+    function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
+    kind(function, lanes).write()
+    function.finish()
+    return name
+
+
+def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), Parameters[SSAValue])
+
+
+class _AnyRows(ABC):
+    """Writes the loop over rows."""
+
+    def __init__(self, function: FunctionBuilder, lanes: int):
+        self._function = function
+        self._slots, self._begin, self._end = function.parameters
+        self._it = _parameters(function, self._slots)
+        self._one = Vectors(function, lanes)
+
+    def write(self) -> None:
+        """Writes the function."""
+        function, slots = self._function, self._slots
+        source, result = (function.pointer(slots, one) for one in (Slot.SOURCE, Slot.RESULT))
+
+        def row(index: SSAValue) -> None:
+            place = function.multiply(function.add(self._begin, index), self._it.columns)
+            self._row(function.gep(source, place), function.gep(result, place))
+
+        function.loop(function.subtract(self._end, self._begin), row)
+
+    @abstractmethod
+    def _row(self, source: SSAValue, result: SSAValue) -> None:
+        """Writes what is done with a row."""
+
+    def _scaled_by(self, total: SSAValue, peak: SSAValue) -> SSAValue:
+        """What exponentials are multiplied by: NaN, unless the peak is finite."""
+        function = self._function
+        nothing = function.insert(llvm.FSubOp(peak, peak))
+        total = function.insert(llvm.FAddOp(total, nothing))
+        return function.insert(llvm.FDivOp(function.real(1.0), total))
+
+
+class _ShortRows(_AnyRows):
+    """Rows shorter than a vector, of which some lanes count."""
+
+    def __init__(self, function: FunctionBuilder, lanes: int):
+        super().__init__(function, lanes)
+        counted = _places(self._one), _spread(self._one, self._it.columns)
+        self._mask = function.compare("slt", *counted)
+
+    def _row(self, source: SSAValue, result: SSAValue) -> None:
+        function, one = self._function, self._one
+        lowest = one.splat(_LOWEST)
+        load = llvm_ext.MaskedLoadOp(source, self._mask, lowest, ELEMENT_BYTES)
+        value = function.insert(load)
+        peak = one.largest(value)
+        value = _exp(one, one.subtract(value, one.broadcast(peak)))
+        factor = self._scaled_by(one.total(value), peak)
+        value = one.multiply(value, one.broadcast(factor))
+        function.append(llvm.MaskedStoreOp(value, result, self._mask, ELEMENT_BYTES))
+
+
+class _Rows(_AnyRows):
+    """Rows that are at least a vector long.
+
+    Vectors are of the processor's lanes, or of so many at a time, which LLVM splits. The last one
+    ends where the row does: some of its lanes are in the one before, too, and are computed twice.
+    """
+
+    def __init__(self, function: FunctionBuilder, lanes: int):
+        super().__init__(function, lanes)
+        self._many = Vectors(function, lanes * _AT_A_TIME)
+        before = function.subtract(self._it.columns, 1)
+        whole, place = function.divmod(before, function.integer(lanes))
+        self._groups, self._singles = function.divmod(whole, function.integer(_AT_A_TIME))
+        self._grouped = function.multiply(self._groups, self._many.lanes)
+        self._last = function.subtract(self._it.columns, lanes)
+        self._is_new = self._lanes_behind(function.subtract(function.integer(lanes - 2), place))
+
+    def _row(self, source: SSAValue, result: SSAValue) -> None:
+        function, one = self._function, self._one
+        last = one.load(function.gep(source, self._last))
+        peak = one.largest(self._folded(_LOWEST, self._higher(source), last, Vectors.maximum))
+
+        def exponentials(vectors: Vectors, x: SSAValue) -> SSAValue:
+            return _exp(vectors, vectors.subtract(x, vectors.broadcast(peak)))
+
+        def add(vectors: Vectors, at: SSAValue, sums: SSAValue) -> SSAValue:
+            value = exponentials(vectors, vectors.load(function.gep(source, at)))
+            vectors.store(value, function.gep(result, at))
+            return vectors.add(sums, value)
+
+        last = exponentials(one, last)
+        total = one.total(self._folded(0.0, add, self._new(last), Vectors.add))
+        factor = self._scaled_by(total, peak)
+
+        def scale(vectors: Vectors, at: SSAValue) -> None:
+            self._store(vectors, vectors.load(function.gep(result, at)), factor, result, at)
+
+        self._each(scale)
+        self._store(one, last, factor, result, self._last)
+
+    def _higher(self, source: SSAValue) -> Step:
+        def higher(vectors: Vectors, at: SSAValue, peaks: SSAValue) -> SSAValue:
+            return vectors.maximum(vectors.load(self._function.gep(source, at)), peaks)
+
+        return higher
+
+    def _store(
+        self, vectors: Vectors, value: SSAValue, factor: SSAValue, result: SSAValue, at: SSAValue
+    ) -> None:
+        scaled = vectors.multiply(value, vectors.broadcast(factor))
+        vectors.store(scaled, self._function.gep(result, at))
+
+    def _folded(
+        self,
+        start: float,
+        step: Step,
+        last: SSAValue,
+        joined: Callable[[Vectors, SSAValue, SSAValue], SSAValue],
+    ) -> SSAValue:
+        """One vector of what is folded into those at the same place of all vectors of a row."""
+        function, one, many = self._function, self._one, self._many
+
+        def group(index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            return [step(many, function.multiply(index, many.lanes), carried[0])]
+
+        def single(index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            at = function.add(self._grouped, function.multiply(index, one.lanes))
+            return [step(one, at, carried[0])]
+
+        (wide,) = function.fold(self._groups, [many.splat(start)], group)
+        (value,) = function.fold(self._singles, [last], single)
+        for first in range(0, many.lanes, one.lanes):
+            part = shuffled(function, wide, wide, range(first, first + one.lanes))
+            value = joined(one, value, part)
+        return value
+
+    def _each(self, body: Callable[[Vectors, SSAValue], None]) -> None:
+        """Runs `body` on each place of a row where whole vectors begin."""
+        function, one, many = self._function, self._one, self._many
+
+        def group(index: SSAValue) -> None:
+            body(many, function.multiply(index, many.lanes))
+
+        def single(index: SSAValue) -> None:
+            body(one, function.add(self._grouped, function.multiply(index, one.lanes)))
+
+        function.loop(self._groups, group)
+        function.loop(self._singles, single)
+
+    def _lanes_behind(self, last: SSAValue) -> SSAValue:
+        """All bits of the lanes of a vector behind one of them, or behind -1."""
+        function, type_ = self._function, _integers(self._one)
+        below = function.binary(llvm.SubOp, _spread(self._one, last), _places(self._one))
+        return function.binary(llvm.AShrOp, below, function.constant(splat(31, type_), type_))
+
+    def _new(self, value: SSAValue) -> SSAValue:
+        """The lanes of the last vector that are in none before; zero in the others."""
+        function = self._function
+        bits = function.insert(llvm.BitcastOp(value, _integers(self._one)))
+        kept = function.binary(llvm.AndOp, bits, self._is_new)
+        return function.insert(llvm.BitcastOp(kept, self._one.type))
+
+
+def _exp(vectors: Vectors, x: SSAValue) -> SSAValue:
+    """`e^x` for x <= 0, as `2^n 2^f`; for a NaN any number.
+
+    The power is written into the exponent of the other factor. Where that is 1, and n the lowest
+    that there may be, nothing is left: a zero.
+    """
+    function, integers = vectors.function, _integers(vectors)
+    scaled = vectors.multiply(x, vectors.splat(LOG2_E))
+    scaled = vectors.maximum(scaled, vectors.splat(_IS_ZERO))
+    magic = vectors.splat(TO_INTEGER)
+    shifted = vectors.add(scaled, magic, contract=False)
+    fraction = vectors.subtract(scaled, vectors.subtract(shifted, magic, contract=False))
+    *rest, value = map(vectors.splat, _EXP2)
+    for coefficient in reversed(rest):
+        value = vectors.multiply_add(value, fraction, coefficient)
+    bits = function.constant(splat(MANTISSA_BITS, integers), integers)
+    power = function.binary(llvm.ShlOp, function.insert(llvm.BitcastOp(shifted, integers)), bits)
+    power = function.binary(llvm.AddOp, function.insert(llvm.BitcastOp(value, integers)), power)
+    return function.insert(llvm.BitcastOp(power, vectors.type))
+
+
+def _integers(vectors: Vectors) -> VectorType[IntegerType]:
+    return VectorType(i32, [vectors.lanes])
+
+
+def _places(vectors: Vectors) -> SSAValue:
+    """The number of each lane."""
+    type_ = _integers(vectors)
+    numbers = DenseIntOrFPElementsAttr.from_list(type_, list(range(vectors.lanes)))
+    return vectors.function.constant(numbers, type_)
+
+
+def _spread(vectors: Vectors, number: SSAValue) -> SSAValue:
+    """A small number for all lanes."""
+    function, type_ = vectors.function, _integers(vectors)
+    narrow = function.insert(llvm.TruncOp(number, i32))
+    return broadcast(function, narrow, function.constant(splat(0, type_), type_))
+
+
+_OPS = 24
+"""About those of an element, in three passes over its row."""
+
+
+def softmax_code(rows: Size, columns: Size, lanes: int) -> Code:
+    """`exp(x - peak) / sum(exp(x - peak))` along each row of `f32`; the result may be where the
+    source is.
+
+    Args:
+        rows: how many there are.
+        columns: the elements of each.
+        lanes: those of the processor's vectors.
+    """
+    shared = math.ceil(ASSUMED.parallel_cycles * ASSUMED.loop_iterations / _OPS)
+    return Code(partial(define_softmax, lanes=lanes), words(Parameters(rows, columns, shared)))

@@ -1,1 +1,0 @@
-"""Softmax of rows that lie side by side in memory."""

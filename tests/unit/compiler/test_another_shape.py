@@ -1,0 +1,123 @@
+"""A new input shape: right results, and no weight is folded again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import byoc_mlir
+from byoc_mlir.lowering.llvm_ir import parts
+from byoc_mlir.runtime import Executable
+from byoc_mlir.runtime.program import Array, ObjectCode
+from byoc_mlir.transforms import fold_batch_norm
+
+IMAGE = (3, 20, 20)
+
+CHANNELS = 6
+"""No multiple of any vector: convolutions are loops on every processor."""
+
+
+def network(batch: int | str) -> onnx.ModelProto:
+    """Convolutions and pools. Of a symbolic batch it is compiled for each: so is a mean over what a
+    window has within an image, whose height is symbolic then.
+    """
+    rng = np.random.default_rng(3)
+
+    def weight(name: str, *shape: int) -> TensorProto:
+        return numpy_helper.from_array(rng.normal(0, 0.1, shape).astype(np.float32), name)
+
+    halved: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("MaxPool", ["b"], ["c"], **halved),
+        helper.make_node("Conv", ["c", "w1"], ["d"]),
+        helper.make_node("AveragePool", ["d"], ["y"], auto_pad="SAME_UPPER", **halved),
+    ]
+    height = 20 if isinstance(batch, int) else "H"
+    graph = helper.make_graph(
+        nodes,
+        "network",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (batch, 3, height, 20))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (batch, CHANNELS, None, 4))],
+        [weight("w0", CHANNELS, 3, 3, 3), weight("w1", CHANNELS, CHANNELS, 3, 3)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def batch_of(size: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(size)
+    return {"x": rng.normal(size=(size, *IMAGE)).astype(np.float32)}
+
+
+def run_onnx(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    return [np.asarray(output) for output in session.run(None, inputs)]
+
+
+def check(executable: Executable, size: int) -> None:
+    (expected,) = run_onnx(network("N"), batch_of(size))
+    np.testing.assert_allclose(executable.run(batch_of(size))["y"], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("targets", [(), ("dnnl",)])
+@pytest.mark.parametrize(
+    ("threads", "sizes"),
+    [
+        pytest.param(1, (16, 32, 1), id="1-thread"),
+        pytest.param(2, (240, 300), id="2-threads, work for both"),
+    ],
+)
+def test_other_batches(targets: tuple[str, ...], threads: int, sizes: tuple[int, ...]) -> None:
+    with byoc_mlir.compile(network("N"), targets=targets, threads=threads) as executable:
+        for size in sizes:
+            check(executable, size)
+
+
+def test_another_batch_folds_no_weight_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network("N")
+    pool = model.graph.node.pop()
+    model.graph.node[-1].output[0] = "before"
+    statistics = [f"statistics{number}" for number in range(4)]
+    node = helper.make_node("BatchNormalization", ["before", *statistics], ["d"])
+    model.graph.node.extend([node, pool])
+    for seed, name in enumerate(statistics):
+        values = np.random.default_rng(seed).uniform(0.5, 1.5, CHANNELS).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    scaled: list[int] = []
+    scale = fold_batch_norm.scaled
+
+    def recorded(weight: Array, factors: Array, groups: int | None) -> Array:
+        scaled.append(weight.size)
+        return scale(weight, factors, groups)
+
+    monkeypatch.setattr(fold_batch_norm, "scaled", recorded)
+    with byoc_mlir.compile(model, targets=(), threads=1) as executable:
+        first = executable.run(batch_of(2))["y"]
+        second = executable.run(batch_of(3))["y"]
+    assert len(scaled) == 1
+    (expected,) = run_onnx(model, batch_of(3))
+    np.testing.assert_allclose(second, expected, rtol=1e-4, atol=1e-4)
+    assert first.shape[0] == 2
+
+
+def test_a_small_model_of_fixed_shapes_is_one_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "LEAST_OPS", 1_000_000)
+    with byoc_mlir.compile(network(2), targets=(), threads=1) as executable:
+        check(executable, 2)
+        assert isinstance(executable.program.code, ObjectCode)
+        assert executable.program.code.kernels == ()
+
+
+def test_the_program_of_another_shape_is_exported(tmp_path: Path) -> None:
+    with byoc_mlir.compile(network("N"), targets=(), threads=1) as executable:
+        check(executable, 16)
+        executable.export_library(tmp_path / "model.so", shapes={"x": (32, *IMAGE)})
+    with byoc_mlir.load(tmp_path / "model.so") as loaded:
+        check(loaded, 32)
