@@ -63,7 +63,7 @@ def _check_group(rates: Rates) -> None:
     Raises:
         ByocError: a file has something else than blocks.
     """
-    for one in rates.group("openblas").values():
+    for one in list(rates.group("openblas").values()):
         if one.text:
             _block(one)
 
