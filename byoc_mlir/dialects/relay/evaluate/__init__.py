@@ -20,19 +20,15 @@ from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.control import BindOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.dialects.relay.evaluate.bits import BITS
 from byoc_mlir.dialects.relay.evaluate.blockwise import BLOCKWISE
 from byoc_mlir.dialects.relay.evaluate.elementwise import ELEMENTWISE
-from byoc_mlir.dialects.relay.evaluate.image import IMAGE
 from byoc_mlir.dialects.relay.evaluate.index import INDEX
 from byoc_mlir.dialects.relay.evaluate.ml import ML
 from byoc_mlir.dialects.relay.evaluate.nn import NN
 from byoc_mlir.dialects.relay.evaluate.onnx import ONNX_NODE
-from byoc_mlir.dialects.relay.evaluate.pool import POOL
 from byoc_mlir.dialects.relay.evaluate.qnn import QNN
 from byoc_mlir.dialects.relay.evaluate.random import RANDOM
 from byoc_mlir.dialects.relay.evaluate.recurrent import RECURRENT
-from byoc_mlir.dialects.relay.evaluate.size import SIZE
 from byoc_mlir.dialects.relay.evaluate.transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate.vision import VISION
 from byoc_mlir.dialects.relay.evaluate.window import WINDOW
@@ -111,12 +107,9 @@ CONTROL: Mapping[type[RelayOp], Semantics] = {
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,
     **VISION,
-    **POOL,
-    **BITS,
     **BLOCKWISE,
     CheckedOp: _checked,
     **CONTROL,
-    **IMAGE,
     **INDEX,
     **ML,
     **NN,
@@ -124,7 +117,6 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **QNN,
     **RANDOM,
     **RECURRENT,
-    **SIZE,
     **TRANSFORM,
     **WINDOW,
 }
