@@ -66,15 +66,12 @@ class Measurement(NamedTuple):
 Group: TypeAlias = Mapping[str, Measurement]
 """Measurements by key, of one group."""
 
-Measure: TypeAlias = Callable[[Group], Sequence[Measurement]]
-"""Measures what a group lacks, given what is known of it."""
-
 
 class Kept(Protocol):
     """Where a machine's measurements are kept for other processes."""
 
     def read(self, group: str) -> Iterable[Measurement]:
-        """Returns what is kept of a group."""
+        """Returns what is kept of a group; what a machine has to know of it is measured first."""
         ...
 
     def write(self, group: str, new: Sequence[Measurement]) -> None:
@@ -91,7 +88,6 @@ class Rates:
     Args:
         known: those of a file, or of another process.
         kept: where others are, and where new ones go.
-        measure: what measures a group when it is first asked for.
         may_measure: whether anything may be measured; if not, what is not known is estimated.
     """
 
@@ -99,34 +95,29 @@ class Rates:
         self,
         known: Iterable[Measurement] = (),
         kept: Kept | None = None,
-        measure: Mapping[str, Measure] | None = None,
         *,
         may_measure: bool = True,
     ):
         self.may_measure = may_measure
         self.is_kept = kept is not None
         self._kept = kept
-        self._measure = measure if measure is not None and may_measure else {}
         self._groups: dict[str, dict[str, Measurement]] = {}
         self._asked: set[str] = set()
         self._new: dict[str, list[Measurement]] = {}
         self._views: dict[Callable[[Rates], object], object] = {}
         self.seconds = 0.0
-        """What measuring groups has taken so far."""
+        """What reading and measuring groups has taken so far."""
         for one in known:
             self._put(one)
 
     def group(self, name: str) -> Group:
-        """Returns the measurements of a group; what a machine lacks of it is measured first."""
-        if name not in self._asked:  # without a lock, which a fork would leave locked
-            self._asked.add(name)
-            for one in self._kept.read(name) if self._kept is not None else ():
+        """Returns the measurements of a group."""
+        if self._kept is not None and name not in self._asked:
+            start = time.perf_counter()
+            for one in self._kept.read(name):
                 self._put(one)
-            if name in self._measure:
-                start = time.perf_counter()
-                self.add(*self._measure[name](self._groups.get(name, {})))
-                self.save()
-                self.seconds += time.perf_counter() - start
+            self._asked.add(name)  # threads that ask meanwhile read, too: a fork may leave a lock
+            self.seconds += time.perf_counter() - start
         return self._groups.get(name, {})
 
     def find(self, key: str) -> Measurement | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 
 from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software, model_digest
 from byoc_mlir.compiler.cache.folder import Cache, Kept
@@ -24,13 +24,13 @@ _MOST_KEPT = 8192
 _PROCESSES = 3
 """So many measure a table, each when it first asks for it."""
 
+_TABLES = {kind.name: kind for kind in MEASURED}
+
 
 @cache
 def process_rates() -> Rates:
     """Returns what this process has measured so far, and what others of the same machine left."""
-    return Rates(
-        kept=_Machine(), measure={kind.name: partial(_calibrated, kind) for kind in MEASURED}
-    )
+    return Rates(kept=_Machine())
 
 
 def rates_of(document: Document | None) -> Rates:
@@ -41,7 +41,7 @@ def rates_of(document: Document | None) -> Rates:
 def process_choices() -> dict[str, str]:
     """Returns what tuning found on this machine, by problem: in this process, or in others."""
     known = process_rates().group(TUNED)
-    return {key.removeprefix(f"{TUNED}/"): one.text for key, one in known.items()}
+    return {key.removeprefix(f"{TUNED}/"): one.text for key, one in list(known.items())}
 
 
 def model_key(request: Request) -> str | None:
@@ -91,7 +91,7 @@ def _key_of_tuning(request: Request) -> str | None:
 
 def kept_rates(kind: type[Table]) -> Table | None:
     """Returns a table as the cache has it for this machine, if it has one."""
-    known = Rates(kept=_Machine(), may_measure=False)
+    known = Rates(_read(kind.name))
     return kind.of(known) if known.group(kind.name) else None
 
 
@@ -125,27 +125,37 @@ class _Machine:
     """
 
     def read(self, group: str) -> Sequence[Measurement]:
-        """Returns what is kept of a group; nothing, where it is damaged."""
-        place = _place(group)
-        found = None if place is None else place[0].read(place[1])
-        try:
-            return () if found is None else measurements_of(found.document)
-        except ByocError:
-            return ()
+        """Returns what is kept of a group; tables are measured until enough processes have."""
+        known = _read(group)
+        kind = _TABLES.get(group)
+        new = () if kind is None else _calibrated(kind, {one.key: one for one in known})
+        if new:
+            self.write(group, new)
+        return (*known, *new)
 
     def write(self, group: str, new: Sequence[Measurement]) -> None:
         """Adds measurements to those that others have written meanwhile."""
         place = _place(group)
         if place is None:
             return
-        merged = {one.key: one for one in (*self.read(group), *new)}
+        merged = {one.key: one for one in (*_read(group), *new)}
         last = Rates([*merged.values()][-_MOST_KEPT:])
         place[0].write(place[1], last.as_json())
 
 
+def _read(group: str) -> Sequence[Measurement]:
+    """Returns what the cache has of a group; nothing, where it is damaged."""
+    place = _place(group)
+    found = None if place is None else place[0].read(place[1])
+    try:
+        return () if found is None else measurements_of(found.document)
+    except ByocError:
+        return ()
+
+
 def _place(group: str) -> tuple[Cache, str] | None:
     """Returns where the cache keeps a group. Tables are kept where no programs are, too."""
-    kept: Kept = "rates" if group in {kind.name for kind in MEASURED} else "programs"
+    kept: Kept = "rates" if group in _TABLES else "programs"
     opened, surroundings = Cache.open(kept=kept), machine_and_software()
     if opened is None or surroundings is None:
         return None

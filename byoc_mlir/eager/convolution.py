@@ -37,7 +37,7 @@ class Convolution:
     ends: tuple[int, ...]
 
     def primitive(self, *, has_bias: bool) -> ConvolutionPrimitive:
-        """What runs it on the threads that are set now."""
+        """Returns the primitive for the threads that are set now."""
         return _primitive(self, engine().threads, has_bias)
 
 

@@ -20,7 +20,7 @@ class EagerModel:
     """Runs the nodes of a model one after the other.
 
     Args:
-        model: checked, of ops that are known here (`known_ops`).
+        model: checked, of ops that are known here (`tier_ops`).
         tensors: its initializers by name.
         threads: that a run uses.
     """

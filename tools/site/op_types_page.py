@@ -13,7 +13,7 @@ from itertools import groupby
 from random import Random
 
 from byoc_mlir_fuzz.generate.graph import GraphBuilder
-from byoc_mlir_fuzz.generate.random_graph import add_node, known_ops, model_of
+from byoc_mlir_fuzz.generate.random_graph import add_node, importable_ops, model_of
 from byoc_mlir_fuzz.values import Dtype
 from onnx import ModelProto, TensorProto, helper
 from page import Page
@@ -96,7 +96,7 @@ class OpTypes:
 def print_page() -> None:
     """Prints the page, at the level of this process."""
     parts = [_TEXT]
-    for domain, rows in groupby(op_types(known_ops()), lambda row: row.domain):
+    for domain, rows in groupby(op_types(importable_ops()), lambda row: row.domain):
         parts.append(f"\n## {domain or 'ai.onnx'}\n")
         parts.append(f"| op | {' | '.join(dtype.name for dtype in TYPES)} |")
         parts.append(f"| --- |{' --- |' * len(TYPES)}")

@@ -10,7 +10,7 @@ from byoc_mlir.backends.openblas.library import load_library
 from byoc_mlir.backends.openblas.products import Block, Product
 from byoc_mlir.backends.openblas.trials import Matrix, Way, seconds_of
 from byoc_mlir.errors import ByocError
-from byoc_mlir.rates import Measurement, current_rates
+from byoc_mlir.rates import Measurement, Rates, current_rates
 
 _CANDIDATES = (
     Block(64, 96, 128),
@@ -46,6 +46,7 @@ def block_for(product: Product, *, may_pack: bool = False) -> Block | None:
     rates = current_rates()
     whole = Block(product.rows, product.units, product.depth)
     key = f"openblas/{whole}{' panels' if has_panels else ''}"
+    rates.view(_check_group)
     known = rates.find(key)
     if known is not None and rates.is_kept and known.source != load_library().configuration:
         known = None  # another build measured it
@@ -55,6 +56,16 @@ def block_for(product: Product, *, may_pack: bool = False) -> Block | None:
         known = Measurement(key, "blocks", load_library().configuration, text)
         rates.add(known)
     return _block(known) if known is not None and known.text else None
+
+
+def _check_group(rates: Rates) -> None:
+    """
+    Raises:
+        ByocError: a file has something else than blocks.
+    """
+    for one in list(rates.group("openblas").values()):
+        if one.text:
+            _block(one)
 
 
 def _block(known: Measurement) -> Block:

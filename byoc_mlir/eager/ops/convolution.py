@@ -175,7 +175,7 @@ def _windows(data: Array, axes: Sequence[Axis]) -> Array:
 
 
 def _chunks(images: int, lines: int, line_bytes: int) -> Iterator[tuple[slice, int, int]]:
-    """Which images, and between which of their lines, are multiplied at a time."""
+    """Yields which images, and which of their lines, are multiplied at a time."""
     at_once = max(1, _CHUNK // line_bytes)
     step = max(1, at_once // lines)
     for image, start in product(range(0, images, step), range(0, lines, min(at_once, lines))):

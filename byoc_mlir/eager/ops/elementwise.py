@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from byoc_mlir.eager.known_ops import KNOWN_OPS
+from byoc_mlir.eager.tier_ops import TIER_OPS
 from byoc_mlir.numpy_ops import activation
 from byoc_mlir.numpy_ops.elementwise import FUNCTIONS, PREDICATES, clip
 from byoc_mlir.tensors import Array
@@ -74,7 +74,7 @@ _NAMES: Mapping[str, str] = {
 """Names in Relay, of ops that have another one there."""
 
 _SHARED = {**FUNCTIONS, **PREDICATES}
-_FOUND = {name: _NAMES.get(name, name.lower()) for name in KNOWN_OPS}
+_FOUND = {name: _NAMES.get(name, name.lower()) for name in TIER_OPS}
 
 OPS: Mapping[str, Callable[..., Any]] = {
     **{name: _SHARED[other] for name, other in _FOUND.items() if other in _SHARED},

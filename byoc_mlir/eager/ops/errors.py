@@ -1,4 +1,4 @@
-"""What ops raise where they are not to answer, and checks that raise it."""
+"""The error of ops that are not to answer, and checks that raise it."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _part(size: int, start: int, end: int, stride: int) -> slice:
 
 
 _WHOLE = ((1 << 31) - 1, (1 << 63) - 1)
-"""What exporters write for the end of an axis of any size."""
+"""Numbers that exporters write for the end of an axis of any size."""
 
 
 def _split(

@@ -24,7 +24,7 @@ _Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True)
 class _Sequences:
-    """What a layer reads: `x` of steps, rows and features, and how many steps each row has."""
+    """Inputs of a layer: `x` of steps, rows and features, and how many steps each row has."""
 
     x: Array
     directions: Sequence[bool]

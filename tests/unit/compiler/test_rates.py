@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,7 @@ from byoc_mlir.kernels.costs import (
     rates,
 )
 from byoc_mlir.lowering.calibration import CALIBRATIONS, Calibration
-from byoc_mlir.rates import Rates, read_rates, using, write_rates
+from byoc_mlir.rates import Measurement, Rates, read_rates, using, write_rates
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc import main
@@ -177,6 +180,24 @@ def test_times_of_primitives_are_kept_for_other_models_and_processes(
         assert count() == 0
     finally:
         compiler_rates.process_rates.cache_clear()
+
+
+class _Slow:
+    """A cache that takes a moment."""
+
+    def read(self, group: str) -> list[Measurement]:
+        time.sleep(0.02)
+        return measured(**{group: {"swish": 2.0}})
+
+    def write(self, group: str, new: Sequence[Measurement]) -> None:
+        raise AssertionError
+
+
+def test_threads_that_ask_at_once_know_the_same() -> None:
+    known = Rates(kept=_Slow())
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(lambda _: known.view(ActivationRates.of).swish, range(4))]
+    assert found == [2.0] * 4
 
 
 def test_the_cache_may_keep_rates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from byoc_mlir_fuzz.mistakes import knows
 from byoc_mlir_fuzz.oracles import ORACLES, Answer, differences, finite_only
 from onnx import helper, numpy_helper
 
-from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.eager.model import EagerModel
+from byoc_mlir.eager.tier_ops import unknown
 from byoc_mlir.tensors import Array
 
 Verdict = Literal["agrees", "unknown", "refused", "undecided"] | Mapping[str, str]

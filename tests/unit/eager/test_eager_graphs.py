@@ -11,7 +11,7 @@ from byoc_mlir_fuzz.symbolic import with_symbols
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from byoc_mlir.eager.known_ops import KNOWN_OPS
+from byoc_mlir.eager.tier_ops import TIER_OPS
 
 WINDOWS = frozenset(
     (
@@ -19,7 +19,7 @@ WINDOWS = frozenset(
         *("GlobalAveragePool", "GlobalMaxPool"),
     )
 )
-NAMES = sorted(KNOWN_OPS.keys() - WINDOWS)
+NAMES = sorted(TIER_OPS.keys() - WINDOWS)
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())

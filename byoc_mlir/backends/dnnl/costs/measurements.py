@@ -108,7 +108,7 @@ class PrimitiveTimes:
         self._rates: dict[tuple[str, str, int], Rate] = {}
         self._alike = Alike()
         self._shortest: dict[str, float] = {}
-        for one in rates.group(GROUP).values():
+        for one in list(rates.group(GROUP).values()):
             if one.source == _library():
                 self._index(Sample.of_key(one.key), one.number)
             elif not rates.is_kept:

@@ -1,4 +1,6 @@
-"""What `relay` ops compute, in numpy: constant folding uses it, and tests compare with it.
+"""Evaluates `relay` ops in NumPy: constant folding uses it, and tests compare with it.
+
+The functions on arrays are in `numpy_ops`, those of ops that nothing else computes are here.
 
 Half precision (f16, bf16) is computed in f32 and rounded once per op.
 """
@@ -78,7 +80,7 @@ def _empty_rows(op: LoopOp) -> list[Array]:
 def _kept(
     results: Sequence[Array], carried: int, stacked: Sequence[Array], iteration: int
 ) -> tuple[Array, ...]:
-    """What is carried on; the rows go to their place."""
+    """Returns what is carried on; the rows go to their place."""
     for array, row in zip(stacked, results[carried:], strict=True):
         array[iteration] = row
     return tuple(results[:carried])
@@ -130,7 +132,7 @@ MAX_FOLDED_BYTES = 64 << 20
 def can_be_folded(
     op: RelayOp, operands: Sequence[Array], max_bytes: int = MAX_FOLDED_BYTES
 ) -> bool:
-    """Whether to compute an op of known operands at compile time.
+    """True if an op of known operands is computed at compile time.
 
     Not folded are ops without operands, those whose meaning or result types are not known here,
     what grows beyond `max_bytes` and its operands, what is more than the limits allow in all

@@ -1,4 +1,4 @@
-"""Numpy semantics of the ops on quantised tensors; see `evaluate`."""
+"""Evaluates the ops on quantised tensors; see `evaluate`."""
 
 from __future__ import annotations
 
