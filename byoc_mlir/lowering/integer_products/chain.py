@@ -13,7 +13,7 @@ from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
-from byoc_mlir.lowering.integer_products.product import Product, constant_of
+from byoc_mlir.lowering.integer_products.product import IntegerMatmul, constant_of
 from byoc_mlir.tensors import Array
 
 _ONE = np.ones((), np.float32)
@@ -24,7 +24,7 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 @dataclass(frozen=True)
-class Chain:
+class IntegerGemmChain:
     """A product and the ops after it, each the only one to read the one before."""
 
     ops: tuple[RelayOp, ...]
@@ -42,9 +42,9 @@ class Chain:
         return self.ops[-1].results[0]
 
 
-def chain_of(product: Product) -> Chain:
+def chain_of(product: IntegerMatmul) -> IntegerGemmChain:
     """The longest chain behind a product."""
-    chain = Chain((product.op,))
+    chain = IntegerGemmChain((product.op,))
     while True:
         longer = _longer(chain, product)
         if longer is None:
@@ -52,7 +52,7 @@ def chain_of(product: Product) -> Chain:
         chain = longer
 
 
-def _longer(chain: Chain, product: Product) -> Chain | None:
+def _longer(chain: IntegerGemmChain, product: IntegerMatmul) -> IntegerGemmChain | None:
     """The chain with the op that follows; `None` where it ends."""
     op = _only_reader(chain.result)
     if op is None:
@@ -69,7 +69,7 @@ def _only_reader(value: SSAValue) -> RelayOp | None:
     return op if isinstance(op, RelayOp) else None
 
 
-def _with(chain: Chain, op: RelayOp, product: Product) -> Chain | None:
+def _with(chain: IntegerGemmChain, op: RelayOp, product: IntegerMatmul) -> IntegerGemmChain | None:
     kind = chain.epilogue.kind
     match op:
         case nn.BiasAddOp() if kind == "sums" and chain.bias is None:
@@ -95,12 +95,12 @@ def _with(chain: Chain, op: RelayOp, product: Product) -> Chain | None:
             return None
 
 
-def _with_offset(chain: Chain, offset: SSAValue) -> Chain:
+def _with_offset(chain: IntegerGemmChain, offset: SSAValue) -> IntegerGemmChain:
     return replace(chain, offset=offset, epilogue=replace(chain.epilogue, offset=True))
 
 
 def _other(
-    chain: Chain, op: elementwise.AddOp | elementwise.MultiplyOp, product: Product
+    chain: IntegerGemmChain, op: elementwise.AddOp | elementwise.MultiplyOp, product: IntegerMatmul
 ) -> SSAValue | None:
     """What is combined with the chain's result: one number, or a vector along the channels."""
     other = op.lhs if op.rhs is chain.result else op.rhs
@@ -112,12 +112,14 @@ def _other(
     return other if is_along or count == 1 else None
 
 
-def _along(op: RelayOp, axis: int, product: Product) -> bool:
+def _along(op: RelayOp, axis: int, product: IntegerMatmul) -> bool:
     """Whether an axis is that of the product's channels."""
     return axis == product.channel_axis % rank_of(op.results[0])
 
 
-def _dequantized(chain: Chain, op: qnn.DequantizeOp, product: Product) -> Chain | None:
+def _dequantized(
+    chain: IntegerGemmChain, op: qnn.DequantizeOp, product: IntegerMatmul
+) -> IntegerGemmChain | None:
     if not _is_zero(op.zero_point) or op.block_size.value.data:
         return None
     if rank_of(op.scale) and not _along(op, op.positive_axis, product):
@@ -125,7 +127,9 @@ def _dequantized(chain: Chain, op: qnn.DequantizeOp, product: Product) -> Chain 
     return replace(chain, scale=op.scale, epilogue=IntegerEpilogue("numbers"))
 
 
-def _requantized(chain: Chain, op: qnn.RequantizeOp, product: Product) -> Chain | None:
+def _requantized(
+    chain: IntegerGemmChain, op: qnn.RequantizeOp, product: IntegerMatmul
+) -> IntegerGemmChain | None:
     dtype = numpy_dtype(tensor_type(op.output).element_type)
     given, wanted = constant_of(op.input_scale), constant_of(op.output_scale)
     zero_point = constant_of(op.output_zero_point)
@@ -142,7 +146,7 @@ def _requantized(chain: Chain, op: qnn.RequantizeOp, product: Product) -> Chain 
     return replace(chain, scale=given / wanted, epilogue=epilogue)
 
 
-def _clipped(chain: Chain, op: elementwise.ClipOp) -> Chain:
+def _clipped(chain: IntegerGemmChain, op: elementwise.ClipOp) -> IntegerGemmChain:
     """The limits of a chain and those of an op that follows it."""
     epilogue = chain.epilogue
     low, high = np.clip(

@@ -35,7 +35,7 @@ _BYTES = np.iinfo(np.int8)
 
 
 @dataclass(frozen=True)
-class Product:
+class IntegerMatmul:
     """A product with constant weights, as one of windows of pixels."""
 
     op: RelayOp
@@ -70,7 +70,7 @@ class Product:
         return self.weights.shape[0], self.weights.shape[1]
 
 
-def product_of(op: Operation) -> Product | None:
+def product_of(op: Operation) -> IntegerMatmul | None:
     """The product that an op is; `None` for another op, and for one without constant weights."""
     match op:
         case qnn.DenseOp():
@@ -86,7 +86,7 @@ def product_of(op: Operation) -> Product | None:
             return None
 
 
-def _of_matmul(op: qnn.MatmulOp) -> Product | None:
+def _of_matmul(op: qnn.MatmulOp) -> IntegerMatmul | None:
     if (
         op.transpose_a.value.data
         or math.prod(sizes_of(op.b)[:-2]) != 1
@@ -102,15 +102,15 @@ def _of_matmul(op: qnn.MatmulOp) -> Product | None:
 
 def _of_matrix(
     op: RelayOp, data: SSAValue, zero_point: SSAValue, weights: Array, matrix: Array
-) -> Product | None:
+) -> IntegerMatmul | None:
     *rows, _ = sizes_of(data)
     count = math.prod(rows)
     if count == 0 or not matrix.size:
         return None
-    return Product(op, data, zero_point, matrix[None, None], weights, (1, 1, count))
+    return IntegerMatmul(op, data, zero_point, matrix[None, None], weights, (1, 1, count))
 
 
-def _of_convolution(op: QuantizedConvOp) -> Product | None:
+def _of_convolution(op: QuantizedConvOp) -> IntegerMatmul | None:
     weights = _weights(op.weight, op.weight_zero_point, (1,) * (op.SPATIAL_RANK + 1))
     if weights is None or 0 in sizes_of(op.output):
         return None
@@ -118,7 +118,7 @@ def _of_convolution(op: QuantizedConvOp) -> Product | None:
     rank = op.SPATIAL_RANK
     batch, _, *sizes = sizes_of(op.data)
     lines, pixels = pair_of(sizes, 1)
-    return Product(
+    return IntegerMatmul(
         op,
         op.data,
         op.data_zero_point,
