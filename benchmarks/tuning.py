@@ -25,7 +25,7 @@ import byoc_mlir
 from byoc_mlir.compiler.rates import process_choices, rates_of
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.tune import tune_model
-from byoc_mlir.rates import Rates, write_rates
+from byoc_mlir.rates import write_rates
 
 PAIRS, PAIR_SECONDS = 31, 0.05
 
@@ -69,8 +69,9 @@ def measure(name: str, seconds: float, folder: Path) -> float:
     tuning = tune_model(request, seconds)
     took, worked = time.perf_counter() - start, time.process_time() - begin
     known = rates_of(None).as_json()
-    write_rates(Rates(known), folder / "tuned.json")
-    write_rates(Rates({**known, "tuned": {}}), folder / "untuned.json")
+    untuned_rates = {key: one for key, one in known.items() if not key.startswith("tuned/")}
+    write_rates(rates_of(known), folder / "tuned.json")
+    write_rates(rates_of(untuned_rates), folder / "untuned.json")
     tuned, untuned = (
         byoc_mlir.compile(path, (), 1, fallback="allow", rates=folder / f"{kind}.json", cache=False)
         for kind in ("tuned", "untuned")

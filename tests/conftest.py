@@ -6,6 +6,7 @@ import gc
 import os
 import tempfile
 from collections.abc import Hashable, Iterable
+from importlib.util import find_spec
 from itertools import groupby
 
 import pytest
@@ -51,6 +52,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[*{*items}.difference(kept)])
         items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says how to install what tests import and this Python lacks."""
+    if find_spec("ccompiler") is None:
+        terminalreporter.write_line(
+            "some tests need what is not installed, or not as it is now:"
+            " python -m pip install -e . ./examples/backends/*"
+        )
 
 
 def _paired(items: list[pytest.Item]) -> Iterable[pytest.Item]:

@@ -122,7 +122,10 @@ def compiling(build: Build, folder: Path | None) -> Generator[None]:
         shown("compile"),
         dumping(folder),
     ):
-        yield
+        try:
+            yield
+        finally:
+            rates.save()
 
 
 def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:

@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any
+from functools import cache
 
 from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software, model_digest
 from byoc_mlir.compiler.cache.folder import Cache, Kept
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.errors import ArtifactError
+from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.costs import MEASURED, Table
-from byoc_mlir.kernels.tuned import PART, Tuned
-from byoc_mlir.rates import Document, Rates
-from byoc_mlir.runtime.files.serialise import decode, encode_fields
+from byoc_mlir.kernels.tuned import TUNED
+from byoc_mlir.rates import Document, Group, Measurement, Rates, measurements_of, rates_of_document
 from byoc_mlir.runtime.system.cpu import model_name
 from byoc_mlir.runtime.system.libraries import find_openmp
 
-VERDICTS = "verdicts"
-"""The part that says what regions were measured to take (`byoc_mlir.compiler.partition`)."""
+_TUNINGS = "tunings"
+"""The group that says which models were tuned."""
 
-_MOST_KEPT = 4096
-"""So many entries of a part are kept in the cache, the newest ones."""
+_MOST_KEPT = 8192
+"""So many measurements of a group are kept in the cache, the newest ones."""
 
 _PROCESSES = 3
 """So many measure a table, each when it first asks for it."""
 
+_TABLES = {kind.name: kind for kind in MEASURED}
+
 
 @cache
 def process_rates() -> Rates:
-    """What this process has measured so far, and what others of the same machine left."""
-    tables = {kind.name: partial(_kept, kind) for kind in MEASURED}
-    parts = {name: partial(_kept_part, name) for name in (PART, VERDICTS)}
-    return Rates(measure={**tables, **parts})
+    """Returns what this process has measured so far, and what others of the same machine left."""
+    return Rates(kept=_Machine())
 
 
 def rates_of(document: Document | None) -> Rates:
-    """The rates that a file says, and no others; without one, those of the process."""
-    return process_rates() if document is None else Rates(document, may_measure=False)
+    """Returns the rates that a file says, and no others; without one, those of the process."""
+    return process_rates() if document is None else rates_of_document(document)
 
 
-def process_choices() -> Mapping[str, str]:
-    """What tuning found on this machine, by problem: in this process, or before it in others."""
-    return process_rates().part(PART, Tuned.of_json).choices
+def process_choices() -> dict[str, str]:
+    """Returns what tuning found on this machine, by problem: in this process, or in others."""
+    known = process_rates().group(TUNED)
+    return {key.removeprefix(f"{TUNED}/"): one.text for key, one in list(known.items())}
 
 
 def model_key(request: Request) -> str | None:
@@ -58,7 +56,7 @@ def model_key(request: Request) -> str | None:
         return None
     tuned = process_choices() if request.rates is None else {}
     accepted = request.limits.refusals
-    return digest(model, request.choices, accepted, surroundings, *([dict(tuned)] if tuned else []))
+    return digest(model, request.choices, accepted, surroundings, *([tuned] if tuned else []))
 
 
 def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> None:
@@ -69,98 +67,99 @@ def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> 
         choices: empty where nothing better was found.
         ratio: of the model's times.
     """
-    process_rates().part(PART, Tuned.of_json).choices.update(choices)
-    keep_in_part(PART, choices)
-    done = _place_of_tuning(request)
-    if done is not None:
-        done[0].write(done[1], {"ratio": ratio})
+    rates = process_rates()
+    rates.add(
+        *(Measurement(f"{TUNED}/{problem}", "way", "tune", one) for problem, one in choices.items())
+    )
+    key = _key_of_tuning(request)
+    if key is not None:
+        rates.add(Measurement(key, "of the untuned time", "tune", ratio))
+    rates.save()
 
 
 def tuned_before(request: Request) -> float | None:
-    """The ratio that tuning a model led to, where the cache knows of it."""
-    place = _place_of_tuning(request)
-    found = None if place is None else place[0].read(place[1])
-    ratio = None if found is None else found.document.get("ratio")
-    return ratio if isinstance(ratio, float) else None
+    """Returns the ratio that tuning a model led to, where the store knows of it."""
+    key = _key_of_tuning(request)
+    found = None if key is None else process_rates().find(key)
+    return None if found is None else found.number
 
 
-def keep_in_part(name: str, entries: Mapping[str, Any]) -> None:
-    """Adds what was found on this machine to what the cache has of a part."""
-    place = _place(name)
-    if place is not None and entries:
-        cache, key = place
-        merged = {**(_kept_part(name) or {}), **entries}
-        cache.write(key, dict(list(merged.items())[-_MOST_KEPT:]))
-
-
-def _kept_part(name: str) -> Any:
-    place = _place(name)
-    found = None if place is None else place[0].read(place[1])
-    return None if found is None else found.document
-
-
-def _place_of_tuning(request: Request) -> tuple[Cache, str] | None:
-    """Where the cache says that a model was tuned."""
+def _key_of_tuning(request: Request) -> str | None:
     model = model_digest(request.model)
-    place = _place("tuning") if model is not None else None
-    return None if place is None else (place[0], digest(place[1], model, request.choices))
+    return None if model is None else f"{_TUNINGS}/{digest(model, request.choices)}"
 
 
 def kept_rates(kind: type[Table]) -> Table | None:
-    """A table as the cache has it for this machine, if it has one."""
-    from byoc_mlir.lowering.calibration import CALIBRATIONS
-
-    kept = _kept_times(kind)
-    return CALIBRATIONS[kind].table(kept.milliseconds) if kept.processes else None
+    """Returns a table as the cache has it for this machine, if it has one."""
+    known = Rates(_read(kind.name))
+    return kind.of(known) if known.group(kind.name) else None
 
 
-def _kept(kind: type[Table]) -> Any:
-    """A table by the shortest times that the first processes which ask for it measure: one alone
-    may not see the machine without its neighbours.
+def _calibrated(kind: type[Table], known: Group) -> Sequence[Measurement]:
+    """Measures a table, in the first processes that ask for it: one alone may not see the machine
+    without its neighbours, so the shortest times count.
     """
-    from byoc_mlir.lowering.calibration import CALIBRATIONS
+    runs, count = f"{kind.name}/run", f"{kind.name}/processes"
+    processes = int(known[count].number) if count in known else 0
+    if processes >= _PROCESSES or find_openmp() is None:
+        return ()
+    from byoc_mlir.lowering.calibration import CALIBRATIONS  # a process that measures nothing
 
-    kept, calibration = _kept_times(kind), CALIBRATIONS[kind]
-    may_measure = calibration.is_possible and find_openmp() is not None
-    if kept.processes < _PROCESSES and may_measure:
-        kept = kept.with_others(calibration.measure())
-        place = _place(kind.name, "rates")
-        if place is not None:
-            place[0].write(place[1], encode_fields(kept, [], without=""))
-    return calibration.table(kept.milliseconds).as_json() if kept.processes else None
-
-
-@dataclass(frozen=True)
-class _Times:
-    """The shortest milliseconds that so many processes have measured."""
-
-    processes: int = 0
-    milliseconds: tuple[float, ...] = ()
-
-    def with_others(self, others: Sequence[float]) -> _Times:
-        """With those of one more process."""
-        shortest = map(min, self.milliseconds or others, others)
-        return _Times(self.processes + 1, tuple(shortest))
+    calibration = CALIBRATIONS[kind]
+    if not calibration.is_possible:
+        return ()
+    times = [
+        min(time, known[key].number) if (key := f"{runs} {place}") in known else time
+        for place, time in enumerate(calibration.measure())
+    ]
+    return (
+        Measurement(count, "processes", "", processes + 1),
+        *(Measurement(f"{runs} {place}", "ms", "", time) for place, time in enumerate(times)),
+        *calibration.table(times).measurements(),
+    )
 
 
-def _kept_times(kind: type[Table]) -> _Times:
-    """What the cache has of this machine."""
-    place = _place(kind.name, "rates")
+class _Machine:
+    """What the cache has of this machine: for one processor, instruction set and version of all
+    that measures it.
+    """
+
+    def read(self, group: str) -> Sequence[Measurement]:
+        """Returns what is kept of a group; tables are measured until enough processes have."""
+        known = _read(group)
+        kind = _TABLES.get(group)
+        new = () if kind is None else _calibrated(kind, {one.key: one for one in known})
+        if new:
+            self.write(group, new)
+        return (*known, *new)
+
+    def write(self, group: str, new: Sequence[Measurement]) -> None:
+        """Adds measurements to those that others have written meanwhile."""
+        place = _place(group)
+        if place is None:
+            return
+        merged = {one.key: one for one in (*_read(group), *new)}
+        last = Rates([*merged.values()][-_MOST_KEPT:])
+        place[0].write(place[1], last.as_json())
+
+
+def _read(group: str) -> Sequence[Measurement]:
+    """Returns what the cache has of a group; nothing, where it is damaged."""
+    place = _place(group)
     found = None if place is None else place[0].read(place[1])
     try:
-        return _Times() if found is None else decode(_Times, found.document, found.blobs)
-    except ArtifactError:
-        return _Times()
+        return () if found is None else measurements_of(found.document)
+    except ByocError:
+        return ()
 
 
-def _place(name: str, kept: Kept = "programs") -> tuple[Cache, str] | None:
-    """Where the cache keeps a part: for one processor, instruction set and version of all that
-    measures it.
-    """
+def _place(group: str) -> tuple[Cache, str] | None:
+    """Returns where the cache keeps a group. Tables are kept where no programs are, too."""
+    kept: Kept = "rates" if group in _TABLES else "programs"
     opened, surroundings = Cache.open(kept=kept), machine_and_software()
     if opened is None or surroundings is None:
         return None
-    return opened, digest("times", name, model_name(), surroundings)
+    return opened, digest("measurements", group, model_name(), surroundings)
 
 
 process_rates()  # the same one for all threads

@@ -236,20 +236,25 @@ class SwitchOp(IRDLOperation):
 # Memory
 
 
-class _BlockTransferOp(IRDLOperation, ABC):
-    """Copies `len` bytes from `src` to `dst`."""
+class _BlockOp(IRDLOperation, ABC):
+    """Writes `len` bytes."""
 
-    dst = operand_def(LLVMPointerType)
-    src = operand_def(LLVMPointerType)
     len = operand_def(SignlessIntegerConstraint)
     is_volatile = prop_def(BoolAttr, prop_name="isVolatile")
 
     def __init__(
-        self, dst: SSAValue | Operation, src: SSAValue | Operation, length: SSAValue | Operation
+        self, dst: SSAValue | Operation, source: SSAValue | Operation, length: SSAValue | Operation
     ):
         super().__init__(
-            operands=[dst, src, length], properties={"isVolatile": BoolAttr.from_bool(False)}
+            operands=[dst, source, length], properties={"isVolatile": BoolAttr.from_bool(False)}
         )
+
+
+class _BlockTransferOp(_BlockOp, ABC):
+    """Copies `len` bytes from `src` to `dst`."""
+
+    dst = operand_def(LLVMPointerType)
+    src = operand_def(LLVMPointerType)
 
 
 @irdl_op_definition
@@ -263,22 +268,13 @@ class MemmoveOp(_BlockTransferOp):
 
 
 @irdl_op_definition
-class MemsetOp(IRDLOperation):
+class MemsetOp(_BlockOp):
     """Fills `len` bytes at `dst` with the byte `val`."""
 
     name = "llvm.intr.memset"
 
     dst = operand_def(LLVMPointerType)
     val = operand_def(IntegerType(8))
-    len = operand_def(SignlessIntegerConstraint)
-    is_volatile = prop_def(BoolAttr, prop_name="isVolatile")
-
-    def __init__(
-        self, dst: SSAValue | Operation, val: SSAValue | Operation, length: SSAValue | Operation
-    ):
-        super().__init__(
-            operands=[dst, val, length], properties={"isVolatile": BoolAttr.from_bool(False)}
-        )
 
 
 @irdl_op_definition

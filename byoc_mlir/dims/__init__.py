@@ -5,10 +5,17 @@ Pure Python: nothing here knows the IR. See docs/shapes.md.
 
 from __future__ import annotations
 
-from byoc_mlir.dims.bounds import Range, Ranges, at_least_zero, bounds
+from byoc_mlir.dims.bounds import (
+    Range,
+    Ranges,
+    at_least_zero,
+    bounds,
+    largest,
+    smallest,
+    substituted,
+)
 from byoc_mlir.dims.dim import Call, Dim, Size, Symbol, ceildiv, floordiv, symbol
 from byoc_mlir.dims.evaluate import evaluated, symbols_of
-from byoc_mlir.dims.extremes import largest, smallest, substituted
 from byoc_mlir.dims.greatest import greatest
 from byoc_mlir.dims.magnitude import GREATEST_SIZE, overflow
 from byoc_mlir.dims.prove import proved_at_most, proved_same

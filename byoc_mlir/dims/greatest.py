@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from byoc_mlir.dims.bounds import Ranges, at_least_zero
+from byoc_mlir.dims.bounds import Ranges, at_least_zero, largest, smallest
 from byoc_mlir.dims.dim import Atom, Call, Dim, Size, Symbol, atom, floordiv, terms_of
 from byoc_mlir.dims.evaluate import symbols_of
-from byoc_mlir.dims.extremes import largest, smallest
 from byoc_mlir.errors import UndecidedSizeError
 
 

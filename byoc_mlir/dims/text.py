@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
+from byoc_mlir.dims.bounds import largest, smallest
 from byoc_mlir.dims.dim import Size, ceildiv, floordiv, symbol
-from byoc_mlir.dims.extremes import largest, smallest
 from byoc_mlir.errors import UndecidedSizeError
 
 

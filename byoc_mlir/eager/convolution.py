@@ -37,7 +37,7 @@ class Convolution:
     ends: tuple[int, ...]
 
     def primitive(self, *, has_bias: bool) -> ConvolutionPrimitive:
-        """What runs it on the threads that are set now."""
+        """Returns the primitive for the threads that are set now."""
         return _primitive(self, engine().threads, has_bias)
 
 
@@ -73,12 +73,13 @@ class ConvolutionPrimitive:
         self._given = given
 
     def arrange(self, weights: Array) -> ArrangedWeights:
-        """Contiguous weights, as `Convolution` describes them, as they are read here."""
-        memory, layout = arranged(self._primitive, Arg.WEIGHTS, weights, self._given)
+        """Returns weights, as `Convolution` describes them, as they are read here."""
+        given = np.ascontiguousarray(weights)
+        memory, layout = arranged(self._primitive, Arg.WEIGHTS, given, self._given)
         return ArrangedWeights({Arg.WEIGHTS: memory}, {Arg.WEIGHTS: layout})
 
     def reads(self, weights: ArrangedWeights) -> bool:
-        """Whether weights arranged for another size are what it would have made of them."""
+        """True if weights arranged for another size are what it would have made of them."""
         return weights.suit(self._primitive)
 
     def run(self, data: Array, weights: ArrangedWeights, bias: Array | None) -> Array:

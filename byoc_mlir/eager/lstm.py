@@ -41,7 +41,7 @@ class Layer:
         return 2 if self.direction == "bidirectional" else 1
 
     def primitive(self) -> LstmPrimitive | None:
-        """What runs it on the threads that are set now.
+        """Returns the primitive for the threads that are set now.
 
         `None` where oneDNN has only its reference code: that is slow, and reading the layout of its
         weights crashes.
@@ -87,7 +87,7 @@ class LstmPrimitive:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is code for any machine."""
+        """True if it is code for any machine."""
         return self._primitive.descriptor.implementation.startswith("ref")
 
     def arrange(self, w: Array, r: Array, b: Array | None) -> ArrangedWeights:
@@ -106,7 +106,7 @@ class LstmPrimitive:
         return ArrangedWeights({**arrays, Arg.BIAS: self._bias(b)}, layouts)
 
     def reads(self, weights: ArrangedWeights) -> bool:
-        """Whether weights arranged for another size are what it would have made of them."""
+        """True if weights arranged for another size are what it would have made of them."""
         return weights.suit(self._primitive)
 
     def run(self, x: Array, weights: ArrangedWeights, h: Array, c: Array) -> tuple[Array, ...]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from byoc_mlir.eager.folding import folded
-from byoc_mlir.eager.ops import OPS
-from byoc_mlir.eager.ops.constants import PreparedOp
-from byoc_mlir.eager.ops.op import Op
+from byoc_mlir.eager.nodes import Run, run_of
 from byoc_mlir.eager.schemas import opset_of
 from byoc_mlir.onednn.engine import openmp_threads
 from byoc_mlir.runtime.system.signals import signals_held
@@ -22,7 +20,7 @@ class EagerModel:
     """Runs the nodes of a model one after the other.
 
     Args:
-        model: checked, of ops that are known here (`known_ops`).
+        model: checked, of ops that are known here (`tier_ops`).
         tensors: its initializers by name.
         threads: that a run uses.
     """
@@ -30,16 +28,13 @@ class EagerModel:
     def __init__(self, model: ModelProto, tensors: Mapping[str, Array], threads: int):
         nodes, self._tensors = folded(model.graph, tensors)
         opset = opset_of(model)
-        ops = [OPS[node.op_type](node, opset) for node in nodes]
-        for op in ops:
-            if isinstance(op, PreparedOp):
-                op.prepare(self._tensors)
         self._threads = threads
         self._outputs = tuple(output.name for output in model.graph.output)
-        self._steps = _steps(ops, {*self._outputs, *self._tensors})
+        runs = [run_of(node, opset, self._tensors) for node in nodes]
+        self._steps = _steps(nodes, runs, {*self._outputs, *self._tensors})
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name, arrays of the caller's own.
+        """Returns the outputs by name, arrays of the caller's own.
 
         Raises:
             Exception: whatever an op raises; the model, or the inputs, may be wrong.
@@ -56,26 +51,26 @@ class EagerModel:
 
 
 class _Step(NamedTuple):
-    """The call of an op."""
+    """The call of a node."""
 
-    run: Callable[..., Sequence[Any]]
+    run: Run
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     freed: tuple[str, ...]
-    """What no further op reads."""
+    """Values that no further node reads."""
 
 
-def _steps(ops: Sequence[Op], kept: set[str]) -> list[_Step]:
-    """The calls of ops in their order.
+def _steps(nodes: Sequence[NodeProto], runs: Sequence[Run], kept: set[str]) -> list[_Step]:
+    """Returns the calls of nodes in their order.
 
     Args:
-        kept: what is not freed.
+        kept: values that are not freed.
     """
     steps: list[_Step] = []
     seen = {"", *kept}
-    for op in reversed(ops):
-        inputs, outputs = tuple(op.node.input), tuple(op.node.output)
+    for node, run in zip(reversed(nodes), reversed(runs), strict=True):
+        inputs, outputs = tuple(node.input), tuple(node.output)
         last = dict.fromkeys(name for name in (*inputs, *outputs) if name not in seen)
         seen.update(last)
-        steps.append(_Step(op.run, inputs, outputs, tuple(last)))
+        steps.append(_Step(run, inputs, outputs, tuple(last)))
     return steps[::-1]

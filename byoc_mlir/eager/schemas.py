@@ -1,4 +1,4 @@
-"""What ONNX's schemas say of an op: the types of what it reads and makes, and its defaults."""
+"""The schemas of ONNX's ops: the types of operands and results, and the defaults of attributes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Schema:
     defaults: Mapping[str, Any]
 
     def variables(self, types: Types) -> Mapping[str, int] | None:
-        """What the variables stand for, or `None` if operands do not fit."""
+        """Returns what the variables stand for, or `None` if operands do not fit."""
         found = {name: min(those) for name, those in self.allowed.items() if len(those) == 1}
         for place, kind in enumerate(types):
             if kind is None:

@@ -43,13 +43,10 @@ class FunctionBuilder:
         """The function's parameters."""
         return tuple(self._entry.args)
 
-    def _add(self, op: Operation) -> SSAValue:
-        self.block.add_op(op)
-        return op.results[0]
-
     def insert(self, op: Operation) -> SSAValue:
         """Appends an op and returns its one result."""
-        return self._add(op)
+        self.block.add_op(op)
+        return op.results[0]
 
     def append(self, op: Operation) -> None:
         """Appends an op without results."""
@@ -57,7 +54,7 @@ class FunctionBuilder:
 
     def sign_extend(self, value: SSAValue) -> SSAValue:
         """A signed integer as one of 64 bits."""
-        return self._add(llvm.SExtOp(value, i64))
+        return self.insert(llvm.SExtOp(value, i64))
 
     def integer(self, value: int, type_: IntegerType = i64) -> SSAValue:
         """A constant."""
@@ -83,23 +80,23 @@ class FunctionBuilder:
 
     def null(self) -> SSAValue:
         """The null pointer."""
-        return self._add(llvm.ZeroOp(result_types=[POINTER]))
+        return self.insert(llvm.ZeroOp(result_types=[POINTER]))
 
     def address(self, symbol: str) -> SSAValue:
         """The address of a global."""
-        return self._add(ops.address(symbol))
+        return self.insert(ops.address(symbol))
 
     def slot(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
         """The address of a slot of an array."""
-        return self._add(ops.offset(base, index, i64, inbounds=False))
+        return self.insert(ops.offset(base, index, i64, inbounds=False))
 
     def offset(self, base: SSAValue, byte: SSAValue) -> SSAValue:
         """An address some bytes further on."""
-        return self._add(ops.offset(base, byte, i8, inbounds=False))
+        return self.insert(ops.offset(base, byte, i8, inbounds=False))
 
     def gep(self, base: SSAValue, index: Index, element: Attribute = f32) -> SSAValue:
         """The address of an element of an array."""
-        return self._add(ops.offset(base, index, element, inbounds=False))
+        return self.insert(ops.offset(base, index, element, inbounds=False))
 
     def prefetch(self, address: SSAValue, cache: int = 1) -> None:
         """Brings what will be read soon to a cache, the first one or the second, and those behind
@@ -113,7 +110,7 @@ class FunctionBuilder:
         self, address: SSAValue, type_: Attribute = i64, alignment: int | None = None
     ) -> SSAValue:
         """What stands at an address; without `alignment`, at one of the type's natural ones."""
-        return self._add(ops.load(address, type_, alignment))
+        return self.insert(ops.load(address, type_, alignment))
 
     def load_number(self, address: SSAValue, element: Attribute) -> SSAValue:
         """The `f32` of what stands at an address, a number of it or of fewer bits."""
@@ -152,14 +149,14 @@ class FunctionBuilder:
 
     def stack_slots(self, count: int) -> SSAValue:
         """The address of consecutive slots on the stack, zero at first where there is one."""
-        address = self._add(llvm.AllocaOp(self.integer(count), i64))
+        address = self.insert(llvm.AllocaOp(self.integer(count), i64))
         if count == 1:
             self.store(self.null(), address)
         return address
 
     def select(self, condition: SSAValue, one: SSAValue, other: SSAValue) -> SSAValue:
         """One value or the other."""
-        return self._add(ops.select(condition, one, other))
+        return self.insert(ops.select(condition, one, other))
 
     def least(self, one: SSAValue, other: SSAValue) -> SSAValue:
         """The smaller of two integers with a sign."""
@@ -167,7 +164,7 @@ class FunctionBuilder:
 
     def binary(self, op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An arithmetic op on integers."""
-        return self._add(ops.integer_arithmetic(op, lhs, rhs))
+        return self.insert(ops.integer_arithmetic(op, lhs, rhs))
 
     def add(self, lhs: SSAValue, rhs: Index) -> SSAValue:
         """`lhs + rhs` of `i64`."""
@@ -202,12 +199,12 @@ class FunctionBuilder:
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An `i1`."""
-        return self._add(ops.compare(predicate, lhs, rhs))
+        return self.insert(ops.compare(predicate, lhs, rhs))
 
     def call(self, name: str, *arguments: SSAValue, result: Attribute = i32) -> SSAValue:
         """Calls a function and returns what it returns, which is not nothing."""
         self.module.declare(name, [argument.type for argument in arguments], result)
-        return self._add(ops.call(ops.symbol_reference(name), arguments, result))
+        return self.insert(ops.call(ops.symbol_reference(name), arguments, result))
 
     def do(self, name: str, *arguments: SSAValue) -> None:
         """Calls a function that returns nothing."""
@@ -222,7 +219,7 @@ class FunctionBuilder:
         self, name: str, arguments: Sequence[SSAValue], result: Attribute
     ) -> SSAValue:
         """Calls one of LLVM's functions and returns what it gives."""
-        return self._add(ops.intrinsic(name, arguments, result))
+        return self.insert(ops.intrinsic(name, arguments, result))
 
     def check(self, status: SSAValue) -> None:
         """Returns from the function with the status unless it is 0."""

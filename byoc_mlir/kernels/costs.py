@@ -7,11 +7,10 @@ so little that nobody measures them. docs/costs.md lists all, and what each deci
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
-from byoc_mlir.rates import current_rates, positive
+from byoc_mlir.rates import Measurement, Rates, current_rates
 
 _UNIT, _SOURCE = "unit", "source"
 
@@ -26,23 +25,28 @@ class Table:
     """Numbers of one kind."""
 
     name: ClassVar[str] = ""
-    """The part of the rates that has them."""
+    """The group of the measurements that it is made of."""
 
     @classmethod
-    def of_json(cls: type[_Table], document: Any) -> _Table:
-        """The table that a file has; what is assumed, where it has none.
+    def of(cls: type[_Table], known: Rates) -> _Table:
+        """Returns the table by what is known, or assumed where nothing is.
 
         Raises:
-            ValueError, TypeError, KeyError: it is no such table.
+            ByocError: what is known is no number above 0.
         """
-        if document is None:
-            return cls()
-        given = cast(Mapping[str, object], document)
-        return cls(**{one.name: positive(given[one.name], one.name) for one in fields(cls)})
+        found = {one.name: known.find(f"{cls.name}/{one.name}") for one in fields(cls)}
+        return cls(**{name: one.number for name, one in found.items() if one is not None})
 
-    def as_json(self) -> dict[str, float]:
-        """The numbers by name."""
+    def numbers(self) -> dict[str, float]:
+        """Returns the numbers by name."""
         return asdict(self)
+
+    def measurements(self) -> list[Measurement]:
+        """Returns the numbers as the store has them."""
+        return [
+            Measurement(f"{self.name}/{name}", unit, source, value)
+            for name, value, unit, source in self.described()
+        ]
 
     def described(self) -> list[tuple[str, float, str, str]]:
         """Name, value, unit and source of each number."""
@@ -206,4 +210,4 @@ def rates(kind: type[_Table]) -> _Table:
     """The numbers of one kind: from the file of this compilation, kept from before, or measured
     now.
     """
-    return current_rates().part(kind.name, kind.of_json)
+    return current_rates().view(kind.of)

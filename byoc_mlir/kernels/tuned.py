@@ -11,38 +11,14 @@ from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
 
 from byoc_mlir.rates import current_rates
 
-PART = "tuned"
-"""The part of the rates that has the choices."""
+TUNED = "tuned"
+"""The group of the measurements that say which way was fastest, by problem."""
 
 USUAL = "usual"
 """Of schedules: the loops or tiles that are written where nothing else is said."""
-
-
-@dataclass
-class Tuned:
-    """What is known: by problem, the name of the way."""
-
-    choices: dict[str, str]
-
-    @staticmethod
-    def of_json(document: Any) -> Tuned:
-        """Those that a file has.
-
-        Raises:
-            TypeError, AttributeError: it is something else.
-        """
-        found = {} if document is None else dict(document)
-        if not all(isinstance(one, str) for item in found.items() for one in item):
-            raise TypeError("accepted are texts")
-        return Tuned(found)
-
-    def as_json(self) -> dict[str, str]:
-        """All of them."""
-        return dict(self.choices)
 
 
 @dataclass
@@ -106,8 +82,8 @@ def choice_for(
     """
     trial = _trial.get()
     if trial is None:
-        choice = current_rates().part(PART, Tuned.of_json).choices.get(problem)
-        return choice if choice in candidates else None
+        known = current_rates().find(f"{TUNED}/{problem}")
+        return known.text if known is not None and known.text in candidates else None
     question = trial.questions.setdefault(problem, Question(tuple(candidates)))
     question.nodes.update(nodes)
     if kernel is not None:

@@ -53,8 +53,13 @@ from byoc_mlir.lowering.region_calls import (
     int_attribute,
     region_functions,
 )
-from byoc_mlir.lowering.run_checks import RunChecks
-from byoc_mlir.lowering.statuses import PlacedRegion, Statuses, advanced, branch_on_failure
+from byoc_mlir.lowering.statuses import (
+    PlacedRegion,
+    RunChecks,
+    Statuses,
+    advanced,
+    branch_on_failure,
+)
 
 SET_THREADS = "omp_set_num_threads"
 GET_THREADS = "omp_get_max_threads"

@@ -1,24 +1,80 @@
-"""Statuses of host functions: which calls and checks end them, and what callers are told."""
+"""Statuses of host functions: which calls and checks end them, and what callers are told.
+
+Checks of values get numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, cf, func
-from xdsl.dialects.builtin import FunctionType, StringAttr, i8, i32, i64
+from xdsl.dialects import arith, cf, func, llvm, memref
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.abi import SLOT_BYTES, status_origin
+from byoc_mlir.abi import CHECKS, FOUND_SLOT, SLOT_BYTES, status_origin
 from byoc_mlir.dialects.host import CheckOp
+from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.kernels.ops import offset
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.region_calls import RegionCall
-from byoc_mlir.lowering.run_checks import RunChecks
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
+
+
+class RunChecks:
+    """The checks of the host functions of a module, which get numbers from 1."""
+
+    def __init__(self, functions: Iterable[func.FuncOp]):
+        checks = [op for one in functions for op in one.walk() if isinstance(op, CheckOp)]
+        self._numbers = {check: number for number, check in enumerate(checks, start=1)}
+
+    def describe(self, module: ModuleOp) -> None:
+        """Writes on the module what is checked, where anything is."""
+        if self._numbers:
+            module.attributes[CHECKS] = ArrayAttr(map(_description, self._numbers))
+
+    def status(self, builder: Builder, check: CheckOp, context: SSAValue) -> SSAValue:
+        """0, or the number of the check if its value is refused; that is left in the context."""
+        found = builder.insert(memref.LoadOp.get(check.found, [])).res
+        slot = builder.insert(offset(context, FOUND_SLOT * SLOT_BYTES, i64)).result
+        builder.insert(llvm.StoreOp(found, slot))
+        least, most = (
+            _number(builder, limit.value.data, i64) for limit in (check.least, check.most)
+        )
+        is_enough = builder.insert(arith.CmpiOp(found, least, "sge"))
+        is_little = builder.insert(arith.CmpiOp(found, most, "sle"))
+        is_within = builder.insert(arith.AndIOp(is_enough, is_little))
+        good, bad = (_number(builder, status, i64) for status in (0, self._numbers[check]))
+        return builder.insert(arith.SelectOp(is_within, good, bad)).result
+
+
+def _description(check: CheckOp) -> DictionaryAttr:
+    return DictionaryAttr(
+        {
+            "node": StringAttr(", ".join(node_names(check))),
+            "what": check.what,
+            "least": check.least,
+            "most": check.most,
+        }
+    )
+
+
+def _number(builder: Builder, value: int, type_: IntegerType) -> SSAValue:
+    return builder.insert(arith.ConstantOp.from_int_and_width(value, type_)).result
+
 
 _POINTER = LLVMPointerType()
 

@@ -162,7 +162,7 @@ class Service:
                 return _got(method, {"ready": True})
             case ["metrics"]:
                 _check_method(method, "GET")
-                text = self._metrics.text().encode()
+                text = self._metrics.text()
                 return Answer(200, text, {"content-type": "text/plain; version=0.0.4"})
             case ["v2", "models", name, *rest]:
                 self._check_model(name)

@@ -96,7 +96,7 @@ class Executable:
             OutOfMemoryError: there is no memory for the outputs, or for the arena.
         """
         try:  # a context manager takes a tenth of a small model's time
-            return self.node.run(inputs) if out is None else self._run_into(inputs, out)
+            return self.node.run(inputs, None) if out is None else self._run_into(inputs, out)
         except ByocError as error:
             error.locate("run", None)
             raise

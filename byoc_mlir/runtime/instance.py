@@ -75,13 +75,11 @@ class Context:
         self.arena_address = start + -start % ARENA_ALIGNMENT
         self.arena_bytes = size
 
-    def take_sizes(self, call: Call) -> None:
-        """Sets the sizes that native code reads, and makes the arena large enough for them."""
-        if call.arena_bytes > self.arena_bytes:
-            self.allocate(call.arena_bytes)
-            state, slots, _, inputs, outputs = self.arguments
-            self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
-        self.pointers[0] = call.sizes_address
+    def grow(self, size: int) -> None:
+        """Replaces the arena by one of so many bytes."""
+        self.allocate(size)
+        state, slots, _, inputs, outputs = self.arguments
+        self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
 
 
 class Instance:
@@ -155,15 +153,15 @@ class Instance:
             ExecutionError: a native call failed.
             OutOfMemoryError: there is no memory for the outputs.
         """
-        if outputs is None:
-            outputs = new_outputs(self.outputs if call is None else call.outputs)
-        else:
-            outputs = list(outputs)
+        kinds = self.outputs if call is None else call.outputs
+        outputs = new_outputs(kinds) if outputs is None else list(outputs)
         context = self._lease()
         try:
             pointers, index = context.pointers, 0
             if call is not None:
-                context.take_sizes(call)
+                if call.arena_bytes > context.arena_bytes:
+                    context.grow(call.arena_bytes)
+                pointers[0] = call.sizes_address
                 index = 1
             for arrays in (inputs, outputs):
                 for array in arrays:

@@ -45,9 +45,10 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"byoc_mlir {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
-        command.register(commands)
-    for subparser in commands.choices.values():
-        subparser.set_defaults(parser=subparser)
+        name = command.__name__.rpartition(".")[2].strip("_").replace("_", "-")
+        subparser = commands.add_parser(name, help=command.__doc__)
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run, parser=subparser, parsers=commands.choices)
     chosen = parser.parsed(args)
     try:
         with boundary(f"byoc {chosen.command}"):

@@ -232,7 +232,7 @@ def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
         for node in readers:
             if graph.nodes[node].compiler == compiler:
                 groups.join(first.setdefault((value, level[node]), node), node)
-    return _groups(groups, len(graph.nodes))
+    return _groups(groups.find, len(graph.nodes))
 
 
 def _merge_pairs(
@@ -255,10 +255,7 @@ def _merge_pairs(
         )
         if span is not None:
             contraction.merge(span)
-    groups = dict[int, list[int]]()
-    for node in range(len(graph.nodes)):
-        groups.setdefault(contraction.find(node), []).append(node)
-    return groups.values()
+    return _groups(contraction.find, len(graph.nodes))
 
 
 def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
@@ -297,10 +294,10 @@ def _compilers(graph: RegionGraph) -> Sequence[str]:
     return sorted({node.compiler for node in graph.nodes if node.compiler is not None})
 
 
-def _groups(sets: UnionFind[int], count: int) -> Iterable[Sequence[int]]:
+def _groups(find: Callable[[int], int], count: int) -> Iterable[Sequence[int]]:
     groups = dict[int, list[int]]()
     for node in range(count):
-        groups.setdefault(sets.find(node), []).append(node)
+        groups.setdefault(find(node), []).append(node)
     return groups.values()
 
 

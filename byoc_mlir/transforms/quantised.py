@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dialects.relay import integers
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import integer_range, numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import MultiplyOp
 from byoc_mlir.dialects.relay.qnn import DequantizeOp
+from byoc_mlir.numpy_ops import integers
 from byoc_mlir.tensors import Array
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import constant_array

@@ -25,7 +25,7 @@ from byoc_mlir.frontend.schema import op_schema
 from byoc_mlir.testing.fuzz.campaign import Campaign
 from byoc_mlir.testing.fuzz.case import Array, Case, Feeds, Settings
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops, model_of
+from byoc_mlir.testing.fuzz.generate.random_graph import add_node, importable_ops, model_of
 from byoc_mlir.testing.fuzz.generate.tensor import DOMAINS
 from byoc_mlir.testing.fuzz.report import summary
 from byoc_mlir.testing.fuzz.symbolic import with_symbols
@@ -86,7 +86,7 @@ def cases(seed: int = 0, samples: int = 1, symbolic: bool | None = None) -> Iter
         samples: nodes of each op.
         symbolic: whether inputs have symbolic sizes; left out, both.
     """
-    for domain, op_type in known_ops():
+    for domain, op_type in importable_ops():
         for sample in range(samples):
             rng = Random(f"{seed}/{domain}/{op_type}/{sample}")
             opset = MAX_OPSET if sample % 2 == 0 else rng.randint(7, MAX_OPSET)

@@ -6,6 +6,7 @@ mkdocs calls them by their names.
 from __future__ import annotations
 
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,14 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page as SitePage
+from op_types_page import op_types_page
 from ops import op_pages
 from page import Page
 from pass_pages import pass_pages
 from python_page import python_pages
 
 _ROOT = Path(__file__).parents[2]
+sys.path.append(str(_ROOT / "tools"))
 
 _MENTIONED_PAGE = re.compile(r"(?<!\[)`(?:docs/)?(?P<name>[\w-]+\.md)`")
 _LINK_TO_CODE = re.compile(
@@ -73,8 +76,11 @@ def on_post_page(output: str, page: SitePage, config: MkDocsConfig) -> str:
 
 @cache
 def _reference() -> dict[str, list[Page]]:
-    """The pages that are made, by chapter."""
+    """Returns the pages that are made, by chapter."""
+    from operators_page import operators_page  # it imports from the folder above
+
     return {
+        "ONNX": [operators_page(), op_types_page()],
         "Ops": op_pages(),
         "Passes": pass_pages(),
         "Python": python_pages(),
@@ -87,5 +93,4 @@ def _reference_nav() -> list[dict[str, Any]]:
     for chapter, pages in _reference().items():
         entries = [{page.title: page.path} for page in pages]
         chapters += [{chapter: entries}] if chapter else entries
-    tables = [{"ONNX operators": "operators.md"}, {"Their element types": "op-types.md"}]
-    return [*tables, *chapters]
+    return chapters

@@ -29,7 +29,7 @@ from xdsl.irdl import (
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import FAMILIES, RELAY, symbols
+from byoc_mlir.dialects.relay import FAMILIES, RELAY
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.syntax import print_properties
 from byoc_mlir.testing.conformance.cases import op_cases
@@ -82,7 +82,7 @@ model in these ops, and names in rules and patterns of backends leave `relay.` o
 
 def op_pages() -> list[Page]:
     """An index, and a page for each family."""
-    families = [(family, ops) for family in (*FAMILIES, symbols) if (ops := _ops_of(family))]
+    families = [(family, ops) for family in FAMILIES if (ops := _ops_of(family))]
     pages = [_family_page(family, ops) for family, ops in families]
     rows = [
         (

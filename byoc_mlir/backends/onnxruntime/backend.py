@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
 from byoc_mlir.backends.onnxruntime.export import EXPORTS, element_type, export_region
-from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule, known_ops, open_session
+from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule, onnxruntime_ops, open_session
 from byoc_mlir.backends.options import Option
 from byoc_mlir.backends.region import nodes_of
 from byoc_mlir.dialects.locations import node_names
@@ -73,6 +73,6 @@ def _carried(op: Operation) -> str | None:
     domain = op.domain.data
     if domain == "":
         return "ops of ONNX itself that are carried along are the fallback interpreter's"
-    if (domain, op.op_type.data) not in known_ops():
+    if (domain, op.op_type.data) not in onnxruntime_ops():
         return f"ONNX Runtime has no op {domain}.{op.op_type.data}"
     return None

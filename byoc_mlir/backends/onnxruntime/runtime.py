@@ -71,7 +71,7 @@ def open_session(model: bytes, threads: int, optimise: bool) -> Any:
 
 
 @cache
-def known_ops() -> frozenset[tuple[str, str]]:
+def onnxruntime_ops() -> frozenset[tuple[str, str]]:
     """Domain and name of each op that the installed ONNX Runtime has a schema of."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore
 

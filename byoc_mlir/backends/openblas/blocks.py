@@ -6,12 +6,11 @@ they are. Where that pays depends on the processor, and on how many rows a packe
 
 from __future__ import annotations
 
-from typing import Any
-
+from byoc_mlir.backends.openblas.library import load_library
 from byoc_mlir.backends.openblas.products import BatchedGemm, Block
 from byoc_mlir.backends.openblas.trials import BlockedWay, Matrix, seconds_of
-from byoc_mlir.kernels.tuned import Tuned
-from byoc_mlir.rates import current_rates
+from byoc_mlir.errors import ByocError
+from byoc_mlir.rates import Measurement, Rates, current_rates
 
 _CANDIDATES = (
     Block(64, 96, 128),
@@ -45,26 +44,39 @@ def block_for(product: BatchedGemm, *, may_pack: bool = False) -> Block | None:
     if product.is_vector or not (has_panels or is_as_stored) or product.rows > _MOST_ROWS:
         return None
     rates = current_rates()
-    known = rates.part("openblas", _known).choices
     whole = Block(product.rows, product.units, product.depth)
-    problem = f"{whole}{' panels' if has_panels else ''}"
-    if problem not in known and rates.may_measure:
+    key = f"openblas/{whole}{' panels' if has_panels else ''}"
+    rates.view(_check_group)
+    known = rates.find(key)
+    if known is not None and rates.is_kept and known.source != load_library().configuration:
+        known = None  # another build measured it
+    if known is None and rates.may_measure:
         block = _fastest(whole, has_panels)
-        known[problem] = "" if block is None else str(block)
-    text = known.get(problem)
-    return Block.of(text) if text else None
+        text = "" if block is None else str(block)
+        known = Measurement(key, "blocks", load_library().configuration, text)
+        rates.add(known)
+    return _block(known) if known is not None and known.text else None
 
 
-def _known(document: Any) -> Tuned:
-    """What was measured so far: by product the blocks, or nothing for one call.
-
-    Raises:
-        ValueError, TypeError, AttributeError: a file has something else.
+def _check_group(rates: Rates) -> None:
     """
-    found = Tuned.of_json(document)
-    for text in filter(None, found.choices.values()):
-        Block.of(text)
-    return found
+    Raises:
+        ByocError: a file has something else than blocks.
+    """
+    for one in list(rates.group("openblas").values()):
+        if one.text:
+            _block(one)
+
+
+def _block(known: Measurement) -> Block:
+    """
+    Raises:
+        ByocError: a file has something else.
+    """
+    try:
+        return Block.of(known.text)
+    except ValueError as error:
+        raise ByocError(f"the measurement '{known.key}': {error}") from error
 
 
 def _fastest(whole: Block, has_panels: bool) -> Block | None:

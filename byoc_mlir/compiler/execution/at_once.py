@@ -18,7 +18,7 @@ from byoc_mlir.compiler.cache.fingerprint import has_registered
 from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
 from byoc_mlir.compiler.execution.known import compile_cached
 from byoc_mlir.compiler.snapshot import Snapshot
-from byoc_mlir.eager.known_ops import unknown
+from byoc_mlir.eager.tier_ops import unknown
 from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs

@@ -21,7 +21,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
-from byoc_mlir.lowering.integer_products.product import IntegerMatmul, product_of
+from byoc_mlir.lowering.integer_products.chain import IntegerMatmul, product_of
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import TILE_ROWS
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.system.machine import target_cpu

@@ -15,7 +15,7 @@ from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.measuring import Compile, measured_times
 from byoc_mlir.compiler.partition.next_targets import hand_on
-from byoc_mlir.compiler.partition.verdicts import Keys, known_verdicts
+from byoc_mlir.compiler.partition.region_times import REGIONS, Keys, find_times, keep_times
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.rates import current_rates
@@ -108,7 +108,7 @@ class _MeasuringJudge:
 
     def __call__(self, region: FuncOp) -> str | None:
         keys = Keys.of(region, self.options)
-        times = known_verdicts().find(keys)
+        times = find_times(current_rates(), keys)
         if times is None and current_rates().may_measure:
             times = _measured(region, keys, self.compile_part)
         return _too_little_work(region) if times is None else _decide(region, times)
@@ -145,10 +145,10 @@ class _EstimatingJudge:
         return self._measured_before(region) or estimated_times(region, backend, context)
 
     def _measured_before(self, region: FuncOp) -> RegionTimes | None:
-        verdicts = known_verdicts()
-        if not verdicts.times or _size(region) > _MOST_MEASURED_OPS:
+        known = current_rates()
+        if not known.group(REGIONS) or _size(region) > _MOST_MEASURED_OPS:
             return None
-        return verdicts.find(self._keys_of(region))
+        return find_times(known, self._keys_of(region))
 
     def _keys_of(self, region: FuncOp) -> Keys:
         """Those of a region, whose text is long: made when they are needed, and once."""
@@ -187,7 +187,7 @@ def _size(region: FuncOp) -> int:
 
 def _measured(region: FuncOp, keys: Keys, compile_part: Compile) -> RegionTimes:
     times = measured_times(region, compile_part)
-    known_verdicts().keep(keys, times)
+    keep_times(current_rates(), keys, times)
     return times
 
 

@@ -1,39 +1,17 @@
 """The `relay` dialect: neural network ops on tensors, named as in TVM's Relay.
 
-One file per family; every op class of a family file is registered.
+One file per family; every op class of a file is registered.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 
 from xdsl.ir import Dialect
 
 from byoc_mlir.dialects.operations import operations_in
-from byoc_mlir.dialects.relay import (
-    bits,
-    blockwise,
-    checked,
-    constant,
-    control,
-    elementwise,
-    image,
-    index,
-    logic,
-    ml,
-    nn,
-    onnx_node,
-    pool,
-    qnn,
-    qnn_window,
-    random,
-    recurrent,
-    reduce,
-    size,
-    transform,
-    vision,
-    window,
-)
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.constant import ConstantOp, Weight, WeightAttr
 from byoc_mlir.dialects.relay.shape import ShapeAttr, SizeAttr
@@ -52,34 +30,11 @@ __all__ = [
     "WeightAttr",
 ]
 
-FAMILIES: tuple[ModuleType, ...] = (
-    constant,
-    bits,
-    blockwise,
-    checked,
-    control,
-    elementwise,
-    image,
-    index,
-    logic,
-    ml,
-    nn,
-    onnx_node,
-    pool,
-    qnn,
-    qnn_window,
-    random,
-    recurrent,
-    reduce,
-    size,
-    transform,
-    vision,
-    window,
-)
+_MODULES = [
+    import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__) if not info.ispkg
+]
 
+FAMILIES: tuple[ModuleType, ...] = tuple(one for one in _MODULES if operations_in(vars(one)))
+"""The files that define ops."""
 
-RELAY = Dialect(
-    "relay",
-    [*operations_in(*map(vars, FAMILIES)), SymbolOp, GuardOp],
-    [WeightAttr, ShapeAttr, SizeAttr],
-)
+RELAY = Dialect("relay", operations_in(*map(vars, FAMILIES)), [WeightAttr, ShapeAttr, SizeAttr])

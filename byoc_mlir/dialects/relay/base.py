@@ -24,8 +24,10 @@ from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
     OptOperandDef,
+    operand_def,
     opt_prop_def,
     prop_def,
+    result_def,
     traits_def,
 )
 from xdsl.parser import Parser
@@ -348,6 +350,18 @@ class RelayOp(IRDLOperation, ABC):
             for name, value in self.properties.items()
             if name not in definitions or definitions[name].default_value != value
         }
+
+
+class OneResultOp(RelayOp, ABC):
+    """An op with one result, `output`."""
+
+    output = result_def(TensorType)
+
+
+class DataOp(OneResultOp, ABC):
+    """An op of one tensor, `data -> output`."""
+
+    data = operand_def(TensorType)
 
 
 class AlongAxisOp(RelayOp, ABC):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
-    RelayOp,
+    OneResultOp,
     int_prop,
     shape_of,
     tensor_of,
@@ -26,7 +26,7 @@ _BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 @irdl_op_definition
-class BlockwiseDenseOp(RelayOp):
+class BlockwiseDenseOp(OneResultOp):
     """`data [..., in] · weightᵀ -> output [..., units]`, the weight `[units, in]` in blocks.
 
     `codes [units, blocks, bytes]` are `ui8`, in each byte codes of `bits` bits, the low bits first.
@@ -43,7 +43,6 @@ class BlockwiseDenseOp(RelayOp):
     scales = operand_def(TensorType)
     zero_points = operand_def(TensorType)
     bits = int_prop(4)
-    output = result_def(TensorType)
 
     @property
     def block_size(self) -> int:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType, i64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop, str_prop, tensor_type
+from byoc_mlir.dialects.relay.base import OneResultOp, int_prop, str_prop, tensor_type
 
 
 @irdl_op_definition
-class CheckedOp(RelayOp):
+class CheckedOp(OneResultOp):
     """`data, found [] -> output`: `data`, if `found`, an `i64`, is one of `least` to `most`.
 
     If not, the run ends with an error, which calls the number `what`. Only what reads `output` is
@@ -26,7 +26,6 @@ class CheckedOp(RelayOp):
     what = str_prop()
     least = int_prop()
     most = int_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         if tensor_type(self.found) != TensorType(i64, []):

@@ -12,15 +12,15 @@ from typing import Any, Self, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
-from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, TensorType
+from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr
 from xdsl.ir import Attribute, Data
-from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_attr_definition, irdl_op_definition, prop_def, traits_def
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, Tensor, tensor_of
+from byoc_mlir.dialects.relay.base import OneResultOp, Tensor, tensor_of
 from byoc_mlir.dialects.relay.element_types import numpy_dtype, relay_type
 from byoc_mlir.errors import MissingWeightsError
 from byoc_mlir.tensors import Array, aligned
@@ -176,7 +176,7 @@ class WeightAttr(Data[Weight]):
 
 
 @irdl_op_definition
-class ConstantOp(RelayOp):
+class ConstantOp(OneResultOp):
     """A constant tensor.
 
     ```mlir
@@ -187,7 +187,6 @@ class ConstantOp(RelayOp):
 
     name = "relay.constant"
     value = prop_def(WeightAttr | DenseIntOrFPElementsAttr)
-    output = result_def(TensorType)
     traits = traits_def(ConstantLike())
 
     @classmethod

@@ -8,13 +8,14 @@ from typing import overload
 
 from xdsl.dialects.builtin import TensorType, i1
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
-    RelayOp,
+    DataOp,
+    OneResultOp,
     Tensor,
     float_prop,
     sizes_of,
@@ -68,22 +69,18 @@ def _broadcast_size(one: Size, two: Size) -> Size | None:
     return one if isinstance(two, Dim) and same(two, 1) else None
 
 
-class UnaryOp(RelayOp, ABC):
+class UnaryOp(DataOp, ABC):
     """`data [...] -> output [...]`, shape and element type unchanged."""
-
-    data = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         return (self.data.type,)
 
 
-class BroadcastOp(RelayOp, ABC):
+class BroadcastOp(OneResultOp, ABC):
     """`lhs [...], rhs [...] -> output [...]` with numpy broadcasting, one element type."""
 
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def broadcast_type(self) -> Tensor:
         """The broadcast of the operand types."""
@@ -351,27 +348,24 @@ class ClipOp(UnaryOp):
 
 
 @irdl_op_definition
-class CastOp(RelayOp):
+class CastOp(DataOp):
     """Conversion to the element type `dtype`, as numpy's `astype`."""
 
     name = "relay.cast"
-    data = operand_def(TensorType)
     dtype = prop_def(Attribute)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         return (tensor_of(self.dtype, sizes_of(self.data)),)
 
 
 @irdl_op_definition
-class WhereOp(RelayOp):
+class WhereOp(OneResultOp):
     """`x` where `condition` holds, else `y`, with numpy broadcasting over all three."""
 
     name = "relay.where"
     condition = operand_def(TensorType)
     x = operand_def(TensorType)
     y = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         x, y = tensor_type(self.x), tensor_type(self.y)

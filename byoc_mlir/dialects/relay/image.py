@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from operator import index
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, TensorType, f64
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, f64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
-    RelayOp,
+    DataOp,
     bool_prop,
     check_addressed,
     float_prop,
@@ -47,7 +47,7 @@ def _floats(attribute: ArrayAttr[Attribute]) -> list[float]:
 
 
 @irdl_op_definition
-class ResizeOp(RelayOp):
+class ResizeOp(DataOp):
     """`data [d...] -> output [size...]`, every dimension resized on its own.
 
     `scales` are the factors before sizes were rounded; without them, what the new sizes are to the
@@ -57,7 +57,6 @@ class ResizeOp(RelayOp):
     """
 
     name = "relay.image.resize"
-    data = operand_def(TensorType)
     size = sizes_prop()
     scales = opt_prop_def(ArrayAttr)
     roi = opt_prop_def(ArrayAttr)
@@ -68,7 +67,6 @@ class ResizeOp(RelayOp):
     antialias = bool_prop(False)
     exclude_outside = bool_prop(False)
     extrapolation_value = float_prop(0.0)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, size = tensor_type(self.data), size_list(self.size)

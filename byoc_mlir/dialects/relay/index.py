@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     AlongAxisOp,
+    OneResultOp,
     RelayOp,
     Tensor,
     bool_prop,
@@ -103,7 +104,7 @@ def _coordinates(places: Sequence[Size]) -> int:
 
 
 @irdl_op_definition
-class GatherNdOp(RelayOp):
+class GatherNdOp(OneResultOp):
     """`data [b..., d...], indices [b..., i..., m] -> output [b..., i..., d[m:]...]`.
 
     The last dimension of `indices` holds the first `m` coordinates into `data` after the
@@ -114,7 +115,6 @@ class GatherNdOp(RelayOp):
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
     batch_dims = int_prop(0)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
@@ -132,7 +132,7 @@ class GatherNdOp(RelayOp):
         return (tensor_of(data.element_type, new),)
 
 
-class ScatterOp(RelayOp, ABC):
+class ScatterOp(OneResultOp, ABC):
     """`data`, changed where `indices` say by `updates`.
 
     `reduction` says how: `update` puts the value there, `add`, `mul`, `max` and `min` combine it
@@ -143,7 +143,6 @@ class ScatterOp(RelayOp, ABC):
     indices = operand_def(TensorType)
     updates = operand_def(TensorType)
     reduction = str_prop("update", REDUCTIONS)
-    output = result_def(TensorType)
 
     def checked(self) -> tuple[Tensor, Tensor, Tensor]:
         """The operand types, after what all scatters ask for is checked."""

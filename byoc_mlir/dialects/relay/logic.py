@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, i1
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, traits_def
 from xdsl.traits import Commutative
 
-from byoc_mlir.dialects.relay.base import RelayOp, sizes_of, tensor_of, type_sizes
+from byoc_mlir.dialects.relay.base import DataOp, sizes_of, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
 
 
@@ -141,11 +141,8 @@ class BitwiseNotOp(UnaryOp):
     name = "relay.bitwise_not"
 
 
-class PredicateOp(RelayOp, ABC):
+class PredicateOp(DataOp, ABC):
     """`data [...] -> output [...]` of `i1`."""
-
-    data = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         return (tensor_of(i1, sizes_of(self.data)),)

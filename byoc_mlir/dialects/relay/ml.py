@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import TensorType, i32
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
-    RelayOp,
+    DataOp,
+    OneResultOp,
     int_prop,
     sizes_of,
     str_prop,
@@ -24,7 +25,7 @@ AGGREGATES = ("sum", "min", "max")
 
 
 @irdl_op_definition
-class TreeEnsembleOp(RelayOp):
+class TreeEnsembleOp(OneResultOp):
     """Decision trees on rows of features: `data [N, F] -> output [N, targets]`.
 
     A walk begins at one of `roots [T]` and goes `depths [T]` steps, from a node to
@@ -48,7 +49,6 @@ class TreeEnsembleOp(RelayOp):
     weights = operand_def(TensorType)
     targets = int_prop()
     aggregate = str_prop("sum", AGGREGATES)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, weights = tensor_type(self.data), tensor_type(self.weights)
@@ -75,7 +75,7 @@ class TreeEnsembleOp(RelayOp):
 
 
 @irdl_op_definition
-class PairwiseCouplingOp(RelayOp):
+class PairwiseCouplingOp(DataOp):
     """Probabilities of classes from those between two: `data [N, pairs] -> output [N, classes]`.
 
     `data` has for each pair of classes, those of the first class first, the probability of the
@@ -85,9 +85,7 @@ class PairwiseCouplingOp(RelayOp):
     """
 
     name = "relay.ml.pairwise_coupling"
-    data = operand_def(TensorType)
     classes = int_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, count = tensor_type(self.data), self.classes.value.data

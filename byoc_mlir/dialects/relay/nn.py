@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     AlongAxisOp,
+    OneResultOp,
     RelayOp,
     Tensor,
     bool_prop,
@@ -42,7 +43,7 @@ def check_channels(op: RelayOp, what: str, value: SSAValue, data: Tensor, axis: 
 
 
 @irdl_op_definition
-class DenseOp(RelayOp):
+class DenseOp(OneResultOp):
     """`data [..., in], weight [units, in] -> output [..., units]`: `data · weightᵀ`.
 
     The output is of the operands' type, or of `out_dtype`.
@@ -52,7 +53,6 @@ class DenseOp(RelayOp):
     data = operand_def(TensorType)
     weight = operand_def(TensorType)
     out_dtype = out_dtype_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, weight = tensor_type(self.data), tensor_type(self.weight)
@@ -72,7 +72,7 @@ class DenseOp(RelayOp):
 
 
 @irdl_op_definition
-class MatmulOp(RelayOp):
+class MatmulOp(OneResultOp):
     """`a [..., m, k], b [..., k, n] -> output [..., m, n]`; leading dimensions broadcast.
 
     `transpose_a` and `transpose_b` swap the last two dimensions of an operand first. The output is
@@ -85,7 +85,6 @@ class MatmulOp(RelayOp):
     transpose_a = bool_prop(False)
     transpose_b = bool_prop(False)
     out_dtype = out_dtype_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = tensor_type(self.a), tensor_type(self.b)

@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     AlongAxisOp,
+    OneResultOp,
     RelayOp,
     Tensor,
     bool_prop,
@@ -183,7 +184,7 @@ class RequantizeOp(AlongAxisOp):
 
 
 @irdl_op_definition
-class DenseOp(RelayOp):
+class DenseOp(OneResultOp):
     """`data [..., in], weight [units, in] -> output [..., units]` of `i32`.
 
     `(data - data_zero_point) · (weight - weight_zero_point)ᵀ`, exact modulo 2^32. The weight's
@@ -195,7 +196,6 @@ class DenseOp(RelayOp):
     weight = operand_def(TensorType)
     data_zero_point = operand_def(TensorType)
     weight_zero_point = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, BYTES)
@@ -214,7 +214,7 @@ class DenseOp(RelayOp):
 
 
 @irdl_op_definition
-class MatmulOp(RelayOp):
+class MatmulOp(OneResultOp):
     """`a [..., m, k], b [..., k, n] -> output [..., m, n]` of `i32`; leading dimensions broadcast.
 
     `(a - a_zero_point) · (b - b_zero_point)`, exact modulo 2^32. `transpose_a` and `transpose_b`
@@ -229,7 +229,6 @@ class MatmulOp(RelayOp):
     b_zero_point = operand_def(TensorType)
     transpose_a = bool_prop(False)
     transpose_b = bool_prop(False)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = check_element(self, "a", self.a, BYTES), check_element(self, "b", self.b, BYTES)
@@ -265,7 +264,7 @@ class MatmulOp(RelayOp):
             )
 
 
-class BinaryOp(RelayOp, ABC):
+class BinaryOp(OneResultOp, ABC):
     """Two quantised tensors, which broadcast, and their result quantised; one number of each
     parameter."""
 
@@ -277,7 +276,6 @@ class BinaryOp(RelayOp, ABC):
     rhs_zero_point = operand_def(TensorType)
     output_scale = operand_def(TensorType)
     output_zero_point = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         lhs = check_element(self, "lhs", self.lhs, BYTES)
@@ -309,7 +307,7 @@ class MultiplyOp(BinaryOp):
 
 
 @irdl_op_definition
-class LookupOp(RelayOp):
+class LookupOp(OneResultOp):
     """`output[i] = table[data[i]]`: any function of one byte, as its 256 results.
 
     The places of the table are those of the byte read without a sign: 0 to 127, then -128 to -1.
@@ -318,7 +316,6 @@ class LookupOp(RelayOp):
     name = "relay.qnn.lookup"
     data = operand_def(TensorType)
     table = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, BYTES)

@@ -6,10 +6,16 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, int_prop, one_size, size_prop, tensor_of
+from byoc_mlir.dialects.relay.base import (
+    OneResultOp,
+    int_prop,
+    one_size,
+    size_prop,
+    tensor_of,
+)
 
 UI32 = IntegerType(32, Signedness.UNSIGNED)
 KEY = tensor_of(UI32, [2])
@@ -24,18 +30,17 @@ PARITY = 0x1BD11BDA
 
 
 @irdl_op_definition
-class RandomKeyOp(RelayOp):
+class RandomKeyOp(OneResultOp):
     """`-> output [2]` of `ui32`: another key for each run."""
 
     name = "relay.random_key"
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         return (KEY,)
 
 
 @irdl_op_definition
-class RandomBitsOp(RelayOp):
+class RandomBitsOp(OneResultOp):
     """`key [2] -> output [size]` of `ui32`: random bits, equal for equal keys and streams.
 
     Element `i` is the first word of Threefry-2x32 with 20 rounds (Salmon et al., "Parallel Random
@@ -46,7 +51,6 @@ class RandomBitsOp(RelayOp):
     key = operand_def(TensorType)
     size = size_prop()
     stream = int_prop(0)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         if self.key.type != KEY:

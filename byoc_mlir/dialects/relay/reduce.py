@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     AlongAxisOp,
-    RelayOp,
+    DataOp,
     bool_prop,
     int_prop,
     ints,
@@ -27,16 +27,14 @@ from byoc_mlir.dialects.relay.elementwise import UnaryOp
 from byoc_mlir.dims import Size
 
 
-class ReduceOp(RelayOp, ABC):
+class ReduceOp(DataOp, ABC):
     """`data [...] -> output`, reduced over `axis` (no axis given: nothing is reduced).
 
     Reduced dimensions stay as 1 with `keepdims`, else they go.
     """
 
-    data = operand_def(TensorType)
     axis = ints_prop()
     keepdims = bool_prop(False)
-    output = result_def(TensorType)
 
     @property
     def axes(self) -> tuple[int, ...]:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, TypeAttribute
-from xdsl.irdl import irdl_op_definition, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay.base import RelayOp, ints, ints_prop, size_list, sizes_prop, tensor_of
+from byoc_mlir.dialects.relay.base import (
+    OneResultOp,
+    ints,
+    ints_prop,
+    size_list,
+    sizes_prop,
+    tensor_of,
+)
 from byoc_mlir.dims import ceildiv, largest
 
 CONSTANT_NAME = "onnx_name"
@@ -18,14 +24,13 @@ CONSTANT_NAME = "onnx_name"
 
 
 @irdl_op_definition
-class SizesOp(RelayOp):
+class SizesOp(OneResultOp):
     """`-> output` of shape `newshape`, whose elements are the sizes `values` in row-major order."""
 
     name = "relay.sizes"
     values = sizes_prop()
     newshape = ints_prop()
     dtype = prop_def(TypeAttribute)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         shape, count = ints(self.newshape), len(size_list(self.values))
@@ -36,13 +41,12 @@ class SizesOp(RelayOp):
 
 
 @irdl_op_definition
-class ArangeOp(RelayOp):
+class ArangeOp(OneResultOp):
     """`-> output [n]`: from `span[0]` in steps of `span[2]` up to `span[1]`, which is left out."""
 
     name = "relay.arange"
     span = sizes_prop()
     dtype = prop_def(TypeAttribute)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         if len(size_list(self.span)) != 3:

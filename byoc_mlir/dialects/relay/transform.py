@@ -19,7 +19,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     AlongAxisOp,
-    RelayOp,
+    DataOp,
     Tensor,
     float_prop,
     ints,
@@ -42,13 +42,11 @@ def _like(value_type: Tensor, shape: Sequence[Size]) -> Tensor:
 
 
 @irdl_op_definition
-class ReshapeOp(RelayOp):
+class ReshapeOp(DataOp):
     """`data -> output` of shape `newshape`, elements in row-major order; one -1 is inferred."""
 
     name = "relay.reshape"
-    data = operand_def(TensorType)
     newshape = sizes_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_, new = tensor_type(self.data), list(size_list(self.newshape))
@@ -66,13 +64,11 @@ class ReshapeOp(RelayOp):
 
 
 @irdl_op_definition
-class TransposeOp(RelayOp):
+class TransposeOp(DataOp):
     """`data -> output` whose dimension `i` is dimension `axes[i]` of `data`."""
 
     name = "relay.transpose"
-    data = operand_def(TensorType)
     axes = ints_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_, axes = tensor_type(self.data), ints(self.axes)
@@ -85,13 +81,11 @@ class TransposeOp(RelayOp):
 
 
 @irdl_op_definition
-class SqueezeOp(RelayOp):
+class SqueezeOp(DataOp):
     """`data -> output` without the dimensions `axis`, which are 1."""
 
     name = "relay.squeeze"
-    data = operand_def(TensorType)
     axis = ints_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_ = tensor_type(self.data)
@@ -104,13 +98,11 @@ class SqueezeOp(RelayOp):
 
 
 @irdl_op_definition
-class ExpandDimsOp(RelayOp):
+class ExpandDimsOp(DataOp):
     """`data -> output` with dimensions of 1 at the positions `axis` of the output."""
 
     name = "relay.expand_dims"
-    data = operand_def(TensorType)
     axis = ints_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_ = tensor_type(self.data)
@@ -123,13 +115,11 @@ class ExpandDimsOp(RelayOp):
 
 
 @irdl_op_definition
-class BroadcastToOp(RelayOp):
+class BroadcastToOp(DataOp):
     """`data` repeated to `shape` by numpy broadcasting."""
 
     name = "relay.broadcast_to"
-    data = operand_def(TensorType)
     shape = sizes_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_, shape = tensor_type(self.data), size_list(self.shape)
@@ -189,7 +179,7 @@ class SplitOp(AlongAxisOp):
 
 
 @irdl_op_definition
-class StridedSliceOp(RelayOp):
+class StridedSliceOp(DataOp):
     """`data[begin:end:strides]` on every axis.
 
     `begin` and `end` are already clamped to the shape: for a positive stride
@@ -197,11 +187,9 @@ class StridedSliceOp(RelayOp):
     """
 
     name = "relay.strided_slice"
-    data = operand_def(TensorType)
     begin = sizes_prop()
     end = sizes_prop()
     strides = ints_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_ = tensor_type(self.data)
@@ -231,7 +219,7 @@ def _is_within(begin: Size, end: Size, stride: int, size: Size) -> bool:
 
 
 @irdl_op_definition
-class PadOp(RelayOp):
+class PadOp(DataOp):
     """`data` with `pad_width` = `[before_0, after_0, before_1, after_1, ...]` elements added.
 
     `pad_mode`: `constant` (with `pad_value`), `edge`, `reflect` (without the border element) or
@@ -239,11 +227,9 @@ class PadOp(RelayOp):
     """
 
     name = "relay.nn.pad"
-    data = operand_def(TensorType)
     pad_width = sizes_prop()
     pad_value = float_prop(0.0)
     pad_mode = str_prop("constant", ("constant", "edge", "reflect", "wrap"))
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         type_, widths = tensor_type(self.data), size_list(self.pad_width)

@@ -11,6 +11,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, result_d
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
+    DataOp,
+    OneResultOp,
     RelayOp,
     bool_prop,
     check_addressed,
@@ -29,7 +31,7 @@ from byoc_mlir.dims import largest, smallest
 
 
 @irdl_op_definition
-class GridSampleOp(RelayOp):
+class GridSampleOp(OneResultOp):
     """`data [N, C, d...], grid [N, o..., r] -> output [N, C, o...]`.
 
     `grid` holds coordinates in [-1, 1], the last dimension of `data` first.
@@ -42,7 +44,6 @@ class GridSampleOp(RelayOp):
     method = str_prop("linear", ("nearest", "linear", "cubic"))
     padding_mode = str_prop("zeros", ("zeros", "border", "reflection"))
     align_corners = bool_prop(False)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, grid = tensor_type(self.data), tensor_type(self.grid)
@@ -56,7 +57,7 @@ class GridSampleOp(RelayOp):
 
 
 @irdl_op_definition
-class RoiAlignOp(RelayOp):
+class RoiAlignOp(OneResultOp):
     """`data [N, C, H, W], rois [R, 4], batch [R] -> output [R, C, h, w]`, `pooled_size` = `[h, w]`.
 
     A region is `x1, y1, x2, y2`; each of its bins is the mean (`avg`) or the largest weighted
@@ -74,7 +75,6 @@ class RoiAlignOp(RelayOp):
     sample_ratio = int_prop(0)
     mode = str_prop("avg", ("avg", "max"))
     aligned = bool_prop(True)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, rois = tensor_type(self.data), sizes_of(self.rois)
@@ -103,7 +103,7 @@ _MOST_SAMPLES = 1024
 
 
 @irdl_op_definition
-class RoiPoolOp(RelayOp):
+class RoiPoolOp(OneResultOp):
     """`data [N, C, H, W], rois [R, 5] -> output [R, C, h, w]`: the maximum of each bin.
 
     A region is the index in the batch, then `x1, y1, x2, y2`.
@@ -115,7 +115,6 @@ class RoiPoolOp(RelayOp):
     rois = operand_def(TensorType)
     pooled_size = ints_prop()
     spatial_scale = float_prop(1.0)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, rois, size = tensor_type(self.data), sizes_of(self.rois), ints(self.pooled_size)
@@ -176,7 +175,7 @@ class NonMaxSuppressionOp(RelayOp):
 
 
 @irdl_op_definition
-class DeformableConv2DOp(RelayOp):
+class DeformableConv2DOp(OneResultOp):
     """A convolution that reads each tap at its place plus a computed offset, bilinearly.
 
     `data [N, C, H, W], offset [N, G * kh * kw * 2, h, w], weight [O, C / groups, kh, kw],
@@ -194,7 +193,6 @@ class DeformableConv2DOp(RelayOp):
     dilation = ints_prop()
     groups = int_prop(1)
     deformable_groups = int_prop(1)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, offset, weight = (
@@ -230,12 +228,10 @@ class DeformableConv2DOp(RelayOp):
 
 
 @irdl_op_definition
-class DetOp(RelayOp):
+class DetOp(DataOp):
     """`data [..., M, M] -> output [...]`: determinants."""
 
     name = "relay.det"
-    data = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)

@@ -11,13 +11,13 @@ from typing import ClassVar, TypeVar, cast, overload
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
+    DataOp,
     Ints,
-    RelayOp,
     Tensor,
     int_prop,
     ints,
@@ -33,7 +33,7 @@ from byoc_mlir.dialects.relay.shape import agree, at_most, same
 from byoc_mlir.dims import Size, ceildiv, largest, smallest
 
 
-class SpatialOp(RelayOp, ABC):
+class SpatialOp(DataOp, ABC):
     """An op for one number of spatial dimensions of `data [N, C, spatial...]`."""
 
     SPATIAL_RANK: ClassVar[int]
@@ -41,9 +41,6 @@ class SpatialOp(RelayOp, ABC):
     LAYOUTS: ClassVar[Mapping[str, str]] = {}
     """Names of properties with the order of dimensions, for TVM's sake: those before the spatial
     ones. There is one order, so each property has one value."""
-
-    data = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def checked_data(self) -> Tensor:
         """The type of `data`.

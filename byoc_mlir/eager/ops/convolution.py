@@ -7,20 +7,21 @@ of convolutions never moves them back. ONNX's order of the dimensions is a view 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.convolution import Convolution, ConvolutionPrimitive
+from byoc_mlir.eager.convolution import Convolution
 from byoc_mlir.eager.folding import LEAST, MOST
-from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.kept_weights import KeptWeights
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.eager.ops.window import SAME, Axis, Placing, window_axes
+from byoc_mlir.eager.ops.window import SAME, Placing, window_axes
+from byoc_mlir.eager.products import matmul
+from byoc_mlir.numpy_ops.window import Axis, correlate_transposed
 from byoc_mlir.onednn.gemm import sgemm
-from byoc_mlir.onednn.primitives import ArrangedWeights
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20
@@ -34,24 +35,27 @@ _LONG, _MANY = 100_000_000, 1 << 10
 places from which on that code is faster than copies of the windows."""
 
 
-class Conv(WeightedOp):
+class Conv:
     """ONNX's Conv of `f32`: for each line of the kernel, what windows read with it is a matrix, and
     its products with weights add up.
 
     oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
     is made for the sizes, which takes longer than most convolutions run.
 
+    Args:
+        weights: those that are constant, which are brought to another layout once.
+
     Raises:
         NotEagerError: another type, or sizes that do not fit.
     """
 
-    _for_onednn: ArrangedWeights | None = None
+    def __init__(self, x: object, weights: Array | None, bias: object = None):
+        self._constant = weights
+        self._matrix: Array | None = None
+        self._arranged = KeptWeights([weights])
 
-    def arrange(self, weights: Array) -> Array:
-        """`[*kernel * channels, results]`."""
-        return transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
-
-    def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
+    def __call__(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> Array:
+        """Returns the result."""
         _check(x, w, b, len(w), attributes)
         group: int = attributes["group"]
         if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
@@ -64,8 +68,17 @@ class Conv(WeightedOp):
             result = self._convolve_by_onednn(x, w, b, axes)
             limits.apply(result)
         else:
-            result = _convolve(x, self.arranged(w), b, axes, group, limits)
-        return (_channels_second(result),)
+            result = _convolve(x, self._matrix_of(w), b, axes, group, limits)
+        return _channels_second(result)
+
+    def _matrix_of(self, weights: Array) -> Array:
+        """Returns `[*kernel * channels, results]`."""
+        if weights is self._constant and self._matrix is not None:
+            return self._matrix
+        found = transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
+        if weights is self._constant:  # another thread may put the same in its place
+            self._matrix = found
+        return found
 
     def _convolve_by_onednn(
         self, x: Array, weights: Array, bias: Array | None, axes: Sequence[Axis]
@@ -81,17 +94,8 @@ class Conv(WeightedOp):
             tuple(axis.reach - axis.begin - axis.size for axis in axes),
         )
         primitive = sizes.primitive(has_bias=bias is not None)
-        arranged = self._arranged_for(primitive, weights)
+        arranged = self._arranged.arranged(primitive, [weights])
         return primitive.run(data, arranged, None if bias is None else np.ascontiguousarray(bias))
-
-    def _arranged_for(self, primitive: ConvolutionPrimitive, weights: Array) -> ArrangedWeights:
-        """The weights as the primitive reads them; constants are kept for all sizes."""
-        if weights is not self._constant:
-            return primitive.arrange(np.ascontiguousarray(weights))
-        kept = self._for_onednn  # another thread may put the same in its place
-        if kept is None or not primitive.reads(kept):
-            kept = self._for_onednn = primitive.arrange(np.ascontiguousarray(weights))
-        return kept
 
 
 @dataclass(frozen=True)
@@ -115,13 +119,6 @@ def _suits_onednn(images: int, weights: Array, axes: Sequence[Axis], group: int)
     is_copied = any(axis.kernel > 1 for axis in axes)
     long = _LONG // 8 if has_few else _LONG
     return is_copied and places >= _MANY and places * weights.size >= long
-
-
-def _read_at(place: tuple[int, ...], axes: Sequence[Axis]) -> Iterator[slice]:
-    """What all windows read at a place of the kernel."""
-    for at, axis in zip(place, axes, strict=True):
-        start = at * axis.dilation
-        yield slice(start, start + (axis.count - 1) * axis.stride + 1, axis.stride)
 
 
 def _convolve(
@@ -178,53 +175,28 @@ def _windows(data: Array, axes: Sequence[Axis]) -> Array:
 
 
 def _chunks(images: int, lines: int, line_bytes: int) -> Iterator[tuple[slice, int, int]]:
-    """Which images, and between which of their lines, are multiplied at a time."""
+    """Yields which images, and which of their lines, are multiplied at a time."""
     at_once = max(1, _CHUNK // line_bytes)
     step = max(1, at_once // lines)
     for image, start in product(range(0, images, step), range(0, lines, min(at_once, lines))):
         yield slice(image, image + step), start, min(start + at_once, lines)
 
 
-class ConvTranspose(WeightedOp):
-    """ONNX's ConvTranspose of `f32`: each element times the weights, added where it goes.
+def _conv_transpose(x: Array, w: Array, b: Array | None = None, **attributes: Any) -> Array:
+    """Returns ONNX's ConvTranspose of `f32`.
 
     Raises:
-        NotEagerError: another type.
+        NotEagerError: another type, or sizes that do not fit.
     """
-
-    def arrange(self, weights: Array) -> Array:
-        """`[channels, *kernel * results of a group]`."""
-        return np.ascontiguousarray(np.moveaxis(weights, 1, -1)).reshape(len(weights), -1)
-
-    def _run(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> tuple[Array]:
-        group: int = attributes["group"]
-        _check(x, w, b, w.shape[1] * group, attributes)
-        if x.shape[1] != len(w) or len(w) % group:
-            raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
-        axes = transposed_axes(x.shape[2:], w.shape[2:], attributes)
-        weights, share, results = self.arranged(w), len(w) // group, w.shape[1]
-        whole = [axis.padded_size for axis in axes]
-        result = np.zeros((len(x), *whole, group * results), np.float32)
-        data = _channels_last(x)
-        spread = aligned_empty((*data.shape[:-1], *w.shape[2:], results), np.float32)
-        for first in range(group):
-            mine = slice(first * share, (first + 1) * share)
-            sgemm(
-                data[..., mine].reshape(-1, share),
-                weights[mine],
-                spread.reshape(-1, weights.shape[1]),
-            )
-            _add_where_they_go(spread, result[..., first * results : (first + 1) * results], axes)
-        result = result[:, *(axis.inside for axis in axes)]
-        if b is not None:
-            result += b
-        return (_channels_second(result),)
-
-
-def _add_where_they_go(spread: Array, result: Array, axes: Sequence[Axis]) -> None:
-    """Adds `spread[batch, *sizes, *kernel, results]` to `result[batch, *places, results]`."""
-    for place in np.ndindex(*(axis.kernel for axis in axes)):
-        result[:, *_read_at(place, axes)] += spread[:, *(slice(None) for _ in axes), *place]
+    group: int = attributes["group"]
+    _check(x, w, b, w.shape[1] * group, attributes)
+    if x.shape[1] != len(w) or len(w) % group:
+        raise NotEagerError(f"weights of {w.shape} in {group} groups for data of {x.shape}")
+    axes = transposed_axes(x.shape[2:], w.shape[2:], attributes)
+    result = correlate_transposed(x, w, axes, group, matmul)
+    if b is not None:
+        result += b.reshape(-1, *(1 for _ in axes))
+    return result
 
 
 def transposed_axes(
@@ -302,4 +274,5 @@ def _padded(x: Array, axes: Sequence[Axis]) -> Array:
     return padded
 
 
-OPS = (Conv, ConvTranspose)
+OPS: Mapping[str, Callable[..., Any]] = {"Conv": Conv, "ConvTranspose": _conv_transpose}
+"""By their names in ONNX."""

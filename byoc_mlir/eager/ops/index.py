@@ -2,97 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.eager.ops.op import Op
+from byoc_mlir.numpy_ops import movement
+from byoc_mlir.numpy_ops.detection import non_max_suppression
 from byoc_mlir.tensors import Array
 
 
-class Gather(Op):
-    def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
-        return (np.asarray(x.take(indices, axis)),)
+def _gather(x: Array, indices: Array, axis: int = 0) -> Array:
+    return x.take(indices, axis)
 
 
-class GatherElements(Op):
-    def _run(self, x: Array, indices: Array, axis: int = 0) -> tuple[Array]:
-        return (x[_places(x, indices, axis)],)
+def _gather_elements(x: Array, indices: Array, axis: int = 0) -> Array:
+    _check_ranks(x, indices)
+    return movement.gather_elements(x, indices, axis)
 
 
-class GatherND(Op):
-    def _run(self, x: Array, indices: Array, batch_dims: int = 0) -> tuple[Array]:
-        shape = indices.shape[:-1]
-        if x.shape[:batch_dims] != shape[:batch_dims]:
-            raise NotEagerError("batches of data that are not those of the indices")
-        grid = np.ogrid[tuple(slice(size) for size in shape)][:batch_dims]
-        return (np.asarray(x[(*grid, *np.moveaxis(indices, -1, 0))]),)
+def _gather_nd(x: Array, indices: Array, batch_dims: int = 0) -> Array:
+    if x.shape[:batch_dims] != indices.shape[:-1][:batch_dims]:
+        raise NotEagerError("batches of data that are not those of the indices")
+    return movement.gather_nd(x, indices, batch_dims)
 
 
-class ScatterElements(Op):
-    def _run(
-        self, x: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "none"
-    ) -> tuple[Array]:
-        if updates.shape != indices.shape:
-            raise NotEagerError("updates that are not of the shape of the places")
-        return (_scattered(x, _places(x, indices, axis), updates, reduction),)
+def _scatter_elements(
+    x: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "none"
+) -> Array:
+    _check_ranks(x, indices)
+    _check_updates(updates, indices.shape)
+    return movement.scatter_elements(x, indices, updates, axis, reduction)
 
 
-class ScatterND(Op):
-    def _run(
-        self, x: Array, indices: Array, updates: Array, reduction: str = "none"
-    ) -> tuple[Array]:
-        if updates.shape != (*indices.shape[:-1], *x.shape[indices.shape[-1] :]):
-            raise NotEagerError("updates that are not of the shape of the places")
-        return (_scattered(x, tuple(np.moveaxis(indices, -1, 0)), updates, reduction),)
+def _scatter_nd(x: Array, indices: Array, updates: Array, reduction: str = "none") -> Array:
+    _check_updates(updates, (*indices.shape[:-1], *x.shape[indices.shape[-1] :]))
+    return movement.scatter_nd(x, indices, updates, reduction)
 
 
-def _places(x: Array, indices: Array, axis: int) -> tuple[Any, ...]:
-    """The places that indices along an axis mean."""
+def _check_ranks(x: Array, indices: Array) -> None:
     if x.ndim != indices.ndim or not x.ndim:
         raise NotEagerError("indices of another rank than the data")
-    places = list(np.ogrid[tuple(slice(size) for size in indices.shape)])
-    places[axis] = indices
-    return tuple(places)
 
 
-def _scattered(x: Array, places: Any, updates: Array, reduction: str) -> Array:
-    """A copy with updates at places, the last one where several are of one."""
-    result = x.copy()
-    if reduction == "none":
-        result[places] = updates
-    else:
-        _REDUCTIONS[reduction].at(result, places, updates)
-    return result
+def _check_updates(updates: Array, shape: tuple[int, ...]) -> None:
+    if updates.shape != shape:
+        raise NotEagerError("updates that are not of the shape of the places")
 
 
-_REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+def _topk(x: Array, k: Any, axis: int = -1, largest: int = 1) -> tuple[Array, Array]:
+    count = int(np.asarray(k).reshape(()))
+    if not x.ndim or not 0 <= count <= x.shape[axis]:
+        raise NotEagerError("more elements than there are")
+    return movement.topk(x, count, axis, bool(largest))
 
 
-class TopK(Op):
-    def _run(
-        self,
-        x: Array,
-        k: Any,
-        axis: int = -1,
-        largest: int = 1,
-        **_: object,
-    ) -> tuple[Array, Array]:
-        count = int(np.asarray(k).reshape(()))
-        if not x.ndim or not 0 <= count <= x.shape[axis]:
-            raise NotEagerError("more elements than there are")
-        if largest:  # in reverse, so that of equal ones the first stays the first
-            places = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, "stable"), axis)
-        else:
-            places = np.argsort(x, axis, "stable")
-        first = places.take(np.arange(count), axis)
-        return np.take_along_axis(x, first, axis), first.astype(np.int64)
+def _nonzero(x: Array) -> Array:
+    return np.array(np.nonzero(x), np.int64)
 
 
-class NonZero(Op):
-    def _run(self, x: Array) -> tuple[Array]:
-        return (np.array(np.nonzero(x), np.int64),)
+def _non_max_suppression(
+    boxes: Array,
+    scores: Array,
+    most: Array | None = None,
+    overlap: Array | None = None,
+    least: Array | None = None,
+    center_point_box: int = 0,
+) -> Array:
+    threshold = np.float32(_number(overlap, 0.0))
+    return non_max_suppression(
+        *(boxes, scores, int(_number(most, 0)), threshold, _number(least, None)),
+        centred=bool(center_point_box),
+    )
 
 
-OPS = (Gather, GatherElements, GatherND, ScatterElements, ScatterND, TopK, NonZero)
+def _number(tensor: Array | None, absent: Any) -> Any:
+    return tensor.reshape(-1)[0] if tensor is not None and tensor.size else absent
+
+
+OPS: Mapping[str, Callable[..., Any]] = {
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+    "NonMaxSuppression": _non_max_suppression,
+    "NonZero": _nonzero,
+    "ScatterElements": _scatter_elements,
+    "ScatterND": _scatter_nd,
+    "TopK": _topk,
+}
+"""By their names in ONNX."""

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from byoc_mlir.eager.kept_weights import KeptWeights
 from byoc_mlir.eager.lstm import Layer, LstmPrimitive
-from byoc_mlir.eager.ops.activation import sigmoid
-from byoc_mlir.eager.ops.constants import PreparedOp
 from byoc_mlir.eager.ops.errors import NotEagerError
-from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.eager.products import matmul
-from byoc_mlir.onednn.primitives import ArrangedWeights
+from byoc_mlir.numpy_ops.recurrent import gru_step, lstm_step
 from byoc_mlir.tensors import Array
 
 _Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
@@ -25,7 +24,7 @@ _Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True)
 class _Sequences:
-    """What a layer reads: `x` of steps, rows and features, and how many steps each row has."""
+    """Inputs of a layer: `x` of steps, rows and features, and how many steps each row has."""
 
     x: Array
     directions: Sequence[bool]
@@ -73,10 +72,10 @@ def _run_layer(
     return result, states
 
 
-def _add_products(sums: Array, states: Array, weights: Array) -> None:
-    """Adds the product of each direction."""
-    for total, state, matrix in zip(sums, states, weights, strict=True):
-        total += matmul(state, matrix)
+def _products(states: Array, weights: Array) -> Array:
+    """Returns the product of each direction."""
+    pairs = zip(states, weights, strict=True)
+    return np.stack([matmul(state, matrix) for state, matrix in pairs])
 
 
 def _sequences(x: Array, directions: int, direction: str, lengths: Array | None) -> _Sequences:
@@ -121,19 +120,13 @@ def _check_weights(x: Array, w: Array, r: Array, b: Array | None, gates: int) ->
         raise NotEagerError(f"biases of {b.shape} for weights of {w.shape}")
 
 
-class LSTM(PreparedOp):
+class _Lstm:
     """ONNX's LSTM of `f32`, by oneDNN where all rows have all steps."""
 
-    _constants: Sequence[Array | None] = ()
-    _arranged: ArrangedWeights | None = None
+    def __init__(self, x: object, *constants: Array | None):
+        self._arranged = KeptWeights((*constants, None, None)[:3])
 
-    def prepare(self, constants: Mapping[str, Array]) -> None:
-        """Weights and biases are arranged once, if all of them are constants."""
-        names = (*self.node.input, "")[1:4]
-        if all(not name or name in constants for name in names):
-            self._constants = [constants.get(name) for name in names]
-
-    def _run(
+    def __call__(
         self,
         x: Array,
         w: Array,
@@ -145,8 +138,8 @@ class LSTM(PreparedOp):
         peepholes: Array | None = None,
         direction: str = "forward",
         layout: int = 0,
-        **_: object,
     ) -> tuple[Array, ...]:
+        """Returns the states after each step, and the last ones."""
         if peepholes is not None:
             raise NotEagerError("peepholes")
         _check_weights(x, w, r, b, 4)
@@ -166,16 +159,7 @@ class LSTM(PreparedOp):
         recurrent = r.swapaxes(1, 2)
 
         def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
-            _add_products(gates, before[0], recurrent)
-            shares, candidate = gates[..., : 3 * hidden], gates[..., 3 * hidden :]
-            sigmoid(shares, shares)
-            np.tanh(candidate, out=candidate)
-            cell = shares[..., 2 * hidden :] * before[1]
-            candidate *= shares[..., :hidden]
-            cell += candidate
-            state = np.tanh(cell)
-            state *= shares[..., hidden : 2 * hidden]
-            return state, cell
+            return lstm_step(gates + _products(before[0], recurrent), before[1])
 
         return _with_layout(layout, *_run_layer(sequences, w, bias, states, step))
 
@@ -186,70 +170,50 @@ class LSTM(PreparedOp):
         weights: tuple[Array, Array, Array | None],
         states: Sequence[Array],
     ) -> tuple[Array, Sequence[Array]]:
-        """What `_run_layer` returns."""
-        arranged = self._arrange(primitive, weights)
+        """Returns what `_run_layer` does."""
+        arranged = self._arranged.arranged(primitive, weights)
         h, c = map(np.ascontiguousarray, states)
         result, *last = primitive.run(np.ascontiguousarray(x), arranged, h, c)
         directions, rows, hidden = h.shape
         return result.reshape(len(x), rows, directions, hidden).swapaxes(1, 2), last
 
-    def _arrange(
-        self, primitive: LstmPrimitive, weights: tuple[Array, Array, Array | None]
-    ) -> ArrangedWeights:
-        """The weights as the primitive reads them; constants are kept for all sizes."""
-        if len(self._constants) != len(weights) or any(
-            given is not constant for given, constant in zip(weights, self._constants, strict=True)
-        ):
-            return primitive.arrange(*weights)
-        kept = self._arranged  # another thread may put the same in its place
-        if kept is None or not primitive.reads(kept):
-            kept = self._arranged = primitive.arrange(*weights)
-        return kept
 
+def _gru(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None = None,
+    lengths: Array | None = None,
+    h: Array | None = None,
+    direction: str = "forward",
+    layout: int = 0,
+    linear_before_reset: int = 0,
+) -> tuple[Array, ...]:
+    """Returns the states after each step of ONNX's GRU of `f32`, and the last one."""
+    _check_weights(x, w, r, b, 3)
+    hidden = r.shape[-1]
+    sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)
+    states = [_initial(h, layout, (len(w), sequences.x.shape[1], hidden))]
+    bias = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
+    of_inputs, of_states = bias[:, : 3 * hidden], bias[:, None, 3 * hidden :]
+    shared, inner = slice(2 * hidden), slice(2 * hidden, None)
+    recurrent = r.swapaxes(1, 2)
 
-class GRU(Op):
-    def _run(
-        self,
-        x: Array,
-        w: Array,
-        r: Array,
-        b: Array | None = None,
-        lengths: Array | None = None,
-        h: Array | None = None,
-        direction: str = "forward",
-        layout: int = 0,
-        linear_before_reset: int = 0,
-        **_: object,
-    ) -> tuple[Array, ...]:
-        _check_weights(x, w, r, b, 3)
-        hidden = r.shape[-1]
-        sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)
-        states = [_initial(h, layout, (len(w), sequences.x.shape[1], hidden))]
-        bias = np.zeros((len(w), 6 * hidden), np.float32) if b is None else b
-        of_inputs, of_states = bias[:, : 3 * hidden].copy(), bias[:, 3 * hidden :].copy()
-        at_once = (2 if linear_before_reset else 3) * hidden  # biases that are added to inputs
-        of_inputs[:, :at_once] += of_states[:, :at_once]
-        late = of_states[:, None, 2 * hidden :]
-        recurrent = r.swapaxes(1, 2)
-        of_shares, of_candidate = recurrent[..., : 2 * hidden], recurrent[..., 2 * hidden :]
+    def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
+        (state,) = before
+        read = slice(None) if linear_before_reset else shared
+        products = _products(state, recurrent[..., read]) + of_states[..., read]
 
-        def step(gates: Array, before: Sequence[Array]) -> Sequence[Array]:
-            (state,) = before
-            shares, candidate = gates[..., : 2 * hidden], gates[..., 2 * hidden :]
+        def of_state(reset: Array) -> Array:
             if linear_before_reset:
-                products = np.zeros_like(gates)
-                _add_products(products, state, recurrent)
-                shares += products[..., : 2 * hidden]
-                sigmoid(shares, shares)
-                candidate += shares[..., hidden:] * (products[..., 2 * hidden :] + late)
-            else:
-                _add_products(shares, state, of_shares)
-                sigmoid(shares, shares)
-                _add_products(candidate, shares[..., hidden:] * state, of_candidate)
-            np.tanh(candidate, out=candidate)
-            return (candidate + shares[..., :hidden] * (state - candidate),)
+                return reset * products[..., inner]
+            return _products(reset * state, recurrent[..., inner]) + of_states[..., inner]
 
-        return _with_layout(layout, *_run_layer(sequences, w, of_inputs, states, step))
+        sums = gates[..., shared] + products[..., shared]
+        return (gru_step(sums, gates[..., inner], state, of_state),)
+
+    return _with_layout(layout, *_run_layer(sequences, w, of_inputs, states, step))
 
 
-OPS = (LSTM, GRU)
+OPS: Mapping[str, Callable[..., Any]] = {"GRU": _gru, "LSTM": _Lstm}
+"""By their names in ONNX."""

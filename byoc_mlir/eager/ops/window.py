@@ -1,4 +1,4 @@
-"""Windows that move over the spatial dimensions of an array, in ONNX's words."""
+"""The windows that attributes of ONNX describe."""
 
 from __future__ import annotations
 
@@ -8,50 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 from byoc_mlir.eager.ops.errors import NotEagerError
+from byoc_mlir.numpy_ops.window import Axis
 
 SAME = ("SAME_UPPER", "SAME_LOWER")
 """Paddings with which there are as many windows as strides in the data."""
 
 
 @dataclass(frozen=True)
-class Axis:
-    """A window along one dimension of `size`: `count` places, each of `kernel` elements.
-
-    Its first place begins `begin` elements before the data; the last ends at most `end` behind.
-    """
-
-    size: int
-    kernel: int
-    stride: int
-    dilation: int
-    begin: int
-    end: int
-    count: int
-
-    @property
-    def extent(self) -> int:
-        """The elements from the first to the last of a window."""
-        return (self.kernel - 1) * self.dilation + 1
-
-    @property
-    def reach(self) -> int:
-        """The elements from the first of the first window to the last of the last one."""
-        return (self.count - 1) * self.stride + self.extent
-
-    @property
-    def padded_size(self) -> int:
-        """The elements of the data with as many around as windows reach."""
-        return max(self.reach, self.begin + self.size)
-
-    @property
-    def inside(self) -> slice:
-        """Where the data are among the padded elements."""
-        return slice(self.begin, self.begin + self.size)
-
-
-@dataclass(frozen=True)
 class Placing:
-    """The attributes that say where a window goes; what is left out is `None`."""
+    """Attributes that say where a window goes; what is left out is `None`."""
 
     auto_pad: str | None
     strides: tuple[int, ...] | None
@@ -61,7 +26,7 @@ class Placing:
 
     @staticmethod
     def of(attributes: Mapping[str, Any]) -> Placing:
-        """Those of a node."""
+        """Returns the placing that a node's attributes describe."""
         strides, dilations, pads = (
             None if values is None else tuple(values)
             for values in map(attributes.get, ("strides", "dilations", "pads"))
@@ -73,7 +38,7 @@ class Placing:
     def lists(
         self, kernel: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """The strides, dilations and padding of a window; no padding where it is to be found.
+        """Returns strides, dilations and padding of a window; no padding where it is to be found.
 
         Raises:
             NotEagerError: they are not of as many dimensions, or the padding has an unknown name.
@@ -93,7 +58,7 @@ class Placing:
 def window_axes(
     sizes: tuple[int, ...], kernel: tuple[int, ...], placing: Placing
 ) -> tuple[Axis, ...]:
-    """Where a window goes along each spatial dimension.
+    """Returns where a window goes along each spatial dimension.
 
     Raises:
         NotEagerError: the attributes do not fit, or there is no place for a window.

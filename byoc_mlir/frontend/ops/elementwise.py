@@ -9,12 +9,13 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from byoc_mlir.dialects.relay import RelayOp, integers, logic, transform
+from byoc_mlir.dialects.relay import RelayOp, logic, transform
 from byoc_mlir.dialects.relay import elementwise as relay
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
+from byoc_mlir.numpy_ops import integers
 
 _UNARY: dict[str, type[RelayOp]] = {
     "Abs": relay.AbsOp,

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Sequence,
+    Set,
+)
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,43 +49,40 @@ _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 
 
 def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
-    """The convolutions before and behind one, with element-wise ops between at most, and what it
-    reads or writes of them.
+    """Yields the convolutions before and behind one, with element-wise ops between at most, and
+    what it reads or writes of them.
     """
-    for value, around in ((op.data, _writers(op.data)), (op.output, _readers(op.output))):
-        for found in around:
+    for value, step in ((op.data, _written), (op.output, _read)):
+        for found in _beyond(value, step):
             if isinstance(found, ConvOp):
                 yield found, value
 
 
-def _writers(value: SSAValue) -> Iterable[Operation]:
-    """What computes a value, beyond element-wise ops."""
+def _written(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
+    """Yields what computes a value, and its operands."""
+    if isinstance(value.owner, Operation):
+        yield value.owner, value.owner.operands
+
+
+def _read(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
+    """Yields what reads a value, and its results."""
+    for use in value.uses:
+        yield use.operation, use.operation.results
+
+
+def _beyond(
+    value: SSAValue, step: Callable[[SSAValue], Iterable[tuple[Operation, Sequence[SSAValue]]]]
+) -> Iterable[Operation]:
+    """Returns what computes or reads a value, beyond element-wise ops."""
     pending, seen, found = [value], set[Operation](), list[Operation]()
     while pending:
         one = pending.pop()
-        op = one.owner
-        if not isinstance(op, Operation) or op in seen:
-            continue
-        seen.add(op)
-        if isinstance(op, _PASSED):
-            pending += [part for part in op.operands if sizes_of(part) == sizes_of(one)]
-        else:
-            found.append(op)
-    return found
-
-
-def _readers(value: SSAValue) -> Iterable[Operation]:
-    """What reads a value, beyond element-wise ops."""
-    pending, seen, found = [value], set[Operation](), list[Operation]()
-    while pending:
-        one = pending.pop()
-        for use in one.uses:
-            op = use.operation
+        for op, values in step(one):
             if op in seen:
                 continue
             seen.add(op)
             if isinstance(op, _PASSED):
-                pending += [part for part in op.results if sizes_of(part) == sizes_of(one)]
+                pending += [part for part in values if sizes_of(part) == sizes_of(one)]
             else:
                 found.append(op)
     return found

@@ -37,9 +37,9 @@ from byoc_mlir.kernels.integer_gemm.code import define_units
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.lowering.integer_products.chain import IntegerGemmChain
-from byoc_mlir.lowering.integer_products.product import (
+from byoc_mlir.lowering.integer_products.chain import (
     Array,
+    IntegerGemmChain,
     IntegerMatmul,
     constant_of,
     is_signed,

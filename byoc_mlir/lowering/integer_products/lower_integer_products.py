@@ -18,9 +18,8 @@ from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.limits import in_time
-from byoc_mlir.lowering.integer_products.chain import chain_of
+from byoc_mlir.lowering.integer_products.chain import chain_of, product_of
 from byoc_mlir.lowering.integer_products.emit import ProductWriter, gemms_of
-from byoc_mlir.lowering.integer_products.product import product_of
 from byoc_mlir.lowering.kernel_calls import move_functions
 from byoc_mlir.runtime.system.machine import target_cpu
 

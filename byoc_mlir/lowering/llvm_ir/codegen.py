@@ -1,16 +1,25 @@
-"""From a module of the `llvm` dialect to a relocatable object file, through LLVM."""
+"""From a module of the `llvm` dialect to a relocatable object file, through LLVM.
+
+llvmlite holds one lock in each call. LLVM needs none for modules of different contexts with target
+machines of their own, so the two calls that take long are made here without it, on several threads
+at once. A fork waits for them as it waits for that lock (`runtime/system/forks.py`).
+"""
 
 from __future__ import annotations
 
+import ctypes
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import llvmlite
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 from llvmlite.binding.newpassmanagers import NewPassManager
 from xdsl.dialects.builtin import ModuleOp
 
@@ -18,11 +27,84 @@ from byoc_mlir.errors import CompilationError
 from byoc_mlir.ir_dump import dump_text
 from byoc_mlir.limits import check_time
 from byoc_mlir.lowering.llvm_ir.parts import cut
-from byoc_mlir.lowering.llvm_ir.threads import at_once, emit_unlocked, run_passes
 from byoc_mlir.lowering.llvm_ir.translate import translate_module, translate_part
 from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.forks import llvm_at_work
 from byoc_mlir.runtime.system.isa import compiler_features_up_to
 from byoc_mlir.runtime.system.machine import other_machine
+from byoc_mlir.runtime.system.threads import available_threads, starts
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_OBJECT_FILE = 1
+"""Asks for object code, not for assembly."""
+
+
+def run_passes(
+    passes: llvm.ModulePassManager, module: llvm.ModuleRef, builder: llvm.PassBuilder
+) -> None:
+    """Runs passes on a module that no other thread uses, inside of `at_once`."""
+    _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+
+
+def emit_unlocked(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
+    """Object code of a module that no other thread uses, as they do not use the target machine;
+    inside of `at_once`.
+
+    Raises:
+        CompilationError: LLVM has no code for it.
+    """
+    library = cast(Any, ffi.lib)
+    with ffi.OutputString() as error:
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, _OBJECT_FILE, error)
+        if not buffer:
+            raise CompilationError(f"llvm-emit-object: {error}")
+    try:
+        size = library.LLVMPY_GetBufferSize(buffer)
+        return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), size)
+    finally:
+        library.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """The results of a function of each item, on as many threads as there are cores; this one is
+    among them, and the others have its context. What one of them raises is raised."""
+    results: dict[int, _Result] = {}
+    errors: list[BaseException] = []
+    numbers = iter(range(len(items)))
+
+    def work() -> None:
+        for number in numbers:  # the interpreter hands out each once
+            try:
+                results[number] = function(items[number])
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    helpers = [
+        threading.Thread(target=copy_context().run, args=(work,))
+        for _ in range(1, min(available_threads(), len(items)))
+    ]
+    with llvm_at_work:
+        started = [helper for helper in helpers if starts(helper)]
+        work()
+        for helper in started:
+            helper.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(len(items))]
+
+
+@cache
+def _unlocked(name: str) -> Any:
+    """A function of LLVM as llvmlite declares it."""
+    library = cast(Any, ffi.lib)
+    declared = getattr(library, name)
+    function = ctypes.CDLL(library._name, handle=library._handle)[name]
+    function.argtypes, function.restype = declared.argtypes, declared.restype
+    return function
+
 
 Timing = Callable[[str, float], None]
 """Called after each pass with its name and the seconds it took, verification included."""

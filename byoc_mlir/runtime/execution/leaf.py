@@ -103,7 +103,7 @@ class LoadedLeaf(LoadedNode):
         if only is None:
             return self._run_for_sizes(inputs, None, parts)
         arrays = self._arguments.as_they_are(inputs) or self._arguments.checked(inputs)
-        values = only.run(arrays, None, None, parts)
+        values = only.run(arrays, None, None, parts)  # all arguments: it is called faster
         return dict(zip(self.outputs, values))  # noqa: B905, it takes as long
 
     def run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +112,12 @@ class LoadedLeaf(LoadedNode):
         Raises:
             InvalidInputError: an array cannot take the output.
         """
-        return self._run_for_sizes(inputs, out, None)
+        only = self._only
+        if only is None:
+            return self._run_for_sizes(inputs, out, None)
+        arrays = self._arguments.as_they_are(inputs) or self._arguments.checked(inputs)
+        outputs = destinations(only.program, only.outputs, arrays, out)
+        return dict(zip(self.outputs, only.run(arrays, outputs), strict=True))
 
     def _run_for_sizes(
         self, inputs: Inputs, out: Mapping[str, Any] | None, parts: Parts
@@ -122,7 +127,7 @@ class LoadedLeaf(LoadedNode):
         if shapes not in self._calls:  # those that came before are right
             arrays = self._arguments.checked(inputs)
             shapes = tuple([array.shape for array in arrays])
-        instance, call = self._serving(arrays, shapes)
+        instance, call = self._taking_sizes(shapes) or (self._fixed_for(arrays), None)
         outputs = None
         if out is not None:
             kinds = instance.outputs if call is None else call.outputs
@@ -142,7 +147,8 @@ class LoadedLeaf(LoadedNode):
             for place, array in zip(places, given):  # noqa: B905, it takes longer
                 arrays[place] = array
                 shapes[place] = array.shape
-            instance, call = self._serving(arrays, tuple(shapes))
+            found = self._taking_sizes(tuple(shapes))
+            instance, call = found or (self._fixed_for(arrays), None)
             return instance.run(arrays, None, call)
 
         return step
@@ -204,18 +210,13 @@ class LoadedLeaf(LoadedNode):
             self._latest = self._made_generic({one.name: usual_shape(one) for one in self.inputs})
             return self._latest
 
-    def _serving(self, arrays: Sequence[Array], shapes: _Shapes) -> tuple[Instance, Call | None]:
-        """Returns the program for checked inputs, and what a call needs if it takes sizes.
+    def _taking_sizes(self, shapes: _Shapes) -> _Found:
+        """Returns the program that takes sizes for input shapes, if there is one.
 
         Raises:
             ExecutionError: the leaf is closed.
             InvalidInputError: inputs disagree about a size.
         """
-        if self._only is not None:
-            return self._only, None
-        return self._taking_sizes(shapes) or (self._fixed_for(arrays), None)
-
-    def _taking_sizes(self, shapes: _Shapes) -> _Found:
         try:
             found = self._calls[shapes]
         except KeyError:

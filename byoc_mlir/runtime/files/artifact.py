@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from byoc_mlir.errors import InvalidArtifactError
 from byoc_mlir.runtime.files.container import Container, read_container
 from byoc_mlir.runtime.files.serialise import Json
 from byoc_mlir.runtime.files.shared_object import SharedCode, SharedFile, program_table
 from byoc_mlir.runtime.files.stored import decode_program
 from byoc_mlir.runtime.files.stored_plan import PLAN, decode_plan
-from byoc_mlir.runtime.plan import Node
+from byoc_mlir.runtime.plan import Loop, Node
 from byoc_mlir.runtime.program import Program
 
 
@@ -30,7 +31,10 @@ def read_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
     container = read_container(file, name)
     shared = SharedFile(file, name, container.file)
     reader = _ProgramReader(container, shared, folder, threads)
-    return decode_plan(container.document.get(PLAN), container.blobs, reader.read)
+    plan = decode_plan(container.document.get(PLAN), container.blobs, reader.read)
+    if isinstance(plan, Loop):
+        raise InvalidArtifactError(f"'{name}' has a loop, and no model that it is a part of")
+    return plan
 
 
 @dataclass

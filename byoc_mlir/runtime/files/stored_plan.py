@@ -41,12 +41,12 @@ def decode_plan(document: Json, blobs: Sequence[memoryview], read: ProgramReader
         InvalidArtifactError: the document is of no plan.
     """
     match document:
-        case {"program": program}:
+        case {"program": program, **others} if not others:
             return leaf_of(read(program))
-        case {"loop": fields, "body": body}:
+        case {"loop": fields, "body": body, **others} if not others:
             given = {"body": decode_plan(body, blobs, read)}
             return decode_fields(Loop, fields, blobs, given)
-        case {"sequence": fields, "stages": [_, *_] as stages}:
+        case {"sequence": fields, "stages": [_, *_] as stages, **others} if not others:
             given = {"stages": tuple(_stage(one, blobs, read) for one in stages)}
             return decode_fields(plan.Staged, fields, blobs, given)
         case _:
@@ -55,7 +55,7 @@ def decode_plan(document: Json, blobs: Sequence[memoryview], read: ProgramReader
 
 def _stage(document: Json, blobs: Sequence[memoryview], read: ProgramReader) -> plan.PlanStage:
     match document:
-        case {"stage": fields, "node": node}:
+        case {"stage": fields, "node": node, **others} if not others:
             given = {"nodes": (decode_plan(node, blobs, read),)}
             return decode_fields(plan.PlanStage, fields, blobs, given)
         case _:

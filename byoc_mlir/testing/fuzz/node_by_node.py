@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import onnx
 from onnx import numpy_helper
 
-from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.eager.model import EagerModel
+from byoc_mlir.eager.tier_ops import unknown
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import Array
 

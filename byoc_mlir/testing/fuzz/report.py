@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from byoc_mlir.testing.fuzz.campaign import Group, Tally
-from byoc_mlir.testing.fuzz.generate.random_graph import known_ops
+from byoc_mlir.testing.fuzz.generate.random_graph import importable_ops
 
 _NOT_OFFLOADED = ("host", "folded", "removed", "reference")
 
@@ -27,7 +27,7 @@ def _lines(tally: Tally, mutated: bool) -> Iterator[str]:
 
 
 def _coverage(tally: Tally) -> Iterator[str]:
-    names = [f"{domain}.{name}" if domain else name for domain, name in known_ops()]
+    names = [f"{domain}.{name}" if domain else name for domain, name in importable_ops()]
     missing = [name for name in names if name not in tally.ops]
     yield f"{len(names) - len(missing)} of {len(names)} ops"
     if missing and sum(tally.kinds.values()) >= len(names):  # of a few cases it says nothing

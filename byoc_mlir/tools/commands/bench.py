@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -24,15 +23,13 @@ from byoc_mlir.tools.commands.common import (
 from byoc_mlir.tools.options import at_least
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("bench", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument("--runs", type=at_least(1), default=100)
     parser.add_argument("--warmup", type=at_least(0), default=10)
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import compile_model
-from byoc_mlir.tools.commands.verify import add_arguments, inputs_of, options_of, save_part
+from byoc_mlir.tools.commands.verify import (
+    add_compared_arguments,
+    inputs_of,
+    options_of,
+    save_part,
+)
 
-
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("bisect", help=__doc__)
-    add_arguments(parser)
-    parser.set_defaults(run=run)
+add_arguments = add_compared_arguments
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,13 +16,11 @@ from byoc_mlir.compiler.cache.folder import (
 from byoc_mlir.tools.commands.common import add_json_argument, print_json
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("cache", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     parser.add_argument("folder", nargs="?", help="default: the one that compilations use")
     parser.add_argument("--clear", action="store_true", help="delete all of it")
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

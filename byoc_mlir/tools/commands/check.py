@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.progress import shown
@@ -17,15 +16,13 @@ from byoc_mlir.tools.commands.common import (
 from byoc_mlir.tools.options import add_option_argument, limits_of
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("check", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_argument(parser)
     add_shape_argument(parser)
     add_option_argument(parser, "limits")
     parser.add_argument("--all", action="store_true", help="also list what can be compiled")
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
 
 from byoc_mlir.tools.commands.common import bundled_networks
 
@@ -44,21 +42,18 @@ complete -o filenames -F _byoc byoc
 _ZSH = "autoload -U +X bashcompinit && bashcompinit\n"
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "completion",
-        help=__doc__,
-        description=f'{__doc__} bash: eval "$(byoc completion bash)" in ~/.bashrc, likewise zsh;'
-        " fish: byoc completion fish > ~/.config/fish/completions/byoc.fish",
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
+    parser.description = (
+        f'{__doc__} bash: eval "$(byoc completion bash)" in ~/.bashrc, likewise zsh;'
+        " fish: byoc completion fish > ~/.config/fish/completions/byoc.fish"
     )
     parser.add_argument("shell", choices=SHELLS)
-    parser.set_defaults(run=partial(run, commands.choices))
 
 
-def run(parsers: _Parsers, args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    print(script(args.shell, parsers), end="")
+    print(script(args.shell, args.parsers), end="")
     return 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,9 +21,8 @@ SEVEN = 19
 """A picture of a seven."""
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("demo", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     parser.add_argument(
         "--picture",
         type=at_least(0),
@@ -33,7 +31,6 @@ def register(commands: Any) -> None:
         help="which of the 450 pictures that the network was not trained on (default: %(default)s)",
     )
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

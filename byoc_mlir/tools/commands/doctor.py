@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import distributions, version
 from pathlib import Path, PurePath
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -88,9 +87,8 @@ def _several(what: str) -> str:
     )
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("doctor", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     parser.add_argument(
         "--import",
         dest="modules",
@@ -103,7 +101,6 @@ def register(commands: Any) -> None:
         "--measure", action="store_true", help="measure rates that nobody has asked for yet"
     )
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

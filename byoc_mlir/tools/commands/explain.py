@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import (
@@ -15,16 +14,14 @@ from byoc_mlir.tools.commands.common import (
 )
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("explain", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     subject = parser.add_mutually_exclusive_group(required=True)
     subject.add_argument("--node", metavar="NAME", help="an ONNX node, named as in `byoc report`")
     subject.add_argument("--pattern", metavar="NAME", help="a backend's pattern")
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,6 @@ import argparse
 import keyword
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from byoc_mlir.backends import backend_names
 from byoc_mlir.errors import BackendError
@@ -22,13 +21,11 @@ _FILES = {
 """Template to the file that is made from it."""
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("new-backend", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     parser.add_argument("name", help="the backend's name and the package's, in lower case")
     parser.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="default: here")
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

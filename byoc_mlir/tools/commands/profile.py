@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from byoc_mlir.progress import shown
 from byoc_mlir.tools.commands.common import (
@@ -20,9 +19,8 @@ from byoc_mlir.tools.commands.common import (
 from byoc_mlir.tools.options import at_least
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("profile", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument("--runs", type=at_least(1), default=20, help="the median one is shown")
@@ -31,7 +29,6 @@ def register(commands: Any) -> None:
     parser.add_argument(
         "--trace", metavar="FILE.json", type=Path, help="write a trace for Perfetto, too"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

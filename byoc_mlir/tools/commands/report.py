@@ -6,7 +6,6 @@ import argparse
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from textwrap import wrap
-from typing import Any
 
 from byoc_mlir.names import printable
 from byoc_mlir.runtime.profile import WIDTH
@@ -22,9 +21,8 @@ from byoc_mlir.tools.commands.common import (
 )
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("report", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument(
@@ -32,7 +30,6 @@ def register(commands: Any) -> None:
     )
     add_annotate_argument(parser)
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

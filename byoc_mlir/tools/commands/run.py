@@ -34,9 +34,8 @@ from byoc_mlir.tools.commands.common import (
 from byoc_mlir.tools.options import at_least, read_inputs
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("run", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
     parser.add_argument("--input", metavar="FILE.npz", help="inputs by name (default: random)")
     add_shape_argument(parser)
@@ -48,7 +47,6 @@ def register(commands: Any) -> None:
     )
     parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

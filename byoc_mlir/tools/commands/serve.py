@@ -20,9 +20,8 @@ from byoc_mlir.tools.options import add_option_argument, at_least, options_of
 _PATHS = ("v2/models/{name}", "v2/models/{name}/infer", "v2/health/ready", "metrics")
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("serve", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_argument(parser)
     parser.add_argument("--name", help="of the model, in paths (default: that of the file)")
     parser.add_argument("--host", default="127.0.0.1", help="default: this machine alone")
@@ -53,7 +52,6 @@ def register(commands: Any) -> None:
     )
     add_option_argument(parser, "limits")
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -24,9 +24,8 @@ _SHOWN = 20
 """Kernels of the table."""
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("tune", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
     parser.add_argument(
         "--seconds",
@@ -40,7 +39,6 @@ def register(commands: Any) -> None:
         help="write what was found and measured, for --rates: here, or on other machines like this",
     )
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

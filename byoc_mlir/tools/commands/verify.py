@@ -21,18 +21,16 @@ from byoc_mlir.tools.commands.common import (
 from byoc_mlir.tools.options import at_least, read_inputs
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("verify", help=__doc__)
-    add_arguments(parser)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
+    add_compared_arguments(parser)
     parser.add_argument(
         "--nodes", action="store_true", help="compare all nodes of a model that agrees, too"
     )
-    parser.set_defaults(run=run)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of `byoc verify`, which `byoc bisect` has too."""
+def add_compared_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `byoc verify` that `byoc bisect` has too."""
     add_model_arguments(parser)
     parser.add_argument("--inputs", metavar="FILE.npz", help="inputs by name (default: random)")
     add_shape_argument(parser)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime import Executable
@@ -22,9 +21,8 @@ from byoc_mlir.tools.commands.common import (
 from byoc_mlir.tools.options import at_least
 
 
-def register(commands: Any) -> None:
-    """Adds the subcommand."""
-    parser: argparse.ArgumentParser = commands.add_parser("view", help=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
     add_shape_argument(parser)
     parser.add_argument(
@@ -47,7 +45,6 @@ def register(commands: Any) -> None:
         help="compare each node with an oracle, so that nodes can be coloured by error",
     )
     add_json_argument(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -49,7 +49,7 @@ def change_document(path: Path, change: Callable[[dict[str, Any]], None]) -> Non
     head = data[-FOOTER_BYTES:-HASH_BYTES]
     offset = int.from_bytes(head[16:24], "little")
     document = json.loads(data[offset:-FOOTER_BYTES])
-    change(document["content"])
+    change(document["content"]["plan"]["program"])
     text = json.dumps(document).encode()
     rewrite(path, data[:offset] + text + head[:24] + len(text).to_bytes(8, "little"))
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
+from measured import measured, write_measured
 
 import byoc_mlir
+from byoc_mlir.backends.dnnl.library.timing import Bench
 from byoc_mlir.compiler import rates as compiler_rates
-from byoc_mlir.compiler.partition.verdicts import Keys, Verdicts, known_verdicts
+from byoc_mlir.compiler.partition.region_times import Keys, find_times, keep_times
 from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.costs import (
@@ -26,7 +30,7 @@ from byoc_mlir.kernels.costs import (
     rates,
 )
 from byoc_mlir.lowering.calibration import CALIBRATIONS, Calibration
-from byoc_mlir.rates import Rates, read_rates, using, write_rates
+from byoc_mlir.rates import Measurement, Rates, read_rates, using, write_rates
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc import main
@@ -55,7 +59,8 @@ def test_the_same_file_gives_the_same_code_in_every_process(tmp_path: Path) -> N
         byoc_mlir.compile(model, threads=1, fallback="allow").close()
     path = tmp_path / "rates.json"
     write_rates(rates_of(None), path)
-    assert {"dnnl", "verdicts", "convolutions"} <= read_rates(path).keys()
+    groups = {key.partition("/")[0] for key in read_rates(path)}
+    assert {"dnnl", "regions", "convolutions"} <= groups
     command = [sys.executable, "-c", _COMPILE, path, *models]
     first, second = (subprocess.check_output(command, text=True) for _ in range(2))
     assert first.split() == second.split()
@@ -64,7 +69,7 @@ def test_the_same_file_gives_the_same_code_in_every_process(tmp_path: Path) -> N
 
 def test_rates_are_part_of_what_the_cache_knows_a_model_by(tmp_path: Path) -> None:
     def compiled(rate: float) -> list[str]:
-        write_rates(Rates({"activations": dict.fromkeys(_NAMES, rate)}), tmp_path / "rates.json")
+        write_measured(tmp_path / "rates.json", activations=dict.fromkeys(_NAMES, rate))
         cache, path = tmp_path / "cache", tmp_path / "rates.json"
         with byoc_mlir.compile(NETWORKS["mlp3"](), (), cache=cache, rates=path) as executable:
             return [name for name, _ in executable.report().compile_seconds]
@@ -74,7 +79,7 @@ def test_rates_are_part_of_what_the_cache_knows_a_model_by(tmp_path: Path) -> No
     assert "cache" not in compiled(2.0)
 
 
-_NAMES = ActivationRates().as_json()
+_NAMES = ActivationRates().numbers()
 
 
 @pytest.mark.parametrize(
@@ -82,9 +87,10 @@ _NAMES = ActivationRates().as_json()
     [
         ("{", "JSONDecodeError"),
         ("[]", "TypeError"),
-        ('{"version": 0}', "version is 0, expected 1"),
-        ('{"version": 1}', "KeyError: 'parts'"),
-        ('{"version": 1, "parts": 3}', "AttributeError"),
+        ('{"version": 0}', "version is 0, expected 2"),
+        ('{"version": 2}', "KeyError: 'measurements'"),
+        ('{"version": 2, "measurements": 3}', "AttributeError"),
+        ('{"version": 2, "measurements": {"a": 3}}', "TypeError"),
     ],
 )
 def test_other_files_are_no_rates(text: str, reason: str, tmp_path: Path) -> None:
@@ -100,14 +106,19 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         byoc_mlir.compile(NETWORKS["mlp3"](), (), rates=tmp_path / "nowhere.json")
 
 
-@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, "fast", None])
+@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, "fast"])
 def test_what_is_no_rate_is_refused(value: Any) -> None:
-    document = {"activations": {**_NAMES, "swish": value}}
     with (
-        using(Rates(document)),
-        pytest.raises(ByocError, match="the rates' part 'activations' cannot be read"),
+        using(Rates(measured(activations={**_NAMES, "swish": value}))),
+        pytest.raises(ByocError, match=r"the measurement 'activations/swish' is .* above 0"),
     ):
         rates(ActivationRates)
+
+
+@pytest.mark.parametrize("value", [None, True, [1]])
+def test_what_is_no_measurement_is_refused(value: Any) -> None:
+    with pytest.raises(ByocError, match="accepted are numbers and texts"):
+        rates_of({"activations/swish": {"unit": "", "source": "", "value": value}})
 
 
 def test_what_a_file_does_not_say_is_assumed() -> None:
@@ -121,7 +132,7 @@ def test_the_command_line_writes_and_reads_rates(
     model, path = tmp_path / "model.onnx", tmp_path / "rates.json"
     onnx.save(NETWORKS["mnist"](), model)
     assert main(["compile", str(model), "--write-rates", str(path)]) == 0
-    assert json.loads(path.read_text())["parts"]["verdicts"]
+    assert any(key.startswith("regions/") for key in read_rates(path))
     assert main(["report", str(model), "--rates", str(path)]) == 0
     capsys.readouterr()
     assert main(["compile", str(model), "--rates", str(tmp_path / "nowhere.json")]) == 1
@@ -134,16 +145,63 @@ def test_what_regions_were_measured_to_take_is_kept_for_other_processes(
     monkeypatch.setenv("BYOC_CACHE", "on")
     monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))
     times = RegionTimes("npu", "measured", 2.0, 1.0)
+    this_process, another_process = (compiler_rates.process_rates.__wrapped__() for _ in range(2))
     for name in ("first", "second"):
-        Verdicts({}).keep(Keys(f"like {name}", name), times)
-    another_process = compiler_rates.process_rates.__wrapped__()
-    with using(another_process):
-        assert known_verdicts().find(Keys("of other sizes", "first")) == times
-        assert known_verdicts().find(Keys("like second", "of another model")) == times
-        assert known_verdicts().find(Keys("of other sizes", "of a third model")) is None
+        keep_times(this_process, Keys(f"like {name}", name), times)
+    this_process.save()
+    assert find_times(another_process, Keys("of other sizes", "first")) == times
+    assert find_times(another_process, Keys("like second", "of another model")) == times
+    assert find_times(another_process, Keys("of other sizes", "of a third model")) is None
+
+
+def test_times_of_primitives_are_kept_for_other_models_and_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "on")
+    monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))
+    measured_now: list[float] = []
+    milliseconds = Bench.milliseconds
+
+    def recorded(*arguments: Any) -> float:
+        measured_now.append(milliseconds(*arguments))
+        return measured_now[-1]
+
+    monkeypatch.setattr(Bench, "milliseconds", recorded)
+
+    def count() -> int:
+        """The primitives that a process measures which finds no program."""
+        del measured_now[:]
+        compiler_rates.process_rates.cache_clear()
+        byoc_mlir.compile(NETWORKS["resnet18"](image=32), ("dnnl",), 1, cache=False).close()
+        return len(measured_now)
+
+    try:
+        assert count() > 10
+        assert count() == 0
+    finally:
+        compiler_rates.process_rates.cache_clear()
+
+
+class _Slow:
+    """A cache that takes a moment."""
+
+    def read(self, group: str) -> list[Measurement]:
+        time.sleep(0.02)
+        return measured(**{group: {"swish": 2.0}})
+
+    def write(self, group: str, new: Sequence[Measurement]) -> None:
+        raise AssertionError
+
+
+def test_threads_that_ask_at_once_know_the_same() -> None:
+    known = Rates(kept=_Slow())
+    with ThreadPoolExecutor(4) as pool:
+        found = [*pool.map(lambda _: known.view(ActivationRates.of).swish, range(4))]
+    assert found == [2.0] * 4
 
 
 def test_the_cache_may_keep_rates_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    byoc_mlir.compile(NETWORKS["mnist"](), (), 1, fallback="allow").close()  # asks for tables
     monkeypatch.setenv("BYOC_CACHE", "rates")
     monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))
     calibration = Calibration(lambda: [8.0, 2.0], lambda of: ActivationRates(swish=1 / of[0]))
@@ -153,7 +211,9 @@ def test_the_cache_may_keep_rates_alone(tmp_path: Path, monkeypatch: pytest.Monk
     kept = list(tmp_path.iterdir())
     assert len(kept) == 1
     byoc_mlir.compile(NETWORKS["mnist"](), (), 1, fallback="allow").close()
-    Verdicts({}).keep(Keys("like it", "it"), RegionTimes("npu", "measured", 2.0, 1.0))
+    process = compiler_rates.process_rates.__wrapped__()
+    keep_times(process, Keys("like it", "it"), RegionTimes("npu", "measured", 2.0, 1.0))
+    process.save()
     assert set(kept) == set(tmp_path.iterdir())
 
 
@@ -163,7 +223,7 @@ def test_every_rate_is_measured(kind: type[Table]) -> None:
     calibration = CALIBRATIONS[kind]
     if not calibration.is_possible:
         pytest.skip(f"the processor has no {calibration.feature}")
-    measured, assumed = calibration.table(calibration.measure()).as_json(), kind().as_json()
+    measured, assumed = calibration.table(calibration.measure()).numbers(), kind().numbers()
     assert all(1e-3 < measured[name] / assumed[name] < 1e3 for name in assumed)
 
 

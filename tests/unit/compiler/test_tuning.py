@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from measured import write_measured
 from tuning_models import small_network
 
 import byoc_mlir
@@ -22,7 +22,7 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.search import Candidate, Search, TimedStep
 from byoc_mlir.compiler.tuning.tune import tune_model
 from byoc_mlir.errors import ByocError
-from byoc_mlir.kernels.tuned import PART, Question, Trial, Tuned, trying
+from byoc_mlir.kernels.tuned import Question, Trial, trying
 from byoc_mlir.lowering.linalg_to_loops import schedule
 from byoc_mlir.runtime.program import ObjectCode
 
@@ -33,11 +33,8 @@ X = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
 @pytest.fixture(autouse=True)
 def own_choices() -> Iterator[None]:
     """What is found here stays here."""
-    choices = compiler_rates.process_rates().part(PART, Tuned.of_json).choices
-    before = dict(choices)
     yield
-    choices.clear()
-    choices.update(before)
+    compiler_rates.process_rates.cache_clear()
 
 
 def _request(threads: int = 1) -> Request:
@@ -67,7 +64,7 @@ def test_every_way_gives_the_same_numbers(tmp_path: Path) -> None:
             for problem, one in questions.items()
         }
         path = tmp_path / f"{number}.json"
-        path.write_text(json.dumps({"version": 1, "parts": {"tuned": choices}}))
+        write_measured(path, tuned=choices)
         with byoc_mlir.compile(
             MODEL, (), threads, fallback="allow", rates=path, cache=False
         ) as executable:
@@ -78,7 +75,7 @@ def test_every_way_gives_the_same_numbers(tmp_path: Path) -> None:
 def test_a_file_with_ways_that_there_are_not_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "rates.json"
     choices = dict.fromkeys(_questions(), "by_magic")
-    path.write_text(json.dumps({"version": 1, "parts": {"tuned": choices}}))
+    write_measured(path, tuned=choices)
     with byoc_mlir.compile(MODEL, (), 1, rates=path, fallback="allow") as executable:
         np.testing.assert_allclose(executable.run({"x": X})["y"], _wanted(), rtol=1e-4, atol=1e-4)
 
@@ -136,7 +133,7 @@ def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
 
 def test_rates_and_tuning_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "rates.json"
-    path.write_text('{"version": 1, "parts": {}}')
+    path.write_text('{"version": 2, "measurements": {}}')
     with pytest.raises(ByocError, match="both given"):
         byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=1, rates=path)
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from measured import write_measured
 from onnx import TensorProto, helper
 
 import byoc_mlir
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
-from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.runtime.program import ObjectCode
 from byoc_mlir.runtime.system.cpu import Cpu
 
@@ -48,7 +48,7 @@ def _constants(
 ) -> tuple[int, np.ndarray[Any, Any]]:
     """The bytes of a program's constants, and what it answers, by `RATES`."""
     rates = folder / "rates.json"
-    write_rates(Rates({"convolutions": RATES}), rates)
+    write_measured(rates, convolutions=RATES)
     data = np.random.default_rng(1).standard_normal((1, channels, 28, 28)).astype(np.float32)
     with byoc_mlir.compile(
         _model(channels), targets, 1, fallback="allow", cache=False, rates=rates, **options
@@ -94,7 +94,7 @@ def _quantised() -> onnx.ModelProto:
 def test_weights_of_bytes_count(tmp_path: Path) -> None:
     """Winograd's are of `f32`: 16 or 28 times as many bytes, which nobody had counted."""
     rates, model = tmp_path / "rates.json", _quantised()
-    rates.write_text('{"version": 1, "parts": {}}')
+    rates.write_text('{"version": 2, "measurements": {}}')
     sizes: list[int] = []
     for options in (FREE, {}):
         with byoc_mlir.compile(

@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from byoc_mlir.eager.known_ops import unknown
 from byoc_mlir.eager.model import EagerModel
+from byoc_mlir.eager.tier_ops import unknown
 from byoc_mlir.tensors import Array
 from byoc_mlir.testing.fuzz.excuses import ORDERING, has_nan, leaves_open, slack_of
 from byoc_mlir.testing.fuzz.graphs import ops_in, part_of

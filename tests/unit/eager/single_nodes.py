@@ -10,8 +10,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from byoc_mlir.eager.ops import OPS
-from byoc_mlir.eager.ops.constants import WeightedOp
+from byoc_mlir.eager.nodes import run_of
 from byoc_mlir.eager.schemas import opset_of
 from byoc_mlir.tensors import Array
 
@@ -40,12 +39,9 @@ def eager(model: Any, operands: Sequence[Array | None], *, is_constant: bool) ->
         is_constant: whether the op may prepare its weights before.
     """
     (node,) = model.graph.node
-    op = OPS[node.op_type](node, opset_of(model))
-    if is_constant and isinstance(op, WeightedOp):
-        weights = operands[1]
-        assert weights is not None
-        op.prepare({"x1": weights})
-    (result,) = op.run(*operands)
+    weights = operands[1] if is_constant and len(operands) > 1 else None
+    run = run_of(node, opset_of(model), {} if weights is None else {"x1": weights})
+    (result,) = run(*operands)
     return result
 
 

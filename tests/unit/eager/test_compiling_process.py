@@ -83,7 +83,7 @@ from byoc_mlir.installed import installed_points
 os.chdir({str(folder)!r})
 executable = byoc_mlir.compile("model.onnx", cache={str(tmp_path / "cache")!r})
 assert executable.run({{"x": np.ones(3, np.float32)}})["y"].sum() == 3
-assert executable._compilation._process.wait() == 0, executable._compilation._complaint()
+assert executable.node._compilation._process.wait() == 0, executable.node._compilation._complaint()
 assert all(point.value != "xdsl:Backend" for point in installed_points("byoc_mlir.backends"))
 """
     if start == "archive":  # as zipapps are
@@ -144,7 +144,7 @@ from byoc_mlir.compiler.execution import compiling_process
 compiling_process._EXIT_SECONDS = 0.2
 os.environ["BYOC_EAGER"] = "on"
 executable = byoc_mlir.compile({str(_file(tmp_path))!r}, cache={str(tmp_path / "cache")!r})
-process = executable._compilation._process
+process = executable.node._compilation._process
 os.kill(process.pid, signal.SIGSTOP)
 executable.run({{"x": np.ones(100_000, np.float32)}})  # more than a pipe holds
 print(process.pid)
@@ -160,7 +160,7 @@ print(process.pid)
 
 def test_who_waits_for_a_process_that_is_stuck_ends_it(tmp_path: Path) -> None:
     executable = _compiled(tmp_path)
-    compilation: Any = executable._compilation  # pyright: ignore
+    compilation: Any = executable.node._compilation  # pyright: ignore
     os.kill(compilation._process.pid, signal.SIGSTOP)
     executable.run(_X)
     compilation.wait_until(time.monotonic() + 0.1)
@@ -194,7 +194,7 @@ def test_a_forked_child_leaves_the_process_alone(tmp_path: Path) -> None:
         executable.close()
         os._exit(int(not same))
     assert os.waitpid(child, 0)[1] == 0
-    assert not executable._compilation.is_over()  # pyright: ignore
+    assert not executable.node._compilation.is_over()  # pyright: ignore
     executable.close()
 
 

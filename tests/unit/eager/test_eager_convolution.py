@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from single_nodes import check, eager, node_model, numbers, ort
 
-from byoc_mlir.eager.ops import OPS
-from byoc_mlir.eager.ops.constants import WeightedOp
-from byoc_mlir.eager.ops.convolution import Conv
+from byoc_mlir.eager.nodes import run_of
 from byoc_mlir.eager.ops.errors import NotEagerError
 from byoc_mlir.onednn.engine import openmp_threads
 
@@ -244,11 +242,9 @@ def test_weights_that_change_are_read_again() -> None:
 def test_inputs_that_replace_constants_are_read(kind: str) -> None:
     operands = [numbers(1, 3, 9), numbers(3, 3, 2)]
     (node,) = node_model(kind, operands, 21).graph.node
-    op = OPS[kind](node, 21)
-    assert isinstance(op, WeightedOp)
-    op.prepare({"x1": operands[1]})
-    (first,) = op.run(*operands)
-    (second,) = op.run(operands[0], 2 * operands[1])
+    run = run_of(node, 21, {"x1": operands[1]})
+    (first,) = run(*operands)
+    (second,) = run(operands[0], 2 * operands[1])
     np.testing.assert_allclose(second, 2 * first, rtol=1e-5, atol=1e-5)
 
 
@@ -287,11 +283,9 @@ def test_constants_are_arranged_once_for_all_sizes(shape: tuple[int, ...]) -> No
     attributes = {"group": channels // shape[1], "pads": [1, 1, 1, 1]}
     first = [numbers(1, channels, 9, 9), weights]
     (node,) = node_model("Conv", first, 21, **attributes).graph.node
-    op = OPS["Conv"](node, 21)
-    assert isinstance(op, Conv)
-    op.prepare({"x1": weights})
+    run = run_of(node, 21, {"x1": weights})
     for size in (9, 24, 5, 9):
         operands = [numbers(2, channels, size, size + 1, seed=size), weights]
         expected = ort(node_model("Conv", operands, 21, **attributes), operands)
-        (found,) = op.run(*operands)
+        (found,) = run(*operands)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)

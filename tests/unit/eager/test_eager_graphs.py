@@ -8,7 +8,7 @@ from agreement import verdict
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from byoc_mlir.eager.known_ops import KNOWN_OPS
+from byoc_mlir.eager.tier_ops import TIER_OPS
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, model_of
 from byoc_mlir.testing.fuzz.symbolic import with_symbols
@@ -19,7 +19,7 @@ WINDOWS = frozenset(
         *("GlobalAveragePool", "GlobalMaxPool"),
     )
 )
-NAMES = sorted(KNOWN_OPS.keys() - WINDOWS)
+NAMES = sorted(TIER_OPS.keys() - WINDOWS)
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())

@@ -11,7 +11,7 @@ import pytest
 from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.testing.fuzz.cases import Plan
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops
+from byoc_mlir.testing.fuzz.generate.random_graph import add_node, importable_ops
 from byoc_mlir.testing.fuzz.generate.recipes import RECIPES
 from byoc_mlir.testing.fuzz.generate.tensor import DOMAINS, ML, RejectedError
 from byoc_mlir.testing.fuzz.values import broadcastable, random_array, random_shape
@@ -58,7 +58,7 @@ def test_some_sizes_are_computed() -> None:
 
 
 def test_every_op_is_made() -> None:
-    missing = {name for domain, name in known_ops() if not _made(name, domain)}
+    missing = {name for domain, name in importable_ops() if not _made(name, domain)}
     assert missing <= NOT_MADE
 
 
@@ -75,7 +75,7 @@ def _made(name: str, domain: str) -> bool:
 def test_recipes_are_of_known_ops() -> None:
     schemas = onnx.defs.get_all_schemas_with_history()
     standard = {(schema.domain, schema.name) for schema in schemas}
-    assert set(RECIPES) <= standard | set(known_ops())
+    assert set(RECIPES) <= standard | set(importable_ops())
 
 
 def test_a_rejected_node_leaves_nothing_behind() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from integer_runner import expected_sums, saturating_units
 from kernel_runner import Native, aligned, convolution
+from measured import measured
 from numpy.typing import NDArray
 
 from byoc_mlir.kernels.convolution import Slot
@@ -188,7 +189,7 @@ def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) 
     known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
     with using(
         Rates(
-            {"convolutions": known, "integers": {"products": 8e7, "bytes": 1e8, "depthwise": 1e7}}
+            measured(convolutions=known, integers={"products": 8e7, "bytes": 1e8, "depthwise": 1e7})
         )
     ):
         fastest = min(it.forms(weights), key=lambda one: one.milliseconds(1))
@@ -201,6 +202,6 @@ def test_what_is_copied_counts() -> None:
     weights = np.ones((it.outputs, it.shape[3], *it.window), np.int8)
     known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
     integers = {"products": 8e7, "bytes": 7.5e7, "depthwise": 1e7}
-    with using(Rates({"convolutions": known, "integers": integers})):
+    with using(Rates(measured(convolutions=known, integers=integers))):
         fastest = min(it.forms(weights), key=lambda one: one.milliseconds(1))
     assert fastest.unit.words == "overlapping"

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from integer_runner import Compiled, expected_sums, saturating_units
+from measured import measured
 from numpy.typing import NDArray
 
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
@@ -189,7 +190,9 @@ def test_few_rows_read_bytes() -> None:
     it = IntegerGemm.of_matrices(_PAIRS[1], 1, 64, 16, IntegerEpilogue())
     forms = it.forms(np.zeros((1, 1, 64, 16), np.int16))
     with using(
-        Rates({"convolutions": read, "integers": {"products": 7e7, "bytes": 9e7, "depthwise": 1e7}})
+        Rates(
+            measured(convolutions=read, integers={"products": 7e7, "bytes": 9e7, "depthwise": 1e7})
+        )
     ):
         found = {
             rows: min(forms, key=lambda one: one.milliseconds(rows)).unit.widens

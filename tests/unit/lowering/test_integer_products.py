@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from helpers.verified import verify_module
 from host_runner import Array, Network, run_on_host
+from measured import measured
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, f32
@@ -97,7 +98,7 @@ def test_few_rows_read_bytes_where_memory_is_slow(
     network = Network(_bytes(np.int8, rows, 64))
     constants = (network.constant(one) for one in (_bytes(np.int8, 32, 64), zero, zero))
     module = network.returning(network.add(qnn.DenseOp(network.args[0], *constants)))
-    with using(Rates(rates, may_measure=False)):
+    with using(Rates(measured(**rates), may_measure=False)):
         LowerIntegerProducts(8).apply(Context(), module)
     assert f"_matrix_{words}_" in str(module)
 

@@ -19,8 +19,7 @@ from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.lowering.llvm_ir import parts
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object, emit_objects
-from byoc_mlir.lowering.llvm_ir.threads import at_once
+from byoc_mlir.lowering.llvm_ir.codegen import at_once, emit_object, emit_objects
 from byoc_mlir.lowering.symbols import symbol_of
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.runtime.linking.native_module import NativeModule

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx_suite import Expectations, Outcome, run_case, sampled_cases, suite_cases
-from operators import operators_page
+from operators_page import operators_page
 
 pytestmark = pytest.mark.xdist_group("onnx_cases")  # ONNX takes ten seconds to build them
 
 EXPECTATIONS = Expectations.read(Path(__file__).parent / "expectations.toml")
-PAGE = Path(__file__).parents[3] / "docs" / "operators.md"
 SHARDS = 16
 
 
@@ -78,6 +77,17 @@ def test_a_random_case_runs_and_passes_by_chance() -> None:
     assert drawn.contradicted(case, Outcome("", ("Bernoulli",), 0.0))
 
 
-def test_the_page_of_operators_is_up_to_date() -> None:
-    page = operators_page(EXPECTATIONS)
-    assert page == PAGE.read_text(), "run: python tools/operators.py"
+def test_the_page_of_operators() -> None:
+    page = operators_page()
+    assert page.path == "operators.md"
+    lines = page.text.splitlines()
+    for line in (
+        "## ai.onnx",
+        "## ai.onnx.ml",
+        "## com.microsoft",
+        "| Abs | 1, 6, 13 | native | 13 of 13 |",
+        "| RegexFullMatch | not 20 | net | 3 of 3 |",
+    ):
+        assert line in lines
+    assert "| RegexFullMatch | 20 |" in lines
+    assert all(line.count("|") in (0, 3, 5) for line in lines)

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
-from op_types import LEVEL, op_types
+from op_types_page import LEVEL, op_types
 
 from byoc_mlir.testing.isa import call_at
 
-PAGE = Path(__file__).parents[3] / "docs" / "op-types.md"
 OPS = (
     *(("", "Add"), ("", "Conv"), ("", "Gather"), ("", "MatMul"), ("", "NonZero"), ("", "Range")),
     *(("", "QuantizeLinear"), ("ai.onnx.ml", "Scaler"), ("com.microsoft", "FusedMatMul")),
 )
+
+
+LINES = """\
+| Add | h | h | h | h | h | h | h | h |  |
+| Conv | hd | h | hd | hd |  |  |  |  |  |
+| Gather | h | h | h | h | h | h | h | h | h |
+| MatMul | hdb | h | hdb | hdb |  |  | h | h |  |
+| NonZero | h | h | h | h | h | h | h | h | h |
+| Range | h | h | h | h |  |  | h | h |  |
+| QuantizeLinear | h |  | h | h |  |  | f |  |  |
+| Scaler | h | h |  |  |  |  | h | h |  |
+| FusedMatMul | hdb |  |  |  |  |  |  |  |  |
+"""
 
 
 def print_lines() -> None:
@@ -21,7 +32,5 @@ def print_lines() -> None:
         sys.stdout.write(f"{line}\n")
 
 
-def test_the_page_has_these_lines() -> None:
-    lines = call_at(LEVEL, print_lines).splitlines()
-    assert len(lines) == len(OPS)
-    assert set(lines) <= set(PAGE.read_text().splitlines())
+def test_lines_of_the_page() -> None:
+    assert call_at(LEVEL, print_lines) == LINES

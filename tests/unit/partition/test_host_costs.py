@@ -11,7 +11,7 @@ from byoc_mlir.compiler.partition.host_costs import host_milliseconds
 from byoc_mlir.frontend.files.mlir_file import read_mlir
 from byoc_mlir.rates import using_file
 
-_RATES = '{"version": 1, "parts": {}}'
+_RATES = '{"version": 2, "measurements": {}}'
 """Those that are assumed where none was measured."""
 
 

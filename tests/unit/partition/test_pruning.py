@@ -127,7 +127,7 @@ class Estimates(Loops):
 @pytest.fixture
 def no_rates(tmp_path: Path) -> Path:
     """A file with which nothing is measured: the host is estimated to take 0.4 ms for PRODUCT."""
-    write_rates(Rates({}), tmp_path / "rates.json")
+    write_rates(Rates(), tmp_path / "rates.json")
     return tmp_path / "rates.json"
 
 

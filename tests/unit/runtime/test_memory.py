@@ -108,7 +108,7 @@ from byoc_mlir.kernels.costs import ConvolutionRates
 
 x = {"x": np.ones((1, 1024), sys.argv[3])}
 byoc_mlir.compile(sys.argv[1], threads=1, cache=False).run(x)  # imports what it needs
-process_rates().part(ConvolutionRates.name, ConvolutionRates.of_json)  # once a machine
+process_rates().view(ConvolutionRates.of)  # once a machine
 tracemalloc.start()
 byoc_mlir.compile(sys.argv[2], threads=1, cache=False).run(x)
 print(tracemalloc.get_traced_memory()[1])

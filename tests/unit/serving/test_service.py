@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from served_models import F32, Doubling
 
 from byoc_mlir.errors import (
@@ -115,12 +116,18 @@ def test_metrics_count_answers_and_rows() -> None:
     _asked(service, "POST", INFER, _request([[1, 2], [3, 4]]))
     _asked(service, "POST", INFER, b"{")
     text = _asked(service, "GET", "/metrics").body.decode()
-    labels = 'model="twice",replica=""'
-    assert f'byoc_requests_total{{{labels},status="200",error=""}} 1' in text
-    assert f'byoc_requests_total{{{labels},status="400",error="InvalidInputError"}} 1' in text
-    assert f"byoc_batch_rows_sum{{{labels}}} 2\n" in text
-    assert f'byoc_batch_rows_bucket{{{labels},le="1"}} 0\n' in text
-    assert f'byoc_batch_rows_bucket{{{labels},le="2"}} 1\n' in text
+    samples = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    assert {(one.labels["model"], one.labels["replica"]) for one in samples} == {("twice", "")}
+    assert {
+        (one.labels["status"], one.labels["error"]): one.value
+        for one in samples
+        if one.name == "byoc_requests_total"
+    } == {("200", ""): 1, ("400", "InvalidInputError"): 1}
+    rows = {(one.name, one.labels.get("le")): one.value for one in samples}
+    assert rows["byoc_batch_rows_sum", None] == 2
+    assert rows["byoc_batch_rows_bucket", "1.0"] == 0
+    assert rows["byoc_batch_rows_bucket", "2.0"] == 1
+    assert rows["byoc_request_seconds_count", None] == 2
 
 
 def test_a_length_is_refused_before_the_body_is_read() -> None:

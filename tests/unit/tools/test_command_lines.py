@@ -149,7 +149,7 @@ def test_each_command_is_among_them() -> None:
     names = {command.__name__.rpartition(".")[2].rstrip("_") for command in COMMANDS}
     assert names == {
         *("run", "compile", "report", "bench", "profile", "verify", "bisect", "explain", "check"),
-        *("cache", "doctor", "new_backend", "view", "serve", "tune", "completion"),
+        *("cache", "demo", "doctor", "new_backend", "view", "serve", "tune", "completion"),
     }
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
-from byoc_mlir.backends.dnnl.costs.likeness import likeness_of, problem_of
-from byoc_mlir.backends.dnnl.costs.measurements import Rate, current_measuring
+from byoc_mlir.backends.dnnl.costs.measurements import Sample, current_measuring
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConcatOp,
@@ -248,7 +247,7 @@ class Costs:
         if descriptor is None:
             return Cost(IMPOSSIBLE, algorithm)
         milliseconds = self._milliseconds(described, descriptor)
-        known = self._measuring.known.time(described.call, self._engine.threads)
+        known = self._measuring.known.exact(described.call, self._engine.threads)
         size = descriptor.descriptor(Arg.WEIGHTS).byte_size if algorithm else 0
         return Cost(milliseconds, algorithm, known is not None, size)
 
@@ -281,29 +280,25 @@ class Costs:
         family: str,
         most_samples: float,
     ) -> float:
-        known, key = self._measuring.known, (described.call, self._engine.threads)
-        found = known.time(*key)
+        known, threads = self._measuring.known, self._engine.threads
+        found = known.exact(described.call, threads)
         if found is not None:
             return found
-        family_key = (described.call.kind, family, self._engine.threads)
-        rate = known.rates.setdefault(family_key, Rate())
-        work = work_of(described)
-        like = likeness_of(described, family, self._engine.threads)
-        estimate = known.alike.estimate(like, work)
+        sample = Sample.of(described, family, threads, work_of(described))
+        estimate = known.alike(sample)
         if estimate is not None:
             return estimate
+        rate = known.rate(sample)
         if rate.samples >= most_samples or self._measuring.seconds <= 0:
-            return rate.estimate(work) if rate.samples else self._assumed(described, descriptor)
+            if rate.samples:
+                return rate.estimate(sample.work)
+            return self._assumed(described, descriptor)
         start = time.thread_time()  # not the clock on the wall: neighbours would take the time
-        problem = problem_of(described, self._engine.threads)
-        rival = known.shortest.get(problem, math.inf)
-        taken = bench.milliseconds(descriptor, described.arguments, described.parameters, rival)
+        rival = known.shortest(sample) or math.inf
+        arguments, parameters = described.arguments, described.parameters
+        taken = bench.milliseconds(descriptor, arguments, parameters, rival)
         self._measuring.seconds -= time.thread_time() - start
-        known.times[key] = taken
-        if problem is not None:
-            known.shortest[problem] = min(taken, rival)
-        rate.add(work, taken)
-        known.alike.add(like, work, taken)
+        known.add(sample, taken)
         return taken
 
     def _assumed(self, described: DescribedPrimitive, descriptor: PrimitiveDescriptor) -> float:
@@ -319,7 +314,7 @@ class Costs:
 
 def activation_milliseconds(op: ActivationOp) -> float:
     """About what an activation by our own code takes on one thread."""
-    known = rates(ActivationRates).as_json()
+    known = rates(ActivationRates).numbers()
     return math.prod(shape_of(op.output)) / known[op.algorithm.data]
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections.abc import Generator, Hashable, Mapping
+from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from functools import lru_cache
 
-from byoc_mlir.backends.dnnl.costs.likeness import Alike
+from byoc_mlir.backends.dnnl.costs.likeness import Alike, likeness_of, problem_of
 from byoc_mlir.backends.dnnl.library.calls import PrimitiveCall
+from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
+from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.library import load_library
-from byoc_mlir.rates import current_rates
+from byoc_mlir.rates import Measurement, Rates, current_rates
+
+GROUP = "dnnl"
+"""The group of these measurements."""
+
+_LEAST_MILLISECONDS = 1e-6
+"""A clock may tell that no time has passed."""
 
 
 @dataclass
@@ -36,98 +43,124 @@ class Rate:
         return ASSUMED.primitive_call + work * self.milliseconds / self.work
 
 
-@dataclass
-class Known:
-    """What has been measured so far: a part of the rates, see `byoc_mlir.rates`."""
+@dataclass(frozen=True)
+class Sample:
+    """All that the time of a primitive says of others: the fields of a measurement's key.
 
-    times: dict[tuple[PrimitiveCall, int], float] = field(
-        default_factory=dict[tuple[PrimitiveCall, int], float]
-    )
-    """Milliseconds of calls, by the number of OpenMP threads."""
-    rates: dict[tuple[str, str, int], Rate] = field(
-        default_factory=dict[tuple[str, str, int], Rate]
-    )
-    """By the kind of primitive, the family of implementations and the number of threads."""
-    given: Mapping[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
-    """Milliseconds from a file, by `key_of` calls and the number of threads."""
-    alike: Alike = field(default_factory=Alike)
-    """What was measured, for primitives of other sizes."""
-    shortest: dict[Hashable, float] = field(default_factory=dict[Hashable, float])
-    """Milliseconds of the fastest primitive for a problem, see `problem_of`."""
+    `likeness` and `problem` are the same for primitives that `likeness_of` and `problem_of` call
+    equal; empty for none.
+    """
 
-    def time(self, call: PrimitiveCall, threads: int) -> float | None:
-        """The milliseconds of a call, if they are known."""
-        found = self.times.get((call, threads))
-        if found is None and self.given:
-            found = self.given.get((key_of(call), threads))
-            if found is not None:
-                self.times[call, threads] = found
-        return found
+    kind: str
+    family: str
+    """Its implementation, or the layouts of a reorder."""
+    threads: int
+    work: float
+    likeness: str
+    problem: str
+    call: str
 
     @staticmethod
-    def of_json(document: Any) -> Known:
-        """What a file says; nothing, where it says nothing.
+    def of(described: DescribedPrimitive, family: str, threads: int, work: float) -> Sample:
+        """Returns the sample of a primitive, on so many threads.
+
+        Args:
+            work: multiplications or bytes.
+        """
+        likeness, problem = (
+            "" if one is None else _hashed(one)
+            for one in (likeness_of(described, family, threads), problem_of(described, threads))
+        )
+        call = described.call
+        return Sample(call.kind, family, threads, work, likeness, problem, _hashed(call))
+
+    @staticmethod
+    def of_key(key: str) -> Sample:
+        """Returns the sample of a measurement.
 
         Raises:
-            ValueError, KeyError, TypeError: it is something else, or was measured with another
-                version of the library.
+            ByocError: it has another form.
         """
-        if document is None:
-            return Known()
-        if document["library"] != _library():
-            raise ValueError(
-                f"oneDNN is {_library()} here, they were measured with {document['library']!r}"
-            )
-        given = {
-            (str(one["call"]), int(one["threads"])): _number(one, "milliseconds")
-            for one in document["times"]
-        }
-        rates = {
-            (str(one["kind"]), str(one["family"]), int(one["threads"])): Rate(
-                _number(one, "work"),
-                _number(one, "milliseconds"),
-                int(one["samples"]),
-            )
-            for one in document["rates"]
-        }
-        return Known({}, rates, given)
+        try:
+            _, kind, family, threads, work, *hashes = key.split("/")
+            return Sample(kind, family, int(threads), float(work), *hashes)
+        except (ValueError, TypeError) as error:
+            raise ByocError(f"the measurement '{key}' is none of a primitive: {error}") from error
 
-    def as_json(self) -> dict[str, Any]:
-        """All of it, sorted."""
-        times = {(key_of(call), threads): time for (call, threads), time in self.times.items()}
-        return {
-            "library": _library(),
-            "times": [
-                {"call": call, "threads": threads, "milliseconds": milliseconds}
-                for (call, threads), milliseconds in sorted({**self.given, **times}.items())
-            ],
-            "rates": [
-                {"kind": kind, "family": family, "threads": threads, **asdict(rate)}
-                for (kind, family, threads), rate in sorted(
-                    self.rates.items(), key=lambda one: one[0]
+    @property
+    def key(self) -> str:
+        """The key of its measurement."""
+        hashes = (self.likeness, self.problem, self.call)
+        return "/".join((GROUP, self.kind, self.family, str(self.threads), str(self.work), *hashes))
+
+    @property
+    def family_key(self) -> tuple[str, str, int]:
+        """What one rate is for."""
+        return self.kind, self.family, self.threads
+
+
+class PrimitiveTimes:
+    """The times of primitives, as the store has them, and what they say of others."""
+
+    def __init__(self, rates: Rates):
+        self._store = rates
+        self._times: dict[tuple[str, int], float] = {}
+        self._rates: dict[tuple[str, str, int], Rate] = {}
+        self._alike = Alike()
+        self._shortest: dict[str, float] = {}
+        for one in list(rates.group(GROUP).values()):
+            if one.source == _library():
+                self._index(Sample.of_key(one.key), one.number)
+            elif not rates.is_kept:
+                raise ByocError(
+                    f"oneDNN is {_library()} here, the rates' primitives were measured with"
+                    f" {one.source!r}"
                 )
-            ],
-        }
+
+    def exact(self, call: PrimitiveCall, threads: int) -> float | None:
+        """Returns the milliseconds of a call, if they are known."""
+        return self._times.get((_hashed(call), threads)) if self._times else None
+
+    def alike(self, sample: Sample) -> float | None:
+        """Returns the milliseconds by what was measured of nearly as much work, if it was."""
+        return self._alike.estimate(sample.likeness, sample.work)
+
+    def rate(self, sample: Sample) -> Rate:
+        """Returns the rate of the sample's family."""
+        return self._rates.get(sample.family_key, Rate())
+
+    def shortest(self, sample: Sample) -> float | None:
+        """Returns the milliseconds of the fastest primitive for the same problem."""
+        return self._shortest.get(sample.problem)
+
+    def add(self, sample: Sample, milliseconds: float) -> None:
+        """Keeps what was measured."""
+        milliseconds = max(milliseconds, _LEAST_MILLISECONDS)
+        self._store.add(Measurement(sample.key, "ms", _library(), milliseconds))
+        self._index(sample, milliseconds)
+
+    def _index(self, sample: Sample, milliseconds: float) -> None:
+        self._times[sample.call, sample.threads] = milliseconds
+        self._rates.setdefault(sample.family_key, Rate()).add(sample.work, milliseconds)
+        if sample.likeness:
+            self._alike.add(sample.likeness, sample.work, milliseconds)
+        if sample.problem:
+            before = self._shortest.get(sample.problem, milliseconds)
+            self._shortest[sample.problem] = min(before, milliseconds)
 
 
-def key_of(call: PrimitiveCall) -> str:
-    """What stands for a call in a file."""
-    return hashlib.sha256(repr(call).encode()).hexdigest()[:32]
-
-
-def _number(entry: Mapping[str, Any], name: str) -> float:
-    number = float(entry[name])
-    if not 0 <= number < math.inf:
-        raise ValueError(f"{name} is {number}, accepted are numbers from 0 on")
-    return number
+@lru_cache(1 << 14)
+def _hashed(key: Hashable) -> str:
+    """Returns what stands for a call, a likeness or a problem in a file."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:32]
 
 
 def _library() -> str:
-    return ".".join(map(str, load_library().version))
+    return f"oneDNN {'.'.join(map(str, load_library().version))}"
 
 
-def _known() -> Known:
-    return current_rates().part("dnnl", Known.of_json)
+def _known() -> PrimitiveTimes:
+    return current_rates().view(PrimitiveTimes)
 
 
 _SECONDS = 2.0
@@ -140,7 +173,7 @@ class Measuring:
     not known is estimated.
     """
 
-    known: Known = field(default_factory=_known)
+    known: PrimitiveTimes = field(default_factory=_known)
     seconds: float = field(default_factory=lambda: _SECONDS * current_rates().may_measure)
 
 

@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.choices import (
 from byoc_mlir.backends.dnnl.costs.measurements import Measuring, current_measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.ir_dump import apply_pass
-from byoc_mlir.rates import Rates, read_rates, using
+from byoc_mlir.rates import using_file
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,8 @@ class PrepareDnnlRegions(ModulePass):
     rates: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not self.rates:
-            self._apply(ctx, op, current_measuring())
-            return
-        with using(Rates(read_rates(self.rates), may_measure=False)):
-            self._apply(ctx, op, Measuring())
+        with using_file(self.rates):
+            self._apply(ctx, op, Measuring() if self.rates else current_measuring())
 
     def _apply(self, ctx: Context, op: ModuleOp, shared: Measuring) -> None:
         choices = Choices(self.winograd, self.convolution, self.layout, self.activation)

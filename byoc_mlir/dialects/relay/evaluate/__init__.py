@@ -1,4 +1,6 @@
-"""What `relay` ops compute, in numpy: constant folding uses it, and tests compare with it.
+"""Evaluates `relay` ops in NumPy: constant folding uses it, and tests compare with it.
+
+The functions on arrays are in `numpy_ops`, those of ops that nothing else computes are here.
 
 Half precision (f16, bf16) is computed in f32 and rounded once per op.
 """
@@ -20,19 +22,15 @@ from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.control import BindOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.dialects.relay.evaluate.bits import BITS
 from byoc_mlir.dialects.relay.evaluate.blockwise import BLOCKWISE
 from byoc_mlir.dialects.relay.evaluate.elementwise import ELEMENTWISE
-from byoc_mlir.dialects.relay.evaluate.image import IMAGE
 from byoc_mlir.dialects.relay.evaluate.index import INDEX
 from byoc_mlir.dialects.relay.evaluate.ml import ML
 from byoc_mlir.dialects.relay.evaluate.nn import NN
 from byoc_mlir.dialects.relay.evaluate.onnx import ONNX_NODE
-from byoc_mlir.dialects.relay.evaluate.pool import POOL
 from byoc_mlir.dialects.relay.evaluate.qnn import QNN
 from byoc_mlir.dialects.relay.evaluate.random import RANDOM
 from byoc_mlir.dialects.relay.evaluate.recurrent import RECURRENT
-from byoc_mlir.dialects.relay.evaluate.size import SIZE
 from byoc_mlir.dialects.relay.evaluate.transform import TRANSFORM
 from byoc_mlir.dialects.relay.evaluate.vision import VISION
 from byoc_mlir.dialects.relay.evaluate.window import WINDOW
@@ -82,7 +80,7 @@ def _empty_rows(op: LoopOp) -> list[Array]:
 def _kept(
     results: Sequence[Array], carried: int, stacked: Sequence[Array], iteration: int
 ) -> tuple[Array, ...]:
-    """What is carried on; the rows go to their place."""
+    """Returns what is carried on; the rows go to their place."""
     for array, row in zip(stacked, results[carried:], strict=True):
         array[iteration] = row
     return tuple(results[:carried])
@@ -111,12 +109,9 @@ CONTROL: Mapping[type[RelayOp], Semantics] = {
 SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **ELEMENTWISE,
     **VISION,
-    **POOL,
-    **BITS,
     **BLOCKWISE,
     CheckedOp: _checked,
     **CONTROL,
-    **IMAGE,
     **INDEX,
     **ML,
     **NN,
@@ -124,7 +119,6 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **QNN,
     **RANDOM,
     **RECURRENT,
-    **SIZE,
     **TRANSFORM,
     **WINDOW,
 }
@@ -138,7 +132,7 @@ MAX_FOLDED_BYTES = 64 << 20
 def can_be_folded(
     op: RelayOp, operands: Sequence[Array], max_bytes: int = MAX_FOLDED_BYTES
 ) -> bool:
-    """Whether to compute an op of known operands at compile time.
+    """True if an op of known operands is computed at compile time.
 
     Not folded are ops without operands, those whose meaning or result types are not known here,
     what grows beyond `max_bytes` and its operands, what is more than the limits allow in all

@@ -1,4 +1,4 @@
-"""Numpy semantics of products with weights in blocks; see `evaluate`."""
+"""Evaluates products with weights in blocks; see `evaluate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numpy semantics of classical machine learning; see `evaluate`."""
+"""Evaluates classical machine learning; see `evaluate`."""
 
 from __future__ import annotations
 

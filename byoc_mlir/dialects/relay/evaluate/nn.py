@@ -1,22 +1,22 @@
-"""Numpy semantics of dense layers, activations, normalisations and reductions; see `evaluate`."""
+"""Dense layers, activations, normalisations and reductions; see `evaluate`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import integers, nn, reduce
+from byoc_mlir.dialects.relay import index, nn, reduce
 from byoc_mlir.dialects.relay.base import RelayOp, normalize_axis, shape_of
-from byoc_mlir.dialects.relay.evaluate.elementwise import element_dtype, widened
-from byoc_mlir.dialects.relay.evaluate.means import mean_of
+from byoc_mlir.dialects.relay.evaluate.elementwise import (
+    Evaluator,
+    element_dtype,
+    in_float,
+    rounded,
+)
+from byoc_mlir.numpy_ops import activation, normalization, reduction
+from byoc_mlir.numpy_ops.precision import limit, widened
 from byoc_mlir.tensors import Array
-
-
-def _along(vector: Array, axis: int, rank: int) -> Array:
-    """A per-channel vector, shaped to broadcast along `axis`."""
-    return widened(vector).reshape([-1 if i == axis else 1 for i in range(rank)])
 
 
 def _dense(op: nn.DenseOp, data: Array, weight: Array) -> Array:
@@ -30,118 +30,83 @@ def _matmul(op: nn.MatmulOp, a: Array, b: Array) -> Array:
 
 
 def _bias_add(op: nn.BiasAddOp, data: Array, bias: Array) -> Array:
-    return (widened(data) + _along(bias, op.positive_axis, data.ndim)).astype(data.dtype)
+    column = [-1 if place == op.positive_axis else 1 for place in range(data.ndim)]
+    return rounded(np.add, data, bias.reshape(column))
 
 
-def _batch_norm(
-    op: nn.BatchNormOp, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array
-) -> Sequence[Array]:
-    scale, shift, centre, spread = (
-        _along(vector, op.positive_axis, data.ndim) for vector in (gamma, beta, mean, variance)
+def _batch_norm(op: nn.BatchNormOp, data: Array, *statistics: Array) -> Sequence[Array]:
+    epsilon = op.epsilon.value.data
+    output = rounded(
+        normalization.batch_norm, data, *statistics, epsilon=epsilon, axis=op.positive_axis
     )
-    deviation = np.sqrt(spread + spread.dtype.type(op.epsilon.value.data))
-    output = (widened(data) - centre) / deviation * scale + shift
-    return output.astype(data.dtype), mean, variance
+    return output, *statistics[2:]
 
 
 def _layer_norm(op: nn.LayerNormOp, data: Array, gamma: Array, beta: Array) -> Array:
-    wide = widened(data)
-    axes = tuple(range(op.positive_axis, data.ndim))
-    centred = wide - mean_of(wide, axes, keepdims=True)
-    variance = mean_of(centred * centred, axes, keepdims=True)
-    normal = centred / np.sqrt(variance + wide.dtype.type(op.epsilon.value.data))
-    return (normal * widened(gamma) + widened(beta)).astype(data.dtype)
+    epsilon = op.epsilon.value.data
+    return rounded(
+        normalization.layer_norm, data, gamma, beta, axis=op.positive_axis, epsilon=epsilon
+    )
 
 
 def _lrn(op: nn.LrnOp, data: Array) -> Array:
-    if not data.size:
-        return data
-    wide = widened(data)
-    size, axis = op.size.value.data, normalize_axis(op.axis.value.data, data.ndim)
-    before, after = (size - 1) // 2, size // 2
-    widths = [(before, after) if i == axis else (0, 0) for i in range(data.ndim)]
-    windows = np.lib.stride_tricks.sliding_window_view(np.pad(wide * wide, widths), size, axis)
-    scale = op.bias.value.data + op.alpha.value.data / size * windows.sum(-1)
-    return (wide / scale**op.beta.value.data).astype(data.dtype)
-
-
-def _relu(op: nn.ReluOp, data: Array) -> Array:
-    return np.maximum(data, data.dtype.type(0))
+    return rounded(
+        normalization.lrn,
+        data,
+        size=op.size.value.data,
+        alpha=op.alpha.value.data,
+        beta=op.beta.value.data,
+        bias=op.bias.value.data,
+        axis=normalize_axis(op.axis.value.data, data.ndim),
+    )
 
 
 def _leaky_relu(op: nn.LeakyReluOp, data: Array) -> Array:
-    wide = widened(data)
-    slope = wide.dtype.type(op.alpha.value.data)
-    return np.where(wide < 0, slope * wide, wide).astype(data.dtype)
-
-
-def _prelu(op: nn.PreluOp, data: Array, slope: Array) -> Array:
-    wide = widened(data)
-    return np.where(wide < 0, widened(slope) * wide, wide).astype(data.dtype)
+    return rounded(activation.leaky_relu, data, alpha=op.alpha.value.data)
 
 
 def _softmax(op: reduce.SoftmaxOp, data: Array) -> Array:
-    return np.exp(_log_weights(op, data)).astype(data.dtype)
+    return rounded(activation.softmax, data, axis=op.positive_axis)
 
 
 def _log_softmax(op: reduce.LogSoftmaxOp, data: Array) -> Array:
-    return _log_weights(op, data).astype(data.dtype)
+    return rounded(activation.log_softmax, data, axis=op.positive_axis)
 
 
-def _log_weights(op: reduce.SoftmaxLikeOp, data: Array) -> Array:
-    if data.size == 0:
-        return data
-    axis = op.positive_axis
-    shifted = widened(data) - widened(data).max(axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
-
-
-def _reduced(function: Callable[..., Any], empty: float) -> Callable[..., Array]:
+def _reduced(function: reduction.Reduction, empty: float) -> Evaluator:
     def apply(op: reduce.ReduceOp, data: Array) -> Array:
         if not op.axes:
             return data
         shape = shape_of(op.output)
         if data.size == 0:
             return np.full(shape, limit(empty, data.dtype), data.dtype)
-        result = function(widened(data), axis=op.axes)
-        return np.asarray(result).reshape(shape).astype(data.dtype)
+        return rounded(function, data, axes=tuple(op.axes)).reshape(shape)
 
     return apply
 
 
-def limit(number: float, dtype: np.dtype[Any]) -> Any:
-    """Infinity and NaN, or what stands for them in integers: an end of the range, and 0."""
-    if np.isfinite(number) or dtype.kind not in "iub":
-        return number
-    if dtype.kind == "b":
-        return number > 0
-    if np.isnan(number):
-        return 0
-    return np.iinfo(dtype).max if number > 0 else np.iinfo(dtype).min
-
-
-def _arg(function: Callable[..., Any]) -> Callable[..., Array]:
+def _arg(function: Callable[[Array, int, bool, bool], Array]) -> Evaluator:
     def apply(op: reduce.ArgReduceOp, data: Array) -> Array:
         (axis,) = op.axes
         if not data.shape[axis]:  # numpy refuses it, though then nothing is to be found
-            found = ()
-        elif not op.select_last_index.value.data:
-            found = function(data, axis=axis)
-        else:
-            found = data.shape[axis] - 1 - function(np.flip(data, axis), axis=axis)
+            return np.zeros(shape_of(op.output), np.int64)
+        found = function(data, axis, True, bool(op.select_last_index.value.data))
         return np.asarray(found, np.int64).reshape(shape_of(op.output))
 
     return apply
 
 
-def _mean(data: Array, axis: tuple[int, ...]) -> Array:
-    if data.dtype.kind not in "iu":
-        return mean_of(data, axis)
-    count = np.prod([data.shape[i] for i in axis])
-    return integers.divide(data.sum(axis, dtype=data.dtype), count.astype(data.dtype))
+def _running(function: Callable[..., Array]) -> Evaluator:
+    def apply(op: index.ScanOp, data: Array) -> Array:
+        exclusive, reverse = bool(op.exclusive.value.data), bool(op.reverse.value.data)
+        return rounded(function, data, axis=op.positive_axis, exclusive=exclusive, reverse=reverse)
+
+    return apply
 
 
-NN: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+NN: dict[type[RelayOp], Evaluator] = {
+    index.CumprodOp: _running(reduction.cumprod),
+    index.CumsumOp: _running(reduction.cumsum),
     nn.BatchNormOp: _batch_norm,
     nn.BiasAddOp: _bias_add,
     nn.DenseOp: _dense,
@@ -149,15 +114,14 @@ NN: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     nn.LeakyReluOp: _leaky_relu,
     nn.LrnOp: _lrn,
     nn.MatmulOp: _matmul,
-    nn.PreluOp: _prelu,
-    nn.ReluOp: _relu,
-    reduce.ArgmaxOp: _arg(np.argmax),
-    reduce.ArgminOp: _arg(np.argmin),
+    nn.PreluOp: in_float(activation.prelu),
+    reduce.ArgmaxOp: _arg(reduction.argmax),
+    reduce.ArgminOp: _arg(reduction.argmin),
     reduce.LogSoftmaxOp: _log_softmax,
-    reduce.MaxOp: _reduced(np.max, -np.inf),
-    reduce.MeanOp: _reduced(_mean, np.nan),
-    reduce.MinOp: _reduced(np.min, np.inf),
-    reduce.ProdOp: _reduced(np.prod, 1.0),
+    reduce.MaxOp: _reduced(reduction.largest, -np.inf),
+    reduce.MeanOp: _reduced(reduction.mean, np.nan),
+    reduce.MinOp: _reduced(reduction.smallest, np.inf),
+    reduce.ProdOp: _reduced(reduction.product, 1.0),
     reduce.SoftmaxOp: _softmax,
-    reduce.SumOp: _reduced(np.sum, 0.0),
+    reduce.SumOp: _reduced(reduction.total, 0.0),
 }

@@ -1,4 +1,4 @@
-"""Numpy semantics of the ops on quantised tensors; see `evaluate`."""
+"""Evaluates the ops on quantised tensors; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.dialects.relay import integers, qnn, qnn_window
+from byoc_mlir.dialects.relay import qnn, qnn_window
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.element_types import integer_range
-from byoc_mlir.dialects.relay.evaluate.means import mean_of
-from byoc_mlir.dialects.relay.evaluate.pool import average
-from byoc_mlir.dialects.relay.evaluate.window import correlate, correlate_transposed
+from byoc_mlir.dialects.relay.evaluate.window import average, correlate, correlate_transposed
+from byoc_mlir.numpy_ops import integers
+from byoc_mlir.numpy_ops.window import global_average_pool
 from byoc_mlir.tensors import Array
 
 
@@ -146,7 +146,7 @@ def _pool(mean: Callable[[Any, Array], Array]) -> Callable[..., Array]:
 
 
 def _mean_of_all(op: qnn_window.QuantizedGlobalAvgPoolOp, data: Array) -> Array:
-    return mean_of(data, tuple(range(2, data.ndim)), keepdims=True)
+    return global_average_pool(data)
 
 
 def _lookup(op: qnn.LookupOp, data: Array, table: Array) -> Array:

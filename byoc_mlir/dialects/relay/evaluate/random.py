@@ -1,4 +1,4 @@
-"""Numpy semantics of random bits; see `evaluate`."""
+"""Evaluates random bits; see `evaluate`."""
 
 from __future__ import annotations
 

@@ -1,15 +1,18 @@
-"""Numpy semantics of the ops that move elements; see `evaluate`."""
+"""Ops that move elements, and sizes; see `evaluate`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
+from byoc_mlir.dialects.relay import bits, size
 from byoc_mlir.dialects.relay import transform as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.evaluate.elementwise import Evaluator
+from byoc_mlir.numpy_ops.movement import pad
 from byoc_mlir.tensors import Array
 
 
@@ -48,22 +51,26 @@ def _strided_slice(op: relay.StridedSliceOp, data: Array) -> Array:
 def _pad(op: relay.PadOp, data: Array) -> Array:
     widths = ints(op.pad_width)
     pairs = list(zip(widths[0::2], widths[1::2], strict=True))
-    kept = data[
-        tuple(
-            slice(max(0, -before), size - max(0, -after))
-            for (before, after), size in zip(pairs, data.shape, strict=True)
-        )
-    ]
-    added = [(max(0, before), max(0, after)) for before, after in pairs]
-    mode: Any = op.pad_mode.data
-    if mode == "constant":
-        return np.pad(kept, added, constant_values=data.dtype.type(op.pad_value.value.data))
-    if 0 in shape_of(op.output):
-        return np.empty(shape_of(op.output), data.dtype)
-    return np.pad(kept, added, mode=mode)
+    fill = data.dtype.type(op.pad_value.value.data) if op.pad_mode.data == "constant" else 0
+    return pad(data, pairs, op.pad_mode.data, fill)
 
 
-TRANSFORM: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+def _reinterpret(op: bits.ReinterpretOp, data: Array) -> Array:
+    return np.ascontiguousarray(data).reshape(data.shape).view(numpy_dtype(op.dtype))
+
+
+def _sizes(op: size.SizesOp) -> Array:
+    return np.array(ints(op.values), numpy_dtype(op.dtype)).reshape(ints(op.newshape))
+
+
+def _arange(op: size.ArangeOp) -> Array:
+    return np.arange(*ints(op.span)).astype(numpy_dtype(op.dtype))
+
+
+TRANSFORM: dict[type[RelayOp], Evaluator] = {
+    bits.ReinterpretOp: _reinterpret,
+    size.ArangeOp: _arange,
+    size.SizesOp: _sizes,
     relay.BroadcastToOp: _broadcast_to,
     relay.ConcatenateOp: _concatenate,
     relay.ExpandDimsOp: _reshaped,

@@ -1,17 +1,21 @@
-"""Numpy semantics of the ops of detectors and of computed sampling; see `evaluate`."""
+"""Ops of images, of detectors and of computed sampling; see `evaluate`."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from byoc_mlir.dialects.relay import vision as relay
 from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
-from byoc_mlir.dialects.relay.evaluate.elementwise import widened
+from byoc_mlir.dialects.relay.image import ResizeOp
+from byoc_mlir.numpy_ops.detection import non_max_suppression
+from byoc_mlir.numpy_ops.precision import widened
 from byoc_mlir.tensors import Array
 
 _CUBIC_ALPHA = -0.75
@@ -215,51 +219,45 @@ def _as_place(number: float, most: int) -> int:
     return int(np.clip(np.nan_to_num(number), 0, most))
 
 
-def _corners(boxes: Array, *, centered: bool) -> tuple[Array, Array]:
-    """The lower and upper corners, `[B, 2]` each, as y, x."""
-    if centered:
-        centers, halves = boxes[:, 1::-1], boxes[:, :1:-1] / 2
-        return centers - halves, centers + halves
-    return np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
-
-
-def _kept(
-    boxes: Array, scores: Array, chosen: Array, limit: float, most: int, *, centered: bool
-) -> Iterator[int]:
-    """The boxes kept among `chosen`, best first."""
-    low, high = _corners(boxes, centered=centered)
-    areas = np.prod(high - low, 1)
-    while len(chosen) and most:
-        best = chosen[scores[chosen].argmax()]
-        yield int(best)
-        most -= 1
-        sides = np.minimum(high[chosen], high[best]) - np.maximum(low[chosen], low[best])
-        common = np.where((sides > 0).all(1), np.prod(sides, 1), 0)
-        union = areas[chosen] + areas[best] - common
-        real = (common > 0) & (areas[chosen] > 0) & (areas[best] > 0) & (union > 0)
-        overlaps = real & (common / union > limit)
-        chosen = chosen[~overlaps & (chosen != best)]
-
-
 def _non_max_suppression(
     op: relay.NonMaxSuppressionOp, boxes: Array, scores: Array, limit: Array, *least: Array
 ) -> Sequence[Array]:
-    rows: list[tuple[int, int, int]] = []
-    for image, class_ in np.ndindex(*scores.shape[:2]):
-        row = scores[image, class_]
-        (chosen,) = np.nonzero(row > least[0].reshape(-1)[0] if least else ~np.isnan(row))
-        kept = _kept(
-            boxes[image],
-            row,
-            chosen,
-            limit.reshape(-1)[0],
-            max(0, op.max_output_size.value.data),
-            centered=bool(op.center_point_box.value.data),
-        )
-        rows += [(image, class_, box) for box in kept]
+    rows = non_max_suppression(
+        boxes,
+        scores,
+        op.max_output_size.value.data,
+        limit.reshape(-1)[0],
+        least[0].reshape(-1)[0] if least else None,
+        centred=bool(op.center_point_box.value.data),
+    )
     indices = np.zeros(shape_of(op.indices), np.int64)
-    indices[: len(rows)] = np.array(rows, np.int64).reshape(-1, 3)
+    indices[: len(rows)] = rows
     return indices, np.array(len(rows), np.int64)
+
+
+def rounded_to(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Returns numbers as another type; integers are rounded and saturate."""
+    if dtype.kind not in "iu":
+        return values.astype(dtype)
+    info = ml_dtypes.iinfo(dtype)
+    return np.clip(np.round(values), info.min, info.max).astype(dtype)
+
+
+def _resize(op: ResizeOp, data: Array) -> Array:
+    nearest = op.method.data == "nearest"
+    result = data if nearest else data.astype(np.float64)
+    for axis, taps in op.resized_axes():
+        gathered = np.take(result, taps.positions, axis)
+        if nearest:
+            result = gathered.squeeze(axis + 1)
+        else:
+            weights = taps.weights.reshape(*taps.weights.shape, *[1] * (data.ndim - axis - 1))
+            result = (gathered * weights).sum(axis + 1)
+        outside = taps.outside.reshape(-1, *[1] * (data.ndim - axis - 1))
+        if outside.any():
+            value = result.dtype.type(op.extrapolation_value.value.data)
+            result = np.where(outside, value, result)
+    return rounded_to(result, data.dtype)
 
 
 def _det(op: relay.DetOp, data: Array) -> Array:
@@ -271,6 +269,7 @@ VISION: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     relay.DetOp: _det,
     relay.GridSampleOp: _grid_sample,
     relay.NonMaxSuppressionOp: _non_max_suppression,
+    ResizeOp: _resize,
     relay.RoiAlignOp: _roi_align,
     relay.RoiPoolOp: _roi_pool,
 }

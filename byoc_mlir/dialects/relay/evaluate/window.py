@@ -1,88 +1,98 @@
-"""Numpy semantics of convolutions; see `evaluate`."""
+"""Convolutions and pools; see `evaluate`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import product
-from typing import Any
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
+from byoc_mlir.dialects.relay import pool
 from byoc_mlir.dialects.relay import window as relay
-from byoc_mlir.dialects.relay.base import RelayOp, shape_of
-from byoc_mlir.dialects.relay.evaluate.elementwise import element_dtype, widened
+from byoc_mlir.dialects.relay.base import RelayOp, ints, shape_of
+from byoc_mlir.dialects.relay.evaluate.elementwise import (
+    Evaluator,
+    element_dtype,
+    in_float,
+    rounded,
+)
+from byoc_mlir.dialects.relay.qnn_window import QuantizedAvgPoolOp
+from byoc_mlir.numpy_ops import window
+from byoc_mlir.numpy_ops.precision import widened
 from byoc_mlir.tensors import Array
 
 
-def windows_of(op: relay.WindowOp, data: Array, kernel: Sequence[int], fill: Any) -> Array:
-    """`[N, C, output..., kernel...]`: the elements under every window, `fill` outside of `data`."""
+def window_axes(op: relay.WindowOp, data: Array, kernel: Sequence[int]) -> tuple[window.Axis, ...]:
+    """Returns where a window goes along each spatial dimension."""
+    return _axes(op, data.shape[2:], kernel, shape_of(op.output)[2:])
+
+
+def _axes(
+    op: relay.WindowOp, sizes: Sequence[int], kernel: Sequence[int], counts: Sequence[int]
+) -> tuple[window.Axis, ...]:
     strides, padding, dilation = op.checked_window()
-    n = op.SPATIAL_RANK
-    widths = [(0, 0), (0, 0)]
-    for axis, size in enumerate(shape_of(op.output)[2:]):
-        reach = (size - 1) * strides[axis] + (kernel[axis] - 1) * dilation[axis] + 1
-        before = padding[axis]
-        widths.append((before, max(0, reach - before - data.shape[axis + 2])))
-    padded = np.pad(data, widths, constant_values=fill)
-    extents = [(size - 1) * step + 1 for size, step in zip(kernel, dilation, strict=True)]
-    view = np.lib.stride_tricks.sliding_window_view(padded, extents, tuple(range(2, n + 2)))
-    places = tuple(
-        slice(0, (size - 1) * stride + 1, stride)
-        for size, stride in zip(shape_of(op.output)[2:], strides, strict=True)
-    )
-    return view[(..., *places, *(slice(None, None, step) for step in dilation))]
+    ends = padding[op.SPATIAL_RANK :]
+    numbers = zip(sizes, kernel, strides, dilation, padding, ends, counts, strict=False)
+    return tuple(window.Axis(*each) for each in numbers)
 
 
 def correlate(op: relay.CorrelationOp, data: Array, weight: Array) -> Array:
-    """A convolution of arrays of one type."""
-    n, groups = op.SPATIAL_RANK, op.groups.value.data
-    windows = windows_of(op, widened(data), weight.shape[2:], 0)
-    axes = ([1, *range(2 + n, 2 + 2 * n)], list(range(1, 2 + n)))
-    results = [
-        np.tensordot(part, kernel, axes)
-        for part, kernel in zip(
-            np.split(windows, groups, 1), np.split(widened(weight), groups), strict=True
-        )
-    ]
-    return np.moveaxis(np.concatenate(results, -1), -1, 1).astype(element_dtype(op.output))
+    """Returns a convolution of arrays of one type."""
+    axes, groups = window_axes(op, data, weight.shape[2:]), op.groups.value.data
+    found = window.correlate(widened(data), widened(weight), axes, groups)
+    return found.astype(element_dtype(op.output))
 
 
 def correlate_transposed(op: relay.TransposedCorrelationOp, data: Array, weight: Array) -> Array:
-    """A transposed convolution of arrays of one type."""
+    """Returns a transposed convolution of arrays of one type."""
+    sizes = shape_of(op.output)[2:]
+    axes, groups = _axes(op, sizes, weight.shape[2:], data.shape[2:]), op.groups.value.data
+    found = window.correlate_transposed(widened(data), widened(weight), axes, groups)
+    return found.astype(element_dtype(op.output))
+
+
+def _max_pool_with_argmax(op: pool.MaxPoolWithArgmaxOp, data: Array) -> Sequence[Array]:
     strides, padding, dilation = op.checked_window()
-    n, groups, shape = op.SPATIAL_RANK, op.groups.value.data, shape_of(op.output)
-    kernel = weight.shape[2:]
-    full = [
-        max(
-            (size - 1) * stride + (extent - 1) * step + 1,
-            before + out,
-        )
-        for size, stride, extent, step, before, out in zip(
-            data.shape[2:], strides, kernel, dilation, padding, shape[2:], strict=False
-        )
-    ]
-    result = np.zeros((*shape[:2], *full), widened(data).dtype)
-    parts = np.split(widened(data), groups, 1)
-    weights = np.split(widened(weight), groups)
-    for offset in product(*map(range, kernel)):
-        places = tuple(
-            slice(at * step, at * step + (size - 1) * stride + 1, stride)
-            for at, step, size, stride in zip(
-                offset, dilation, data.shape[2:], strides, strict=True
+    sizes, shape = data.shape[2:], shape_of(op.output)
+    plane = np.arange(np.prod(sizes)).reshape(sizes[::-1] if op.column_major.value.data else sizes)
+    if op.column_major.value.data:
+        plane = plane.transpose()
+    planes = np.arange(shape[0] * shape[1]).reshape(*shape[:2]) * plane.size
+    best, where = np.zeros(shape, data.dtype), np.zeros(shape, np.int64)
+    for place in itertools.product(*(range(size) for size in shape[2:])):
+        window: list[tuple[int, ...]] = []
+        for tap in itertools.product(*(range(size) for size in ints(op.pool_size))):
+            at = tuple(
+                p * s - before + t * d
+                for p, s, before, t, d in zip(place, strides, padding, tap, dilation, strict=False)
             )
-        )
-        added = [
-            np.tensordot(part, tap[(..., *offset)], ([1], [0]))
-            for part, tap in zip(parts, weights, strict=True)
-        ]
-        result[(slice(None), slice(None), *places)] += np.moveaxis(np.concatenate(added, -1), -1, 1)
-    kept = tuple(
-        slice(before, before + out) for before, out in zip(padding[:n], shape[2:], strict=True)
+            if all(0 <= i < size for i, size in zip(at, sizes, strict=True)):
+                window.append(at)
+        values = np.stack([data[(..., *at)] for at in window], -1)
+        chosen = values.argmax(-1)
+        best[(..., *place)] = np.take_along_axis(values, chosen[..., None], -1)[..., 0]
+        where[(..., *place)] = planes + np.array([plane[at] for at in window])[chosen]
+    return best, where
+
+
+def _max_pool(op: pool.MaxPoolOp, data: Array) -> Array:
+    return window.max_pool(data, window_axes(op, data, ints(op.pool_size)))
+
+
+def average(op: pool.AvgPoolOp | QuantizedAvgPoolOp, data: Array) -> Array:
+    """Returns the mean of each window of numbers."""
+    axes, count_include_pad = window_axes(op, data, ints(op.pool_size)), op.count_include_pad
+    return rounded(
+        window.average_pool, data, axes=axes, count_include_pad=bool(count_include_pad.value.data)
     )
-    return result[(slice(None), slice(None), *kept)].astype(element_dtype(op.output))
 
 
-WINDOW: dict[type[RelayOp], Callable[..., Array]] = {
+WINDOW: dict[type[RelayOp], Evaluator] = {
     **dict.fromkeys(relay.CONV.values(), correlate),
     **dict.fromkeys(relay.CONV_TRANSPOSE.values(), correlate_transposed),
+    **dict.fromkeys(pool.MAX_POOL.values(), _max_pool),
+    **dict.fromkeys(pool.MAX_POOL_WITH_ARGMAX.values(), _max_pool_with_argmax),
+    **dict.fromkeys(pool.AVG_POOL.values(), average),
+    **dict.fromkeys(pool.GLOBAL_MAX_POOL.values(), in_float(window.global_max_pool)),
+    **dict.fromkeys(pool.GLOBAL_AVG_POOL.values(), in_float(window.global_average_pool)),
 }

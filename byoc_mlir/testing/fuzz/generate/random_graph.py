@@ -65,7 +65,7 @@ _ATTEMPTS = 12
 
 
 @cache
-def known_ops() -> tuple[tuple[str, str], ...]:
+def importable_ops() -> tuple[tuple[str, str], ...]:
     """Domain and name of every op that the importer knows, by function or by standard body."""
     functions = {(op.domain, op.op_type) for op in all_ops()}
     schemas = [schema for schema in onnx.defs.get_all_schemas() if schema.domain in _DOMAINS]
@@ -113,7 +113,7 @@ def _grown(rng: Random) -> GraphBuilder:
 
 def _add_one(graph: GraphBuilder) -> None:
     """The only node, which may read the largest numbers unless it adds them up."""
-    domain, name = graph.rng.choice(known_ops())
+    domain, name = graph.rng.choice(importable_ops())
     if graph.style == "extreme" and not any(word in name for word in _SUMS):
         graph.style = "limits"
     add_node(graph, name, domain)
@@ -129,7 +129,7 @@ def _add_block(graph: GraphBuilder) -> None:
 
 def add_node(graph: GraphBuilder, op_type: str | None = None, domain: str = "") -> None:
     """Adds a node of some op, or of the given one; none when every attempt is rejected."""
-    domain, name = graph.rng.choice(known_ops()) if op_type is None else (domain, op_type)
+    domain, name = graph.rng.choice(importable_ops()) if op_type is None else (domain, op_type)
     for _ in range(_ATTEMPTS):
         try:
             with graph.attempt():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from measured import measured
 from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.costs.costs import Costs
@@ -31,7 +32,7 @@ def _direct(weight_bytes: float, threads: int) -> float:
     context.load_dialect(DNNL)
     module = Parser(context, CONVOLUTION).parse_module()
     (op,) = (op for op in module.walk() if isinstance(op, ConvolutionOp))
-    rates = Rates({"convolutions": known}, may_measure=False)
+    rates = Rates(measured(convolutions=known), may_measure=False)
     with using(rates), openmp_threads(threads):
         (direct,) = (one for one in Costs().offers(op, layout_of) if one.algorithm == "direct")
     return direct.milliseconds

@@ -39,7 +39,7 @@ CONVOLUTION = model(
 def _placements(built: ModelProto, folder: Path) -> tuple[set[str], set[str]]:
     """Where nodes ran, and why, where nothing may be measured; the numbers are checked."""
     inputs, path = random_inputs(built, seed=3), folder / "rates.json"
-    write_rates(Rates({}), path)
+    write_rates(Rates(), path)
     with compile_model(built, threads=1, rates=path) as executable:
         assert_agrees(executable.run(inputs), run_onnxruntime(built, inputs), tolerance=1e-5)
         rows = list(executable.report())
@@ -66,7 +66,7 @@ def test_the_same_rates_give_the_same_figures(tmp_path: Path) -> None:
 
 
 def _times(built: ModelProto, folder: Path) -> list[dict[str, Any]]:
-    write_rates(Rates({}), folder / "rates.json")
+    write_rates(Rates(), folder / "rates.json")
     with compile_model(built, threads=1, rates=folder / "rates.json") as executable:
         return [row["times"] for row in json.loads(executable.report().to_json())["nodes"]]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from dnnl_models import OWN_LAYOUTS, check, convolution, node
+from measured import measured
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
@@ -116,10 +117,11 @@ def test_it_is_taken_where_it_is_estimated_to_gain(tmp_path: Path) -> None:
     built, path = convolution((1, 256, 28, 28), 64, (1, 1)), tmp_path / "rates.json"
     target = _target(algorithm="measured")
     _algorithm(built, target)
-    parts = rates_of(None).as_json()
+    known = rates_of(None).as_json()
     for rate, expected in ((1e15, True), (1.0, False)):
         convolutions = dict.fromkeys(("products", "transformed_bytes", "weight_bytes"), rate)
-        write_rates(Rates({**parts, "convolutions": convolutions}), path)
+        asked = Rates(measured(convolutions=convolutions)).as_json()
+        write_rates(rates_of({**known, **asked}), path)
         assert (_algorithm(built, target, rates=path) == "implicit_gemm") == expected
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
@@ -16,7 +14,11 @@ from xdsl.dialects.func import FuncOp
 import byoc_mlir
 from byoc_mlir.backends.dnnl import DnnlBackend
 from byoc_mlir.backends.dnnl.choices import Choices
-from byoc_mlir.backends.dnnl.costs.measurements import Known, Measuring, measuring
+from byoc_mlir.backends.dnnl.costs.measurements import (
+    Measuring,
+    PrimitiveTimes,
+    measuring,
+)
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
 from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates
@@ -27,7 +29,7 @@ from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import read_source
 from byoc_mlir.errors import ByocError
 from byoc_mlir.onednn.library import load_library
-from byoc_mlir.rates import Rates, using
+from byoc_mlir.rates import Measurement, Rates, read_rates, using
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main
 from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
@@ -98,7 +100,7 @@ def test_a_file_of_rates_decides(
     with using(Rates()):  # what other tests measured would serve here too
         assert main([str(path), "-p", ",".join(map(str, measured))]) == 0
     capsys.readouterr()
-    assert json.loads(rates.read_text())["parts"]["dnnl"]["times"]
+    assert any(key.startswith("dnnl/convolution") for key in read_rates(rates))
     given = (*before, PrepareDnnlRegions(rates=str(rates)))
     assert main([str(path), "-p", ",".join(map(str, given))]) == 0
     printed = capsys.readouterr().out
@@ -109,19 +111,21 @@ def test_a_file_of_rates_decides(
 
 
 @pytest.mark.parametrize(
-    ("part", "reason"),
+    ("key", "source", "value", "reason"),
     [
-        ([], "TypeError"),
-        ({"library": "0.1"}, "they were measured with '0.1'"),
-        ({"library": None, "times": 1, "rates": []}, "TypeError"),
+        ("dnnl/eltwise_forward/jit/1/8.0/a/b/c", "oneDNN 0.1", 1.0, "measured with 'oneDNN 0.1'"),
+        ("dnnl/eltwise_forward", None, 1.0, "none of a primitive"),
+        ("dnnl/eltwise_forward/jit/one/8.0/a/b/c", None, 1.0, "none of a primitive"),
+        ("dnnl/eltwise_forward/jit/1/8.0/a/b/c", None, 0.0, "accepted are numbers above 0"),
     ],
 )
-def test_other_parts_are_no_times(part: Any, reason: str) -> None:
-    if isinstance(part, dict) and part["library"] is None:
-        part["library"] = ".".join(map(str, load_library().version))
-    with pytest.raises(ByocError, match="the rates' part 'dnnl' cannot be read") as caught:
-        Rates({"dnnl": part}).part("dnnl", Known.of_json)
-    assert reason in str(caught.value)
+def test_other_measurements_are_no_times(
+    key: str, source: str | None, value: float, reason: str
+) -> None:
+    here = f"oneDNN {'.'.join(map(str, load_library().version))}"
+    known = Measurement(key, "ms", source or here, value)
+    with pytest.raises(ByocError, match=reason):
+        Rates([known], may_measure=False).view(PrimitiveTimes)
 
 
 def test_the_documentation_has_each_pass() -> None:

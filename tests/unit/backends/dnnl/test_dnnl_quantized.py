@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from measured import write_measured
 from onnx import helper
 from quantized_models import (
     Convolution,
@@ -61,9 +61,9 @@ def test_depthwise_by_our_kernel(tmp_path: Path) -> None:
     )
     model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
     slow = {"products": 1e3, "transformed_bytes": 1e3, "weight_bytes": 1e3}
-    parts = {"convolutions": slow, "integers": {"products": 1e8, "bytes": 1e8, "depthwise": 1e12}}
+    integers = {"products": 1e8, "bytes": 1e8, "depthwise": 1e12}
     file = tmp_path / "rates.json"
-    file.write_text(json.dumps({"version": 1, "parts": parts}))
+    write_measured(file, convolutions=slow, integers=integers)
     compiled = byoc_mlir.compile(model, targets=("dnnl",), prune="off", threads=1, rates=file)
     (found,) = compiled.run({"x": it.data}).values()
     assert_within_a_step(found, it.expected())

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bf16_models import assert_close
+from measured import measured
 from xdsl.parser import Parser
 
 import byoc_mlir
@@ -87,7 +88,7 @@ def check_channels_apart(number: str = "") -> None:
 
 
 def check_assumed_rates() -> None:
-    found = rates_of(None).part(RoundedRates.name, RoundedRates.of_json)
+    found = rates_of(None).view(RoundedRates.of)
     assert found == RoundedRates()
 
 
@@ -137,7 +138,8 @@ def test_images_of_colours(rate: float, tmp_path: Path) -> None:
     model = net.build()
     inputs = random_inputs(model)
     rounded = {"depthwise": 1e7, "interleaved": rate}
-    write_rates(Rates({**rates_of(None).as_json(), "rounded": rounded}), tmp_path / "rates.json")
+    known = {**rates_of(None).as_json(), **Rates(measured(rounded=rounded)).as_json()}
+    write_rates(rates_of(known), tmp_path / "rates.json")
     with byoc_mlir.compile(
         model, ("dnnl{winograd=off}",), 2, "bf16", prune="off", rates=tmp_path / "rates.json"
     ) as executable:

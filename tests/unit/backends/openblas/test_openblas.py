@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from measured import write_measured
 from onnx import ModelProto, numpy_helper
 
 import byoc_mlir
@@ -101,7 +101,7 @@ def test_a_bias_is_where_the_product_is_added(rows: int, threads: int) -> None:
 def _with_blocks(folder: Path, **blocks: str) -> Path:
     """A file of rates by which products are cut so."""
     file, known = folder / "rates.json", {name.replace("_", " "): b for name, b in blocks.items()}
-    file.write_text(json.dumps({"version": 1, "parts": {"openblas": known}}))
+    write_measured(file, openblas=known)
     return file
 
 
@@ -147,7 +147,8 @@ def test_measured_blocks_are_kept() -> None:
     with using(rates):
         first = block_for(product, may_pack=True)
         assert block_for(product, may_pack=True) == first
-    assert rates.as_json()["openblas"] == {"48x200x300 panels": str(first or "")}
+    (known,) = rates.group("openblas").values()
+    assert (known.key, known.value) == ("openblas/48x200x300 panels", str(first or ""))
     with using(Rates(may_measure=False)):
         assert block_for(product, may_pack=True) is None
 
@@ -155,7 +156,7 @@ def test_measured_blocks_are_kept() -> None:
 @pytest.mark.parametrize("text", ["48x96", "0x1x1", "axbxc"])
 def test_rates_with_other_blocks_are_refused(text: str, tmp_path: Path) -> None:
     rates = _with_blocks(tmp_path, **{"60x150x90": text})
-    with pytest.raises(ByocError, match="the rates' part 'openblas' cannot be read"):
+    with pytest.raises(ByocError, match="the measurement 'openblas/60x150x90'"):
         byoc_mlir.compile(_product((60, 90), (90, 150)), TARGET, fallback="forbid", rates=rates)
 
 

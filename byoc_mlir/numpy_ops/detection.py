@@ -1,4 +1,4 @@
-"""What detectors end with."""
+"""The end of a detector: which boxes it keeps."""
 
 from __future__ import annotations
 
@@ -7,41 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from byoc_mlir.eager.ops.op import Op
 from byoc_mlir.tensors import Array
 
 
-class NonMaxSuppression(Op):
-    def _run(
-        self,
-        boxes: Array,
-        scores: Array,
-        most: Array | None = None,
-        overlap: Array | None = None,
-        least: Array | None = None,
-        center_point_box: int = 0,
-    ) -> tuple[Array]:
-        limit = max(_number(most, 0), 0)
-        threshold = np.float32(_number(overlap, 0.0))
-        floor = _number(least, None)
-        found: list[tuple[int, int, int]] = []
-        for batch, of_classes in enumerate(scores if limit and scores.size else ()):
-            corners = _corners(boxes[batch], bool(center_point_box))
-            orders = [_order(values, floor) for values in of_classes]
-            of_first = _apart_at_first(corners, orders, threshold)
-            for category, (order, apart) in enumerate(zip(orders, of_first, strict=True)):
-                kept = _kept(corners, order, apart, limit, threshold)
-                found.extend((batch, category, number) for number in kept)
-        return (np.array(found, np.int64).reshape(-1, 3),)
+def non_max_suppression(
+    boxes: Array, scores: Array, most: int, threshold: Any, floor: Any, *, centred: bool
+) -> Array:
+    """Returns the boxes kept of each image and class, best first: `[boxes, 3]`.
+
+    Args:
+        boxes: corners, or centres and sizes, `[images, boxes, 4]`.
+        scores: `[images, classes, boxes]`; a box with a score of NaN is not kept.
+        most: the number of boxes that are kept of an image and class.
+        threshold: the share of two boxes that may overlap.
+        floor: the score below which boxes are not kept; `None` where there is none.
+        centred: true if boxes are centres and sizes.
+    """
+    found: list[tuple[int, int, int]] = []
+    for image, of_classes in enumerate(scores if most > 0 and scores.size else ()):
+        corners = _corners(boxes[image], centred)
+        orders = [_order(values, floor) for values in of_classes]
+        of_first = _apart_at_first(corners, orders, threshold)
+        for category, (order, apart) in enumerate(zip(orders, of_first, strict=True)):
+            kept = _kept(corners, order, apart, most, threshold)
+            found.extend((image, category, number) for number in kept)
+    return np.array(found, np.int64).reshape(-1, 3)
 
 
-def _number(tensor: Array | None, absent: Any) -> Any:
-    return tensor.reshape(-1)[0] if tensor is not None and tensor.size else absent
-
-
-def _corners(boxes: Array, have_centres: bool) -> Array:
-    """Rows of the lesser and the larger places of each axis of boxes."""
-    if have_centres:
+def _corners(boxes: Array, centred: bool) -> Array:
+    """Returns rows of the lesser and the larger places of each axis of boxes."""
+    if centred:
         halves = boxes[:, 2:] / 2
         low, high = boxes[:, :2] - halves, boxes[:, :2] + halves
     else:
@@ -51,8 +46,8 @@ def _corners(boxes: Array, have_centres: bool) -> Array:
 
 
 def _order(scores: Array, floor: Any) -> Array:
-    """The boxes with scores above the floor, the largest first."""
-    able = np.arange(scores.size) if floor is None else np.flatnonzero(scores > floor)
+    """Returns the boxes with scores above the floor, the largest first."""
+    able = np.flatnonzero(~np.isnan(scores) if floor is None else scores > floor)
     return able[np.argsort(-scores[able], kind="stable")]
 
 
@@ -61,8 +56,8 @@ _BLOCK = 32
 
 
 def _apart_at_first(corners: Array, orders: Sequence[Array], threshold: Any) -> Array:
-    """Which of the first boxes of each class do not overlap too much, `[classes, block, block]`;
-    of all classes at once, since most comparisons are of so few boxes.
+    """Finds which of the first boxes of each class do not overlap too much, `[classes, block,
+    block]`; of all classes at once, since most comparisons are of so few boxes.
     """
     places = np.zeros((len(orders), _BLOCK), np.int64)
     for of_class, order in zip(places, orders, strict=True):
@@ -72,7 +67,7 @@ def _apart_at_first(corners: Array, orders: Sequence[Array], threshold: Any) -> 
 
 
 def _kept(corners: Array, order: Array, apart: Array, limit: int, threshold: Any) -> list[int]:
-    """The boxes, in their order, that none before them that is kept overlaps too much.
+    """Returns the boxes, in their order, that none before them that is kept overlaps too much.
 
     Args:
         apart: which of the first boxes do not.
@@ -97,7 +92,7 @@ def _kept(corners: Array, order: Array, apart: Array, limit: int, threshold: Any
 
 
 def _overlap(one: Array, other: Array, threshold: Any) -> Array:
-    """Whether the shared part of two boxes is more than a share of what both cover.
+    """True if the shared part of two boxes is more than a share of what both cover.
 
     Args:
         one, other: corners, `[4, ..., boxes]`.
@@ -119,6 +114,3 @@ def _overlap(one: Array, other: Array, threshold: Any) -> Array:
 
 def _area(corners: Array) -> Array:
     return (corners[2] - corners[0]) * (corners[3] - corners[1])
-
-
-OPS = (NonMaxSuppression,)

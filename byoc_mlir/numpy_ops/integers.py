@@ -14,7 +14,7 @@ from byoc_mlir.tensors import Array
 
 
 def divide(lhs: Array, rhs: Array) -> Array:
-    """The quotient toward zero; 0 by zero, and the smallest integer by -1 is itself."""
+    """Returns the quotient toward zero; 0 by zero, and the smallest integer by -1 is itself."""
     lhs, rhs = np.broadcast_arrays(lhs, rhs)
     quotient = np.floor_divide(lhs, rhs)
     inexact = quotient * rhs != lhs
@@ -22,18 +22,18 @@ def divide(lhs: Array, rhs: Array) -> Array:
 
 
 def remainder(lhs: Array, rhs: Array) -> Array:
-    """What `divide` leaves of `lhs`, with its sign; 0 by zero."""
+    """Returns the remainder of `divide`, with the sign of `lhs`; 0 by zero."""
     return np.where(rhs == 0, lhs.dtype.type(0), lhs - divide(lhs, rhs) * rhs)
 
 
 def floor_remainder(lhs: Array, rhs: Array) -> Array:
-    """The remainder with the sign of `rhs`; 0 by zero."""
+    """Returns the remainder with the sign of `rhs`; 0 by zero."""
     rest = remainder(lhs, rhs)
     return np.where((rest != 0) & ((rest < 0) != (rhs < 0)), rest + rhs, rest)
 
 
 def power(base: Array, exponent: Array) -> Array:
-    """`base` to the power of `exponent`, modulo the width.
+    """Returns `base` to the power of `exponent`, modulo the width.
 
     Negative exponents cut off the fraction: 1 and -1 leave 1 or -1, anything else 0.
     """
@@ -44,7 +44,7 @@ def power(base: Array, exponent: Array) -> Array:
 
 
 def convert(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The elements as another type.
+    """Returns the elements as another type.
 
     Floats become integers toward zero: the low bits of a wide signed integer (32 bits for types of
     fewer and `i32`, else 64), which is the smallest one for NaN and what is out of its range. Only

@@ -1,11 +1,7 @@
-"""Writes docs/operators.md, the table of ONNX ops and how they are supported.
-
-python tools/operators.py
-"""
+"""The table of ONNX ops and how they are supported."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +11,7 @@ from pathlib import Path
 import onnx
 from onnx.defs import OpSchema
 from onnx_suite import Expectations, suite_cases
+from page import Page
 
 from byoc_mlir.dialects.relay.evaluate.proven import PROVEN
 from byoc_mlir.frontend import import_model
@@ -22,15 +19,14 @@ from byoc_mlir.frontend.functions import has_standard_function
 from byoc_mlir.frontend.registry import find_op, registered_ops
 from byoc_mlir.frontend.string_labels import REWRITTEN
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).parents[2]
 
 assert import_model  # the frontend registers the functions of the ops
 
 _TEXT = """\
 # ONNX operators
 
-`python tools/operators.py` writes this page from the importer's table and the results of ONNX's
-backend test suite; a test fails when it is stale.
+This page is made of the importer's table and the results of ONNX's backend test suite.
 
 - **native**: compiled, by its own function or, marked *body*, by the body that the ONNX standard
   gives the op.
@@ -51,11 +47,10 @@ in every run, without one others in each. What ops give for zero divisors, NaN a
 """
 
 
-def main() -> int:
-    """Writes the page."""
+def operators_page() -> Page:
+    """Returns the page."""
     expectations = Expectations.read(_ROOT / "tests/unit/onnx_suite/expectations.toml")
-    (_ROOT / "docs/operators.md").write_text(operators_page(expectations))
-    return 0
+    return Page("ONNX operators", "operators.md", _text(expectations))
 
 
 @dataclass(frozen=True)
@@ -82,8 +77,7 @@ def operator_rows(expectations: Expectations) -> list[OpRow]:
     ]
 
 
-def operators_page(expectations: Expectations) -> str:
-    """The content of `docs/operators.md`."""
+def _text(expectations: Expectations) -> str:
     count = len(suite_cases())
     passed = count - len(expectations.not_passing) - len(expectations.random)
     native = passed - len(expectations.through_net)
@@ -191,7 +185,3 @@ def _line(row: OpRow) -> str:
     named = versions + (others if row.others else "")
     counts = f"{row.passed} of {row.cases}" if row.cases else ""
     return f"| {row.name} | {named} | {row.support} | {counts} |"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,4 @@
-"""Writes docs/op-types.md: which backend takes an ONNX op of which element type.
-
-python tools/op_types.py
+"""The table of element types: which backend takes an ONNX op of which element type.
 
 Of each op and type some models of one node are made, as the fuzzer makes them, and partitioned for
 each backend. A backend takes the op if it takes it in one of them.
@@ -8,15 +6,14 @@ each backend. A backend takes the op if it takes it in one of them.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from random import Random
 
 from onnx import ModelProto, TensorProto, helper
+from page import Page
 
 from byoc_mlir.compiler import pipeline
 from byoc_mlir.compiler.build import Build
@@ -29,11 +26,9 @@ from byoc_mlir.errors import ByocError, InputValuesNeededError
 from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.stages.split import first_stage
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
-from byoc_mlir.testing.fuzz.generate.random_graph import add_node, known_ops, model_of
+from byoc_mlir.testing.fuzz.generate.random_graph import add_node, importable_ops, model_of
 from byoc_mlir.testing.fuzz.values import Dtype
 from byoc_mlir.testing.isa import call_at
-
-_PAGE = Path(__file__).parent.parent / "docs/op-types.md"
 
 LEVEL = "avx2"
 """The instruction set that the table is made for: what oneDNN takes depends on it."""
@@ -64,9 +59,8 @@ _OTHERWISE = ("folded", "removed", "refused")
 _TEXT = f"""\
 # Element types
 
-`python tools/op_types.py` writes this page: of each op and element type some models of one node
-are made and partitioned for each backend, with the instructions of the level `{LEVEL}`. A test
-makes some of the lines again.
+Of each op and element type some models of one node are made and partitioned for each backend, with
+the instructions of the level `{LEVEL}`.
 
 - **h**: native code of the host.
 - **d**: oneDNN takes it, in some form; **b**: OpenBLAS. Elsewhere it is the host's.
@@ -81,10 +75,9 @@ is in `precision.md`; `operators.md` has the versions.
 """
 
 
-def main() -> int:
-    """Writes the page."""
-    _PAGE.write_text(call_at(LEVEL, print_page, seconds=3600))
-    return 0
+def op_types_page() -> Page:
+    """Returns the page."""
+    return Page("Their element types", "op-types.md", call_at(LEVEL, print_page, seconds=3600))
 
 
 @dataclass(frozen=True)
@@ -103,7 +96,7 @@ class OpTypes:
 def print_page() -> None:
     """Prints the page, at the level of this process."""
     parts = [_TEXT]
-    for domain, rows in groupby(op_types(known_ops()), lambda row: row.domain):
+    for domain, rows in groupby(op_types(importable_ops()), lambda row: row.domain):
         parts.append(f"\n## {domain or 'ai.onnx'}\n")
         parts.append(f"| op | {' | '.join(dtype.name for dtype in TYPES)} |")
         parts.append(f"| --- |{' --- |' * len(TYPES)}")
@@ -183,7 +176,3 @@ def _placement(model: ModelProto, op_type: str, target: str) -> str:
     except ByocError:
         return "refused"
     return next((row.placement for row in reversed(rows) if row.op_type == op_type), "removed")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -26,8 +26,8 @@ _Check = Callable[[NodeProto, _Attributes, Types], str]
 
 
 @dataclass(frozen=True)
-class KnownOp:
-    """What of an op is known.
+class TierOp:
+    """The forms of an op that the tier runs.
 
     Attributes:
         types: that its first operand may have; the others have one of any op, and ONNX's schema
@@ -41,8 +41,8 @@ class KnownOp:
     refused: _Check = lambda node, attributes, types: ""
 
 
-def _op(types: Set[int], attributes: str = "", **others: Any) -> KnownOp:
-    return KnownOp(types, frozenset(attributes.split()), **others)
+def _op(types: Set[int], attributes: str = "", **others: Any) -> TierOp:
+    return TierOp(types, frozenset(attributes.split()), **others)
 
 
 def _one_result(node: NodeProto, attributes: _Attributes, types: Types) -> str:
@@ -98,7 +98,7 @@ _REDUCED_OR_NOT = f"{_REDUCED} noop_with_empty_axes"
 _RECURRENT = "direction hidden_size layout activations"
 _WINDOW = "auto_pad kernel_shape strides pads dilations"
 
-KNOWN_OPS: Mapping[str, KnownOp] = {
+TIER_OPS: Mapping[str, TierOp] = {
     # one result for each element
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _op(_NUMBERS)),
     **dict.fromkeys(("Neg", "Abs"), _op(_NUMBERS)),
@@ -201,7 +201,7 @@ def _problems(model: ModelProto) -> Iterator[str]:
     for node in graph.node:
         label = f"{node.op_type} {node.name or next(iter(node.output), '')}"
         schema = None if node.domain else schema_of(node.op_type, opset)
-        if schema is None or node.op_type not in KNOWN_OPS:
+        if schema is None or node.op_type not in TIER_OPS:
             yield f"{label}: the op is not known"
             return
         operands = [types.get(name, 0) if name else None for name in node.input]
@@ -223,7 +223,7 @@ def _other_types(types: Mapping[str, int]) -> Iterator[str]:
 
 
 def _of_node(node: NodeProto, schema: Schema, types: Types) -> Iterator[str]:
-    known = KNOWN_OPS[node.op_type]
+    known = TIER_OPS[node.op_type]
     if types and types[0] not in known.types:
         yield f"the type {types[0]}"
     attributes = {item.name: value_of(item) for item in node.attribute}

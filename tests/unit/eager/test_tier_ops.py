@@ -11,8 +11,8 @@ import pytest
 from agreement import check_node, floats, integers, node_model, verdict
 from onnx import TensorProto, helper, numpy_helper
 
-from byoc_mlir.eager.known_ops import KNOWN_OPS, unknown
 from byoc_mlir.eager.ops import OPS
+from byoc_mlir.eager.tier_ops import TIER_OPS, unknown
 from byoc_mlir.testing.fuzz.generate.graph import GraphBuilder
 from byoc_mlir.testing.fuzz.generate.random_graph import add_node, model_of
 
@@ -27,7 +27,7 @@ FEW = {"Constant": 0, "NonZero": 0}
 """Ops whose random nodes no oracle, or only the standard's, has an answer for."""
 
 
-@pytest.mark.parametrize("op_type", sorted(KNOWN_OPS.keys() - LAYERS))
+@pytest.mark.parametrize("op_type", sorted(TIER_OPS.keys() - LAYERS))
 def test_random_nodes(op_type: str) -> None:
     """Of all opsets, attributes, types and sizes that the fuzzer makes."""
     counts: Counter[str] = Counter()
@@ -217,4 +217,4 @@ def test_functions_are_refused() -> None:
 
 
 def test_the_ops_that_are_known_are_those_there_are() -> None:
-    assert KNOWN_OPS.keys() == OPS.keys()
+    assert TIER_OPS.keys() == OPS.keys()

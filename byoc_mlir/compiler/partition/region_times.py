@@ -1,0 +1,74 @@
+"""What regions take in both places, for the next one that is alike: measurements of the store."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.compiler.cache.fingerprint import digest
+from byoc_mlir.compiler.options import CompileOptions
+from byoc_mlir.compiler.partition.alone import alone
+from byoc_mlir.rates import Measurement, Rates
+from byoc_mlir.runtime.report import RegionTimes
+
+REGIONS = "regions"
+"""The group of these measurements."""
+
+_WEIGHT = re.compile(r'#relay\.weight<"[^"]*", "[^"]*">')
+_NUMBERS = re.compile(r'("[^"]*")|\d+')
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What the times of a region are kept by."""
+
+    alike: str
+    """The same for regions that compute alike: names and numbers of weights do not matter."""
+    own: str
+    """The same for a region of a model at all sizes: known by its weights."""
+
+    @staticmethod
+    def of(region: FuncOp, options: CompileOptions) -> Keys:
+        """Those of an outlined region, as it is compiled."""
+        text = str(alone(region))
+        said = (options.targets, options.threads, options.denormals, options.disable)
+        alike = digest(_WEIGHT.sub("weight", text), *said)
+        if _WEIGHT.search(text) is None:
+            return Keys(alike, alike)
+        return Keys(alike, digest(_NUMBERS.sub(lambda one: one[1] or "", text), *said))
+
+
+def find_times(rates: Rates, keys: Keys) -> RegionTimes | None:
+    """Returns what was measured for the region, at whatever sizes, or for one that is alike."""
+    found = _times(rates, keys.own)
+    if found is not None:
+        return found
+    found = _times(rates, keys.alike)
+    if found is not None:
+        rates.add(*_measurements(keys.own, found))
+    return found
+
+
+def keep_times(rates: Rates, keys: Keys, times: RegionTimes) -> None:
+    """Keeps what was measured of a region."""
+    for key in dict.fromkeys((keys.own, keys.alike)):
+        rates.add(*_measurements(key, times))
+
+
+def _times(rates: Rates, key: str) -> RegionTimes | None:
+    backend, host = (rates.find(f"{REGIONS}/{key}/{place}") for place in ("backend", "host"))
+    if backend is None or host is None:
+        return None
+    return RegionTimes(backend.source, "measured", backend.number, host.number)
+
+
+def _measurements(key: str, times: RegionTimes) -> list[Measurement]:
+    backend, host = times.backend_milliseconds, times.host_milliseconds
+    assert backend is not None
+    assert host is not None
+    return [
+        Measurement(f"{REGIONS}/{key}/backend", "ms", times.backend, backend),
+        Measurement(f"{REGIONS}/{key}/host", "ms", "host", host),
+    ]

@@ -1,0 +1,40 @@
+"""One step of recurrent layers, of any number of rows; gates are in ONNX's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from byoc_mlir.numpy_ops.activation import sigmoid
+from byoc_mlir.tensors import Array
+
+
+def lstm_step(gates: Array, cell: Array) -> tuple[Array, Array]:
+    """Returns the hidden state and the cell state.
+
+    Args:
+        gates: the sums of the input, output, forget and cell gates, along the last axis.
+        cell: the cell state before.
+    """
+    hidden = cell.shape[-1]
+    shares, candidate = sigmoid(gates[..., : 3 * hidden]), np.tanh(gates[..., 3 * hidden :])
+    candidate *= shares[..., :hidden]
+    cell = shares[..., 2 * hidden :] * cell
+    cell += candidate
+    return shares[..., hidden : 2 * hidden] * np.tanh(cell), cell
+
+
+def gru_step(gates: Array, inputs: Array, state: Array, inner: Callable[[Array], Array]) -> Array:
+    """Returns the hidden state.
+
+    Args:
+        gates: the sums of the update and reset gates, along the last axis.
+        inputs: of the hidden gate, the part that is of the inputs.
+        state: the hidden state before.
+        inner: the part of the hidden gate that is of the state, from the reset gate.
+    """
+    shares = sigmoid(gates)
+    update, reset = np.split(shares, 2, -1)
+    candidate = np.tanh(inputs + inner(reset))
+    return candidate + update * (state - candidate)

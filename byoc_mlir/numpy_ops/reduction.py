@@ -1,0 +1,113 @@
+"""Reductions over axes, places of extreme elements, and running sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from byoc_mlir.numpy_ops import integers
+from byoc_mlir.numpy_ops.precision import limit
+from byoc_mlir.tensors import Array
+
+Axes: TypeAlias = tuple[int, ...]
+Reduction: TypeAlias = Callable[[Array, Axes, bool], Array]
+"""A function of an array, axes, and True if these stay, with one element each."""
+
+
+def total(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns sums of the type of `x`."""
+    return np.add.reduce(x, axes, x.dtype, keepdims=keepdims)
+
+
+def product(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns products of the type of `x`."""
+    return np.multiply.reduce(x, axes, x.dtype, keepdims=keepdims)
+
+
+def mean(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns means: NaN of no floats, 0 of no integers, and of integers toward zero."""
+    count = np.asarray(prod(x.shape[axis] for axis in axes)).astype(x.dtype)
+    divide = integers.divide if x.dtype.kind in "iu" else np.divide
+    return divide(total(x, axes, keepdims), count)
+
+
+def largest(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns the largest elements; of none the least number of the type."""
+    return np.maximum.reduce(x, axes, keepdims=keepdims, **_start(x, -np.inf))
+
+
+def smallest(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns the smallest elements; of none the largest number of the type."""
+    return np.minimum.reduce(x, axes, keepdims=keepdims, **_start(x, np.inf))
+
+
+def _start(x: Array, end: float) -> Mapping[str, Any]:
+    return {} if x.size else {"initial": limit(end, x.dtype)}
+
+
+def sum_of_squares(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns the sums of the squares."""
+    return total(x * x, axes, keepdims)
+
+
+def l1_norm(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns the sums of the absolute values."""
+    return total(np.abs(x), axes, keepdims)
+
+
+def l2_norm(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns the square roots of the sums of the squares."""
+    return np.sqrt(sum_of_squares(x, axes, keepdims))
+
+
+def log_sum(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns the logarithms of the sums."""
+    return np.log(total(x, axes, keepdims))
+
+
+def log_sum_exp(x: Array, axes: Axes, keepdims: bool = False) -> Array:
+    """Returns the logarithms of the sums of powers, without overflow."""
+    most = largest(x, axes, keepdims=True)
+    most = np.where(np.isfinite(most), most, x.dtype.type(0))
+    found = np.log(total(np.exp(x - most), axes, keepdims=True)) + most
+    return found if keepdims else found.squeeze(axes)
+
+
+def argmax(x: Array, axis: int, keepdims: bool, select_last: bool = False) -> Array:
+    """Returns the places of the largest elements of an axis; of equal ones the first, or last."""
+    return _place(np.argmax, x, axis, keepdims, select_last)
+
+
+def argmin(x: Array, axis: int, keepdims: bool, select_last: bool = False) -> Array:
+    """Returns the places of the smallest elements of an axis; of equal ones the first, or last."""
+    return _place(np.argmin, x, axis, keepdims, select_last)
+
+
+def _place(
+    function: Callable[..., Array], x: Array, axis: int, keepdims: bool, select_last: bool
+) -> Array:
+    if not select_last:
+        return function(x, axis, keepdims=keepdims)
+    return x.shape[axis] - 1 - function(np.flip(x, axis), axis, keepdims=keepdims)
+
+
+def cumsum(x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    """Returns the sums of the elements up to each one."""
+    return _running(np.add, x, axis, exclusive, reverse)
+
+
+def cumprod(x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
+    """Returns the products of the elements up to each one."""
+    return _running(np.multiply, x, axis, exclusive, reverse)
+
+
+def _running(combine: np.ufunc, x: Array, axis: int, exclusive: bool, reverse: bool) -> Array:
+    ordered = np.flip(x, axis) if reverse else x
+    found = combine.accumulate(ordered, axis, x.dtype)
+    if exclusive:
+        found = np.roll(found, 1, axis)
+        found[(slice(None),) * axis + (slice(1),)] = combine.identity
+    return np.flip(found, axis) if reverse else found
