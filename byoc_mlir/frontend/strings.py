@@ -13,11 +13,11 @@ from byoc_mlir.frontend.inferred import inferred_graph
 from byoc_mlir.frontend.known_ops import node_schema
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.schema import check_strings
-from byoc_mlir.frontend.stages.parts import Part, parts_around
+from byoc_mlir.frontend.stages.parts import ModelPart, parts_around
 from byoc_mlir.frontend.structures import tensor_type_of
 
 
-def string_parts(model: onnx.ModelProto) -> tuple[Part, ...]:
+def string_parts(model: onnx.ModelProto) -> tuple[ModelPart, ...]:
     """The parts of a checked model in order, none when it has no strings."""
     strings = set(string_names(model)) if _mentions_strings(model) else set[str]()
 

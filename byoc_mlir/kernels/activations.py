@@ -13,7 +13,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.f32_code import FloatCode
 from byoc_mlir.kernels.f32_functions import erf, tanh
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -50,7 +50,7 @@ FORMULAS: Mapping[str, Callable[[FloatCode, SSAValue], SSAValue]] = {
 
 def activation_code(
     name: str, elements: int, formula: Formula | None = None, element: Attribute = f32
-) -> Code:
+) -> KernelCode:
     """Applies an activation to so many elements of the result.
 
     Args:
@@ -62,7 +62,7 @@ def activation_code(
     chosen = FORMULAS[name] if formula is None else formula
     symbol = f"{_PREFIX}_{name}" if element == f32 else f"{_PREFIX}_{name}_{element}"
     define = partial(_define_activation, name=symbol, formula=chosen, element=element)
-    return Code(define, (elements,))
+    return KernelCode(define, (elements,))
 
 
 def _define_activation(

@@ -10,7 +10,7 @@ from byoc_mlir.dims import Size, ceildiv, largest
 
 
 @dataclass(frozen=True)
-class Request:
+class BufferRequest:
     """Memory that is needed from op `first` to op `last` of a block, both included."""
 
     size: int
@@ -19,13 +19,13 @@ class Request:
     last: int
 
 
-def plan_offsets(requests: Sequence[Request]) -> tuple[list[int], int]:
+def plan_offsets(requests: Sequence[BufferRequest]) -> tuple[list[int], int]:
     """An offset for each request such that those alive together do not overlap, and the total.
 
     Large requests first, each in the smallest gap that it fits; offsets are multiples of 64.
     """
     offsets = [0] * len(requests)
-    placed: list[tuple[int, int, Request]] = []
+    placed: list[tuple[int, int, BufferRequest]] = []
     order = sorted(range(len(requests)), key=lambda n: (-requests[n].size, requests[n].first, n))
     for number in order:
         request = requests[number]
@@ -38,7 +38,7 @@ def plan_offsets(requests: Sequence[Request]) -> tuple[list[int], int]:
 
 @dataclass(frozen=True)
 class SizedRequest:
-    """As `Request`, of a size that may be symbolic."""
+    """As `BufferRequest`, of a size that may be symbolic."""
 
     size: Size
     hint: int
@@ -80,7 +80,9 @@ def _rounded(size: Size) -> Size:
     return ceildiv(size, ARENA_ALIGNMENT) * ARENA_ALIGNMENT
 
 
-def _best_gap(request: Request, size: int, placed: Sequence[tuple[int, int, Request]]) -> int:
+def _best_gap(
+    request: BufferRequest, size: int, placed: Sequence[tuple[int, int, BufferRequest]]
+) -> int:
     neighbours = sorted(
         (start, end)
         for start, end, other in placed

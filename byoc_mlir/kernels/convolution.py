@@ -206,7 +206,7 @@ class Slot(IntEnum):
 
 
 @dataclass(frozen=True)
-class Code:
+class KernelCode:
     """A function `void (slots)`, and its parameters' words."""
 
     define: Callable[[ModuleBuilder], str]
@@ -259,7 +259,7 @@ class ConvolutionKernel(ABC):
         """
 
     @abstractmethod
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         """What computes it on so many threads."""
 
     @property

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import VectorType, bf16, i16, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import Vectors, joined, shuffled
 
@@ -30,14 +30,14 @@ _BLOCK = 16
 """Pixels that are laid into each other at once; processors with shorter vectors take several."""
 
 
-def interleave_code(images: int, channels: int, pixels: int) -> Code | None:
+def interleave_code(images: int, channels: int, pixels: int) -> KernelCode | None:
     """Brings planes `[images, channels, pixels]` of `f32` to `[images, pixels, channels]` of
     `bf16`; `None` where that is not written.
     """
     if not 2 <= channels <= MOST_CHANNELS or pixels < _BLOCK:
         return None
     blocks = -(-pixels // _BLOCK)
-    return Code(partial(_define, channels=channels), (images * blocks, blocks, pixels))
+    return KernelCode(partial(_define, channels=channels), (images * blocks, blocks, pixels))
 
 
 def _define(module: ModuleBuilder, *, channels: int) -> str:

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType, i8, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _PREFIX = "byoc_lookup"
@@ -24,7 +24,7 @@ _WORD = 8
 """Bytes that are read together where there are no such vectors."""
 
 
-def lookup_code(elements: int, features: Collection[str]) -> Code:
+def lookup_code(elements: int, features: Collection[str]) -> KernelCode:
     """Replaces so many bytes of the source by what the table, in the slot of weights, has for them.
 
     Args:
@@ -32,7 +32,7 @@ def lookup_code(elements: int, features: Collection[str]) -> Code:
         features: the processor's, by the kernel's names; with AVX-512 VBMI, vectors are looked up.
     """
     define = partial(_define_lookup, has_vectors="avx512vbmi" in features)
-    return Code(define, (elements,))
+    return KernelCode(define, (elements,))
 
 
 def _define_lookup(module: ModuleBuilder, *, has_vectors: bool) -> str:

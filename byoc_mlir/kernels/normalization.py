@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Parameters(Generic[T]):
+class JoinParameters(Generic[T]):
     """Sizes and distances, in elements. Behind them stand the rows of the parts."""
 
     pixels: T
@@ -67,7 +67,7 @@ class Row(IntEnum):
 
 
 @dataclass(frozen=True)
-class Variant:
+class JoinVariant:
     """What the code depends on."""
 
     lanes: int
@@ -80,7 +80,7 @@ class Variant:
         return f"{self.lanes}x{self.element}" + "_relu" * self.relu
 
 
-def define_normalized_join(module: ModuleBuilder, variant: Variant) -> str:
+def define_normalized_join(module: ModuleBuilder, variant: JoinVariant) -> str:
     """`void (slots)`: joins and normalises all pixels, on all threads."""
     name = f"{PREFIX}_join_{variant.suffix}"
     if module.has(name):
@@ -95,7 +95,7 @@ def define_normalized_join(module: ModuleBuilder, variant: Variant) -> str:
     return name
 
 
-def _define_chunks(module: ModuleBuilder, variant: Variant) -> str:
+def _define_chunks(module: ModuleBuilder, variant: JoinVariant) -> str:
     """`void (slots, begin, end)`: some chunks of pixels."""
     pixels_of = _define_pixels(module, variant)
     name = f"{PREFIX}_chunks_{variant.suffix}"
@@ -117,7 +117,7 @@ def _define_chunks(module: ModuleBuilder, variant: Variant) -> str:
     return name
 
 
-def _define_pixels(module: ModuleBuilder, variant: Variant) -> str:
+def _define_pixels(module: ModuleBuilder, variant: JoinVariant) -> str:
     """`void (slots, parameters, target, begin, end)`: pixels from one on, up to another, written
     to where the target begins.
     """
@@ -128,18 +128,18 @@ def _define_pixels(module: ModuleBuilder, variant: Variant) -> str:
     return name
 
 
-def _parameters(function: FunctionBuilder, words: SSAValue) -> Parameters[SSAValue]:
-    return read(function, words, Parameters[SSAValue])
+def _parameters(function: FunctionBuilder, words: SSAValue) -> JoinParameters[SSAValue]:
+    return read(function, words, JoinParameters[SSAValue])
 
 
 class _Pixels:
     """Writes the loops over the parts, their vectors, and the pixels of each vector."""
 
-    def __init__(self, function: FunctionBuilder, variant: Variant):
+    def __init__(self, function: FunctionBuilder, variant: JoinVariant):
         self._function, self._variant = function, variant
         self._slots, words, self._target, self._begin, end = function.parameters
         self._parameters = _parameters(function, words)
-        self._rows = function.slot(words, len(fields(Parameters)))
+        self._rows = function.slot(words, len(fields(JoinParameters)))
         self._count = function.subtract(end, self._begin)
         self._factors = function.pointer(self._slots, FACTORS)
         self._vectors = Vectors(function, variant.lanes)
@@ -204,7 +204,7 @@ class _Pixels:
 
 
 @dataclass(frozen=True)
-class Part:
+class JoinedTensor:
     """A tensor that is stored as `[channels / block, pixels, block]`: one block where channels are
     last.
     """
@@ -225,7 +225,7 @@ class NormalizedJoin:
     The result has the channels last where `block` is all of them.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[JoinedTensor, ...]
     pixels: int
     block: int
     element: Float
@@ -238,15 +238,15 @@ class NormalizedJoin:
         return sum(part.channels for part in self.parts)
 
     @property
-    def variant(self) -> Variant:
+    def variant(self) -> JoinVariant:
         """What its code depends on."""
-        return Variant(self.lanes, self.element, self.relu)
+        return JoinVariant(self.lanes, self.element, self.relu)
 
     @property
     def words(self) -> tuple[int, ...]:
         """What its code is told."""
         is_last = self.block == self.channels
-        parameters = Parameters(self.pixels, self.channels, self.block, len(self.parts))
+        parameters = JoinParameters(self.pixels, self.channels, self.block, len(self.parts))
         rows: list[int] = [int(word) for word in words(parameters)]
         for part in self.parts:
             target = part.block if is_last else self.pixels * self.block
@@ -259,9 +259,9 @@ class NormalizedJoin:
         """Where the code finds the factors and the parts."""
         return FACTORS, *range(PARTS, PARTS + len(self.parts))
 
-    def code(self) -> Code:
+    def code(self) -> KernelCode:
         """What computes it on all threads."""
-        return Code(partial(define_normalized_join, variant=self.variant), self.words)
+        return KernelCode(partial(define_normalized_join, variant=self.variant), self.words)
 
     def milliseconds(self, threads: int) -> float:
         """About what it takes: its bytes are read and written."""

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 
 from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.kernels.convolution import Code, ConvolutionKernel
+from byoc_mlir.kernels.convolution import ConvolutionKernel, KernelCode
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parallel import parallel_functions
 
@@ -29,7 +29,7 @@ class Scheduled:
     """Whether they are in its code, which serves no other convolution then. LLVM knows all
     distances and how often loops run, and takes as long for each convolution as for a kernel."""
 
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         """What computes it on so many threads."""
         code = self.kernel.code(threads)
         return with_constants(code) if self.has_constants else code
@@ -47,16 +47,16 @@ def schedules_of(kernel: ConvolutionKernel) -> Mapping[str, Scheduled]:
     return {CONSTANTS: Scheduled(kernel, has_constants=True), **found, **with_numbers}
 
 
-def with_constants(code: Code) -> Code:
+def with_constants(code: KernelCode) -> KernelCode:
     """Code whose functions have its words as constants.
 
     Raises:
         UndecidedSizeError: some are symbolic.
     """
-    return Code(partial(_define, code, code.numbers), code.words)
+    return KernelCode(partial(_define, code, code.numbers), code.words)
 
 
-def _define(code: Code, numbers: tuple[int, ...], module: ModuleBuilder) -> str:
+def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -> str:
     """Defines the functions under names of their own, for all of LLVM's optimisations."""
     own = ModuleBuilder(has_threads=module.has_threads, numbers=numbers)
     symbol = code.define(own)

@@ -19,7 +19,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects import llvm_ext
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.f32_code import LOG2_E, MANTISSA_BITS, TO_INTEGER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -44,7 +44,7 @@ Step = Callable[[Vectors, SSAValue, SSAValue], SSAValue]
 
 
 @dataclass(frozen=True)
-class Parameters(Generic[T]):
+class SoftmaxParameters(Generic[T]):
     """Sizes, in elements."""
 
     rows: T
@@ -108,8 +108,8 @@ def _define_rows(module: ModuleBuilder, lanes: int, what: str, kind: type[_AnyRo
     return name
 
 
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), Parameters[SSAValue])
+def _parameters(function: FunctionBuilder, slots: SSAValue) -> SoftmaxParameters[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), SoftmaxParameters[SSAValue])
 
 
 class _AnyRows(ABC):
@@ -310,7 +310,7 @@ _OPS = 24
 """About those of an element, in three passes over its row."""
 
 
-def softmax_code(rows: Size, columns: Size, lanes: int) -> Code:
+def softmax_code(rows: Size, columns: Size, lanes: int) -> KernelCode:
     """`exp(x - peak) / sum(exp(x - peak))` along each row of `f32`; the result may be where the
     source is.
 
@@ -320,4 +320,6 @@ def softmax_code(rows: Size, columns: Size, lanes: int) -> Code:
         lanes: those of the processor's vectors.
     """
     shared = math.ceil(ASSUMED.parallel_cycles * ASSUMED.loop_iterations / _OPS)
-    return Code(partial(define_softmax, lanes=lanes), words(Parameters(rows, columns, shared)))
+    return KernelCode(
+        partial(define_softmax, lanes=lanes), words(SoftmaxParameters(rows, columns, shared))
+    )

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import bf16
 
 from byoc_mlir.kernels.activations import FORMULAS, activation_code
 from byoc_mlir.kernels.builder import POINTER, VOID
-from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, KernelCode, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import (
     ActivationRates,
@@ -166,7 +166,7 @@ def _integer_kernels() -> Mapping[str, IntegerConvolution | DepthwiseOfBytes]:
 
 
 def _bytes_memory(
-    kernel: IntegerConvolution | DepthwiseOfBytes, code: Code
+    kernel: IntegerConvolution | DepthwiseOfBytes, code: KernelCode
 ) -> Mapping[Slot, NDArray[Any]]:
     """What the slots point at; source and result are of one size."""
     image = math.prod(kernel.shape) // _NUMBER_BYTES
@@ -309,7 +309,7 @@ def _kernel(convolution: Convolution, name: str) -> ConvolutionKernel:
     return next(one for one in convolution_kernels(convolution, unit) if one.name == name)
 
 
-def _memory(kernel: ConvolutionKernel, code: Code) -> Mapping[Slot, NDArray[Any]]:
+def _memory(kernel: ConvolutionKernel, code: KernelCode) -> Mapping[Slot, NDArray[Any]]:
     """What the slots point at."""
     it = kernel.convolution
     held = {
@@ -321,7 +321,7 @@ def _memory(kernel: ConvolutionKernel, code: Code) -> Mapping[Slot, NDArray[Any]
     return _with_words(held, code)
 
 
-def _with_words(held: Mapping[Slot, NDArray[Any]], code: Code) -> Mapping[Slot, NDArray[Any]]:
+def _with_words(held: Mapping[Slot, NDArray[Any]], code: KernelCode) -> Mapping[Slot, NDArray[Any]]:
     return {**held, Slot.PARAMETERS: np.array(code.numbers, np.int64)}
 
 
@@ -333,7 +333,7 @@ def _filled(elements: int) -> NDArray[np.float32]:
 
 
 @contextmanager
-def _native(codes: Mapping[str, Code]) -> Generator[Mapping[str, _Function]]:
+def _native(codes: Mapping[str, KernelCode]) -> Generator[Mapping[str, _Function]]:
     """Kernels as functions, which run on one thread.
 
     Raises:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i8
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.runtime.system.cpu import Cpu
 
@@ -21,11 +21,11 @@ _INTRINSICS = {"x86_64": "llvm.x86.sse2.clflush"}
 """By architecture, what takes the line at an address out of all caches."""
 
 
-def eviction_code(weight_bytes: int) -> Code:
+def eviction_code(weight_bytes: int) -> KernelCode:
     """What takes the weights of a kernel, so many bytes, out of all caches; it is called with that
     kernel's slots. On an architecture that has nothing for that, they stay.
     """
-    return Code(partial(_define_eviction, lines=-(-weight_bytes // _LINE_BYTES)), ())
+    return KernelCode(partial(_define_eviction, lines=-(-weight_bytes // _LINE_BYTES)), ())
 
 
 def _define_eviction(module: ModuleBuilder, lines: int) -> str:

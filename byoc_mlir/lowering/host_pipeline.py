@@ -31,7 +31,7 @@ from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
 from byoc_mlir.lowering.linalg_to_loops.choose_schedules import ChooseSchedules
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
-from byoc_mlir.lowering.llvm_ir.codegen import Target, Timing
+from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, Timing
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
 from byoc_mlir.lowering.lower_softmaxes import LowerSoftmaxes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
@@ -52,7 +52,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
     Args:
         threads: those that run it; 0 where there is no OpenMP runtime.
     """
-    bits = vector_bits(Target.current())
+    bits = vector_bits(CodegenTarget.current())
     return (
         LowerSmallTypes(),
         WidenProducts(),
@@ -84,11 +84,11 @@ def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
         ExpandMath(),
         LowerScfToCf(),
         ConvertToLLVM(),
-        AvoidGathers(Target.current().features),
+        AvoidGathers(CodegenTarget.current().features),
     )
 
 
-def vector_bits(target: Target) -> int:
+def vector_bits(target: CodegenTarget) -> int:
     """The length of the vector registers that code for a target should use."""
     features = target.features.split(",")
     if "+avx512f" in features:

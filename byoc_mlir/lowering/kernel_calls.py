@@ -11,20 +11,20 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.builder import POINTER, VOID
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Kernel
 from byoc_mlir.tensors import Array
 
 
-def known_words(code: Code) -> Array:
+def known_words(code: KernelCode) -> Array:
     """The words that the code reads, a constant, with zeros where sizes are symbolic."""
     return np.array([0 if isinstance(word, Dim) else word for word in code.words], np.int64)
 
 
 def add_call(
-    k: Kernel, module: ModuleBuilder, code: Code, known: Buffer, given: Mapping[Slot, Buffer]
+    k: Kernel, module: ModuleBuilder, code: KernelCode, known: Buffer, given: Mapping[Slot, Buffer]
 ) -> None:
     """Appends the call to a kernel.
 
@@ -48,7 +48,7 @@ def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
         into.body.block.add_op(function)
 
 
-def _parameters(k: Kernel, known: Buffer, code: Code) -> Buffer:
+def _parameters(k: Kernel, known: Buffer, code: KernelCode) -> Buffer:
     """The words that the code reads; where sizes are symbolic, those of a run in a copy."""
     sizes = {place: word for place, word in enumerate(code.words) if isinstance(word, Dim)}
     if not sizes:
@@ -66,7 +66,7 @@ def _pointer(k: Kernel, buffer: Buffer | None) -> SSAValue:
     return k.emit(UnrealizedConversionCastOp.get([buffer.memref], [POINTER]))
 
 
-def _define_call(module: ModuleBuilder, code: Code) -> str:
+def _define_call(module: ModuleBuilder, code: KernelCode) -> str:
     """`void (workspace, …)`: calls the code with one pointer for each slot."""
     kernel = code.define(module)
     name = f"{kernel}_of_buffers"

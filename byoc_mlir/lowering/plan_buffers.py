@@ -31,7 +31,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
 from byoc_mlir.dims import Dim, Size, greatest, largest
 from byoc_mlir.errors import UndecidedSizeError
-from byoc_mlir.kernels.arena import Request, SizedRequest, plan_offsets, plan_slots
+from byoc_mlir.kernels.arena import BufferRequest, SizedRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits, in_time
 from byoc_mlir.lowering.control_flow import called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
@@ -191,7 +191,7 @@ class _Planner:
 def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence[Size], Size]:
     """Offsets, and the size of all, for sizes and when they are needed."""
     if not is_symbolic(size for size, _ in requests):
-        return plan_offsets([Request(index(size), *span) for size, span in requests])
+        return plan_offsets([BufferRequest(index(size), *span) for size, span in requests])
     return plan_slots([SizedRequest(size, hint(size), *span) for size, span in requests])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from byoc_mlir.transforms.union_find import UnionFind
 
 
-class Contraction:
+class MergedNodes:
     """Nodes `0 … n-1`, merged step by step; a merged node is known by its representative."""
 
     def __init__(

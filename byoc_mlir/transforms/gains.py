@@ -22,7 +22,7 @@ _FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
 
 
 @dataclass(frozen=True)
-class Product:
+class ProfitableGemm:
     """A product that gains."""
 
     op: Operation
@@ -30,7 +30,7 @@ class Product:
     """Which operands of the op in the block, this one or its composite, are multiplied."""
 
 
-class Gains:
+class ProfitableGemms:
     """The products that backends compute faster in another precision.
 
     Args:
@@ -53,7 +53,7 @@ class Gains:
         self.kept_float: dict[str, str] = {}
         """Why nodes stay in `f32` whose kind gains: of those that were asked for."""
 
-    def product(self, op: Operation) -> Product | None:
+    def product(self, op: Operation) -> ProfitableGemm | None:
         """The product of `f32` in an op that gains, which is itself or a composite with one
         product; `None`, with a reason in `kept_float`, where that stays in `f32` after all."""
         product = self._candidate(op)
@@ -65,7 +65,7 @@ class Gains:
             operands = [one.index for one in arguments]
             if len(operands) < len(product.operands):
                 return None
-        return None if self._stays(op, product) else Product(product, tuple(operands))
+        return None if self._stays(op, product) else ProfitableGemm(product, tuple(operands))
 
     def follows(self, op: CompositeOp) -> bool:
         """Whether a composite may read and write the precision, though nothing in it gains."""

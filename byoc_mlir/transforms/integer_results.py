@@ -27,11 +27,11 @@ from byoc_mlir.transforms.quantised import BYTES, Quantised, placed, quantised, 
 from byoc_mlir.transforms.rewriting import constant_array
 
 Integers: TypeAlias = "SSAValue | str | None"
-Rule: TypeAlias = "Callable[[Any, Target, OpSequence], Integers]"
+Rule: TypeAlias = "Callable[[Any, ResultParameters, OpSequence], Integers]"
 
 
 @dataclass(frozen=True)
-class Target:
+class ResultParameters:
     """The parameters of a result: one number each."""
 
     scale: SSAValue
@@ -58,7 +58,7 @@ class Target:
 
 def integers_of(op: qnn.QuantizeOp, new: OpSequence) -> Integers:
     """The integers that an op gives, without the numbers that it is given."""
-    target = Target(op.scale, op.zero_point)
+    target = ResultParameters(op.scale, op.zero_point)
     if sizes_of(op.scale) or sizes_of(op.zero_point) or not target.is_bytes:
         return None
     bounds, source = _without_clips(op.data)
@@ -98,7 +98,7 @@ def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
 
 
 def _clipped(
-    integers: SSAValue, bounds: tuple[float, float], target: Target, new: OpSequence
+    integers: SSAValue, bounds: tuple[float, float], target: ResultParameters, new: OpSequence
 ) -> Integers:
     """Bounds of the numbers as bounds of the integers; rounding keeps the order."""
     if bounds == (-math.inf, math.inf):
@@ -112,7 +112,7 @@ def _clipped(
     return new.add(elementwise.ClipOp, integers, a_min=float(low), a_max=float(high))
 
 
-def _requantised(op: qnn.DequantizeOp, target: Target, new: OpSequence) -> Integers:
+def _requantised(op: qnn.DequantizeOp, target: ResultParameters, new: OpSequence) -> Integers:
     integers = quantised(op.output)
     if integers is None or sizes_of(integers.zero_point):
         return None
@@ -123,7 +123,7 @@ def _requantised(op: qnn.DequantizeOp, target: Target, new: OpSequence) -> Integ
     return _in_units_of(target, integers, new)
 
 
-def _in_units_of(target: Target, integers: Quantised, new: OpSequence) -> SSAValue:
+def _in_units_of(target: ResultParameters, integers: Quantised, new: OpSequence) -> SSAValue:
     if target.is_of(integers):
         return integers.data
     return new.add(
@@ -138,7 +138,7 @@ def _in_units_of(target: Target, integers: Quantised, new: OpSequence) -> SSAVal
 
 
 def _binary(kind: type[qnn.BinaryOp]) -> Rule:
-    def apply(op: elementwise.BroadcastOp, target: Target, new: OpSequence) -> Integers:
+    def apply(op: elementwise.BroadcastOp, target: ResultParameters, new: OpSequence) -> Integers:
         lhs, rhs = quantised(op.lhs), quantised(op.rhs)
         if lhs is None or rhs is None or not (lhs.is_bytes and rhs.is_bytes):
             return None
@@ -152,7 +152,9 @@ def _binary(kind: type[qnn.BinaryOp]) -> Rule:
 
 
 def _pool(kind: type[RelayOp]) -> Rule:
-    def apply(op: pool.AvgPoolOp | pool.GlobalPoolOp, target: Target, new: OpSequence) -> Integers:
+    def apply(
+        op: pool.AvgPoolOp | pool.GlobalPoolOp, target: ResultParameters, new: OpSequence
+    ) -> Integers:
         integers = quantised(op.data)
         if integers is None or not integers.is_bytes:
             return None
@@ -162,13 +164,17 @@ def _pool(kind: type[RelayOp]) -> Rule:
 
 
 def _pooled(
-    kind: type[RelayOp], data: Quantised, target: Target, new: OpSequence, **properties: Any
+    kind: type[RelayOp],
+    data: Quantised,
+    target: ResultParameters,
+    new: OpSequence,
+    **properties: Any,
 ) -> SSAValue:
     parameters = (data.scale, data.zero_point, target.scale, target.zero_point)
     return new.add(kind, data.data, *parameters, **properties)
 
 
-def _mean(op: MeanOp, target: Target, new: OpSequence) -> Integers:
+def _mean(op: MeanOp, target: ResultParameters, new: OpSequence) -> Integers:
     """The mean over all spatial dimensions is a global average pool."""
     integers = quantised(op.data)
     if integers is None or not integers.is_bytes:
@@ -180,7 +186,7 @@ def _mean(op: MeanOp, target: Target, new: OpSequence) -> Integers:
     return new.reshape(pooled, sizes_of(op.output))
 
 
-def _concatenated(op: ConcatenateOp, target: Target, new: OpSequence) -> Integers:
+def _concatenated(op: ConcatenateOp, target: ResultParameters, new: OpSequence) -> Integers:
     """Every part in the parameters of the whole."""
     parts = [quantised(value) for value in op.data]
     known = [part for part in parts if part is not None and part.is_bytes]
@@ -189,7 +195,7 @@ def _concatenated(op: ConcatenateOp, target: Target, new: OpSequence) -> Integer
     return new.add(ConcatenateOp, [_in_units_of(target, part, new) for part in known], axis=op.axis)
 
 
-def _table(value: SSAValue, target: Target, new: OpSequence) -> SSAValue | None:
+def _table(value: SSAValue, target: ResultParameters, new: OpSequence) -> SSAValue | None:
     """The 256 results of a function of one byte, looked up."""
     scale, zero_point = target.known
     if scale is None or zero_point is None:

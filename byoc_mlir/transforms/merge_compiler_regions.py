@@ -22,7 +22,7 @@ from byoc_mlir.transforms.annotated_regions import (
     strip_annotations,
 )
 from byoc_mlir.transforms.blocks import blocks_of, host_functions, region_symbols, values_used
-from byoc_mlir.transforms.contraction import Contraction
+from byoc_mlir.transforms.contraction import MergedNodes
 from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 from byoc_mlir.transforms.union_find import UnionFind
 
@@ -243,7 +243,7 @@ def _merge_pairs(
     A pair that something foreign separates once is separated for ever, and merging a pair with
     all between them closes no cycle: so that each pair needs to be looked at once.
     """
-    contraction = Contraction(graph.order(), graph.successors, graph.predecessors)
+    contraction = MergedNodes(graph.order(), graph.successors, graph.predecessors)
     rank = _ranks(block, graph)
     ordered = sorted(pairs, key=lambda pair: sorted((rank[pair[0]], rank[pair[1]])))
     for one, two in in_time(ordered):

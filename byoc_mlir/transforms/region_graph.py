@@ -25,7 +25,7 @@ from byoc_mlir.transforms.blocks import (
 
 
 @dataclass(frozen=True)
-class Node:
+class RegionNode:
     """A region, a host op, or a constant."""
 
     ops: tuple[Operation, ...]
@@ -43,7 +43,7 @@ class RegionGraph:
     """Nodes of one block, without annotations and the terminator, and the edges between them."""
 
     block: Block
-    nodes: Sequence[Node]
+    nodes: Sequence[RegionNode]
     successors: Sequence[Sequence[int]]
     predecessors: Sequence[Sequence[int]]
     readers: Mapping[SSAValue, Sequence[int]]
@@ -141,14 +141,14 @@ def build_graph(
     return RegionGraph(block, nodes, successors, [list(before) for before in sources], shared)
 
 
-def _nodes(block: Block, regions: Sequence[AnnotatedRegion]) -> list[Node]:
+def _nodes(block: Block, regions: Sequence[AnnotatedRegion]) -> list[RegionNode]:
     region_of = {op: region for region in regions for op in region.ops}
-    nodes: list[Node] = []
+    nodes: list[RegionNode] = []
     for op in block.ops:
         region = region_of.get(op)
         if region is None:
             if is_node(op) or is_constant(op):
-                nodes.append(Node((op,), None))
+                nodes.append(RegionNode((op,), None))
         elif op is region.ops[0]:
-            nodes.append(Node(region.ops, region.compiler))
+            nodes.append(RegionNode(region.ops, region.compiler))
     return nodes

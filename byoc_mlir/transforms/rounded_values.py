@@ -12,7 +12,7 @@ from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.transforms.blocks import is_node, is_terminator
-from byoc_mlir.transforms.gains import Gains, Product
+from byoc_mlir.transforms.gains import ProfitableGemm, ProfitableGemms
 
 _FOLLOWING = frozenset(
     {
@@ -38,7 +38,7 @@ _MUCH = 16
 class RoundedValues:
     """The plan for one block: which ops write rounded numbers, and who reads them."""
 
-    def __init__(self, block: Block, gains: Gains):
+    def __init__(self, block: Block, gains: ProfitableGemms):
         self.ops = [op for op in block.ops if is_node(op)]
         self._gains = gains
         found = {op: gains.product(op) for op in self.ops}
@@ -47,7 +47,7 @@ class RoundedValues:
         self._rounding = self._wanted(self._able(kept))
         self._read = {op: self._reading(op) for op in self.ops}
 
-    def product(self, op: Operation) -> Product | None:
+    def product(self, op: Operation) -> ProfitableGemm | None:
         """The product that gains in an op of the block."""
         return self._products.get(op)
 

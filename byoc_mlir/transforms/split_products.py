@@ -18,7 +18,7 @@ from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, transform, window
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of
 from byoc_mlir.transforms.blocks import blocks_of, host_functions, is_node
-from byoc_mlir.transforms.gains import Gains, Product
+from byoc_mlir.transforms.gains import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import erase_if_dead, place_after
@@ -69,14 +69,14 @@ class SplitProducts(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         backends = [get_backend(target) for target in self.targets]
-        gains = Gains(PRECISION_NAME, backends, self.exact)
+        gains = ProfitableGemms(PRECISION_NAME, backends, self.exact)
         for func in host_functions(op):
             for block in blocks_of(func):
                 _split_block(block, gains)
         keep_float(op, gains.kept_float)
 
 
-def _split_block(block: Block, gains: Gains) -> None:
+def _split_block(block: Block, gains: ProfitableGemms) -> None:
     splitter = _Splitter()
     for op in [one for one in block.ops if is_node(one)]:
         product = gains.product(op)
@@ -84,7 +84,7 @@ def _split_block(block: Block, gains: Gains) -> None:
             _lengthen(op, product, splitter)
 
 
-def _lengthen(op: Operation, product: Product, splitter: _Splitter) -> None:
+def _lengthen(op: Operation, product: ProfitableGemm, splitter: _Splitter) -> None:
     """Gives a product, itself an op of the block or in a composite, the parts of its operands."""
     inner = product.op
     places = _places(inner)

@@ -18,7 +18,7 @@ from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.transforms.blocks import blocks_of, host_functions
 from byoc_mlir.transforms.cancelling_weights import why_not_rounded
-from byoc_mlir.transforms.gains import Gains, Product
+from byoc_mlir.transforms.gains import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.rewriting import place_after
 from byoc_mlir.transforms.rounded_values import RoundedValues
@@ -77,7 +77,7 @@ class ToMixedPrecision(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         backends = [get_backend(target) for target in self.targets]
-        gains = Gains(self.type, backends, self.exact, why_not_rounded)
+        gains = ProfitableGemms(self.type, backends, self.exact, why_not_rounded)
         for func in host_functions(op):
             for block in blocks_of(func):
                 _Mixer(RoundedValues(block, gains), _TYPES[self.type]).run()
@@ -114,7 +114,7 @@ class _Mixer:
             self._rounded[value] = cast.output
         return self._rounded[value]
 
-    def _mix(self, op: Operation, product: Product) -> None:
+    def _mix(self, op: Operation, product: ProfitableGemm) -> None:
         """Lets a product of rounded operands have the result that it had."""
         is_rounding = self._plan.is_rounding(op)
         if isinstance(op, CompositeOp):

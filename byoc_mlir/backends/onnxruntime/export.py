@@ -25,7 +25,7 @@ from byoc_mlir.errors import BackendError
 OPSET, IR_VERSION = 21, 10
 
 
-class Graph:
+class ExportedGraph:
     """An ONNX graph under construction; values are known by name."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Graph:
         return name
 
 
-Writer: TypeAlias = Callable[[Graph, Any, list[str]], str]
+Writer: TypeAlias = Callable[[ExportedGraph, Any, list[str]], str]
 """Adds nodes for an op whose operands have the given names; returns its first result's name."""
 
 
@@ -59,7 +59,7 @@ class Export:
 
 def export_region(region: FuncOp) -> onnx.ModelProto:
     """A region as an ONNX model; inputs and outputs in the region's order."""
-    graph = Graph()
+    graph = ExportedGraph()
     names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(region.args)}
     inputs = [_described(value, names[value]) for value in region.args]
     names |= {op.output: graph.constant(op.array) for op in constants_of(region)}
@@ -94,7 +94,7 @@ def _described(value: SSAValue, name: str) -> onnx.ValueInfoProto:
 def _same(op_type: str, **attributes: str) -> Export:
     """One node with the same operands; ONNX attribute names to names of `relay` properties."""
 
-    def write(graph: Graph, op: Any, operands: list[str]) -> str:
+    def write(graph: ExportedGraph, op: Any, operands: list[str]) -> str:
         values = {ours: _plain(getattr(op, theirs)) for ours, theirs in attributes.items()}
         return graph.add(op_type, operands, **values)
 
@@ -110,7 +110,7 @@ def _plain(attribute: object) -> Any:
 
 
 def _reduction(op_type: str) -> Export:
-    def write(graph: Graph, op: Any, operands: list[str]) -> str:
+    def write(graph: ExportedGraph, op: Any, operands: list[str]) -> str:
         axes = _plain(op.axis) or range(len(shape_of(op.data)))
         axis = graph.constant(np.array(list(axes), np.int64))
         return graph.add(op_type, [*operands, axis], keepdims=_plain(op.keepdims))
@@ -121,7 +121,7 @@ def _reduction(op_type: str) -> Export:
 def _with_shape(op_type: str) -> Export:
     """Ops that give their data the shape of their result."""
 
-    def write(graph: Graph, op: Operation, operands: list[str]) -> str:
+    def write(graph: ExportedGraph, op: Operation, operands: list[str]) -> str:
         shape = np.array(shape_of(op.results[0]), np.int64)
         return graph.add(op_type, [operands[0], graph.constant(shape)], **_ALLOW_ZERO[op_type])
 
@@ -131,12 +131,12 @@ def _with_shape(op_type: str) -> Export:
 _ALLOW_ZERO: Mapping[str, Mapping[str, int]] = {"Reshape": {"allowzero": 1}, "Expand": {}}
 
 
-def _dense(graph: Graph, op: nn.DenseOp, operands: list[str]) -> str:
+def _dense(graph: ExportedGraph, op: nn.DenseOp, operands: list[str]) -> str:
     data, weight = operands
     return graph.add("MatMul", [data, graph.add("Transpose", [weight], perm=[1, 0])])
 
 
-def _matmul(graph: Graph, op: nn.MatmulOp, operands: list[str]) -> str:
+def _matmul(graph: ExportedGraph, op: nn.MatmulOp, operands: list[str]) -> str:
     flags = (op.transpose_a, op.transpose_b)
     for index, (value, flag) in enumerate(zip(op.operands, flags, strict=True)):
         if flag.value.data:
@@ -146,19 +146,19 @@ def _matmul(graph: Graph, op: nn.MatmulOp, operands: list[str]) -> str:
     return graph.add("MatMul", operands)
 
 
-def _bias_add(graph: Graph, op: nn.BiasAddOp, operands: list[str]) -> str:
+def _bias_add(graph: ExportedGraph, op: nn.BiasAddOp, operands: list[str]) -> str:
     trailing = len(shape_of(op.data)) - op.positive_axis - 1
     shape = graph.constant(np.array([-1] + [1] * trailing, np.int64))
     return graph.add("Add", [operands[0], graph.add("Reshape", [operands[1], shape])])
 
 
-def _clip(graph: Graph, op: Any, operands: list[str]) -> str:
+def _clip(graph: ExportedGraph, op: Any, operands: list[str]) -> str:
     dtype = numpy_dtype(tensor_type(op.data).element_type)
     limits = [graph.constant(np.array(_plain(limit), dtype)) for limit in (op.a_min, op.a_max)]
     return graph.add("Clip", [*operands, *limits])
 
 
-def _cast(graph: Graph, op: Operation, operands: list[str]) -> str:
+def _cast(graph: ExportedGraph, op: Operation, operands: list[str]) -> str:
     return graph.add("Cast", operands, to=element_type(op.results[0]))
 
 

@@ -32,13 +32,13 @@ from byoc_mlir.backends.openblas.library import (
     unavailable_reason,
 )
 from byoc_mlir.backends.openblas.panels import panels
-from byoc_mlir.backends.openblas.products import Product, bias_refused, product_of, refused
+from byoc_mlir.backends.openblas.products import BatchedGemm, bias_refused, product_of, refused
 from byoc_mlir.backends.region import nodes_of, outputs_of
 from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.constant import ConstantOp, Weight
-from byoc_mlir.kernels.arena import Request, plan_offsets
+from byoc_mlir.kernels.arena import BufferRequest, plan_offsets
 from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.patterns import CompositePattern, Match, is_op, wildcard
@@ -131,7 +131,7 @@ def _generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) ->
     )
 
 
-def _as_called(op: Operation) -> tuple[Product, Sequence[SSAValue | Weight]]:
+def _as_called(op: Operation) -> tuple[BatchedGemm, Sequence[SSAValue | Weight]]:
     """A product, and what it reads: for blocks, a constant that is stored transposed is put in
     panels.
     """
@@ -156,7 +156,7 @@ def _places(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:
         if op.results[0] not in outputs_of(region)
     ]
     requests = [
-        Request(4 * math.prod(shape_of(value)), number, _last_use(value, nodes, number))
+        BufferRequest(4 * math.prod(shape_of(value)), number, _last_use(value, nodes, number))
         for number, value in inner
     ]
     offsets, size = plan_offsets(requests)

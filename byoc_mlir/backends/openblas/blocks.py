@@ -7,8 +7,8 @@ they are. Where that pays depends on the processor, and on how many rows a packe
 from __future__ import annotations
 
 from byoc_mlir.backends.openblas.library import load_library
-from byoc_mlir.backends.openblas.products import Block, Product
-from byoc_mlir.backends.openblas.trials import Matrix, Way, seconds_of
+from byoc_mlir.backends.openblas.products import BatchedGemm, Block
+from byoc_mlir.backends.openblas.trials import BlockedWay, Matrix, seconds_of
 from byoc_mlir.errors import ByocError
 from byoc_mlir.rates import Measurement, Rates, current_rates
 
@@ -32,7 +32,7 @@ _MATRIX_ELEMENTS = 1 << 21
 """Of the second matrix, what is measured: more than the second cache of a core holds."""
 
 
-def block_for(product: Product, *, may_pack: bool = False) -> Block | None:
+def block_for(product: BatchedGemm, *, may_pack: bool = False) -> Block | None:
     """The blocks that a product is cut into; `None` where one call is as fast, or where that is
     not known and may not be measured.
 
@@ -85,7 +85,7 @@ def _fastest(whole: Block, has_panels: bool) -> Block | None:
     if not has_panels and part in blocks:
         return None  # one call is such a block
     one_way, other = (Matrix.TRANSPOSED, Matrix.PANELS) if has_panels else (Matrix.ROWS,) * 2
-    ways = (Way(part, one_way), *(Way(block, other) for block in blocks))
+    ways = (BlockedWay(part, one_way), *(BlockedWay(block, other) for block in blocks))
     one_call, *times = seconds_of(part, ways, _MATRIX_ELEMENTS)
     shortest, best = min(zip(times, blocks, strict=True), key=lambda pair: pair[0])
     if shortest >= _CLEARLY * one_call:

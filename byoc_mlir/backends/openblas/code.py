@@ -18,8 +18,8 @@ from byoc_mlir.backends.openblas.products import (
     AS_STORED,
     ROW_MAJOR,
     TRANSPOSED,
+    BatchedGemm,
     Block,
-    Product,
 )
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -43,7 +43,7 @@ def add_load(module: ModuleBuilder, region: str) -> None:
     function.finish(function.integer(0, i32))
 
 
-def add_product(module: ModuleBuilder, product: Product, threads: int) -> str:
+def add_product(module: ModuleBuilder, product: BatchedGemm, threads: int) -> str:
     """`i32 (a, b, out)`, with a bias `i32 (a, b, bias, out)`: computes a product.
 
     Returns its symbol; equal products have one.
@@ -71,7 +71,7 @@ def add_product(module: ModuleBuilder, product: Product, threads: int) -> str:
     return name
 
 
-def _pieces(product: Product, threads: int) -> int:
+def _pieces(product: BatchedGemm, threads: int) -> int:
     """Into how many each product of a stack is cut."""
     if product.count >= threads:
         return 1
@@ -79,7 +79,7 @@ def _pieces(product: Product, threads: int) -> int:
     return max(1, min(threads, work, -(-max(product.rows, product.units) // product.grain)))
 
 
-def _add_pieces(module: ModuleBuilder, name: str, product: Product, pieces: int) -> str:
+def _add_pieces(module: ModuleBuilder, name: str, product: BatchedGemm, pieces: int) -> str:
     """`void (tensors, begin, end)`: computes some of the pieces of all products of a stack."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     tensors, begin, end = function.parameters
@@ -105,7 +105,7 @@ def _add_pieces(module: ModuleBuilder, name: str, product: Product, pieces: int)
 
 
 def _share(
-    function: FunctionBuilder, product: Product, number: SSAValue, members: SSAValue
+    function: FunctionBuilder, product: BatchedGemm, number: SSAValue, members: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
     """The first row, or unit, of a piece and the one after its last."""
     longer, grain = max(product.rows, product.units), product.grain
@@ -132,7 +132,7 @@ def _stacked(function: FunctionBuilder, base: SSAValue, entry: SSAValue, element
 
 
 def _call_piece(
-    function: FunctionBuilder, product: Product, at: _Matrices, first: SSAValue, size: SSAValue
+    function: FunctionBuilder, product: BatchedGemm, at: _Matrices, first: SSAValue, size: SSAValue
 ) -> None:
     """Computes `size` rows of a product from row `first` on, or as many columns where there are
     more of these than rows.
@@ -164,7 +164,7 @@ def _call_piece(
 
 def _call_sgemv(
     function: FunctionBuilder,
-    product: Product,
+    product: BatchedGemm,
     at: _Addresses,
     units: SSAValue,
     before: SSAValue,
@@ -182,7 +182,7 @@ def _call_sgemv(
 
 def _call_sgemm(
     function: FunctionBuilder,
-    product: Product,
+    product: BatchedGemm,
     at: _Addresses,
     sizes: _Sizes,
     before: SSAValue,
@@ -200,7 +200,7 @@ def _call_sgemm(
 
 def _call_blocks(
     function: FunctionBuilder,
-    product: Product,
+    product: BatchedGemm,
     block: Block,
     at: _Addresses,
     sizes: _Sizes,
@@ -235,12 +235,12 @@ def _call_blocks(
     _in_blocks(function, rows, block.rows, of_rows)
 
 
-def _unit_stride(product: Product) -> int:
+def _unit_stride(product: BatchedGemm) -> int:
     """From one unit of the second matrix to the next; with panels, to that of another panel."""
     return product.depth if product.transposes[1] or product.has_panels else 1
 
 
-def _step_stride(product: Product) -> int:
+def _step_stride(product: BatchedGemm) -> int:
     """From one step of the second matrix to the next."""
     if product.transposes[1]:
         return 1

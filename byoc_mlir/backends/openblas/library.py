@@ -29,7 +29,7 @@ _INSTALL = f"install it with `pip install {WHEEL}`"
 
 
 @dataclass(frozen=True)
-class Library:
+class OpenBlas:
     """A loaded OpenBLAS."""
 
     path: Path
@@ -43,7 +43,7 @@ class Library:
 
 
 @cache
-def load_library() -> Library:
+def load_library() -> OpenBlas:
     """The OpenBLAS of this process: the user's choice first, then the wheel.
 
     Raises:
@@ -61,7 +61,7 @@ def load_library() -> Library:
             raise BackendError(f"{path} has no function {name}; {_INSTALL}")
     function = handle[_CONFIGURATION]
     function.restype = ctypes.c_char_p
-    return Library(path, function().decode().strip())
+    return OpenBlas(path, function().decode().strip())
 
 
 def unavailable_reason() -> str | None:

@@ -56,7 +56,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Product:
+class BatchedGemm:
     """`count` products `[rows, depth] · [depth, units]` of row-major matrices, one after another
     in memory; an operand that all of them share is there once.
     """
@@ -92,7 +92,7 @@ class Product:
         return self.rows == 1
 
 
-def product_of(op: Operation) -> Product:
+def product_of(op: Operation) -> BatchedGemm:
     """What an op that `refused` accepts computes, or a composite of a dense layer and its bias."""
     inner = multiplying_op(op)
     product, text = _of_shapes(inner), inner.attributes.get(BLOCK)
@@ -107,19 +107,19 @@ def multiplying_op(op: Operation) -> DenseOp | MatmulOp:
     return inner
 
 
-def _of_shapes(op: DenseOp | MatmulOp) -> Product:
+def _of_shapes(op: DenseOp | MatmulOp) -> BatchedGemm:
     *batch, rows, units = (1, 1, *shape_of(op.output))
     if isinstance(op, DenseOp):
         depth = shape_of(op.weight)[1]
-        return Product(1, math.prod(batch) * rows, units, depth, (False, True), (False, False))
+        return BatchedGemm(1, math.prod(batch) * rows, units, depth, (False, True), (False, False))
     transposes = (bool(op.transpose_a.value.data), bool(op.transpose_b.value.data))
     depth = shape_of(op.a)[-2 if transposes[0] else -1]
     count = math.prod(batch)
     matrices = [math.prod(shape_of(value)[:-2]) for value in op.operands]
     if matrices[1] == 1 and not transposes[0]:  # rows of all the matrices follow each other
-        return Product(1, count * rows, units, depth, transposes, (False, False))
+        return BatchedGemm(1, count * rows, units, depth, transposes, (False, False))
     shares = (matrices[0] < count, matrices[1] < count)
-    return Product(count, rows, units, depth, transposes, shares)
+    return BatchedGemm(count, rows, units, depth, transposes, shares)
 
 
 def bias_refused(op: Operation) -> str | None:

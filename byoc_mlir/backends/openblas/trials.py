@@ -43,14 +43,14 @@ class Matrix(Enum):
 
 
 @dataclass(frozen=True)
-class Way:
+class BlockedWay:
     """How a product is computed: in blocks, from a second matrix that is stored so."""
 
     block: Block
     stored: Matrix
 
 
-def seconds_of(whole: Block, ways: Sequence[Way], elements: int) -> list[float]:
+def seconds_of(whole: Block, ways: Sequence[BlockedWay], elements: int) -> list[float]:
     """What a product takes on one thread, in several ways, without what Python takes.
 
     Args:
@@ -88,7 +88,7 @@ def _seconds(function: Callable[..., None], calls: Sequence[_Call]) -> float:
     return clock() - start
 
 
-def _calls(whole: Block, way: Way, a: Array, b: Array, out: Array) -> Iterator[_Call]:
+def _calls(whole: Block, way: BlockedWay, a: Array, b: Array, out: Array) -> Iterator[_Call]:
     """The calls for a product, in the order of the code that is generated."""
     block, is_transposed = way.block, way.stored is Matrix.TRANSPOSED
     how = TRANSPOSED if is_transposed else AS_STORED

@@ -20,7 +20,7 @@ Values = Mapping[str, Array]
 
 
 @dataclass(frozen=True)
-class Part:
+class ExtractedPart:
     """Some nodes of a model as a model of its own, with its inputs."""
 
     model: ModelProto
@@ -95,7 +95,7 @@ class WholeModel:
         outputs: Sequence[str],
         values: Values,
         symbols: Mapping[int, str],
-    ) -> Part:
+    ) -> ExtractedPart:
         """Those of the nodes that the outputs follow from; what they read of others is given.
 
         Args:
@@ -125,7 +125,7 @@ class WholeModel:
         model = ModelProto(ir_version=self.model.ir_version, graph=graph)
         model.opset_import.extend(self.model.opset_import)
         model.functions.extend(self.model.functions)
-        return Part(model, {name: values[name] for name in given}, tuple(kept))
+        return ExtractedPart(model, {name: values[name] for name in given}, tuple(kept))
 
 
 def _repeats(node: NodeProto) -> bool:

@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto
 
 from byoc_mlir.compiler.debugging.compare import Comparer, Tolerance, is_quantised
 from byoc_mlir.compiler.debugging.oracles import chosen_oracle, tensor_values
-from byoc_mlir.compiler.debugging.parts import Part, WholeModel
+from byoc_mlir.compiler.debugging.parts import ExtractedPart, WholeModel
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.partition.report import is_all_on_host
 from byoc_mlir.compiler.request import Request
@@ -106,23 +106,23 @@ class Reducer:
             return ()
         return self._comparer.compared(found, names)
 
-    def _part(self, nodes: Nodes, names: Sequence[str]) -> Part:
+    def _part(self, nodes: Nodes, names: Sequence[str]) -> ExtractedPart:
         return self._comparer.whole.part(nodes, names, self._comparer.values, self._symbols)
 
-    def _placed(self, part: Part) -> Request:
+    def _placed(self, part: ExtractedPart) -> Request:
         """As the model was compiled: what ran on the host alone runs there."""
         if self._is_on_host(part):
             return replace(self._request, targets=(), backend_options={})
         return self._request
 
-    def _is_on_host(self, part: Part) -> bool:
+    def _is_on_host(self, part: ExtractedPart) -> bool:
         """Whether no backend has any of it, nor of what is inside of its nodes."""
         rows = [self._comparer.row(node.name) for node in part.nodes]
         graphs = [graph for node in part.nodes for graph in subgraphs(node)]
         return not graphs and all(row is not None and is_all_on_host(row) for row in rows)
 
 
-def run_part(part: Part, request: Request) -> dict[str, Any]:
+def run_part(part: ExtractedPart, request: Request) -> dict[str, Any]:
     """Compiles a part as a request says, and runs it."""
     with compile_model(replace(request, model=part.model)) as executable:
         return executable.run(part.inputs)

@@ -21,7 +21,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
-from byoc_mlir.lowering.integer_products.chain import Product, product_of
+from byoc_mlir.lowering.integer_products.chain import IntegerMatmul, product_of
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import TILE_ROWS
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.system.machine import target_cpu
@@ -80,7 +80,7 @@ def _by_kernels(block: Block) -> dict[Operation, float]:
     return found
 
 
-def _by_integers(product: Product) -> dict[Operation, float]:
+def _by_integers(product: IntegerMatmul) -> dict[Operation, float]:
     """The milliseconds of a product of bytes, and of what follows it on the way."""
     from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
     from byoc_mlir.lowering.integer_products.chain import chain_of

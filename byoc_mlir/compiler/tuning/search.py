@@ -44,7 +44,7 @@ _WORTH = 0.98
 
 
 @dataclass(frozen=True)
-class Step:
+class TimedStep:
     """What is timed of a run; the rest of a profile's row may differ from run to run."""
 
     nodes: tuple[str, ...]
@@ -54,22 +54,24 @@ class Step:
 
 
 @dataclass
-class Variant:
+class Candidate:
     """The model with some choices, and what its steps take."""
 
     choices: Choices
     executable: Executable
     questions: Mapping[str, Question]
-    runs: dict[int, Mapping[Step, float]] = field(default_factory=dict[int, Mapping[Step, float]])
+    runs: dict[int, Mapping[TimedStep, float]] = field(
+        default_factory=dict[int, Mapping[TimedStep, float]]
+    )
     """The milliseconds of each step, by the number of the round."""
 
     def note(self, number: int, rows: Iterable[ProfileRow]) -> None:
         """The times of a run in a round."""
         seen = Counter[tuple[tuple[str, ...], str]]()
-        run: dict[Step, float] = {}
+        run: dict[TimedStep, float] = {}
         for row in rows:
             name = row.nodes, row.implementation
-            run[Step(*name, seen[name])] = row.milliseconds
+            run[TimedStep(*name, seen[name])] = row.milliseconds
             seen[name] += 1
         self.runs[number] = run
 
@@ -77,7 +79,7 @@ class Variant:
         """The milliseconds of the steps that a problem was asked for, the median of all rounds."""
         return statistics.median(self._milliseconds(problem).values())
 
-    def over(self, other: Variant, problem: str | None = None) -> float:
+    def over(self, other: Candidate, problem: str | None = None) -> float:
         """How long this takes over another one, as a whole or for a problem; infinite where that
         has no steps. The median of the rounds with both: what disturbs one disturbs the other.
         """
@@ -92,7 +94,7 @@ class Variant:
         steps = self._steps(problem)
         return {number: sum(run[step] for step in steps) for number, run in self.runs.items()}
 
-    def _steps(self, problem: str | None) -> Collection[Step]:
+    def _steps(self, problem: str | None) -> Collection[TimedStep]:
         """Algorithms decide what is around them; a schedule is not to blame for steps whose
         schedules are other problems.
         """
@@ -116,11 +118,11 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found."""
 
-    before: Variant
-    after: Variant
+    before: Candidate
+    after: Candidate
     variants: int
     """How many were compiled."""
     ratio: float
@@ -149,7 +151,7 @@ class Search:
         self._inputs: Mapping[str, Any] = {}
         self._end = time.thread_time() + seconds
         self._known = known
-        self._built: dict[tuple[tuple[str, str], ...], Variant] = {}
+        self._built: dict[tuple[tuple[str, str], ...], Candidate] = {}
         self._longest = 0.0
         self._rounds = 0
 
@@ -158,7 +160,7 @@ class Search:
         for variant in {id(one): one for one in self._built.values()}.values():
             variant.executable.close()
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Chooses algorithms first, since they decide what is around them, then schedules.
 
         Raises:
@@ -167,7 +169,7 @@ class Search:
         before = self._build(self._known)
         if not before.executable.node.is_complete:
             reason = "it has symbolic dimensions (give sizes), or runs in several pieces"
-            return Found(before, before, 1, 1.0, reason)
+            return SearchResult(before, before, 1, 1.0, reason)
         self._inputs = _inputs_for(before.executable.inputs)
         algorithms = self._improved(before, lambda question: not question.is_of_schedule)
         schedules = self._improved(algorithms, lambda question: question.is_of_schedule)
@@ -178,18 +180,18 @@ class Search:
                 if before.questions
                 else "the model has no kernel that can be computed in another way"
             )
-            return Found(before, before, count, 1.0, reason)
+            return SearchResult(before, before, count, 1.0, reason)
         others = [one for one in (algorithms, schedules) if one is not before]
         if not others:
-            return Found(before, before, count, 1.0, "no other way was faster")
+            return SearchResult(before, before, count, 1.0, "no other way was faster")
         ratios = [self._ratio(before, one) for one in others]
         ratio, best = min(zip(ratios, others, strict=True), key=lambda pair: pair[0])
         if ratio > _WORTH:
             reason = f"together they took {ratio:.2f} of the time before"
-            return Found(before, before, count, 1.0, reason)
-        return Found(before, best, count, ratio)
+            return SearchResult(before, before, count, 1.0, reason)
+        return SearchResult(before, best, count, ratio)
 
-    def _improved(self, start: Variant, asked: Callable[[Question], bool]) -> Variant:
+    def _improved(self, start: Candidate, asked: Callable[[Question], bool]) -> Candidate:
         """The fastest of: the start, it with another way for all problems, and with the fastest
         way for each.
         """
@@ -212,7 +214,7 @@ class Search:
         best = min(variants, key=lambda variant: variant.over(start))
         return self._first_in_pairs(start, [best, variants[-1]])
 
-    def _first_in_pairs(self, start: Variant, others: Sequence[Variant]) -> Variant:
+    def _first_in_pairs(self, start: Candidate, others: Sequence[Candidate]) -> Candidate:
         """The fastest one, without what it takes to time steps."""
         ratios = [(self._ratio(start, one), one) for one in others if one is not start]
         ratio, best = min(ratios, key=lambda pair: pair[0], default=(1.0, start))
@@ -223,20 +225,20 @@ class Search:
         left = self._end - time.thread_time()
         return left > compilations * self._longest
 
-    def _build(self, choices: Choices) -> Variant:
+    def _build(self, choices: Choices) -> Candidate:
         key = tuple(sorted(choices.items()))
         if key not in self._built:
             start, trial = time.thread_time(), Trial(choices)
             with trying(trial):
                 executable = compile_model(self._request)
-            found = Variant(choices, executable, trial.questions)
+            found = Candidate(choices, executable, trial.questions)
             self._longest = max(self._longest, time.thread_time() - start)
             self._built[key] = found
             taken = tuple(sorted(found.taken.items()))
             self._built.setdefault(taken, found)  # the same by all names
         return self._built[key]
 
-    def _measure(self, variants: Sequence[Variant]) -> None:
+    def _measure(self, variants: Sequence[Candidate]) -> None:
         """Times the steps of variants in turns, so that what disturbs one disturbs all."""
         different = list({id(variant): variant for variant in variants}.values())
         begin, first = time.thread_time(), self._rounds
@@ -247,12 +249,12 @@ class Search:
             for variant in different:
                 variant.note(self._rounds, variant.executable.profile(self._inputs, runs=runs))
 
-    def _runs_of(self, variant: Variant, seconds: float) -> int:
+    def _runs_of(self, variant: Candidate, seconds: float) -> int:
         """How many runs take about so long."""
         one = _seconds(variant.executable.run, self._inputs, 1)
         return max(1, round(seconds / max(one, 1e-6)))
 
-    def _ratio(self, before: Variant, after: Variant) -> float:
+    def _ratio(self, before: Candidate, after: Candidate) -> float:
         """How long one takes over the other: the median of pairs."""
         runs = self._runs_of(before, _PAIR_SECONDS)
         pairs = [
@@ -265,7 +267,7 @@ class Search:
         return statistics.median(one / other for one, other in pairs)
 
 
-def _fastest(problem: str, start: Variant, variants: Sequence[Variant]) -> str:
+def _fastest(problem: str, start: Candidate, variants: Sequence[Candidate]) -> str:
     """The way that took the least time, if that is clearly less than the start's."""
     best = min(variants, key=lambda variant: variant.over(start, problem))
     is_clear = best.over(start, problem) < _CLEARLY

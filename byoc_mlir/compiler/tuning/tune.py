@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.compiler.rates import keep_choices, process_choices, tuned_before
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.compiler.tuning.search import Found, Search
+from byoc_mlir.compiler.tuning.search import Search, SearchResult
 from byoc_mlir.errors import ByocError
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TunedKernel:
     """A problem for which another way is taken now, and its milliseconds in a run."""
 
     problem: str
@@ -29,7 +29,7 @@ class Tuning:
 
     ratio: float
     """The time of the tuned model over that of the untuned one; 1 where it stays as it was."""
-    kernels: tuple[Kernel, ...] = ()
+    kernels: tuple[TunedKernel, ...] = ()
     variants: int = 0
     """How many were compiled and measured."""
     reason: str = ""
@@ -66,11 +66,11 @@ def tune_model(request: Request, seconds: float) -> Tuning:
         search.close()
 
 
-def _kernels(found: Found) -> list[Kernel]:
+def _kernels(found: SearchResult) -> list[TunedKernel]:
     """Those that changed, first what gained most."""
     before, after = found.before, found.after
     kernels = [
-        Kernel(problem, was, choice, before.of_problem(problem), after.of_problem(problem))
+        TunedKernel(problem, was, choice, before.of_problem(problem), after.of_problem(problem))
         for problem, choice in found.choices.items()
         if (was := _taken(before.taken, problem, choice)) != choice
     ]

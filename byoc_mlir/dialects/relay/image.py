@@ -24,7 +24,14 @@ from byoc_mlir.dialects.relay.base import (
     tensor_type,
     type_sizes,
 )
-from byoc_mlir.dialects.relay.resampling import COORDINATES, METHODS, ROUNDINGS, Axis, Taps, taps
+from byoc_mlir.dialects.relay.resampling import (
+    COORDINATES,
+    METHODS,
+    ROUNDINGS,
+    ResizedAxis,
+    Taps,
+    taps,
+)
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic
 from byoc_mlir.dims import Size
 from byoc_mlir.errors import UndecidedSizeError
@@ -107,7 +114,7 @@ class ResizeOp(DataOp):
         old, new, scale = self._axis(number)
         if is_symbolic((old, new)) or scale is None:
             raise UndecidedSizeError(f"{self.name} resizes {old} elements to {new}")
-        return self._taps(Axis(index(old), index(new), scale, self.part_of(number)))
+        return self._taps(ResizedAxis(index(old), index(new), scale, self.part_of(number)))
 
     def _axis(self, number: int) -> tuple[Size, Size, float | None]:
         """The sizes of an axis, before and after, and the factor."""
@@ -118,7 +125,7 @@ class ResizeOp(DataOp):
             return old, new, None
         return old, new, index(new) / index(old) if old else 1.0
 
-    def _taps(self, axis: Axis) -> Taps:
+    def _taps(self, axis: ResizedAxis) -> Taps:
         return taps(
             axis,
             self.method.data,

@@ -16,7 +16,7 @@ from byoc_mlir.tensors import Array
 
 
 @dataclass(frozen=True)
-class Axis:
+class ResizedAxis:
     """One axis to resize: its sizes, `scale` (output to input) and the part `roi` to take."""
 
     size: int
@@ -42,30 +42,30 @@ class Taps:
     outside: Array
 
 
-def _half_pixel(axis: Axis, at: Array) -> Array:
+def _half_pixel(axis: ResizedAxis, at: Array) -> Array:
     return (at + 0.5) / axis.scale - 0.5
 
 
-def _pytorch_half_pixel(axis: Axis, at: Array) -> Array:
+def _pytorch_half_pixel(axis: ResizedAxis, at: Array) -> Array:
     return np.full_like(at, -0.5) if axis.exact_size == 1 else _half_pixel(axis, at)
 
 
-def _half_pixel_symmetric(axis: Axis, at: Array) -> Array:
+def _half_pixel_symmetric(axis: ResizedAxis, at: Array) -> Array:
     rounding = axis.new_size / axis.exact_size
     return axis.size / 2 * (1 - rounding) + _half_pixel(axis, at)
 
 
-def _align_corners(axis: Axis, at: Array) -> Array:
+def _align_corners(axis: ResizedAxis, at: Array) -> Array:
     if axis.exact_size == 1:
         return np.zeros_like(at)
     return at * (axis.size - 1) / (axis.exact_size - 1)
 
 
-def _asymmetric(axis: Axis, at: Array) -> Array:
+def _asymmetric(axis: ResizedAxis, at: Array) -> Array:
     return at / axis.scale
 
 
-def _crop(axis: Axis, at: Array) -> Array:
+def _crop(axis: ResizedAxis, at: Array) -> Array:
     first, last = axis.roi
     length, end = last - first, axis.size - 1
     if axis.exact_size == 1:
@@ -73,7 +73,7 @@ def _crop(axis: Axis, at: Array) -> Array:
     return at * length * end / (axis.exact_size - 1) + first * end
 
 
-COORDINATES: Mapping[str, Callable[[Axis, Array], Array]] = {
+COORDINATES: Mapping[str, Callable[[ResizedAxis, Array], Array]] = {
     "align_corners": _align_corners,
     "asymmetric": _asymmetric,
     "half_pixel": _half_pixel,
@@ -105,7 +105,7 @@ def _linear(distance: Array) -> Array:
 
 
 def taps(
-    axis: Axis,
+    axis: ResizedAxis,
     method: str,
     coordinates: str,
     rounding: str,

@@ -21,7 +21,7 @@ _EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 
 
 @dataclass(frozen=True)
-class Storage:
+class TensorStorage:
     """How a tensor type is stored: bits per element, and the typed field with its packing."""
 
     bits: int
@@ -32,19 +32,19 @@ class Storage:
     """Elements per entry of the field."""
 
 
-_STORAGE: dict[int, Storage] = {
-    TensorProto.FLOAT: Storage(32, "float_data"),
-    TensorProto.DOUBLE: Storage(64, "double_data"),
-    TensorProto.COMPLEX64: Storage(64, "float_data", entries=2),
-    TensorProto.COMPLEX128: Storage(128, "double_data", entries=2),
-    TensorProto.INT64: Storage(64, "int64_data"),
-    TensorProto.UINT32: Storage(32, "uint64_data"),
-    TensorProto.UINT64: Storage(64, "uint64_data"),
-    TensorProto.STRING: Storage(0, "string_data"),
-    TensorProto.INT32: Storage(32, "int32_data"),
+_STORAGE: dict[int, TensorStorage] = {
+    TensorProto.FLOAT: TensorStorage(32, "float_data"),
+    TensorProto.DOUBLE: TensorStorage(64, "double_data"),
+    TensorProto.COMPLEX64: TensorStorage(64, "float_data", entries=2),
+    TensorProto.COMPLEX128: TensorStorage(128, "double_data", entries=2),
+    TensorProto.INT64: TensorStorage(64, "int64_data"),
+    TensorProto.UINT32: TensorStorage(32, "uint64_data"),
+    TensorProto.UINT64: TensorStorage(64, "uint64_data"),
+    TensorProto.STRING: TensorStorage(0, "string_data"),
+    TensorProto.INT32: TensorStorage(32, "int32_data"),
     **dict.fromkeys(
         (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.INT16, TensorProto.UINT16),
-        Storage(16, "int32_data"),
+        TensorStorage(16, "int32_data"),
     ),
     **dict.fromkeys(
         (
@@ -52,13 +52,15 @@ _STORAGE: dict[int, Storage] = {
             *(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2),
             *(TensorProto.FLOAT8E5M2FNUZ, TensorProto.FLOAT8E8M0),
         ),
-        Storage(8, "int32_data"),
+        TensorStorage(8, "int32_data"),
     ),
     **dict.fromkeys(
         (TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1),
-        Storage(4, "int32_data", packed=2),
+        TensorStorage(4, "int32_data", packed=2),
     ),
-    **dict.fromkeys((TensorProto.INT2, TensorProto.UINT2), Storage(2, "int32_data", packed=4)),
+    **dict.fromkeys(
+        (TensorProto.INT2, TensorProto.UINT2), TensorStorage(2, "int32_data", packed=4)
+    ),
 }
 
 
@@ -87,7 +89,7 @@ def check_tensor(tensor: TensorProto, what: str) -> None:
     _check_payload(tensor, what, storage, used)
 
 
-def _check_payload(tensor: TensorProto, what: str, storage: Storage, used: list[str]) -> None:
+def _check_payload(tensor: TensorProto, what: str, storage: TensorStorage, used: list[str]) -> None:
     count = element_count(tensor)
     if len(used) > 1:
         raise InvalidModelError(f"{what}: its data is given twice, as {' and '.join(used)}")

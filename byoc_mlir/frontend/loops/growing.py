@@ -16,7 +16,7 @@ from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs, has_body
 from byoc_mlir.frontend.loops.values import Graph
 from byoc_mlir.frontend.order import captured_names, read_names
-from byoc_mlir.frontend.stages.parts import Part, parts_around
+from byoc_mlir.frontend.stages.parts import ModelPart, parts_around
 from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
@@ -52,7 +52,7 @@ def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) ->
     return False
 
 
-def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[Part, ...]:
+def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[ModelPart, ...]:
     """The parts of a checked model, each of these loops in one of its own."""
 
     def is_apart(node: NodeProto) -> bool:
@@ -66,7 +66,7 @@ def first_result(loop: NodeProto) -> str:
     return next(filter(None, loop.output), "")
 
 
-def _single(part: Part) -> Iterator[Part]:
+def _single(part: ModelPart) -> Iterator[ModelPart]:
     """A part of loops as parts of one loop each; the last one gives the constants."""
     loops = [node for node in part.stage.nodes if node.op_type == "Loop"]
     if not part.is_apart or len(loops) == 1:
@@ -85,7 +85,7 @@ def _single(part: Part) -> Iterator[Part]:
             part.stage.initializers,
             part.stage.sparse_initializers,
         )
-        yield Part(stage, True)
+        yield ModelPart(stage, True)
 
 
 def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:

@@ -12,7 +12,7 @@ from byoc_mlir.frontend.stages.stage import Stage
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """Some of a model's nodes, which run after those of the parts before."""
 
     stage: Stage
@@ -22,7 +22,7 @@ class Part:
 
 def parts_around(
     model: onnx.ModelProto, is_apart: Callable[[onnx.NodeProto], bool]
-) -> tuple[Part, ...]:
+) -> tuple[ModelPart, ...]:
     """The parts of a checked model in order.
 
     Constants that a part reads are among its nodes.
@@ -57,7 +57,7 @@ def _parts(
     members: list[list[onnx.NodeProto]],
     constants: Set[str],
     makers: Mapping[str, onnx.NodeProto],
-) -> Iterator[Part]:
+) -> Iterator[ModelPart]:
     results = {output.name for output in graph.output}
     reads = [{name for node in nodes for name in read_names(node)} for nodes in members]
     free = results & (constants | makers.keys())  # outputs that no part computes
@@ -77,4 +77,4 @@ def _parts(
             tuple(tensor for tensor in graph.initializer if tensor.name in reads[level]),
             tuple(one for one in graph.sparse_initializer if one.values.name in reads[level]),
         )
-        yield Part(stage, bool(level % 2))
+        yield ModelPart(stage, bool(level % 2))

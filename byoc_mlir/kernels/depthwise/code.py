@@ -10,13 +10,20 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
-from byoc_mlir.kernels.depthwise.micro_kernel import PREFIX, Parameters, Variant, define_kernel
+from byoc_mlir.kernels.depthwise.micro_kernel import (
+    PREFIX,
+    DepthwiseParameters,
+    DepthwiseVariant,
+    define_kernel,
+)
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.strips import Strips
 
 
-def define_depthwise(module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool) -> str:
+def define_depthwise(
+    module: ModuleBuilder, *, variant: DepthwiseVariant, strips: Strips, bias: bool
+) -> str:
     """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
 
     Where there is no bias, it writes the address of the zeros behind the weights to its slot.
@@ -35,18 +42,18 @@ def define_depthwise(module: ModuleBuilder, *, variant: Variant, strips: Strips,
     return name
 
 
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), Parameters[SSAValue])
+def _parameters(function: FunctionBuilder, slots: SSAValue) -> DepthwiseParameters[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), DepthwiseParameters[SSAValue])
 
 
 def _zeros(
-    function: FunctionBuilder, parameters: Parameters[SSAValue], slots: SSAValue
+    function: FunctionBuilder, parameters: DepthwiseParameters[SSAValue], slots: SSAValue
 ) -> SSAValue:
     """The zeros behind the weights."""
     return function.gep(function.pointer(slots, Slot.WEIGHTS), parameters.weights)
 
 
-def _define_lines(module: ModuleBuilder, variant: Variant, strips: Strips) -> str:
+def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Strips) -> str:
     """`void (slots, begin, end)`: some lines of the result."""
     name = f"{PREFIX}_lines_{variant.suffix}{strips.suffix}"
     if module.has(name):
@@ -68,12 +75,12 @@ def _define_lines(module: ModuleBuilder, variant: Variant, strips: Strips) -> st
 class _Kernels:
     """Those for strips of one length: within the line, and where windows may reach beyond it."""
 
-    variant: Variant
+    variant: DepthwiseVariant
     inside: str
     padded: str
 
     @staticmethod
-    def define(module: ModuleBuilder, variant: Variant) -> _Kernels:
+    def define(module: ModuleBuilder, variant: DepthwiseVariant) -> _Kernels:
         inside, padded = (define_kernel(module, variant, padded=one) for one in (False, True))
         return _Kernels(variant, inside, padded)
 
@@ -98,7 +105,7 @@ class _Lines:
 
     function: FunctionBuilder
     slots: SSAValue
-    parameters: Parameters[SSAValue]
+    parameters: DepthwiseParameters[SSAValue]
 
     def write(self, number: SSAValue, kernels: Sequence[_Kernels], strips: Strips) -> None:
         """Writes the code of one line: the longest strips first."""
@@ -109,7 +116,7 @@ class _Lines:
         for one, count in zip(kernels, counts, strict=False):
             state = self._strips(line, one, count, state)
 
-    def _line(self, number: SSAValue, variant: Variant) -> _Line:
+    def _line(self, number: SSAValue, variant: DepthwiseVariant) -> _Line:
         function, parameters = self.function, self.parameters
         add, multiply, subtract = function.add, function.multiply, function.subtract
         image, row = function.divmod(number, parameters.rows)

@@ -18,11 +18,11 @@ from xdsl.dialects.builtin import f32
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
-from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Windows
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, KernelCode, Windows
 from byoc_mlir.kernels.costs import ConvolutionRates, RoundedRates, rates
 from byoc_mlir.kernels.depthwise.channels import CHANNELS
 from byoc_mlir.kernels.depthwise.code import define_depthwise
-from byoc_mlir.kernels.depthwise.micro_kernel import Parameters, Variant
+from byoc_mlir.kernels.depthwise.micro_kernel import DepthwiseParameters, DepthwiseVariant
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import RestStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -111,9 +111,9 @@ class Depthwise(ConvolutionKernel):
         sums = self._parts * pixels
         return sums + len(self._variant(pixels).places) <= self.unit.registers
 
-    def _variant(self, pixels: int) -> Variant:
+    def _variant(self, pixels: int) -> DepthwiseVariant:
         it, epilogue = self.convolution, self.convolution.epilogue
-        return Variant(
+        return DepthwiseVariant(
             self.unit.lanes,
             pixels,
             it.window[1],
@@ -126,18 +126,18 @@ class Depthwise(ConvolutionKernel):
             prefetches=it.source.is_symbolic,
         )
 
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         strips, bias = self._strips, self.convolution.epilogue.bias
         variant = self._variant(strips.longest)
         define = partial(define_depthwise, variant=variant, strips=strips, bias=bias)
-        return Code(define, words(self._parameters()))
+        return KernelCode(define, words(self._parameters()))
 
-    def _parameters(self) -> Parameters[Size]:
+    def _parameters(self) -> DepthwiseParameters[Size]:
         it, lanes = self.convolution, self.unit.lanes
         batch, _, rows, width = it.result.shape
         strips, long_strips = self._strips.of(width)
         source, result = (image.strides(lanes) for image in self._images)
-        return Parameters(
+        return DepthwiseParameters(
             lines=batch * rows,
             rows=rows,
             strips=strips,

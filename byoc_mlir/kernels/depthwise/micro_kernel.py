@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Parameters(Generic[T]):
+class DepthwiseParameters(Generic[T]):
     """Sizes and distances, those in memory in elements."""
 
     lines: T
@@ -62,7 +62,7 @@ _LINE_WORDS = 16
 
 
 @dataclass(frozen=True)
-class Variant:
+class DepthwiseVariant:
     """What the code depends on."""
 
     lanes: int
@@ -106,7 +106,7 @@ class Variant:
         return pixel * self.stride + column * self.dilation
 
 
-def define_kernel(module: ModuleBuilder, variant: Variant, *, padded: bool) -> str:
+def define_kernel(module: ModuleBuilder, variant: DepthwiseVariant, *, padded: bool) -> str:
     """`void (parameters, source, x, lines, weights, bias, zeros, result, residual)`.
 
     Args:
@@ -117,7 +117,7 @@ def define_kernel(module: ModuleBuilder, variant: Variant, *, padded: bool) -> s
         return name
     function = _begin(module, name, variant.element)
     address, source, x, lines, *pointers = function.parameters
-    parameters = read(function, address, Parameters[SSAValue])
+    parameters = read(function, address, DepthwiseParameters[SSAValue])
     *_, zeros, _, _ = pointers
     strip = _Strip(function, variant, parameters, source, lines, *pointers)
     strip.write(_sources(function, variant, parameters, source, x if padded else None, zeros))
@@ -142,8 +142,8 @@ class _Source:
 
 def _sources(
     function: FunctionBuilder,
-    variant: Variant,
-    parameters: Parameters[SSAValue],
+    variant: DepthwiseVariant,
+    parameters: DepthwiseParameters[SSAValue],
     source: SSAValue,
     x: SSAValue | None,
     zeros: SSAValue,
@@ -169,8 +169,8 @@ class _Strip:
     """Writes the code of some pixels."""
 
     function: FunctionBuilder
-    variant: Variant
-    parameters: Parameters[SSAValue]
+    variant: DepthwiseVariant
+    parameters: DepthwiseParameters[SSAValue]
     source: SSAValue
     lines: SSAValue
     weights: SSAValue

@@ -10,7 +10,12 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import Slot
-from byoc_mlir.kernels.implicit_gemm.micro_kernel import PREFIX, Parameters, Variant, define_kernel
+from byoc_mlir.kernels.implicit_gemm.micro_kernel import (
+    PREFIX,
+    ImplicitGemmParameters,
+    ImplicitGemmVariant,
+    define_kernel,
+)
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.strips import Strips
@@ -18,7 +23,12 @@ from byoc_mlir.kernels.vectors import VectorUnit
 
 
 def define_implicit_gemm(
-    module: ModuleBuilder, *, variant: Variant, strips: Strips, bias: bool, in_parts: bool
+    module: ModuleBuilder,
+    *,
+    variant: ImplicitGemmVariant,
+    strips: Strips,
+    bias: bool,
+    in_parts: bool,
 ) -> str:
     """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
 
@@ -62,12 +72,14 @@ def _told(
     return told
 
 
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), Parameters[SSAValue])
+def _parameters(function: FunctionBuilder, slots: SSAValue) -> ImplicitGemmParameters[SSAValue]:
+    return read(
+        function, function.pointer(slots, Slot.PARAMETERS), ImplicitGemmParameters[SSAValue]
+    )
 
 
 def _zeros(
-    function: FunctionBuilder, parameters: Parameters[SSAValue], weights: SSAValue
+    function: FunctionBuilder, parameters: ImplicitGemmParameters[SSAValue], weights: SSAValue
 ) -> SSAValue:
     """The zeros behind the weights."""
     return function.gep(weights, function.multiply(parameters.panels, parameters.panel))
@@ -98,7 +110,9 @@ def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_pa
     return name
 
 
-def _of_parts(variant: Variant) -> tuple[Variant, Variant, Variant]:
+def _of_parts(
+    variant: ImplicitGemmVariant,
+) -> tuple[ImplicitGemmVariant, ImplicitGemmVariant, ImplicitGemmVariant]:
     """Those of the first part of a window, of the ones between, and of the last: sums of the parts
     before are added as a residual is, and limits are the last part's.
     """
@@ -141,7 +155,7 @@ class _Units:
 
     function: FunctionBuilder
     slots: SSAValue
-    parameters: Parameters[SSAValue]
+    parameters: ImplicitGemmParameters[SSAValue]
     unit: VectorUnit
 
     def write(self, number: SSAValue, kernels: Sequence[Sequence[_Kernel]], strips: Strips) -> None:

@@ -18,11 +18,17 @@ from numpy.typing import NDArray
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size, ceildiv
-from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Windows, panel_of
+from byoc_mlir.kernels.convolution import (
+    Convolution,
+    ConvolutionKernel,
+    KernelCode,
+    Windows,
+    panel_of,
+)
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
-from byoc_mlir.kernels.implicit_gemm.micro_kernel import Parameters, Variant
+from byoc_mlir.kernels.implicit_gemm.micro_kernel import ImplicitGemmParameters, ImplicitGemmVariant
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import PieceStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
@@ -137,11 +143,11 @@ class ImplicitGemm(ConvolutionKernel):
         packed[self.panels * size :] = 0
         return packed
 
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         it = self.convolution
         epilogue = it.epilogue
         strips, residual = self._lines.strips, epilogue.residual
-        variant = Variant(
+        variant = ImplicitGemmVariant(
             self.unit,
             strips.longest,
             self._together,
@@ -157,7 +163,7 @@ class ImplicitGemm(ConvolutionKernel):
             bias=epilogue.bias,
             in_parts=self.parts > 1,
         )
-        return Code(define, words(self._parameters()))
+        return KernelCode(define, words(self._parameters()))
 
     @property
     def parts(self) -> int:
@@ -218,12 +224,12 @@ class ImplicitGemm(ConvolutionKernel):
         it = self.convolution
         return 4 * pixels * it.inputs * math.prod(it.strides)
 
-    def _parameters(self) -> Parameters[Size]:
+    def _parameters(self) -> ImplicitGemmParameters[Size]:
         it, lines, lanes = self.convolution, self._lines, self.unit.lanes
         strips, long_strips = lines.strips.of(lines.cut)
         windows, (height, width) = Windows.of(it), self._part
         source, result = it.source.strides(self._together), it.result.strides(lanes)
-        return Parameters(
+        return ImplicitGemmParameters(
             pieces=lines.count,
             image_pieces=lines.rows * lines.pieces,
             line_pieces=lines.pieces,

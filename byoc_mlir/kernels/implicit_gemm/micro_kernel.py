@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Parameters(Generic[T]):
+class ImplicitGemmParameters(Generic[T]):
     """Sizes and distances, those in memory in elements, and the bits of the limits."""
 
     pieces: T
@@ -83,7 +83,7 @@ or null."""
 
 
 @dataclass(frozen=True)
-class Variant:
+class ImplicitGemmVariant:
     """What the code depends on."""
 
     unit: VectorUnit
@@ -107,14 +107,14 @@ class Variant:
         return f"{tile}{inputs}{flags}_{self.limits}"
 
 
-def define_kernel(module: ModuleBuilder, variant: Variant) -> str:
+def define_kernel(module: ModuleBuilder, variant: ImplicitGemmVariant) -> str:
     """`void (parameters, source, y, x, panel, bias, zeros, next, result, is_whole, residual)`."""
     name = f"{PREFIX}_kernel_{variant.suffix}"
     if module.has(name):
         return name
     function = module.vectorised(name, TYPES)
     address, source, y, x, panel, bias, zeros, ahead, result, is_whole, other = function.parameters
-    parameters = read(function, address, Parameters[SSAValue])
+    parameters = read(function, address, ImplicitGemmParameters[SSAValue])
     vectors = Vectors(function, variant.unit.lanes)
     window = _Window(vectors, variant, parameters, source, y, x, zeros, ahead)
     sums = window.sums(panel, bias)
@@ -143,8 +143,8 @@ class _Window:
     """What the results of some pixels, next to each other, are made of."""
 
     vectors: Vectors
-    variant: Variant
-    parameters: Parameters[SSAValue]
+    variant: ImplicitGemmVariant
+    parameters: ImplicitGemmParameters[SSAValue]
     source: SSAValue
     y: SSAValue
     x: SSAValue

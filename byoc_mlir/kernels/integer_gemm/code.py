@@ -22,8 +22,8 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.panel import Panel, Run, panel_of
-from byoc_mlir.kernels.integer_gemm.parameters import Parameters
-from byoc_mlir.kernels.integer_gemm.part import Part, Rows
+from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
+from byoc_mlir.kernels.integer_gemm.part import PartialPanel, StridedRows
 from byoc_mlir.kernels.integer_gemm.places import Places
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit, IntegerVectors
 from byoc_mlir.kernels.module_builder import ModuleBuilder
@@ -42,7 +42,7 @@ _ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
 @dataclass(frozen=True)
-class Variant:
+class IntegerGemmVariant:
     """What the code depends on."""
 
     unit: IntegerUnit
@@ -64,11 +64,11 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Arguments:
+class GemmArguments:
     """The pointers that the function takes; null for what there is not."""
 
     parameters: SSAValue
-    """The words of `Parameters`."""
+    """The words of `IntegerGemmParameters`."""
     left: SSAValue
     right: SSAValue
     """The panels."""
@@ -84,7 +84,7 @@ POINTERS = 8
 """How many arguments are pointers."""
 
 
-def define_units(module: ModuleBuilder, variant: Variant) -> str:
+def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
     """`void (parameters, left, right, start, scale, offset, residual, result, begin, end)`.
 
     Computes the units `[begin, end)` of `blocks * panels`. Returns its symbol.
@@ -94,8 +94,8 @@ def define_units(module: ModuleBuilder, variant: Variant) -> str:
     types = (*(POINTER,) * POINTERS, i64, i64)
     function = module.function(variant.name, types, result=VOID, internal=True)
     *pointers, begin, end = function.parameters
-    arguments = Arguments(*pointers)
-    parameters = read(function, arguments.parameters, Parameters[SSAValue])
+    arguments = GemmArguments(*pointers)
+    parameters = read(function, arguments.parameters, IntegerGemmParameters[SSAValue])
     row_bytes = variant.unit.panel * variant.epilogue.element_bytes
     aside = function.stack_slots(-(-variant.rows * row_bytes // 8))
     unit = variant.unit
@@ -134,9 +134,9 @@ class _Units:
     """Writes the loops of a thread."""
 
     function: FunctionBuilder
-    variant: Variant
-    arguments: Arguments
-    parameters: Parameters[SSAValue]
+    variant: IntegerGemmVariant
+    arguments: GemmArguments
+    parameters: IntegerGemmParameters[SSAValue]
     aside: SSAValue
     """Memory for whole panels of a tile's rows."""
     finish: Finish
@@ -294,13 +294,13 @@ class _Units:
         is_part = function.compare("slt", columns.left_over, panel)
         distance = function.select(is_whole, parameters.outputs, panel)
         target = function.select(is_whole, result, self.aside)
-        aside = Rows(self.aside, panel)
-        part = Part(function, self.variant.rows, unit.panel, columns.left_over)
+        aside = StridedRows(self.aside, panel)
+        part = PartialPanel(function, self.variant.rows, unit.panel, columns.left_over)
         residual: SSAValue | None = None
         if self.variant.epilogue.residual is not None:
             given = function.gep(self.arguments.residual, place, i8)
             residual = function.select(is_whole, given, self.aside)
-            read = Rows(given, parameters.outputs)
+            read = StridedRows(given, parameters.outputs)
             function.when(is_part, lambda: part.copy(read, aside, i8, 1))
         factors = self._factors(columns)
         rows, together = self.variant.rows, self._together
@@ -317,7 +317,7 @@ class _Units:
             finished = self._finished(some, factors, added)
             for at, values in zip(places, finished, strict=True):
                 self._store_row(values, function.gep(target, at, self._element))
-        written, size = Rows(result, parameters.outputs), self.variant.epilogue.element_bytes
+        written, size = StridedRows(result, parameters.outputs), self.variant.epilogue.element_bytes
         function.when(is_part, lambda: part.copy(aside, written, self._element, size))
 
     @property

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Code, Pair, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Pair, Slot
 from byoc_mlir.kernels.costs import ConvolutionRates, rates
 from byoc_mlir.kernels.integer_gemm import NAME
 from byoc_mlir.kernels.integer_gemm.centring import (
@@ -23,11 +23,11 @@ from byoc_mlir.kernels.integer_gemm.centring import (
     define_lines,
     padded,
 )
-from byoc_mlir.kernels.integer_gemm.code import Variant, define_units
+from byoc_mlir.kernels.integer_gemm.code import IntegerGemmVariant, define_units
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.overlapping import LINE_WORDS
-from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
@@ -174,7 +174,7 @@ class IntegerConvolution:
             row[: gemm.columns] = gemm.in_columns(one).view(np.int32)
         return np.concatenate((columns.reshape(-1), packed.view(np.int32)))
 
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
         (variant,) = self._gemm.variants
         define = partial(
@@ -183,7 +183,7 @@ class IntegerConvolution:
             is_signed=self.is_signed,
             reads_source=self._reads_source,
         )
-        return Code(define, (*words(self._told()), *self._gemm.parameters()))
+        return KernelCode(define, (*words(self._told()), *self._gemm.parameters()))
 
     def _told(self) -> _Told[int]:
         gemm = self._gemm
@@ -195,7 +195,7 @@ class IntegerConvolution:
 
 
 def define_convolution(
-    module: ModuleBuilder, *, variant: Variant, is_signed: bool, reads_source: bool
+    module: ModuleBuilder, *, variant: IntegerGemmVariant, is_signed: bool, reads_source: bool
 ) -> str:
     """`void (slots)`: runs one convolution."""
     kind = "in_place" if reads_source else "i8" if is_signed else "u8"
@@ -222,10 +222,10 @@ def define_convolution(
 
 def _told(
     function: FunctionBuilder, slots: SSAValue
-) -> tuple[_Told[SSAValue], Parameters[SSAValue]]:
+) -> tuple[_Told[SSAValue], IntegerGemmParameters[SSAValue]]:
     address = function.pointer(slots, Slot.PARAMETERS)
     told = read(function, address, _Told[SSAValue])
-    return told, read(function, function.slot(address, _BEFORE), Parameters[SSAValue])
+    return told, read(function, function.slot(address, _BEFORE), IntegerGemmParameters[SSAValue])
 
 
 def _define_units(module: ModuleBuilder, name: str, units: str, left_slot: Slot) -> str:

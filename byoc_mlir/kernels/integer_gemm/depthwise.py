@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import VectorType, i8, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
-from byoc_mlir.kernels.convolution import Code, Pair, Slot, result_sizes
+from byoc_mlir.kernels.convolution import KernelCode, Pair, Slot, result_sizes
 from byoc_mlir.kernels.costs import IntegerRates, rates
 from byoc_mlir.kernels.integer_gemm.centring import (
     CentringParameters,
@@ -160,9 +160,9 @@ class DepthwiseOfBytes:
     def _order(self) -> list[int]:
         return _order(self.unit.lanes)
 
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
-        return Code(partial(_define, variant=self.variant), words(self._told()))
+        return KernelCode(partial(_define, variant=self.variant), words(self._told()))
 
     def _told(self) -> _Told[int]:
         images, _, _, channels = self.shape

@@ -20,10 +20,10 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size, ceildiv
 from byoc_mlir.kernels.convolution import Pair, result_sizes
 from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
-from byoc_mlir.kernels.integer_gemm.code import Variant
+from byoc_mlir.kernels.integer_gemm.code import IntegerGemmVariant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.overlapping import WORD, Cut, OverlappingWords
-from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.tensors import aligned_empty
@@ -107,7 +107,7 @@ class IntegerGemm:
         return self.rows * self.outputs * inner
 
     @property
-    def variants(self) -> tuple[Variant, ...]:
+    def variants(self) -> tuple[IntegerGemmVariant, ...]:
         """What the code depends on: of tiles of so many rows, the largest that the result has. The
         largest comes first; there is one where the rows are a number.
         """
@@ -115,10 +115,11 @@ class IntegerGemm:
             rows = self._tile_rows(self.rows)
             tiles = self.rows // (rows * hint(self._blocks))
             parts = self.unit.copies if tiles >= self.unit.copies else 1
-            return (Variant(self.unit, rows, self.epilogue, parts, self._is_matrix),)
+            return (IntegerGemmVariant(self.unit, rows, self.epilogue, parts, self._is_matrix),)
         sizes = (self.unit.tile_rows, *(few for few in _FEW if few < self.unit.tile_rows))
         return tuple(
-            Variant(self.unit, rows, self.epilogue, is_matrix=self._is_matrix) for rows in sizes
+            IntegerGemmVariant(self.unit, rows, self.epilogue, is_matrix=self._is_matrix)
+            for rows in sizes
         )
 
     @property
@@ -219,7 +220,7 @@ class IntegerGemm:
         pixel, together = self.left_channels, self._together
         line = self.pixels * pixel
         return words(
-            Parameters(
+            IntegerGemmParameters(
                 rows=self.rows,
                 blocks=self._blocks,
                 panels=self._panels,

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.overlapping import LINE_WORDS
-from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
 
@@ -40,7 +40,7 @@ class Panel:
     def of(
         function: FunctionBuilder,
         unit: IntegerUnit,
-        parameters: Parameters[SSAValue],
+        parameters: IntegerGemmParameters[SSAValue],
         right: SSAValue,
         number: SSAValue,
     ) -> Panel:
@@ -73,7 +73,7 @@ class OverlappingPanel(Panel):
     def of(
         function: FunctionBuilder,
         unit: IntegerUnit,
-        parameters: Parameters[SSAValue],
+        parameters: IntegerGemmParameters[SSAValue],
         right: SSAValue,
         number: SSAValue,
     ) -> OverlappingPanel:
@@ -112,7 +112,7 @@ class OverlappingPanel(Panel):
 def panel_of(
     function: FunctionBuilder,
     unit: IntegerUnit,
-    parameters: Parameters[SSAValue],
+    parameters: IntegerGemmParameters[SSAValue],
     right: SSAValue,
     number: SSAValue,
 ) -> Panel:

@@ -29,7 +29,7 @@ class BytesParameters(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Parameters(Generic[T]):
+class IntegerGemmParameters(Generic[T]):
     """Sizes, and distances in left numbers."""
 
     rows: T

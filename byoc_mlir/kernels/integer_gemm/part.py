@@ -13,7 +13,7 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 
 
 @dataclass(frozen=True)
-class Rows:
+class StridedRows:
     """Rows in memory, equally far from each other."""
 
     first: SSAValue
@@ -22,7 +22,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialPanel:
     """Writes copies of so many columns, fewer than a panel has: 1, 2, 4 … of them at once."""
 
     function: FunctionBuilder
@@ -30,7 +30,9 @@ class Part:
     panel: int
     columns: SSAValue
 
-    def copy(self, source: Rows, to: Rows, element: Attribute, alignment: int) -> None:
+    def copy(
+        self, source: StridedRows, to: StridedRows, element: Attribute, alignment: int
+    ) -> None:
         """Writes the code of one copy."""
         function = self.function
         for size in _powers_below(self.panel):
@@ -39,7 +41,7 @@ class Part:
             function.when(function.compare("ne", rest, function.integer(0)), piece)
 
     def _copy_piece(
-        self, source: Rows, to: Rows, type_: VectorType[Attribute], alignment: int
+        self, source: StridedRows, to: StridedRows, type_: VectorType[Attribute], alignment: int
     ) -> None:
         """Copies a vector of each row, behind what is a multiple of more."""
         function, size = self.function, type_.element_count()

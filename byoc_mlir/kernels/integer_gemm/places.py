@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import FunctionBuilder
-from byoc_mlir.kernels.integer_gemm.parameters import Parameters
+from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Places:
     """Writes the code for so many rows, pixels of the result; a place is a left number."""
 
     function: FunctionBuilder
-    parameters: Parameters[SSAValue]
+    parameters: IntegerGemmParameters[SSAValue]
     rows: int
 
     def of(self, row: SSAValue) -> Sequence[SSAValue]:

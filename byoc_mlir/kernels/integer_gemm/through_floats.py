@@ -15,14 +15,14 @@ from xdsl.dialects.builtin import IntegerType, VectorType, i8, i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID
-from byoc_mlir.kernels.convolution import Code, Slot
+from byoc_mlir.kernels.convolution import KernelCode, Slot
 from byoc_mlir.kernels.integer_gemm.epilogue import Finish, IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.parameters import BytesParameters
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
-from byoc_mlir.kernels.winograd.parameters import Parameters
-from byoc_mlir.kernels.winograd.pixels import Finishing, Pixels, Source
+from byoc_mlir.kernels.winograd.parameters import WinogradParameters
+from byoc_mlir.kernels.winograd.pixels import Finishing, Pixels, PixelSource
 from byoc_mlir.kernels.winograd.winograd import Winograd
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class _BytesTold(Generic[T]):
 class _Told(Generic[T]):
     """All that the code is told."""
 
-    algorithm: Parameters[T]
+    algorithm: WinogradParameters[T]
     bytes: _BytesTold[T]
 
 
@@ -72,7 +72,7 @@ class _Bytes(Pixels):
     def of_result(self) -> str:
         return f"_{self.epilogue.suffix}"
 
-    def source(self, vectors: Vectors, parameters: SSAValue) -> Source:
+    def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
         function = vectors.function
         told = read(function, parameters, _Told[SSAValue]).bytes
         extend = llvm.SExtOp if self.is_signed else llvm.ZExtOp
@@ -89,7 +89,7 @@ class _Bytes(Pixels):
             centred = function.binary(llvm.SubOp, integers, zeros)
             return function.insert(llvm.SIToFPOp(centred, vectors.type))
 
-        return Source(zero_point(i8), numbers)
+        return PixelSource(zero_point(i8), numbers)
 
     def result(
         self, vectors: Vectors, parameters: SSAValue, biases: SSAValue
@@ -156,7 +156,7 @@ class ThroughFloats:
         packed = self.kernel.pack(weights.astype(np.float32)).reshape(-1)
         return np.concatenate((packed, scales, offsets))
 
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
         kernel = self.kernel.code_for(_Bytes(self.is_signed, self.epilogue), threads)
         told = _BytesTold(
@@ -165,10 +165,10 @@ class ThroughFloats:
             self.kernel.convolution.outputs,
             self.epilogue.parameters(),
         )
-        return Code(partial(_define, kernel=kernel), (*kernel.words, *words(told)))
+        return KernelCode(partial(_define, kernel=kernel), (*kernel.words, *words(told)))
 
 
-def _define(module: ModuleBuilder, *, kernel: Code) -> str:
+def _define(module: ModuleBuilder, *, kernel: KernelCode) -> str:
     """`void (slots)`: runs one convolution, with scales and offsets in the slot of biases."""
     inner = kernel.define(module)
     name = f"{inner}_of_bytes"

@@ -22,7 +22,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
-from byoc_mlir.kernels.winograd.parameters import Parameters
+from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import Pixels
 from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_source_transform
 
@@ -64,7 +64,7 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
     kernels = {rows: _define_kernel(module, unit, rows) for rows in strips}
     function = module.vectorised(name, (*(POINTER,) * 4, i64, i64, i64))
     address, source, weights, result, tiles, begin, end = function.parameters
-    parameters = read(function, address, Parameters[SSAValue])
+    parameters = read(function, address, WinogradParameters[SSAValue])
     inputs, outputs = parameters.source.matrix, parameters.result.matrix
     source_stride, result_stride = parameters.source.tile, parameters.result.tile
     count = function.divide(function.add(tiles, unit.tile_rows - 1), unit.tile_rows)
@@ -214,8 +214,8 @@ def define_winograd(
     return name
 
 
-def _parameters(function: FunctionBuilder, slots: SSAValue) -> Parameters[SSAValue]:
-    return read(function, function.pointer(slots, Slot.PARAMETERS), Parameters[SSAValue])
+def _parameters(function: FunctionBuilder, slots: SSAValue) -> WinogradParameters[SSAValue]:
+    return read(function, function.pointer(slots, Slot.PARAMETERS), WinogradParameters[SSAValue])
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class _Block:
     def of(
         function: FunctionBuilder,
         slots: SSAValue,
-        parameters: Parameters[SSAValue],
+        parameters: WinogradParameters[SSAValue],
         number: SSAValue,
         first: SSAValue,
         tiles: SSAValue,

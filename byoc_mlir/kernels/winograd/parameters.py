@@ -30,7 +30,7 @@ class ImageParameters(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Parameters(Generic[T]):
+class WinogradParameters(Generic[T]):
     """How the tiles are shared by threads, the two images, and the bits of the limits."""
 
     blocks: T

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors
-from byoc_mlir.kernels.winograd.parameters import Parameters
+from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 
 Element: TypeAlias = "Float32Type | IntegerType"
 
@@ -21,7 +21,7 @@ Finishing: TypeAlias = "Callable[[SSAValue, SSAValue | None], SSAValue]"
 
 
 @dataclass(frozen=True)
-class Source:
+class PixelSource:
     """Pixels, in the code that reads them."""
 
     padding: SSAValue
@@ -54,7 +54,7 @@ class Pixels(ABC):
         """What tells code apart that writes them."""
 
     @abstractmethod
-    def source(self, vectors: Vectors, parameters: SSAValue) -> Source:
+    def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
         """Those of a convolution with the parameters at an address."""
 
     @abstractmethod
@@ -88,14 +88,14 @@ class FloatPixels(Pixels):
     def of_result(self) -> str:
         return "_bias" * self.bias + "_sum" * self.residual
 
-    def source(self, vectors: Vectors, parameters: SSAValue) -> Source:
-        return Source(vectors.splat(0.0), lambda numbers: numbers)
+    def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
+        return PixelSource(vectors.splat(0.0), lambda numbers: numbers)
 
     def result(
         self, vectors: Vectors, parameters: SSAValue, biases: SSAValue
     ) -> Callable[[SSAValue], Finishing]:
         function = vectors.function
-        told = read(function, parameters, Parameters[SSAValue])
+        told = read(function, parameters, WinogradParameters[SSAValue])
         lower, upper = (vectors.broadcast_bits(one) for one in (told.lower, told.upper))
 
         def of_channels(vector: SSAValue) -> Finishing:

@@ -15,7 +15,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors, VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import Algorithm
-from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
+from byoc_mlir.kernels.winograd.parameters import ImageParameters, WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import Element, Pixels
 
 
@@ -207,7 +207,7 @@ def define_source_transform(
     function = module.vectorised(name, types)
     address, source, matrices, *tiles = function.parameters
     parameters, vectors = (
-        read(function, address, Parameters[SSAValue]),
+        read(function, address, WinogradParameters[SSAValue]),
         Vectors(function, unit.lanes),
     )
     buffer, given = _buffer(vectors, size, pixels.element), pixels.source(vectors, address)
@@ -254,7 +254,7 @@ def define_result_transform(
     function = module.vectorised(name, types)
     address, result, matrices, *tiles, biases, terms = function.parameters
     parameters, vectors = (
-        read(function, address, Parameters[SSAValue]),
+        read(function, address, WinogradParameters[SSAValue]),
         Vectors(function, unit.lanes),
     )
     of_channels = pixels.result(vectors, address, biases)
@@ -290,7 +290,7 @@ def define_result_transform(
 
 def _each_tile(
     vectors: Vectors,
-    parameters: Parameters[SSAValue],
+    parameters: WinogradParameters[SSAValue],
     image: ImageParameters[SSAValue],
     memory: tuple[SSAValue, Sequence[SSAValue]],
     tiles: Sequence[SSAValue],

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Dim, Size, ceildiv
 from byoc_mlir.kernels.convolution import (
-    Code,
     Convolution,
     ConvolutionKernel,
     Image,
+    KernelCode,
     Pair,
     panel_of,
 )
@@ -34,7 +34,7 @@ from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS, Algorithm
 from byoc_mlir.kernels.winograd.code import define_winograd, strips_of
-from byoc_mlir.kernels.winograd.parameters import ImageParameters, Parameters
+from byoc_mlir.kernels.winograd.parameters import ImageParameters, WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
 from byoc_mlir.tensors import aligned_empty
 
@@ -198,11 +198,11 @@ class Winograd(ConvolutionKernel):
                 points[:, number, some] = transform @ panel[:, some]
         return points.reshape(self.weights_shape)
 
-    def code(self, threads: int) -> Code:
+    def code(self, threads: int) -> KernelCode:
         epilogue = self.convolution.epilogue
         return self.code_for(FloatPixels(epilogue.bias, epilogue.residual), threads)
 
-    def code_for(self, pixels: Pixels, threads: int) -> Code:
+    def code_for(self, pixels: Pixels, threads: int) -> KernelCode:
         """What computes it from such pixels."""
         blocks = self.blocks(threads)
         define = partial(
@@ -212,11 +212,11 @@ class Winograd(ConvolutionKernel):
             strips=strips_of(blocks.sizes, self.unit),
             pixels=pixels,
         )
-        return Code(define, words(self._parameters(blocks)))
+        return KernelCode(define, words(self._parameters(blocks)))
 
-    def _parameters(self, blocks: Blocks) -> Parameters[Size]:
+    def _parameters(self, blocks: Blocks) -> WinogradParameters[Size]:
         convolution, (_, rows, columns) = self.convolution, self.grid
-        return Parameters(
+        return WinogradParameters(
             blocks=blocks.count,
             tiles=self.tiles,
             columns=columns,

@@ -15,7 +15,7 @@ _CHANNEL_AXIS = 1
 
 
 @dataclass(frozen=True)
-class Chain:
+class ConvolutionChain:
     """A convolution and the ops after it, each the only one to read the one before."""
 
     convolution: ConvOp
@@ -48,9 +48,9 @@ class Chain:
         )
 
 
-def chain_of(op: ConvOp) -> Chain:
+def chain_of(op: ConvOp) -> ConvolutionChain:
     """The longest chain behind a convolution."""
-    chain = Chain(op)
+    chain = ConvolutionChain(op)
     while True:
         longer = _longer(chain)
         if longer is None:
@@ -58,7 +58,7 @@ def chain_of(op: ConvOp) -> Chain:
         chain = longer
 
 
-def _longer(chain: Chain) -> Chain | None:
+def _longer(chain: ConvolutionChain) -> ConvolutionChain | None:
     """The chain with the op that follows; `None` where it ends."""
     uses = tuple(chain.result.uses)
     if len(uses) != 1 or chain.lower is not None:
@@ -70,7 +70,7 @@ def _longer(chain: Chain) -> Chain | None:
     return None if added is None else replace(added, followers=(*chain.followers, op))
 
 
-def _with(chain: Chain, op: RelayOp) -> Chain | None:
+def _with(chain: ConvolutionChain, op: RelayOp) -> ConvolutionChain | None:
     match op:
         case nn.BiasAddOp() if not chain.followers and op.positive_axis == _CHANNEL_AXIS:
             bias = op.bias.owner

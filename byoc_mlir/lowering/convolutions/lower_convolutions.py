@@ -29,7 +29,7 @@ from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.schedules import Scheduled, schedules_of
 from byoc_mlir.kernels.vectors import VectorUnit
-from byoc_mlir.lowering.convolutions.chain import Chain, chain_of
+from byoc_mlir.lowering.convolutions.chain import ConvolutionChain, chain_of
 from byoc_mlir.lowering.convolutions.description import (
     ALGORITHM,
     convolutions,
@@ -148,7 +148,7 @@ class LowerConvolutions(ModulePass):
             _drop_unused(weight, chain.bias)
 
 
-def _kernel_of(chain: Chain) -> Scheduled:
+def _kernel_of(chain: ConvolutionChain) -> Scheduled:
     op = chain.convolution
     name = op.attributes[ALGORITHM]
     assert isinstance(name, StringAttr)
@@ -180,7 +180,7 @@ def _scheduled(op: ConvOp, kernel: ConvolutionKernel) -> Scheduled:
 class _Writer:
     """Writes the call of a kernel, before the last op of its chain."""
 
-    chain: Chain
+    chain: ConvolutionChain
     scheduled: Scheduled
     threads: int
     module: ModuleBuilder

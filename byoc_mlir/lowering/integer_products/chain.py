@@ -38,7 +38,7 @@ _RANGE = np.iinfo(np.int8)
 
 
 @dataclass(frozen=True)
-class Product:
+class IntegerMatmul:
     """A product with constant weights, as one of windows of pixels."""
 
     op: RelayOp
@@ -73,7 +73,7 @@ class Product:
         return self.weights.shape[0], self.weights.shape[1]
 
 
-def product_of(op: Operation) -> Product | None:
+def product_of(op: Operation) -> IntegerMatmul | None:
     """The product that an op is; `None` for another op, and for one without constant weights."""
     match op:
         case qnn.DenseOp():
@@ -89,7 +89,7 @@ def product_of(op: Operation) -> Product | None:
             return None
 
 
-def _of_matmul(op: qnn.MatmulOp) -> Product | None:
+def _of_matmul(op: qnn.MatmulOp) -> IntegerMatmul | None:
     if (
         op.transpose_a.value.data
         or math.prod(sizes_of(op.b)[:-2]) != 1
@@ -105,15 +105,15 @@ def _of_matmul(op: qnn.MatmulOp) -> Product | None:
 
 def _of_matrix(
     op: RelayOp, data: SSAValue, zero_point: SSAValue, weights: Array, matrix: Array
-) -> Product | None:
+) -> IntegerMatmul | None:
     *rows, _ = sizes_of(data)
     count = math.prod(rows)
     if count == 0 or not matrix.size:
         return None
-    return Product(op, data, zero_point, matrix[None, None], weights, (1, 1, count))
+    return IntegerMatmul(op, data, zero_point, matrix[None, None], weights, (1, 1, count))
 
 
-def _of_convolution(op: QuantizedConvOp) -> Product | None:
+def _of_convolution(op: QuantizedConvOp) -> IntegerMatmul | None:
     weights = _weights(op.weight, op.weight_zero_point, (1,) * (op.SPATIAL_RANK + 1))
     if weights is None or 0 in sizes_of(op.output):
         return None
@@ -121,7 +121,7 @@ def _of_convolution(op: QuantizedConvOp) -> Product | None:
     rank = op.SPATIAL_RANK
     batch, _, *sizes = sizes_of(op.data)
     lines, pixels = pair_of(sizes, 1)
-    return Product(
+    return IntegerMatmul(
         op,
         op.data,
         op.data_zero_point,
@@ -180,7 +180,7 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 
 @dataclass(frozen=True)
-class Chain:
+class IntegerGemmChain:
     """A product and the ops after it, each the only one to read the one before."""
 
     ops: tuple[RelayOp, ...]
@@ -198,9 +198,9 @@ class Chain:
         return self.ops[-1].results[0]
 
 
-def chain_of(product: Product) -> Chain:
+def chain_of(product: IntegerMatmul) -> IntegerGemmChain:
     """The longest chain behind a product."""
-    chain = Chain((product.op,))
+    chain = IntegerGemmChain((product.op,))
     while True:
         longer = _longer(chain, product)
         if longer is None:
@@ -208,7 +208,7 @@ def chain_of(product: Product) -> Chain:
         chain = longer
 
 
-def _longer(chain: Chain, product: Product) -> Chain | None:
+def _longer(chain: IntegerGemmChain, product: IntegerMatmul) -> IntegerGemmChain | None:
     """The chain with the op that follows; `None` where it ends."""
     op = _only_reader(chain.result)
     if op is None:
@@ -225,7 +225,7 @@ def _only_reader(value: SSAValue) -> RelayOp | None:
     return op if isinstance(op, RelayOp) else None
 
 
-def _with(chain: Chain, op: RelayOp, product: Product) -> Chain | None:
+def _with(chain: IntegerGemmChain, op: RelayOp, product: IntegerMatmul) -> IntegerGemmChain | None:
     kind = chain.epilogue.kind
     match op:
         case nn.BiasAddOp() if kind == "sums" and chain.bias is None:
@@ -251,12 +251,12 @@ def _with(chain: Chain, op: RelayOp, product: Product) -> Chain | None:
             return None
 
 
-def _with_offset(chain: Chain, offset: SSAValue) -> Chain:
+def _with_offset(chain: IntegerGemmChain, offset: SSAValue) -> IntegerGemmChain:
     return replace(chain, offset=offset, epilogue=replace(chain.epilogue, offset=True))
 
 
 def _other(
-    chain: Chain, op: elementwise.AddOp | elementwise.MultiplyOp, product: Product
+    chain: IntegerGemmChain, op: elementwise.AddOp | elementwise.MultiplyOp, product: IntegerMatmul
 ) -> SSAValue | None:
     """What is combined with the chain's result: one number, or a vector along the channels."""
     other = op.lhs if op.rhs is chain.result else op.rhs
@@ -268,12 +268,14 @@ def _other(
     return other if is_along or count == 1 else None
 
 
-def _along(op: RelayOp, axis: int, product: Product) -> bool:
+def _along(op: RelayOp, axis: int, product: IntegerMatmul) -> bool:
     """Whether an axis is that of the product's channels."""
     return axis == product.channel_axis % rank_of(op.results[0])
 
 
-def _dequantized(chain: Chain, op: qnn.DequantizeOp, product: Product) -> Chain | None:
+def _dequantized(
+    chain: IntegerGemmChain, op: qnn.DequantizeOp, product: IntegerMatmul
+) -> IntegerGemmChain | None:
     if not _is_zero(op.zero_point) or op.block_size.value.data:
         return None
     if rank_of(op.scale) and not _along(op, op.positive_axis, product):
@@ -281,7 +283,9 @@ def _dequantized(chain: Chain, op: qnn.DequantizeOp, product: Product) -> Chain 
     return replace(chain, scale=op.scale, epilogue=IntegerEpilogue("numbers"))
 
 
-def _requantized(chain: Chain, op: qnn.RequantizeOp, product: Product) -> Chain | None:
+def _requantized(
+    chain: IntegerGemmChain, op: qnn.RequantizeOp, product: IntegerMatmul
+) -> IntegerGemmChain | None:
     dtype = numpy_dtype(tensor_type(op.output).element_type)
     given, wanted = constant_of(op.input_scale), constant_of(op.output_scale)
     zero_point = constant_of(op.output_zero_point)
@@ -298,7 +302,7 @@ def _requantized(chain: Chain, op: qnn.RequantizeOp, product: Product) -> Chain 
     return replace(chain, scale=given / wanted, epilogue=epilogue)
 
 
-def _clipped(chain: Chain, op: elementwise.ClipOp) -> Chain:
+def _clipped(chain: IntegerGemmChain, op: elementwise.ClipOp) -> IntegerGemmChain:
     """The limits of a chain and those of an op that follows it."""
     epilogue = chain.epilogue
     low, high = np.clip(

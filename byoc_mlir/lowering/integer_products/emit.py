@@ -39,8 +39,8 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.lowering.integer_products.chain import (
     Array,
-    Chain,
-    Product,
+    IntegerGemmChain,
+    IntegerMatmul,
     constant_of,
     is_signed,
 )
@@ -49,7 +49,9 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
 from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, resize
 
 
-def gemms_of(product: Product, chain: Chain, unit: IntegerUnit) -> tuple[IntegerGemm, ...]:
+def gemms_of(
+    product: IntegerMatmul, chain: IntegerGemmChain, unit: IntegerUnit
+) -> tuple[IntegerGemm, ...]:
     """A product and its chain for the kernel, with weights in each form in memory that they fit."""
     images, lines, pixels = product.image
     (top, left), (bottom, right) = product.padding.begins, product.padding.ends
@@ -71,8 +73,8 @@ def gemms_of(product: Product, chain: Chain, unit: IntegerUnit) -> tuple[Integer
 class ProductWriter:
     """Writes a product and its chain, before the last op of the chain."""
 
-    product: Product
-    chain: Chain
+    product: IntegerMatmul
+    chain: IntegerGemmChain
     gemm: IntegerGemm
     module: ModuleBuilder
     """Where the kernels' code goes."""

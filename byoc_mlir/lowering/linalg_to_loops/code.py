@@ -62,7 +62,7 @@ def _flat_view(buffer: SSAValue, type_: MemRefType) -> View:
 
 
 @dataclass
-class Loop:
+class WrittenLoop:
     """A loop being written: its counter and the values it carries."""
 
     counter: SSAValue
@@ -80,7 +80,7 @@ class Loop:
         return self._next
 
 
-class Code:
+class LoopWriter:
     """Appends ops to a block; constants go to the start of the function."""
 
     def __init__(self, entry: Block, before: Operation):
@@ -239,10 +239,10 @@ class Code:
     @contextmanager
     def loop(
         self, size: Index, init: Sequence[SSAValue] = (), *, start: Index = 0, step: int = 1
-    ) -> Generator[Loop]:
+    ) -> Generator[WrittenLoop]:
         """A sequential loop from `start` to `size`; the body must call `carry` if it has `init`."""
         block = Block(arg_types=[INDEX, *(value.type for value in init)])
-        loop = Loop(block.args[0], block.args[1:])
+        loop = WrittenLoop(block.args[0], block.args[1:])
         bounds = self.index(start), self.index(size), self.index(step)
         outer, self._block = self._block, block
         yield loop
@@ -311,7 +311,7 @@ class Position:
         """The same place, where only these accesses matter from here on."""
         return replace(self, followed=frozenset(accesses))
 
-    def entered(self, code: Code, nest: Nest, loop: int, counter: Index) -> Position:
+    def entered(self, code: LoopWriter, nest: Nest, loop: int, counter: Index) -> Position:
         """Inside of loop `loop`."""
         counters = (*self.counters[:loop], counter, *self.counters[loop + 1 :])
         shifts: dict[Size, Index] = {}

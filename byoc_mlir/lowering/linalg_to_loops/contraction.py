@@ -36,7 +36,7 @@ FEWEST_LINE_STEPS = 128
 
 
 @dataclass(frozen=True)
-class Epilogue:
+class ElementwiseEpilogue:
     """An element-wise op on the result, in place: its accesses, by position in the nest."""
 
     body: Block
@@ -59,7 +59,7 @@ class Contraction:
     steps: tuple[int, ...]
     fresh: bool
     """Whether the result begins with zero, not with what it holds."""
-    epilogues: tuple[Epilogue, ...]
+    epilogues: tuple[ElementwiseEpilogue, ...]
 
     @property
     def panel_columns(self) -> int:
@@ -141,12 +141,14 @@ def contraction_of(
     nest = plain_nest(op)
     if nest.iterations == 0:
         return None
-    epilogues: list[Epilogue] = []
+    epilogues: list[ElementwiseEpilogue] = []
     for follower in followers:
         added = _in_loops(plain_nest(follower), loops, len(nest.sizes))
         first = len(nest.accesses)
         nest = replace(nest, accesses=(*nest.accesses, *added))
-        epilogues.append(Epilogue(follower.body.block, tuple(range(first, first + len(added)))))
+        epilogues.append(
+            ElementwiseEpilogue(follower.body.block, tuple(range(first, first + len(added))))
+        )
     return _classified(coalesced(without_unit_loops(nest)), fresh, tuple(epilogues))
 
 
@@ -161,7 +163,9 @@ def _in_loops(nest: Nest, loops: Sequence[int], rank: int) -> list[Access]:
     return moved
 
 
-def _classified(nest: Nest, fresh: bool, epilogues: tuple[Epilogue, ...]) -> Contraction | None:
+def _classified(
+    nest: Nest, fresh: bool, epilogues: tuple[ElementwiseEpilogue, ...]
+) -> Contraction | None:
     c = nest.accesses[2].coefficients
     vector = next((loop for loop in nest.parallel if c[loop] == 1), None)
     if vector is None:

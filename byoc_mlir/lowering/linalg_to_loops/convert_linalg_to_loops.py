@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.sized_buffers import View
 from byoc_mlir.limits import in_time
-from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.linalg_to_loops.code import LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.contraction import (
     contraction_of,
     fill_value,
@@ -81,7 +81,7 @@ class _FunctionLowering:
             group = ops[position:]
             taken = self._contraction(group) or self._filled_window(group) or self._rows(group)
             if not taken:
-                code = Code(self._block, group[0])
+                code = LoopWriter(self._block, group[0])
                 nest, schedule = nest_of(group[0]), schedule_of(group[0])
                 emit_nest(code, nest, threads=self._options.threads, schedule=schedule)
                 taken = 1
@@ -109,7 +109,7 @@ class _FunctionLowering:
         if contraction is None:
             return 0
         emit_contraction(
-            Code(self._block, op),
+            LoopWriter(self._block, op),
             contraction,
             self._kernels,
             vector_bits=self._options.vector_bits,
@@ -122,7 +122,7 @@ class _FunctionLowering:
         """Lowers the first of `ops` that can run row by row; returns how many ops that are."""
         nests = nests_in_rows(ops)
         if nests:
-            emit_rows(Code(self._block, ops[0]), nests, threads=self._options.threads)
+            emit_rows(LoopWriter(self._block, ops[0]), nests, threads=self._options.threads)
         return len(nests)
 
     def _filled_window(self, ops: Sequence[linalg.GenericOp]) -> int:
@@ -134,5 +134,5 @@ class _FunctionLowering:
         start, nest = fill_value(ops[0]), nest_of(ops[1])
         if start is None or nest.iterations == 0 or not is_window(nest):
             return 0
-        emit_window(Code(self._block, ops[1]), nest, start, threads=self._options.threads)
+        emit_window(LoopWriter(self._block, ops[1]), nest, start, threads=self._options.threads)
         return 2

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums, add_products
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import (
     LINE_BYTES,
     buffer_type,
@@ -72,7 +72,7 @@ def _function(tile: LineTile) -> func.FuncOp:
 
 
 class _LineCode:
-    def __init__(self, tile: LineTile, code: Code, args: Sequence[SSAValue]):
+    def __init__(self, tile: LineTile, code: LoopWriter, args: Sequence[SSAValue]):
         self._tile = tile
         self._code = code
         self._type = VectorType(tile.element, [tile.lanes])

@@ -28,7 +28,7 @@ from byoc_mlir.abi import VECTORISED
 from byoc_mlir.dialects import host
 from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.ops import unary
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
 
 TABLE_ENTRY = i32
@@ -175,7 +175,7 @@ def _function(tile: Tile) -> func.FuncOp:
 
 
 def tile_function(
-    name: str, types: Sequence[Attribute], write: Callable[[Code, Sequence[SSAValue]], None]
+    name: str, types: Sequence[Attribute], write: Callable[[LoopWriter, Sequence[SSAValue]], None]
 ) -> func.FuncOp:
     """A private function of a tile, of which one copy serves a whole network.
 
@@ -191,7 +191,7 @@ def tile_function(
         name, FunctionType.from_lists(types, []), Region(block), visibility="private"
     )
     function.attributes |= {"no_inline": UnitAttr(), VECTORISED: UnitAttr()}
-    write(Code(block, end), block.args)
+    write(LoopWriter(block, end), block.args)
     return function
 
 
@@ -202,7 +202,7 @@ def splat(value: float, type_: VectorType) -> arith.ConstantOp:
 
 
 class _TileCode:
-    def __init__(self, tile: Tile, code: Code, args: Sequence[SSAValue]):
+    def __init__(self, tile: Tile, code: LoopWriter, args: Sequence[SSAValue]):
         self._tile = tile
         self._code = code
         self._type = tile.vector

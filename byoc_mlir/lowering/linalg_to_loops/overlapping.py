@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.lowering.linalg_to_loops.blocking import Blocking
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import TABLE_ENTRY, MicroKernels, buffer_type
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
@@ -71,7 +71,7 @@ class OverlapWriter(PackingWriter):
 
     def __init__(
         self,
-        code: Code,
+        code: LoopWriter,
         contraction: Contraction,
         kernels: MicroKernels,
         blocking: Blocking,

@@ -10,7 +10,7 @@ from byoc_mlir.lowering.linalg_to_loops.blocking import (
     line_blocking,
     panel_blocking,
 )
-from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.linalg_to_loops.code import LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.lines import LineWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
@@ -23,7 +23,7 @@ from byoc_mlir.lowering.to_llvm.types import byte_width
 
 
 def emit_contraction(
-    code: Code,
+    code: LoopWriter,
     contraction: Contraction,
     kernels: MicroKernels,
     *,

@@ -11,7 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.lowering.linalg_to_loops.blocked import block_schedules
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, nest_of
 from byoc_mlir.lowering.linalg_to_loops.simple import (
@@ -39,7 +39,7 @@ def nests_in_rows(ops: Sequence[linalg.GenericOp]) -> Sequence[Nest]:
     return nests if len(nests) > 1 and any(nest.reductions for nest in nests) else ()
 
 
-def emit_rows(code: Code, nests: Sequence[Nest], *, threads: bool) -> None:
+def emit_rows(code: LoopWriter, nests: Sequence[Nest], *, threads: bool) -> None:
     """Writes one loop over rows around what each nest does with a row."""
     rows = nests[0].sizes[_ROW]
     cycles = cycles_of(*nests)
@@ -51,7 +51,7 @@ def emit_rows(code: Code, nests: Sequence[Nest], *, threads: bool) -> None:
         _emit_row(code, nests, loop.counter)
 
 
-def _emit_row(code: Code, nests: Sequence[Nest], row: Index) -> None:
+def _emit_row(code: LoopWriter, nests: Sequence[Nest], row: Index) -> None:
     for nest in nests:
         at = Position.start(nest).entered(code, nest, _ROW, row)
 

@@ -16,7 +16,7 @@ from byoc_mlir.dialects.sized_buffers import buffer_sizes
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.blocked import Ordered, blocked
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Emit, Index, Position
+from byoc_mlir.lowering.linalg_to_loops.code import Emit, Index, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, body_cost, split_loop
 from byoc_mlir.lowering.threads import is_worth_threads
 from byoc_mlir.lowering.to_llvm.types import byte_width
@@ -32,7 +32,7 @@ _ROWS_AT_A_TIME = 4
 _FEWEST_COMMON_STEPS = 32
 
 
-def emit_nest(code: Code, nest: Nest, *, threads: bool, schedule: str = "") -> None:
+def emit_nest(code: LoopWriter, nest: Nest, *, threads: bool, schedule: str = "") -> None:
     """Writes the loops of a nest.
 
     Args:
@@ -90,7 +90,7 @@ def _elements(nest: Nest, access: Access) -> int:
 
 
 def enter(
-    code: Code, nest: Nest, loops: Sequence[int], at: Position, body: Emit, parallel: int = 0
+    code: LoopWriter, nest: Nest, loops: Sequence[int], at: Position, body: Emit, parallel: int = 0
 ) -> None:
     """Writes the loops `loops` around `body`; the first `parallel` of them as one parallel nest."""
     if parallel:
@@ -107,11 +107,11 @@ def enter(
         enter(code, nest, loops[1:], at.entered(code, nest, loops[0], loop.counter), body)
 
 
-def _load(code: Code, accesses: Sequence[Access], indices: Sequence[Index]) -> list[SSAValue]:
+def _load(code: LoopWriter, accesses: Sequence[Access], indices: Sequence[Index]) -> list[SSAValue]:
     return [code.load(a.buffer, index) for a, index in zip(accesses, indices, strict=True)]
 
 
-def _load_inputs(code: Code, nest: Nest, at: Position) -> list[SSAValue]:
+def _load_inputs(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
     """The elements of the inputs; those that the body does not look at are not loaded."""
     values: list[SSAValue] = []
     for access, index, arg in zip(nest.inputs, at.indices, nest.body.args, strict=False):
@@ -119,23 +119,25 @@ def _load_inputs(code: Code, nest: Nest, at: Position) -> list[SSAValue]:
     return values
 
 
-def _load_results(code: Code, nest: Nest, at: Position) -> list[SSAValue]:
+def _load_results(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
     return _load(code, nest.results, at.indices[len(nest.inputs) :])
 
 
-def _store_results(code: Code, nest: Nest, at: Position, values: Sequence[SSAValue]) -> None:
+def _store_results(code: LoopWriter, nest: Nest, at: Position, values: Sequence[SSAValue]) -> None:
     indices = at.indices[len(nest.inputs) :]
     for access, index, value in zip(nest.results, indices, values, strict=True):
         code.store(value, access.buffer, index)
 
 
-def _step(code: Code, nest: Nest, at: Position, running: Sequence[SSAValue]) -> list[SSAValue]:
+def _step(
+    code: LoopWriter, nest: Nest, at: Position, running: Sequence[SSAValue]
+) -> list[SSAValue]:
     """One iteration of the body on loaded inputs and the given running values."""
     inputs = _load_inputs(code, nest, at)
     return code.inline(nest.body, [*inputs, *running], at.counters)
 
 
-def _elementwise(code: Code, nest: Nest, loops: Sequence[int], threads: bool) -> None:
+def _elementwise(code: LoopWriter, nest: Nest, loops: Sequence[int], threads: bool) -> None:
     """Each element is computed once, the last of the loops innermost."""
 
     def body(at: Position) -> None:
@@ -144,7 +146,7 @@ def _elementwise(code: Code, nest: Nest, loops: Sequence[int], threads: bool) ->
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 
-def emit_element(code: Code, nest: Nest, at: Position) -> None:
+def emit_element(code: LoopWriter, nest: Nest, at: Position) -> None:
     """Computes one element of a nest without reductions."""
     running = (
         _load_results(code, nest, at) if nest.reads_results else nest.body.args[len(nest.inputs) :]
@@ -171,7 +173,7 @@ def _vector_loop(nest: Nest) -> int | None:
     return None
 
 
-def emit_window(code: Code, nest: Nest, start: Attribute | None, *, threads: bool) -> None:
+def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, threads: bool) -> None:
     """Writes a nest that `is_window`: the steps of the reduction written out, innermost in the
     parallel loops; two lines at a time when they share elements.
 
@@ -234,7 +236,7 @@ def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
     )
 
 
-def _rows(code: Code, nest: Nest, threads: bool) -> None:
+def _rows(code: LoopWriter, nest: Nest, threads: bool) -> None:
     """Each result is folded in registers, the reduction loops innermost; some at a time when they
     read something in common.
     """
@@ -253,7 +255,7 @@ def _rows(code: Code, nest: Nest, threads: bool) -> None:
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
 
-def emit_folds(code: Code, nest: Nest, rows: Sequence[Position]) -> None:
+def emit_folds(code: LoopWriter, nest: Nest, rows: Sequence[Position]) -> None:
     """Folds some results in registers at once."""
     width = len(nest.results)
 
@@ -300,7 +302,7 @@ def _rows_have_much_in_common(nest: Nest) -> bool:
     )
 
 
-def _columns(code: Code, nest: Nest, threads: bool) -> None:
+def _columns(code: LoopWriter, nest: Nest, threads: bool) -> None:
     """Whole rows of results are folded in memory, so that the innermost loop is a vector loop."""
     vector = _vector_loop(nest)
     assert vector is not None

@@ -15,8 +15,8 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.linalg_to_loops.blocking import Blocking
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
-from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction, Epilogue
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter, Position
+from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction, ElementwiseEpilogue
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels, Tile
 from byoc_mlir.lowering.threads import is_worth_threads
 
@@ -53,7 +53,7 @@ class TiledWriter(ABC):
     """Writes the loops of one contraction around its tiles, and what follows it."""
 
     def __init__(
-        self, code: Code, contraction: Contraction, kernels: MicroKernels, blocking: Blocking
+        self, code: LoopWriter, contraction: Contraction, kernels: MicroKernels, blocking: Blocking
     ):
         self._code = code
         self._it = contraction
@@ -253,7 +253,9 @@ class TiledWriter(ABC):
         values = [code.index(argument) for argument in arguments]
         code.add(func.CallOp(self._kernels.symbol(tile), values, []))
 
-    def _apply(self, epilogue: Epilogue, at: Position, panel: Index, columns: Index) -> None:
+    def _apply(
+        self, epilogue: ElementwiseEpilogue, at: Position, panel: Index, columns: Index
+    ) -> None:
         """Runs an epilogue over the block, which is still in the cache."""
         code, nest = self._code, self._nest
         *inputs, output = epilogue.accesses

@@ -12,7 +12,7 @@ from xdsl.dialects import vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import SSAValue
 
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Index, Position
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter, Position
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.tiled import B
@@ -88,7 +88,7 @@ class TurningWriter(PackingWriter):
             code.add(vector.StoreOp(line, packed, [place]))
 
 
-def _turned(code: Code, lines: Sequence[SSAValue], type_: VectorType) -> Sequence[SSAValue]:
+def _turned(code: LoopWriter, lines: Sequence[SSAValue], type_: VectorType) -> Sequence[SSAValue]:
     """As many vectors as each has lanes, with lane `i` of vector `j` where `j` of `i` was."""
     lanes, found = len(lines), list(lines)
     distance = lanes // 2

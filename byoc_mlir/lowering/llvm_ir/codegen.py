@@ -120,7 +120,7 @@ instruction."""
 
 
 @dataclass(frozen=True)
-class Target:
+class CodegenTarget:
     """The machine code is generated for: a triple, a CPU name and its features (`+avx2,-sse4a`)."""
 
     triple: str
@@ -129,7 +129,7 @@ class Target:
 
     @staticmethod
     @cache
-    def host() -> Target:
+    def host() -> CodegenTarget:
         """The machine this process runs on, lowered to the level of `BYOC_MAX_ISA`.
 
         The CPU's name stays: with every feature spelt out it says only how code is scheduled.
@@ -140,13 +140,13 @@ class Target:
             features.update({each: False for each in features if each not in allowed})
         if name.startswith(_SLOW_GATHERS):
             features["prefer-no-gather"] = True
-        return Target(llvm.get_process_triple(), name, features.flatten())
+        return CodegenTarget(llvm.get_process_triple(), name, features.flatten())
 
     @staticmethod
-    def current() -> Target:
+    def current() -> CodegenTarget:
         """The machine that this thread generates code for: another one, or else the host."""
         other = other_machine()
-        return Target.host() if other is None else Target(other.triple, "generic", "")
+        return CodegenTarget.host() if other is None else CodegenTarget(other.triple, "generic", "")
 
 
 def emit_object(module: ModuleOp) -> bytes:
@@ -191,7 +191,7 @@ class _Unit(NamedTuple):
 
 def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[bytes]:
     """Object code of units: while LLVM works on some, others are translated."""
-    target = Target.current()
+    target = CodegenTarget.current()
     machines = [_target_machine(target, max(unit.level, _LEAST_LEVEL)) for unit in units]
     clock, start = _Clock(), time.perf_counter()
     codes = at_once(
@@ -203,7 +203,9 @@ def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[b
     return codes
 
 
-def _object_of(unit: _Unit, machine: llvm.TargetMachine, target: Target, clock: _Clock) -> bytes:
+def _object_of(
+    unit: _Unit, machine: llvm.TargetMachine, target: CodegenTarget, clock: _Clock
+) -> bytes:
     """Object code of one unit; inside of `at_once`."""
     check_time()
     with clock.measured("translate-to-llvm-ir"):
@@ -255,11 +257,13 @@ def optimised_assembly(
     return str(optimised)
 
 
-def _target(cpu: str | None, features: str | None) -> Target:
-    known = Target.current()
+def _target(cpu: str | None, features: str | None) -> CodegenTarget:
+    known = CodegenTarget.current()
     if cpu is None:
-        return Target(known.triple, known.cpu, known.features if features is None else features)
-    return Target(known.triple, cpu, features or "")
+        return CodegenTarget(
+            known.triple, known.cpu, known.features if features is None else features
+        )
+    return CodegenTarget(known.triple, cpu, features or "")
 
 
 _FEWEST_VECTOR_ITERATIONS = 4
@@ -286,7 +290,7 @@ def _initialise_all_targets() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def _target_machine(target: Target, opt_level: int) -> llvm.TargetMachine:
+def _target_machine(target: CodegenTarget, opt_level: int) -> llvm.TargetMachine:
     _initialise_llvm()
     if other_machine() is not None:
         _initialise_all_targets()
@@ -309,7 +313,7 @@ def _llvm_target(triple: str) -> llvm.Target:
 
 
 def _optimised(
-    assembly: str, target: Target, machine: llvm.TargetMachine, opt_level: int
+    assembly: str, target: CodegenTarget, machine: llvm.TargetMachine, opt_level: int
 ) -> llvm.ModuleRef:
     """The verified and optimised module, in an LLVM context of its own that it keeps alive; inside
     of `at_once`."""

@@ -27,7 +27,7 @@ Home: TypeAlias = tuple[bool, int]
 
 
 @dataclass(frozen=True)
-class Part:
+class ModulePart:
     """What one part of a module has.
 
     Attributes:
@@ -43,7 +43,7 @@ class Part:
     vectorised: bool
 
 
-def cut(module: ModuleOp) -> Sequence[Part]:
+def cut(module: ModuleOp) -> Sequence[ModulePart]:
     """The parts of a module; one, with everything, where it is small.
 
     They depend on the module alone. What LLVM would inline stays with its caller, and what changes
@@ -62,7 +62,7 @@ def cut(module: ModuleOp) -> Sequence[Part]:
     homes = _homes(_groups(defined, mentioned, copied), defined, sizes)
     if len({*homes.values()}) < 2:
         declared = [op for name, op in ops.items() if name not in defined]
-        return [Part([*defined.values()], declared, frozenset(), vectorised=False)]
+        return [ModulePart([*defined.values()], declared, frozenset(), vectorised=False)]
     members = {home: [name for name in homes if homes[name] == home] for home in homes.values()}
     whole = {home: _with_copies(names, mentioned, copied) for home, names in members.items()}
     shared = {
@@ -166,9 +166,9 @@ def _part(
     ops: Mapping[str, Operation],
     mentioned: Mapping[str, AbstractSet[str]],
     shared: AbstractSet[str],
-) -> Part:
+) -> ModulePart:
     used = {name for user in names for name in mentioned[user]} - names
-    return Part(
+    return ModulePart(
         [op for name, op in ops.items() if name in names],
         [op for name, op in ops.items() if name in used],
         shared,

@@ -16,7 +16,7 @@ from byoc_mlir.lowering.llvm_ir.constants import initialiser, quoted, type_text
 from byoc_mlir.lowering.llvm_ir.instructions import INSTRUCTIONS, Writer, convention_text
 from byoc_mlir.lowering.llvm_ir.intrinsics import WRITERS
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, literal, symbol
-from byoc_mlir.lowering.llvm_ir.parts import Part
+from byoc_mlir.lowering.llvm_ir.parts import ModulePart
 
 _DECLARED = frozenset({"external", "extern_weak"})
 _VISIBILITIES = ("", "hidden ", "protected ")
@@ -141,7 +141,7 @@ def translate_module(module: ModuleOp) -> str:
     return _joined(lines)
 
 
-def translate_part(module: ModuleOp, part: Part) -> str:
+def translate_part(module: ModuleOp, part: ModulePart) -> str:
     """One part of a module as LLVM assembly; raises what `translate_module` raises."""
     lines = _module_strings(module)
     for op in part.declarations:
@@ -169,7 +169,7 @@ def _joined(lines: Sequence[str]) -> str:
     return "\n".join([*lines, "!0 = !{i32 1}"]) + "\n"
 
 
-def _linkage(op: llvm.FuncOp, part: Part) -> str:
+def _linkage(op: llvm.FuncOp, part: ModulePart) -> str:
     """What says who sees a function: of internal ones that parts share, no other module."""
     return "hidden " if op.sym_name.data in part.shared else f"{op.linkage.linkage.data} "
 

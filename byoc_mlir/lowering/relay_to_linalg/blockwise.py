@@ -18,14 +18,14 @@ from byoc_mlir.dialects.relay.base import shape_of, sizes_of, tensor_of, tensor_
 from byoc_mlir.dialects.relay.constant import ConstantOp, derived_array
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import largest
-from byoc_mlir.lowering.linalg_to_loops.code import Code
+from byoc_mlir.lowering.linalg_to_loops.code import LoopWriter
 from byoc_mlir.lowering.pack_weights import panels
 from byoc_mlir.lowering.relay_to_linalg.blockwise_kernels import (
     LANES,
+    BlockwiseSizes,
     Buffers,
     FewRows,
     ManyRows,
-    Sizes,
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.tensors import Array
@@ -42,7 +42,7 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
     *outer, width = sizes_of(op.data)
     rows = math.prod(outer)
     units, blocks, bytes_ = shape_of(op.codes)
-    sizes = Sizes(rows, units, blocks, bytes_, op.bits.value.data, hint(rows))
+    sizes = BlockwiseSizes(rows, units, blocks, bytes_, op.bits.value.data, hint(rows))
     if rows == 0 or not sizes.units:
         return [b.empty(output)]
     data = b.reshape(op.data, [rows, width])
@@ -59,7 +59,7 @@ def _lower_blockwise_dense(op: relay.BlockwiseDenseOp, b: LinalgBuilder) -> Sequ
 
 
 def _kernel(
-    op: relay.BlockwiseDenseOp, sizes: Sizes, operands: Sequence[SSAValue]
+    op: relay.BlockwiseDenseOp, sizes: BlockwiseSizes, operands: Sequence[SSAValue]
 ) -> host.KernelOp:
     results = [tensor_of(f32, [sizes.rows, sizes.units])]
     few = _few_rows(sizes)
@@ -73,12 +73,12 @@ def _kernel(
 
 
 @lru_cache(maxsize=64)
-def _body(sizes: Sizes, types: tuple[Attribute, ...], *, one_zero: bool) -> Region:
+def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool) -> Region:
     """The body of a kernel; to be copied, which takes a third of the time it takes to write one."""
     block = Block(arg_types=types)
     end = host.YieldOp()
     block.add_op(end)
-    code, buffers = Code(block, end), Buffers(*block.args[:5])
+    code, buffers = LoopWriter(block, end), Buffers(*block.args[:5])
 
     def few_rows() -> FewRows:
         one_row = sizes if isinstance(sizes.rows, int) else replace(sizes, usual_rows=1)
@@ -97,7 +97,7 @@ def _body(sizes: Sizes, types: tuple[Attribute, ...], *, one_zero: bool) -> Regi
     return Region(block)
 
 
-def _few_rows(sizes: Sizes) -> int:
+def _few_rows(sizes: BlockwiseSizes) -> int:
     """How many rows are few; 0 where there are more."""
     if isinstance(sizes.rows, int):
         return sizes.rows if sizes.rows <= _FEW_ROWS else 0

@@ -21,7 +21,7 @@ from byoc_mlir.dialects import host
 from byoc_mlir.dims import Size, floordiv
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.kernels.gemm import Sums, add_products
-from byoc_mlir.lowering.linalg_to_loops.code import Code, Index
+from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, multiply_add
 
@@ -40,7 +40,7 @@ _BYTES = VectorType(i8, [LANES])
 
 
 @dataclass(frozen=True)
-class Sizes:
+class BlockwiseSizes:
     """Of a product; `block` elements of a unit have a scale, in `bytes` bytes."""
 
     rows: Size
@@ -87,7 +87,9 @@ class Buffers:
 
 
 class _Writer(ABC):
-    def __init__(self, code: Code, sizes: Sizes, buffers: Buffers, *, one_zero: bool):
+    def __init__(
+        self, code: LoopWriter, sizes: BlockwiseSizes, buffers: Buffers, *, one_zero: bool
+    ):
         self._code = code
         self._sizes = sizes
         self._data, self._bytes, self._scales, self._zeros, self._output = map(
@@ -183,7 +185,13 @@ class FewRows(_Writer):
     """
 
     def __init__(
-        self, code: Code, sizes: Sizes, buffers: Buffers, sums: SSAValue, *, one_zero: bool
+        self,
+        code: LoopWriter,
+        sizes: BlockwiseSizes,
+        buffers: Buffers,
+        sums: SSAValue,
+        *,
+        one_zero: bool,
     ):
         """`sums [rows, blocks]` is for the sum of each block of data."""
         super().__init__(code, sizes, buffers, one_zero=one_zero)

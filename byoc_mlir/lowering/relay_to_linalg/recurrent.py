@@ -16,9 +16,9 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.recurrent_product import (
     TILE_ROWS,
+    BatchRows,
     Met,
     Row,
-    Rows,
     add_product,
     in_panels,
 )
@@ -55,7 +55,7 @@ def _sizes(op: relay.RecurrentOp) -> tuple[Size, Size, Size, int]:
 
 
 @contextmanager
-def _tiles(k: Kernel, directions: Size, batch: Size, work: Size) -> Generator[Rows]:
+def _tiles(k: Kernel, directions: Size, batch: Size, work: Size) -> Generator[BatchRows]:
     """Directions, and tiles of batch entries, on all threads.
 
     Args:
@@ -64,12 +64,12 @@ def _tiles(k: Kernel, directions: Size, batch: Size, work: Size) -> Generator[Ro
     whole = isinstance(batch, int) and batch <= TILE_ROWS
     if whole:
         with k.loops([directions], cost=work * batch) as (direction,):
-            yield Rows(direction, 0, batch)
+            yield BatchRows(direction, 0, batch)
         return
     tiles = (batch + (TILE_ROWS - 1)) // TILE_ROWS
     with k.loops([directions, tiles], cost=work * TILE_ROWS) as (direction, tile):
         first = k.index(tile) * TILE_ROWS
-        yield Rows(direction, first, (k.index(batch) - first).min(TILE_ROWS))
+        yield BatchRows(direction, first, (k.index(batch) - first).min(TILE_ROWS))
 
 
 def _lower_lstm(op: relay.LstmOp, b: LinalgBuilder) -> Sequence[SSAValue]:

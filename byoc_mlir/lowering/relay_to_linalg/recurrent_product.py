@@ -124,7 +124,7 @@ def fills_panels(columns: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Rows:
+class BatchRows:
     """The batch entries of a tile: `count` from `first` on, at most `TILE_ROWS`."""
 
     direction: Index
@@ -141,7 +141,7 @@ def add_product(
     k: Kernel,
     step: Num,
     sums: Buffer,
-    rows: Rows,
+    rows: BatchRows,
     data: Buffer,
     weight: Buffer,
     columns: tuple[int, int],
@@ -205,7 +205,7 @@ class _Product:
     """Tiles of some rows and some panels, whose sums are in registers."""
 
     def __init__(
-        self, k: Kernel, step: Num, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer
+        self, k: Kernel, step: Num, sums: Buffer, rows: BatchRows, data: Buffer, weight: Buffer
     ):
         self._k = k
         self._is_backward = (step % 2).equals(1)
@@ -279,7 +279,7 @@ class _PairProduct(_Product):
     """The same with pairs of `bf16`, two places of a sum at a time."""
 
     def __init__(
-        self, k: Kernel, step: Num, sums: Buffer, rows: Rows, data: Buffer, weight: Buffer
+        self, k: Kernel, step: Num, sums: Buffer, rows: BatchRows, data: Buffer, weight: Buffer
     ):
         super().__init__(k, step, sums, rows, data, weight)
         self._step, self._steps = _PAIR * _LANES, self._size // _PAIR

@@ -18,10 +18,10 @@ import numpy as np
 from byoc_mlir.errors import ExecutionError, OutOfMemoryError
 from byoc_mlir.runtime.linking.layout import POINTER_BYTES, Layout
 from byoc_mlir.runtime.linking.object_file import (
+    LinkerSymbol,
     ObjectFile,
     Place,
     Section,
-    Symbol,
     UnknownObjectError,
 )
 from byoc_mlir.runtime.system.libraries import resolve_symbol
@@ -57,7 +57,7 @@ _BY_TABLE = (Relocation.GOTPCREL, Relocation.GOTPCRELX, Relocation.REX_GOTPCRELX
 """Those that read an address from a table."""
 
 
-class Image:
+class LinkedImage:
     """Object files in memory, where they can be called.
 
     Args:
@@ -168,7 +168,7 @@ class _Writer:
         targets = {one: self._target(part, kind, symbols[one]) for one in dict.fromkeys(numbers)}
         return np.array([targets[one] for one in numbers], np.int64)
 
-    def _target(self, part: int, kind: int, symbol: Symbol) -> int:
+    def _target(self, part: int, kind: int, symbol: LinkerSymbol) -> int:
         if symbol.section == Place.ABSOLUTE:
             return symbol.value
         if symbol.is_local:

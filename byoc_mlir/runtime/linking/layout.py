@@ -5,7 +5,12 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Mapping, Sequence
 
-from byoc_mlir.runtime.linking.object_file import ObjectFile, Section, Symbol, UnknownObjectError
+from byoc_mlir.runtime.linking.object_file import (
+    LinkerSymbol,
+    ObjectFile,
+    Section,
+    UnknownObjectError,
+)
 
 POINTER_BYTES = 8
 _JUMP_STEP = 8
@@ -44,7 +49,7 @@ class Layout:
         self.defined = self._defined()
         """Of names that a file defines for all."""
 
-    def offset(self, part: int, symbol: Symbol) -> int:
+    def offset(self, part: int, symbol: LinkerSymbol) -> int:
         """That of a symbol, which a section of a file has.
 
         Raises:

@@ -8,7 +8,7 @@ import numpy as np
 
 from byoc_mlir.abi import ENTRY_POINTS, THREADS_SYMBOL
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.linking.image import Image
+from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import Array, LoadedCode, ObjectCode
 from byoc_mlir.runtime.system.huge_pages import use_huge_pages
@@ -92,7 +92,7 @@ def _linked(
     files: Sequence[bytes], entry_points: Sequence[str], external: Mapping[str, int]
 ) -> LoadedCode:
     try:
-        return Image(files, external)
+        return LinkedImage(files, external)
     except UnknownObjectError:  # LLVM knows it, or says what is wrong
         from byoc_mlir.runtime.linking.llvm import LlvmImage
 

@@ -90,7 +90,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Symbol:
+class LinkerSymbol:
     """What a name stands for, or a name that is looked for."""
 
     name: str
@@ -106,10 +106,10 @@ class ObjectFile:
     """An object file, as far as it matters at run time."""
 
     sections: Sequence[Section]
-    symbols: Sequence[Symbol]
+    symbols: Sequence[LinkerSymbol]
 
     @cached_property
-    def defined(self) -> Mapping[str, Symbol]:
+    def defined(self) -> Mapping[str, LinkerSymbol]:
         """What other files may refer to, by name."""
         return {
             one.name: one
@@ -205,7 +205,7 @@ class _Reader:
             relocations,
         )
 
-    def _symbols(self, table: _SectionHeader) -> list[Symbol]:
+    def _symbols(self, table: _SectionHeader) -> list[LinkerSymbol]:
         names = bytes(self._content(self._headers[table.link]))
         return [
             _symbol(names, name, info, section, value)
@@ -213,12 +213,12 @@ class _Reader:
         ]
 
 
-def _symbol(names: bytes, name: int, info: int, section: int, value: int) -> Symbol:
+def _symbol(names: bytes, name: int, info: int, section: int, value: int) -> LinkerSymbol:
     binding, kind = info >> 4, info & 0xF
     is_placed = section < Place.RESERVED or section == Place.ABSOLUTE
     if binding not in (_LOCAL, _GLOBAL) or kind > _PLAIN_SYMBOLS or not is_placed or value >> 62:
         raise UnknownObjectError(f"a symbol of type {kind}, binding {binding}, section {section}")
-    return Symbol(_text(names, name).decode(), section, value, binding == _LOCAL)
+    return LinkerSymbol(_text(names, name).decode(), section, value, binding == _LOCAL)
 
 
 def _text(names: bytes, start: int) -> bytes:

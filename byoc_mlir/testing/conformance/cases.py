@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.testing.conformance.graph import Case, GraphBuilder
+from byoc_mlir.testing.conformance.graph import Case, CaseBuilder
 from byoc_mlir.testing.conformance.samples import Sample
 
 
@@ -38,7 +38,7 @@ def _case(
     name: str, sample: Sample, *, seed: int = 0, times: int = 1, note: str = ""
 ) -> Case | None:
     """The model of a sample; `None` where the op has no such form."""
-    graph = GraphBuilder(seed)
+    graph = CaseBuilder(seed)
     try:
         op = _add(graph, name, sample, None)
         made = [op.results[0]]
@@ -55,7 +55,7 @@ def _case(
     return graph.case(name, sample.label + note, results)
 
 
-def _add(graph: GraphBuilder, name: str, sample: Sample, first: SSAValue | None) -> Operation:
+def _add(graph: CaseBuilder, name: str, sample: Sample, first: SSAValue | None) -> Operation:
     """The op of a sample; `first` is its first operand, where that is not new."""
     operands = [first] if first is not None else []
     shapes = (sample.data, *sample.rest(sample.data))

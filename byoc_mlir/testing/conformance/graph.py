@@ -38,7 +38,7 @@ class Case:
     inputs: tuple[Array, ...]
 
 
-class GraphBuilder:
+class CaseBuilder:
     """A function under construction, with random inputs and constants."""
 
     def __init__(self, seed: int = 0):

@@ -25,7 +25,7 @@ from byoc_mlir.patterns.language import (
     VarPattern,
     WildcardPattern,
 )
-from byoc_mlir.testing.conformance.graph import OPS, Case, GraphBuilder
+from byoc_mlir.testing.conformance.graph import OPS, Case, CaseBuilder
 from byoc_mlir.testing.conformance.sample_table import IMAGE, samples_of
 from byoc_mlir.testing.conformance.samples import Range, Sample, Shape
 
@@ -135,7 +135,7 @@ class _PatternGraph:
     def __init__(
         self, choices: _Choices, dtype: str = "float32", *, seed: int = 0, finite: bool = False
     ):
-        self._graph = GraphBuilder(seed)
+        self._graph = CaseBuilder(seed)
         self._choices, self._dtype, self._finite = choices, dtype, finite
         self._made: dict[Pattern, Operation | SSAValue] = {}
         self._ops: list[Operation] = []

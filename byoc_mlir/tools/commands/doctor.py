@@ -22,7 +22,7 @@ from byoc_mlir.compiler.rates import kept_rates, rates_of
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.kernels.costs import MEASURED, rates
 from byoc_mlir.kernels.costs import Table as Costs
-from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget
 from byoc_mlir.rates import using
 from byoc_mlir.runtime.system.cpu import Cpu, model_name
 from byoc_mlir.runtime.system.isa import MAX_ISA, missing_by_level
@@ -132,7 +132,7 @@ def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
     for package in ("xdsl", "llvmlite", "onnx", "numpy"):
         yield package, version(package)
     yield "Python", platform.python_version()
-    yield "processor", f"{model_name()} (LLVM takes it for {Target.host().cpu})"
+    yield "processor", f"{model_name()} (LLVM takes it for {CodegenTarget.host().cpu})"
     yield "instructions", _instructions()
     yield "threads", str(available_threads())
     yield "OpenMP", str(find_openmp() or "none: host loops run on one thread; install libgomp")

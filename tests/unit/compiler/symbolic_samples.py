@@ -20,7 +20,7 @@ from byoc_mlir.dims import Shapes, Size, SymbolInfo, symbol
 from byoc_mlir.errors import CompilationError, UndecidedSizeError
 from byoc_mlir.lowering.host_pipeline import loop_passes, run_passes
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
-from byoc_mlir.testing.conformance.graph import OPS, GraphBuilder
+from byoc_mlir.testing.conformance.graph import OPS, CaseBuilder
 from byoc_mlir.testing.conformance.sample_table import samples_of
 from byoc_mlir.testing.conformance.samples import Sample
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
@@ -53,7 +53,7 @@ def _module(name: str, sample: Sample, axis: int, info: SymbolInfo) -> ModuleOp 
     """The op of a sample with a symbolic size; `None` where it cannot have one."""
     data: tuple[Any, ...] = (*sample.data[:axis], symbol("n"), *sample.data[axis + 1 :])
     kind: Any = OPS[name]
-    block, random = Block(), GraphBuilder()
+    block, random = Block(), CaseBuilder()
     try:
         shapes: list[tuple[Size, ...]] = [data, *sample.rest(data)]
         operands = list(_operands(shapes, sample, block, random))
@@ -70,7 +70,7 @@ def _module(name: str, sample: Sample, axis: int, info: SymbolInfo) -> ModuleOp 
 
 
 def _operands(
-    shapes: list[tuple[Size, ...]], sample: Sample, block: Block, random: GraphBuilder
+    shapes: list[tuple[Size, ...]], sample: Sample, block: Block, random: CaseBuilder
 ) -> Iterator[SSAValue]:
     for index, shape in enumerate(shapes):
         dtype = sample.dtype_of(index)

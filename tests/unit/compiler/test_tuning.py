@@ -19,7 +19,7 @@ import byoc_mlir
 from byoc_mlir.compiler import rates as compiler_rates
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.compiler.tuning.search import Search, Step, Variant
+from byoc_mlir.compiler.tuning.search import Candidate, Search, TimedStep
 from byoc_mlir.compiler.tuning.tune import tune_model
 from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.tuned import Question, Trial, trying
@@ -85,11 +85,11 @@ def _believing(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = itertools.count(1)
     monkeypatch.setattr(schedule, "PRODUCT_SCHEDULES", ("columns=256",))  # fewer to compile
 
-    def measure(search: Search, variants: list[Variant]) -> None:
+    def measure(search: Search, variants: list[Candidate]) -> None:
         for variant in variants:
-            variant.runs.setdefault(0, {Step((), "", 0): 1 / next(turns)})
+            variant.runs.setdefault(0, {TimedStep((), "", 0): 1 / next(turns)})
 
-    def first(search: Search, start: Variant, others: list[Variant]) -> Variant:
+    def first(search: Search, start: Candidate, others: list[Candidate]) -> Candidate:
         return others[0]
 
     monkeypatch.setattr(Search, "_measure", measure)

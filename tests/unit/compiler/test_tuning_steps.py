@@ -10,10 +10,10 @@ from tuning_models import small_network
 
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.compiler.tuning.search import Step, Variant
+from byoc_mlir.compiler.tuning.search import Candidate, TimedStep
 from byoc_mlir.kernels.tuned import USUAL, Question, Trial, trying
 
-_CONVOLUTION, _TURNED = Step(("conv", "relu"), "kernel", 0), Step(("relu",), "turn", 0)
+_CONVOLUTION, _TURNED = TimedStep(("conv", "relu"), "kernel", 0), TimedStep(("relu",), "turn", 0)
 
 _QUESTIONS = {
     "algorithm": Question(("f4x3", "loops"), {"conv", "relu"}),
@@ -22,9 +22,9 @@ _QUESTIONS = {
 }
 
 
-def _variant(*runs: tuple[float, float]) -> Variant:
+def _variant(*runs: tuple[float, float]) -> Candidate:
     """A variant, given what the convolution and the transposition behind it take in each round."""
-    variant = Variant({}, cast(Any, None), _QUESTIONS)
+    variant = Candidate({}, cast(Any, None), _QUESTIONS)
     for number, times in enumerate(runs):
         variant.runs[number] = dict(zip((_CONVOLUTION, _TURNED), times, strict=True))
     return variant

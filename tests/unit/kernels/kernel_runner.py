@@ -15,7 +15,7 @@ from xdsl.ir import Attribute
 
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.kernels.builder import VOID
-from byoc_mlir.kernels.convolution import Code, Convolution, ConvolutionKernel, Image, Slot
+from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, KernelCode, Slot
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.ops import POINTER
@@ -73,7 +73,7 @@ class Native:
         is_told: whether it is told its numbers; otherwise others, which it must not read.
     """
 
-    def __init__(self, code: Code, *, is_told: bool = True):
+    def __init__(self, code: KernelCode, *, is_told: bool = True):
         module = ModuleBuilder()
         function = module.function("main", (POINTER,), result=VOID)
         function.call("omp_get_num_threads", result=i32)

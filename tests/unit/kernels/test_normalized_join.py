@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import BFloat16Type, Float32Type, bf16, f32
 
 from byoc_mlir.kernels.convolution import Slot
-from byoc_mlir.kernels.normalization import NormalizedJoin, Part, fitting_lanes
+from byoc_mlir.kernels.normalization import JoinedTensor, NormalizedJoin, fitting_lanes
 from byoc_mlir.runtime.system.cpu import Cpu
 
 Array = NDArray[Any]
@@ -58,7 +58,7 @@ def _check(
     parts = [rng.standard_normal((one, pixels)).astype(kind) for one in channels]
     parts[0][1, :4] = np.array([np.nan, np.inf, -np.inf, 0], kind)
     factors = rng.standard_normal((2, sum(channels)), dtype=np.float32)
-    given = tuple(Part(*each) for each in zip(channels, blocks, strict=True))
+    given = tuple(JoinedTensor(*each) for each in zip(channels, blocks, strict=True))
     join = NormalizedJoin(given, pixels, block or sum(channels), element, relu, lanes)
     joined = np.concatenate(parts).astype(np.float64)
     wanted = joined * factors[0, :, None] + factors[1, :, None]

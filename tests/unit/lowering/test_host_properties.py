@@ -13,7 +13,7 @@ from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dialects.relay import elementwise, nn, window
 from byoc_mlir.dialects.relay import reduce as folds
 from byoc_mlir.dialects.relay.evaluate import evaluate
-from byoc_mlir.kernels.arena import Request, plan_offsets
+from byoc_mlir.kernels.arena import BufferRequest, plan_offsets
 
 _SIZES = st.integers(1, 40)
 _SHAPES = st.lists(st.integers(1, 5), max_size=4)
@@ -60,7 +60,7 @@ def test_products_of_any_size(sizes: list[tuple[int, int, int]]) -> None:
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 30), st.integers(0, 8))))
 def test_plans_keep_what_is_alive_apart(drawn: list[tuple[int, int, int]]) -> None:
-    requests = [Request(size, first, first + length) for size, first, length in drawn]
+    requests = [BufferRequest(size, first, first + length) for size, first, length in drawn]
     offsets, total = plan_offsets(requests)
     assert all(offset % ARENA_ALIGNMENT == 0 for offset in offsets)
     for n, (one, start) in enumerate(zip(requests, offsets, strict=True)):
@@ -72,7 +72,7 @@ def test_plans_keep_what_is_alive_apart(drawn: list[tuple[int, int, int]]) -> No
 
 
 def test_plans_reuse_memory() -> None:
-    chain = [Request(640, n, n + 1) for n in range(10)]
+    chain = [BufferRequest(640, n, n + 1) for n in range(10)]
     assert plan_offsets(chain)[1] == 2 * 640
 
 

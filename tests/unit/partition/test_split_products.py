@@ -17,7 +17,7 @@ from byoc_mlir.backends import Backend, Gains, Rule, register_backend
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.testing.conformance.accuracy import expected
-from byoc_mlir.testing.conformance.graph import Case, GraphBuilder
+from byoc_mlir.testing.conformance.graph import Case, CaseBuilder
 from byoc_mlir.transforms.split_products import SplitProducts
 from byoc_mlir.transforms.work import PRECISION
 
@@ -52,7 +52,7 @@ class Splitting(Backend):
 def _case(
     kind: str, data: Array, weight: Array, *, constant: bool = True, **properties: Any
 ) -> Case:
-    builder = GraphBuilder()
+    builder = CaseBuilder()
     operands = [builder.input(data), (builder.constant if constant else builder.input)(weight)]
     (result,) = builder.op(kind, operands, **properties).results
     return builder.case(kind, "", [result])
@@ -136,7 +136,7 @@ def test_numbers_of_any_size(scale: float) -> None:
 
 
 def test_a_tensor_times_itself_is_split_once() -> None:
-    builder = GraphBuilder()
+    builder = CaseBuilder()
     x = builder.input(_normal(6, 24))
     (square,) = builder.op("nn.matmul", [x, x], transpose_b=True).results
     (dense,) = builder.op("nn.dense", [x, builder.constant(_normal(4, 24))]).results

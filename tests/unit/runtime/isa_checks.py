@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.lowering.host_pipeline import vector_bits
-from byoc_mlir.lowering.llvm_ir.codegen import Target
+from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget
 from byoc_mlir.onednn.library import load_library
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.runtime.system.isa import LEVELS, features_up_to, max_level, missing_by_level
@@ -93,7 +93,7 @@ def model() -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
 
 
-def _machine_code(target: Target) -> str:
+def _machine_code(target: CodegenTarget) -> str:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_triple(target.triple).create_target_machine(
@@ -108,8 +108,8 @@ def check_level() -> None:
     assert level is not None
     assert set(Cpu.host().features) <= features_up_to(level)
     if not missing_by_level(Cpu.machine().features)["avx512"]:
-        assert vector_bits(Target.host()) == {"sse41": 128, "avx2": 256}.get(level, 512)
-    assembly = _machine_code(Target.host())
+        assert vector_bits(CodegenTarget.host()) == {"sse41": 128, "avx2": 256}.get(level, 512)
+    assembly = _machine_code(CodegenTarget.host())
     assert not re.search(_FORBIDDEN.get(level, "$^"), assembly), assembly
     assert load_library().handle.dnnl_get_effective_cpu_isa() <= _ONEDNN[level]
     network = model()

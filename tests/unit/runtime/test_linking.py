@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.linking import native_module
-from byoc_mlir.runtime.linking.image import Image
+from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.llvm import LlvmImage
 from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.linking.object_file import ObjectFile, UnknownObjectError
@@ -95,10 +95,10 @@ def files() -> list[bytes]:
     return [_object(_COUNTER), _object(_TWICE)]
 
 
-@pytest.mark.parametrize("kind", [Image, LlvmImage])
+@pytest.mark.parametrize("kind", [LinkedImage, LlvmImage])
 def test_files_refer_to_each_other(kind: Any, files: list[bytes]) -> None:
     names = ["chosen", "counter"]
-    image = Image(files, {}) if kind is Image else LlvmImage(files, names, {})
+    image = LinkedImage(files, {}) if kind is LinkedImage else LlvmImage(files, names, {})
     chosen, counter = map(image.address, names)
     call = _function(chosen, ctypes.c_int64, ctypes.c_int64)
     assert [call(0, 2), call(0, -50)] == [84, 16]
@@ -128,14 +128,14 @@ def test_what_is_external_may_be_anywhere() -> None:
     data = np.array([10], np.int64)
     place = ctypes.cast(far, ctypes.c_void_p).value
     assert place is not None
-    image = Image([_object(text)], {"far": place, "far_data": int(data.ctypes.data)})
+    image = LinkedImage([_object(text)], {"far": place, "far_data": int(data.ctypes.data)})
     assert _function(image.address("f"), ctypes.c_int64)(4) == 42
     assert _function(image.address("address"))() == place
     image.close()
 
 
 def test_no_page_is_both_written_and_executed(files: list[bytes]) -> None:
-    image = Image(files, {})
+    image = LinkedImage(files, {})
     protections = _protections()
     assert _at(protections, image.address("next")) == "r-xp"
     assert _at(protections, image.address("place")) == "rw-p"
@@ -182,13 +182,13 @@ define ptr @f() { ret ptr @c }
 @pytest.mark.parametrize("text", [_WEAK, _THREADS, _WIDE, _COMMON])
 def test_what_only_llvm_links(text: str) -> None:
     with pytest.raises(UnknownObjectError):
-        Image([_object(text)], {})
+        LinkedImage([_object(text)], {})
 
 
 def test_code_that_may_be_anywhere_is_for_llvm(files: list[bytes]) -> None:
     large = [_object(text, model="large") for text in (_COUNTER, _TWICE)]
     with pytest.raises(UnknownObjectError, match="a relocation of type"):
-        Image(large, {})
+        LinkedImage(large, {})
     with NativeModule(large, ["pick"]) as module:
         assert _function(module.address("pick"), ctypes.c_int64)(0) == 5
 
@@ -230,7 +230,7 @@ _SAMPLE = _object(_COUNTER)
 def test_files_that_end_early() -> None:
     for size in range(len(_SAMPLE)):
         with pytest.raises(UnknownObjectError):
-            Image([_SAMPLE[:size]], {"twice": 1})
+            LinkedImage([_SAMPLE[:size]], {"twice": 1})
 
 
 @given(st.lists(st.tuples(st.integers(0, len(_SAMPLE) - 1), st.integers(0, 255)), min_size=1))
@@ -240,7 +240,7 @@ def test_files_with_other_bytes(changes: list[tuple[int, int]]) -> None:
     for place, byte in changes:
         data[place] = byte
     try:
-        Image([bytes(data)], {"twice": 1}).close()
+        LinkedImage([bytes(data)], {"twice": 1}).close()
     except (UnknownObjectError, ExecutionError):
         return
 

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.ops.ml.forest import Forest, Item, Node
+from byoc_mlir.frontend.ops.ml.forest import Forest, Item, TreeNode
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 ML = "ai.onnx.ml"
@@ -157,9 +157,9 @@ def test_calls_choose_how_many_rows_there_are(targets: tuple[int, ...]) -> None:
 
 
 def test_a_tree_that_leads_back_is_invalid() -> None:
-    nodes: dict[Item, Node] = {
-        0: Node("LEQ", 0, 0.0, 1, "leaf"),
-        1: Node("LEQ", 0, 0.0, "leaf", 0),
+    nodes: dict[Item, TreeNode] = {
+        0: TreeNode("LEQ", 0, 0.0, 1, "leaf"),
+        1: TreeNode("LEQ", 0, 0.0, "leaf", 0),
     }
     forest = Forest(nodes, {"leaf": 0}, 1, np.dtype(np.float32))
     with pytest.raises(VerifyException, match="reached from itself"):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.places import Workspace
-from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionFunctions, create_stream
 from byoc_mlir.backends.dnnl.codegen.slot_layout import STREAM_SLOT
 from byoc_mlir.kernels.builder import POINTER
 
 
-def add_open(code: RegionCode) -> None:
+def add_open(code: RegionFunctions) -> None:
     """`R_open`: the stream, memory objects, and the arguments of every execution."""
     layout = code.layout
     make_memories = helpers.add_make_memories(code.shared)
@@ -28,7 +28,7 @@ def add_open(code: RegionCode) -> None:
     assert layout.context_slots == layout.arguments + 2 * len(arguments)
 
 
-def _memory_rows(code: RegionCode) -> list[list[int]]:
+def _memory_rows(code: RegionFunctions) -> list[list[int]]:
     layout = code.layout
     return [
         helpers.memory_words(
@@ -40,7 +40,7 @@ def _memory_rows(code: RegionCode) -> list[list[int]]:
     ]
 
 
-def _argument_rows(code: RegionCode) -> list[list[int]]:
+def _argument_rows(code: RegionFunctions) -> list[list[int]]:
     layout, rows = code.layout, list[list[int]]()
     parts = (part for execution in code.program.executions for part in execution.parts)
     for argument, memory in (pair for part in parts for pair in part.arguments):
@@ -51,7 +51,7 @@ def _argument_rows(code: RegionCode) -> list[list[int]]:
     return rows
 
 
-def add_close(code: RegionCode) -> None:
+def add_close(code: RegionFunctions) -> None:
     """`R_close`: destroys what `R_open` made."""
     layout, function = code.layout, code.destroyer("close", 2)
     _, context = function.parameters

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from byoc_mlir.backends.base import NativeCode
 from byoc_mlir.backends.dnnl.codegen.contexts import add_close, add_open
 from byoc_mlir.backends.dnnl.codegen.load import add_load, add_unload
-from byoc_mlir.backends.dnnl.codegen.program import Program
-from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode
+from byoc_mlir.backends.dnnl.codegen.program import RegionProgram
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionFunctions
 from byoc_mlir.backends.dnnl.codegen.run import add_run
 from byoc_mlir.backends.dnnl.codegen.slot_layout import slot_layout
 from byoc_mlir.backends.dnnl.library.calls import Descriptors
@@ -17,7 +17,7 @@ from byoc_mlir.runtime.program import SharedLibrary
 
 
 def emit(
-    program: Program,
+    program: RegionProgram,
     symbol: str,
     inputs: int,
     outputs: int,
@@ -27,7 +27,7 @@ def emit(
     """The native code of the region `symbol`; functions that others need too go to `shared`."""
     runs = _number_runs(program)
     layout = slot_layout(program)
-    code = RegionCode(program, symbol, layout, shared)
+    code = RegionFunctions(program, symbol, layout, shared)
     add_load(code, runs)
     add_open(code)
     add_run(code, inputs, outputs)
@@ -45,7 +45,7 @@ def emit(
     )
 
 
-def _number_runs(program: Program) -> dict[Descriptors, int]:
+def _number_runs(program: RegionProgram) -> dict[Descriptors, int]:
     """Gives every array of descriptors consecutive numbers of its own; the first of each."""
     runs: dict[Descriptors, int] = {}
     for created in program.primitives.items:

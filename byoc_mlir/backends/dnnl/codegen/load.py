@@ -9,7 +9,7 @@ from byoc_mlir.abi import FREE_PACKED, weight_symbol
 from byoc_mlir.backends.dnnl.codegen import helpers
 from byoc_mlir.backends.dnnl.codegen.executions import Threads
 from byoc_mlir.backends.dnnl.codegen.helpers import LOAD_STREAM_SLOT
-from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode, create_stream
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionFunctions, create_stream
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT, Slots, in_table
 from byoc_mlir.backends.dnnl.library.calls import (
     Argument,
@@ -22,7 +22,7 @@ from byoc_mlir.kernels.builder import POINTER
 from byoc_mlir.onednn import constants
 
 
-def add_load(code: RegionCode, runs: dict[Descriptors, int]) -> None:
+def add_load(code: RegionFunctions, runs: dict[Descriptors, int]) -> None:
     """`R_load`: descriptors, attributes, primitives, then constants, packed where asked.
 
     Args:
@@ -32,7 +32,7 @@ def add_load(code: RegionCode, runs: dict[Descriptors, int]) -> None:
 
 
 class _Load:
-    def __init__(self, code: RegionCode, runs: dict[Descriptors, int]):
+    def __init__(self, code: RegionFunctions, runs: dict[Descriptors, int]):
         self._code, self._program, self._layout = code, code.program, code.layout
         self._function = code.module.function(code.name("load"), (POINTER,))
         (self._state,) = self._function.parameters
@@ -152,7 +152,7 @@ class _Load:
             function.check(function.call(pack, self._state, source, table))
 
 
-def add_unload(code: RegionCode) -> None:
+def add_unload(code: RegionFunctions) -> None:
     """`R_unload`: destroys what `R_load` made, users before what they use."""
     layout, function = code.layout, code.destroyer("unload", 1)
     (state,) = function.parameters

@@ -33,7 +33,7 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.kernels.activations import activation_code
 from byoc_mlir.kernels.builder import POINTER
-from byoc_mlir.kernels.convolution import Code, ConvolutionKernel, Slot
+from byoc_mlir.kernels.convolution import ConvolutionKernel, KernelCode, Slot
 from byoc_mlir.kernels.lookup import lookup_code
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
@@ -157,7 +157,7 @@ def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
     return _by_kernel(op, kernel, operands, partial(packed, op, kernel), threads)
 
 
-def on_result(code: Code) -> Generated:
+def on_result(code: KernelCode) -> Generated:
     """A kernel whose one argument is the result, which it reads and writes."""
     return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.numbers)
 
@@ -197,7 +197,7 @@ def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
     return tuple(types.operand(argument, value) for argument, value in given if value is not None)
 
 
-def _add_call(module: ModuleBuilder, code: Code, slots: tuple[int, ...]) -> str:
+def _add_call(module: ModuleBuilder, code: KernelCode, slots: tuple[int, ...]) -> str:
     """`i32 (arguments, table)`: calls a kernel with the memory of arguments, in this order."""
     kernel = code.define(module)
     count = max(len(Slot), max(slots) + 1)

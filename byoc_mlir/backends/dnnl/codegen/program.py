@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.codegen.places import (
     places_of,
     workspace_bytes,
 )
-from byoc_mlir.backends.dnnl.codegen.selection import Found, Instead, select
+from byoc_mlir.backends.dnnl.codegen.selection import Instead, SelectedPrimitive, select
 from byoc_mlir.backends.dnnl.codegen.signals import moves_stack_pointer
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
@@ -134,7 +134,7 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class Floats:
+class NonFiniteCheck:
     """How many numbers a tensor holds that may be NaN or infinite, and of which type."""
 
     count: int
@@ -142,7 +142,7 @@ class Floats:
 
 
 @dataclass
-class Program:
+class RegionProgram:
     """Everything a region's code makes and does, in order."""
 
     workspace_bytes: int = 0
@@ -155,10 +155,10 @@ class Program:
     executions: list[Execution] = field(default_factory=list[Execution])
     weights: dict[str, Weight] = field(default_factory=dict[str, Weight])
     details: list[OpDetail] = field(default_factory=list[OpDetail])
-    input_floats: tuple[Floats, ...] = ()
+    input_floats: tuple[NonFiniteCheck, ...] = ()
 
 
-def make_program(func: FuncOp, threads: int) -> Program:
+def make_program(func: FuncOp, threads: int) -> RegionProgram:
     """Numbers everything that running a region takes, after all passes.
 
     Args:
@@ -171,20 +171,20 @@ def make_program(func: FuncOp, threads: int) -> Program:
     """
     found = [_selected(op, threads) for op in func.body.block.ops if isinstance(op, ExecutedOp)]
     floats = tuple(_floats(value) for value in func.body.block.args)
-    program = Program(workspace_bytes(func), input_floats=floats)
+    program = RegionProgram(workspace_bytes(func), input_floats=floats)
     maker = _Maker(program, places_of(func))
     for one in found:
         maker.add(one)
     return maker.program
 
 
-def _floats(value: SSAValue) -> Floats:
+def _floats(value: SSAValue) -> NonFiniteCheck:
     is_float = data_type_of(value) in (DataType.F32, DataType.BF16)
     count = math.prod(shape_of(value)) if is_float else 0
-    return Floats(count, tensor_type(value).element_type)
+    return NonFiniteCheck(count, tensor_type(value).element_type)
 
 
-def _selected(op: ExecutedOp, threads: int) -> Found | OwnCode:
+def _selected(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     """What runs an op, which must be what the passes found."""
     found = select(op, threads)
     expected = "nothing" if op.implementation is None else op.implementation.data
@@ -197,26 +197,26 @@ def _selected(op: ExecutedOp, threads: int) -> Found | OwnCode:
 
 
 class _Maker:
-    def __init__(self, program: Program, places: Mapping[SSAValue, Place]):
+    def __init__(self, program: RegionProgram, places: Mapping[SSAValue, Place]):
         self.program = program
         self._places = places
         self._packers: dict[tuple[str, int, int], dict[int, PrimitiveDescriptor]] = {}
 
-    def add(self, found: Found | OwnCode) -> None:
+    def add(self, found: SelectedPrimitive | OwnCode) -> None:
         detail = _detail(found)
         self.program.details.append(detail)
         execution = self._own(found) if isinstance(found, OwnCode) else self._with_careful(found)
         careful = tuple(replace(one, detail=detail) for one in execution.careful)
         self.program.executions.append(replace(execution, careful=careful, detail=detail))
 
-    def _with_careful(self, found: Found) -> Execution:
+    def _with_careful(self, found: SelectedPrimitive) -> Execution:
         is_concurrent = bool(found.op.concurrent.value.data)
         execution = replace(self._execution(found), is_concurrent=is_concurrent)
         if found.instead is None:
             return execution
         return replace(execution, careful=self._careful(found.instead))
 
-    def _execution(self, found: Found) -> Execution:
+    def _execution(self, found: SelectedPrimitive) -> Execution:
         call = found.primitive.call
         self._number_arguments(call)
         scratchpad = found.descriptor.scratchpad_bytes
@@ -271,7 +271,7 @@ class _Maker:
                     if isinstance(post_op, Binary):
                         self.program.descriptors.number(post_op.other)
 
-    def _argument(self, operand: Operand, number: int, found: Found) -> MemoryRef:
+    def _argument(self, operand: Operand, number: int, found: SelectedPrimitive) -> MemoryRef:
         place = self._places[operand.value]
         if not operand.packed:
             return self._memory(operand)
@@ -317,7 +317,7 @@ def _weight(op: ConstantOp) -> Weight:
     return op.weight
 
 
-def _detail(found: Found | OwnCode) -> OpDetail:
+def _detail(found: SelectedPrimitive | OwnCode) -> OpDetail:
     implementation, measured = found.implementation, found.op.milliseconds
     milliseconds = None if measured is None else measured.value.data
     layout, is_slow = layout_of(found.op.results[0]), implementation.startswith("ref")

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.codegen import helpers
-from byoc_mlir.backends.dnnl.codegen.program import Program
+from byoc_mlir.backends.dnnl.codegen.program import RegionProgram
 from byoc_mlir.backends.dnnl.codegen.slot_layout import SlotLayout
 from byoc_mlir.backends.dnnl.codegen.table_arguments import ENGINE_SLOT
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
@@ -18,10 +18,10 @@ from byoc_mlir.onednn import constants
 
 
 @dataclass(frozen=True)
-class RegionCode:
+class RegionFunctions:
     """The module of a region; functions that others need too go to `shared`."""
 
-    program: Program
+    program: RegionProgram
     symbol: str
     layout: SlotLayout
     shared: ModuleBuilder

@@ -20,7 +20,7 @@ from byoc_mlir.backends.dnnl.codegen.executions import (
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated
 from byoc_mlir.backends.dnnl.codegen.places import Input, Output
 from byoc_mlir.backends.dnnl.codegen.program import Execution
-from byoc_mlir.backends.dnnl.codegen.region_code import RegionCode
+from byoc_mlir.backends.dnnl.codegen.region_code import RegionFunctions
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
 from byoc_mlir.backends.dnnl.codegen.signals import (
     SET_WORDS,
@@ -34,13 +34,13 @@ from byoc_mlir.backends.steps import mark_step
 from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 
 
-def add_run(code: RegionCode, inputs: int, outputs: int) -> None:
+def add_run(code: RegionFunctions, inputs: int, outputs: int) -> None:
     """`R`: points the memory objects at inputs and outputs, then executes."""
     _Run(code, inputs, outputs).write()
 
 
 class _Run:
-    def __init__(self, code: RegionCode, inputs: int, outputs: int):
+    def __init__(self, code: RegionFunctions, inputs: int, outputs: int):
         self._code, self._inputs = code, inputs
         self._function = code.module.function(code.symbol, (POINTER,) * (2 + inputs + outputs))
         self._state, self._context, *self._tensors = self._function.parameters

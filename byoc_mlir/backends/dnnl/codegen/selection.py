@@ -23,12 +23,12 @@ from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 class Instead:
     """What computes an op where there are NaN or infinities."""
 
-    bare: Found
+    bare: SelectedPrimitive
     careful: Careful
 
 
 @dataclass(frozen=True)
-class Found:
+class SelectedPrimitive:
     """An op with its primitive and what oneDNN chooses for it."""
 
     op: ExecutedOp
@@ -48,7 +48,7 @@ class Found:
         return self.descriptor.implementation
 
 
-def select(op: ExecutedOp, threads: int) -> Found | OwnCode:
+def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
     """What runs an op in the layouts of its types, by its algorithm.
 
     Args:
@@ -69,7 +69,7 @@ def select(op: ExecutedOp, threads: int) -> Found | OwnCode:
             nodes = ", ".join(node_names(op)) or op.name
             raise CompilationError(f"oneDNN has no implementation for {nodes}: {op}")
         primitive_, descriptor = _pinned(described, descriptor)
-    return Found(op, primitive_, descriptor, _instead(op, threads))
+    return SelectedPrimitive(op, primitive_, descriptor, _instead(op, threads))
 
 
 def _instead(op: ExecutedOp, threads: int) -> Instead | None:
@@ -89,7 +89,7 @@ def _instead(op: ExecutedOp, threads: int) -> Instead | None:
         descriptor = find(described.call)
         if descriptor is None:
             return None
-        return Instead(Found(op, *_pinned(described, descriptor)), found)
+        return Instead(SelectedPrimitive(op, *_pinned(described, descriptor)), found)
 
 
 def _pinned(

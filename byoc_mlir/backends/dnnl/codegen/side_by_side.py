@@ -16,7 +16,7 @@ from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 _NO_FLAGS = 0
 
 
-class Call(Protocol):
+class NumberedCall(Protocol):
     """Writes call number `n` and returns its status."""
 
     def __call__(
@@ -29,7 +29,7 @@ def run_side_by_side(
     name: str,
     values: tuple[SSAValue, SSAValue],
     count: int,
-    call: Call,
+    call: NumberedCall,
     step: OpDetail,
 ) -> SSAValue:
     """Runs `count` calls on as many threads, or on fewer where there are not as many.
@@ -66,7 +66,9 @@ def run_side_by_side(
     return status
 
 
-def _add_thread(outer: FunctionBuilder, name: str, values: int, count: int, call: Call) -> None:
+def _add_thread(
+    outer: FunctionBuilder, name: str, values: int, count: int, call: NumberedCall
+) -> None:
     """`void (data)`: the calls of one thread, whose statuses it puts behind the values."""
     function = outer.module.function(name, (POINTER,), result=VOID, internal=True)
     (data,) = function.parameters

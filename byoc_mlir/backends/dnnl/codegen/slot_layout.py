@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from byoc_mlir.backends.dnnl.codegen.helpers import FIRST_FREE_SLOT
-from byoc_mlir.backends.dnnl.codegen.program import MemoryRef, Program
+from byoc_mlir.backends.dnnl.codegen.program import MemoryRef, RegionProgram
 
 STREAM_SLOT = 0
 """The context slot of the stream."""
@@ -32,7 +32,7 @@ class SlotLayout:
         return firsts[memory.kind] + memory.number
 
 
-def slot_layout(program: Program) -> SlotLayout:
+def slot_layout(program: RegionProgram) -> SlotLayout:
     """The slots of a program whose descriptors are all numbered."""
     attributes = FIRST_FREE_SLOT + len(program.descriptors.items)
     primitives = attributes + len(program.attributes.items)

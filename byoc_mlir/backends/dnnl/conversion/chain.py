@@ -47,14 +47,14 @@ Step: TypeAlias = Activation | PerChannel | Combined
 
 
 @dataclass(frozen=True)
-class Chain:
+class PostOpChain:
     """A source and the steps that its elements go through."""
 
     source: SSAValue
     steps: tuple[Step, ...]
 
 
-def read_chain(reader: Reader, value: SSAValue, group: Collection[Operation]) -> Chain:
+def read_chain(reader: Reader, value: SSAValue, group: Collection[Operation]) -> PostOpChain:
     """The longest chain of steps, all of them ops of `group`, that ends in `value`."""
     steps: list[Step] = []
     while reader.owner(value) in group:
@@ -63,7 +63,7 @@ def read_chain(reader: Reader, value: SSAValue, group: Collection[Operation]) ->
             break
         value, step = found
         steps.append(step)
-    return Chain(reader.resolve(value), tuple(reversed(steps)))
+    return PostOpChain(reader.resolve(value), tuple(reversed(steps)))
 
 
 def _step(

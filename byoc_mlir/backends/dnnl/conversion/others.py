@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
-from byoc_mlir.backends.dnnl.conversion.chain import Chain, PerChannel, Step
+from byoc_mlir.backends.dnnl.conversion.chain import PerChannel, PostOpChain, Step
 from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops
 from byoc_mlir.backends.dnnl.dialect import (
     BatchNormalizationOp,
@@ -120,7 +120,7 @@ def split(builder: Builder, op: transform.SplitOp) -> None:
         start += sizes[axis]
 
 
-def elementwise(builder: Builder, chain: Chain) -> SSAValue:
+def elementwise(builder: Builder, chain: PostOpChain) -> SSAValue:
     """A chain on its own: its first step is the primitive, the others are post-ops."""
     first, *rest = chain.steps
     source, rank = builder.value(chain.source), len(shape_of(chain.source))

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.backends.dnnl.conversion import matrix, others, window
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
-from byoc_mlir.backends.dnnl.conversion.chain import Chain, Step, read_chain
+from byoc_mlir.backends.dnnl.conversion.chain import PostOpChain, Step, read_chain
 from byoc_mlir.backends.dnnl.conversion.quantized import lookup, quantized, requantized
 from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     read_quantized,
@@ -200,7 +200,7 @@ def _convert_group(builder: Builder, value: SSAValue, ops: Sequence[Operation]) 
     return _convert_anchor(builder, source, chain)
 
 
-def _convert_anchor(builder: Builder, op: Operation | None, chain: Chain) -> SSAValue:
+def _convert_anchor(builder: Builder, op: Operation | None, chain: PostOpChain) -> SSAValue:
     for type_, convert in _WITH_POST_OPS:
         if isinstance(op, type_):
             return convert(builder, op, chain.steps)

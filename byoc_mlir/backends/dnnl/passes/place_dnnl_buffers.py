@@ -18,7 +18,7 @@ from byoc_mlir.backends.dnnl.primitives.shared_memory import (
     offset_in_root,
     root,
 )
-from byoc_mlir.kernels.arena import Request, plan_offsets
+from byoc_mlir.kernels.arena import BufferRequest, plan_offsets
 
 _ELSEWHERE = -1
 
@@ -64,14 +64,14 @@ def _start(op: ExecutedOp, result: SSAValue, offsets: dict[SSAValue | Operation,
     return offsets[base] + offset_in_root(result)
 
 
-def _requests(region: FuncOp) -> dict[SSAValue | Operation, Request]:
+def _requests(region: FuncOp) -> dict[SSAValue | Operation, BufferRequest]:
     """What the workspace must hold: results by the values whose memory they share, scratchpads by
     their ops."""
     block = region.body.block
     last = block.last_op
     assert isinstance(last, ReturnOp)
     elsewhere = {*block.args, *map(root, last.operands)}
-    requests: dict[SSAValue | Operation, Request] = {}
+    requests: dict[SSAValue | Operation, BufferRequest] = {}
     for op, (first, last) in _times(block.ops):
         for operand in op.operands:
             base = root(operand)
@@ -81,10 +81,10 @@ def _requests(region: FuncOp) -> dict[SSAValue | Operation, Request]:
             continue
         for base in map(root, op.results):
             if base not in elsewhere:
-                new = Request(byte_size(base), first, last)
+                new = BufferRequest(byte_size(base), first, last)
                 requests[base] = replace(requests.get(base, new), last=last)
         if op.scratchpad_bytes is not None:
-            requests[op] = Request(op.scratchpad_bytes.value.data, first, last)
+            requests[op] = BufferRequest(op.scratchpad_bytes.value.data, first, last)
     return requests
 
 

@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.primitives.constants import known_array
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.kernels.normalization import NormalizedJoin, Part, fitting_lanes
+from byoc_mlir.kernels.normalization import JoinedTensor, NormalizedJoin, fitting_lanes
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.runtime.system.cpu import Cpu
 
@@ -78,16 +78,20 @@ def normalized_join(
     return NormalizedJoin(tuple(known), pixels, written.block, element, relu, lanes)
 
 
-def _part(value: SSAValue) -> Part | None:
+def _part(value: SSAValue) -> JoinedTensor | None:
     """How the channels of a tensor lie; `None` where they are neither last nor, in one image, in
     whole blocks.
     """
     shape, layout = shape_of(value), layout_of(value)
     batch, channels, *_ = shape
     if layout == layouts.channels_last(len(shape)):
-        return Part(channels, channels)
+        return JoinedTensor(channels, channels)
     blocks = layouts.blocks(layout)
     if batch != 1 or len(blocks) != 1 or layouts.padded(shape, layout) != shape:
         return None
     block = blocks[0][1]
-    return Part(channels, block) if layout == layouts.blocked_channels(len(shape), block) else None
+    return (
+        JoinedTensor(channels, block)
+        if layout == layouts.blocked_channels(len(shape), block)
+        else None
+    )

@@ -10,11 +10,11 @@ from byoc_mlir.backends.dnnl.dialect import ConvertOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.primitives.descriptions import LayoutOf
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
-from byoc_mlir.kernels.convolution import Code
+from byoc_mlir.kernels.convolution import KernelCode
 from byoc_mlir.kernels.interleave import interleave_code
 
 
-def interleaving(op: ConvertOp, layout: LayoutOf) -> Code | None:
+def interleaving(op: ConvertOp, layout: LayoutOf) -> KernelCode | None:
     """What brings planes of `f32` to pixels of `bf16`; `None` where an op is something else."""
     rank = len(shape_of(op.output))
     types = (tensor_type(op.source).element_type, op.element)

@@ -31,7 +31,7 @@ from byoc_mlir.frontend.value import Value
 
 
 @dataclass(frozen=True)
-class Tokens:
+class NewTokens:
     """Where the new tokens stand: behind `past` others."""
 
     most: Size
@@ -46,10 +46,10 @@ class Tokens:
     """Whether an entry has `most` tokens; others leave room in a cache."""
 
     @staticmethod
-    def behind(context: NodeContext, past: Size, new: Size) -> Tokens:
+    def behind(context: NodeContext, past: Size, new: Size) -> NewTokens:
         """New tokens behind as many old ones in each batch entry."""
         starts = places_behind(context, 1, past, 2)
-        return Tokens(past + new, new, past, starts, is_full=True)
+        return NewTokens(past + new, new, past, starts, is_full=True)
 
     def last(self, context: NodeContext) -> Value:
         """The place of the first new token of the longest batch entry, one `i64`."""
@@ -81,7 +81,7 @@ class CacheAttention:
     def over(
         self,
         context: NodeContext,
-        tokens: Tokens,
+        tokens: NewTokens,
         q: Value,
         new: tuple[Value, Value],
         cache: tuple[Value, Value],
@@ -113,13 +113,15 @@ class CacheAttention:
             filled,
         )
 
-    def _prompt(self, context: NodeContext, tokens: Tokens, q: Value, k: Value, v: Value) -> Value:
+    def _prompt(
+        self, context: NodeContext, tokens: NewTokens, q: Value, k: Value, v: Value
+    ) -> Value:
         """What queries get of new tokens that have no old ones before them."""
-        prompt = Tokens.behind(context, 0, tokens.new)
+        prompt = NewTokens.behind(context, 0, tokens.new)
         return self._of(context, prompt, tokens.new, q, k, v)
 
     def _of(
-        self, context: NodeContext, tokens: Tokens, seen: Size, q: Value, k: Value, v: Value
+        self, context: NodeContext, tokens: NewTokens, seen: Size, q: Value, k: Value, v: Value
     ) -> Value:
         """What queries get of the first `seen` keys and values, which are all that have tokens."""
         if self.rows is None:
@@ -138,7 +140,7 @@ class CacheAttention:
             return weighted(context, softmax(context, scores), v)
         return weighted(context, _with_sink(context, scores, self.sink), v)
 
-    def _mask(self, context: NodeContext, tokens: Tokens, keys: Size) -> Value | None:
+    def _mask(self, context: NodeContext, tokens: NewTokens, keys: Size) -> Value | None:
         """What keeps each query from tokens that it must not see."""
         queries = tokens.places(context, 2)
         if self.is_causal:
@@ -168,7 +170,7 @@ def _gathered(context: NodeContext, cache: Value, rows: Value) -> Value:
     return context.emit(index.TakeOp, flat, places, axis=0)
 
 
-def present(context: NodeContext, tokens: Tokens, past: Value | None, new: Value) -> Value:
+def present(context: NodeContext, tokens: NewTokens, past: Value | None, new: Value) -> Value:
     """The cache with the new tokens behind the old ones, as large as it was at least."""
     if past is None:
         return new

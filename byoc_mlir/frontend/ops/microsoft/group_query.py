@@ -16,7 +16,7 @@ from byoc_mlir.frontend.ops.checked import checked
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.heads import expect_shape, merge_heads, scale_of, split_heads
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
-from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, Tokens, present
+from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, NewTokens, present
 from byoc_mlir.frontend.ops.microsoft.norm import simplified_layer_normalization
 from byoc_mlir.frontend.ops.microsoft.rotary import angles_of, rotate
 from byoc_mlir.frontend.registry import register_op
@@ -132,17 +132,17 @@ def _projections(
 
 def _tokens(
     context: NodeContext, query: Value, past_key: Value | None, lengths: Value, total: Value
-) -> Tokens:
+) -> NewTokens:
     """Where the new tokens stand: behind all that is in a cache which grows with them, or at places
     in a cache which keeps its size.
     """
     batch, _, new, _ = query.sizes
     if past_key is None:
-        return Tokens.behind(context, 0, new)
+        return NewTokens.behind(context, 0, new)
     capacity = past_key.sizes[2]
     count = _count(context, total, new, capacity)
     if count is not None and (batch == 1 or count == new):
-        return Tokens.behind(context, count - new, new)
+        return NewTokens.behind(context, count - new, new)
     if count is None:
         number = cast(context, arith.reshape(context, total, ()), np.dtype(np.int64))
         number = checked(context, number, number, "total_sequence_length", new, capacity)
@@ -153,7 +153,7 @@ def _tokens(
     most = capacity if count is None else count
     what = f"the number of tokens in the cache, seqlens_k + 1 - {new},"
     starts = checked(context, starts, starts, what, 0, most - new)
-    return Tokens(most, new, None, starts, is_full=count is not None)
+    return NewTokens(most, new, None, starts, is_full=count is not None)
 
 
 def _count(context: NodeContext, total: Value, new: Size, capacity: Size) -> Size | None:
@@ -195,7 +195,9 @@ def _starts(
     return arith.where(context, is_prompt, 0, begins)
 
 
-def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None, batch: Size) -> Value:
+def _places(
+    context: NodeContext, tokens: NewTokens, position_ids: Value | None, batch: Size
+) -> Value:
     """The positions of the new tokens, or that of the first one; see `angles_of`."""
     if position_ids is not None:
         expect_shape(position_ids, "position_ids", (batch, tokens.new))
@@ -205,7 +207,7 @@ def _places(context: NodeContext, tokens: Tokens, position_ids: Value | None, ba
     return arith.reshape(context, tokens.places(context, 1), [batch, tokens.new])
 
 
-def _given_places(context: NodeContext, tokens: Tokens, position_ids: Value) -> Value:
+def _given_places(context: NodeContext, tokens: NewTokens, position_ids: Value) -> Value:
     """The positions that a model gives; those of a prompt follow the first one in any case."""
     if isinstance(tokens.past, int) and tokens.past:
         return position_ids

@@ -25,7 +25,7 @@ from byoc_mlir.frontend.ops.heads import (
 )
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN, biased
 from byoc_mlir.frontend.ops.microsoft.attention import attended, cut, padding_mask
-from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, Tokens, present
+from byoc_mlir.frontend.ops.microsoft.cached import CacheAttention, NewTokens, present
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
@@ -97,7 +97,7 @@ class _SharedCache:
         """How many tokens there is room for."""
         return self.key.sizes[2]
 
-    def rows(self, context: NodeContext, tokens: Tokens) -> Value | None:
+    def rows(self, context: NodeContext, tokens: NewTokens) -> Value | None:
         """From which entry each token comes that a beam attends to, `[entries, tokens]`.
 
         New ones come from their own; so do all where several are new, for which this is `None`.
@@ -159,7 +159,7 @@ class _Attention:
         starts = arith.reshape(context, cache.filled, [1, 1, 1, 1])
         starts = cast(context, starts, np.dtype(np.int64))
         starts = checked(context, starts, starts, "past_sequence_length", 0, most - count)
-        tokens = Tokens(most, count, None, starts)
+        tokens = NewTokens(most, count, None, starts)
         k, v = (
             present(context, tokens, cache.key, new[0]),
             present(context, tokens, cache.value, new[1]),

@@ -16,7 +16,7 @@ Item: TypeAlias = Hashable
 
 
 @dataclass(frozen=True)
-class Branch:
+class TreeBranch:
     """Where a walk goes on: `right` if the feature is at most `threshold`, else `left`."""
 
     feature: int
@@ -28,14 +28,14 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class TreeLeaf:
     """Where a walk ends."""
 
     number: int
 
 
 @dataclass(frozen=True)
-class Node:
+class TreeNode:
     """A node as ONNX gives it; `mode` is without the `BRANCH_`."""
 
     mode: str
@@ -49,7 +49,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Tables:
+class TreeTables:
     """The operands of the op, and whether data has columns more in which NaN is the lowest."""
 
     roots: Array
@@ -66,7 +66,7 @@ class Forest:
 
     def __init__(
         self,
-        nodes: Mapping[Item, Node],
+        nodes: Mapping[Item, TreeNode],
         leaves: Mapping[Item, int],
         features: int,
         dtype: np.dtype[Any],
@@ -75,12 +75,12 @@ class Forest:
         self._leaves = leaves
         self._feature_count = features
         self._type = dtype.type
-        self._parts: dict[Item, Branch | Leaf] = {}
+        self._parts: dict[Item, TreeBranch | TreeLeaf] = {}
         self._heights: dict[Item, int] = {}
         self._pairs: dict[Item, int] = {}
         self._slots: list[Item] = []
 
-    def tables(self, roots: Sequence[Item]) -> Tables:
+    def tables(self, roots: Sequence[Item]) -> TreeTables:
         """The tables of the trees from `roots`, those of least depth first.
 
         Raises:
@@ -95,14 +95,14 @@ class Forest:
         needs_low = False
         for slot, item in enumerate(self._slots):
             part = self._parts[item]
-            if isinstance(part, Leaf):
+            if isinstance(part, TreeLeaf):
                 leaves[slot] = part.number
                 continue
             needs_low |= part.nan_is_low
             features[slot] = part.feature + part.nan_is_low * self._feature_count
             thresholds[slot] = part.threshold
             lefts[slot] = self._pairs[item]
-        return Tables(
+        return TreeTables(
             np.array(starts, np.int32),
             np.array([self._heights[root] for root in ordered], np.int32),
             lefts,
@@ -119,7 +119,7 @@ class Forest:
         while place < len(self._slots):
             item = self._slots[place]
             part = self._parts[item]
-            if isinstance(part, Branch) and item not in self._pairs:
+            if isinstance(part, TreeBranch) and item not in self._pairs:
                 self._pairs[item] = len(self._slots)
                 self._slots += [part.left, part.right]
             place += 1
@@ -131,7 +131,7 @@ class Forest:
         while stack:
             item = stack[-1]
             part = self._part(item)
-            below = [part.left, part.right] if isinstance(part, Branch) else []
+            below = [part.left, part.right] if isinstance(part, TreeBranch) else []
             missing = [each for each in below if each not in self._heights]
             if not missing:
                 self._heights[item] = 1 + max(self._heights[each] for each in below) if below else 0
@@ -144,21 +144,21 @@ class Forest:
             stack += missing
         return self._heights[root]
 
-    def _part(self, item: Item) -> Branch | Leaf:
+    def _part(self, item: Item) -> TreeBranch | TreeLeaf:
         if item not in self._parts:
             self._parts[item] = self._resolved(item)
         return self._parts[item]
 
-    def _resolved(self, item: Item) -> Branch | Leaf:
+    def _resolved(self, item: Item) -> TreeBranch | TreeLeaf:
         if item in self._leaves:
-            return Leaf(self._leaves[item])
+            return TreeLeaf(self._leaves[item])
         if item in self._nodes:
             return self._branch(item, self._nodes[item])
         if isinstance(item, _Part):
             return item.branch
         raise VerifyException(f"a tree has no node {item}")
 
-    def _branch(self, item: Item, node: Node) -> Branch:
+    def _branch(self, item: Item, node: TreeNode) -> TreeBranch:
         if not 0 <= node.feature < self._feature_count:
             raise VerifyException(
                 f"a tree reads feature {node.feature}, the input has {self._feature_count}"
@@ -166,13 +166,13 @@ class Forest:
         yes, no, missing = node.yes, node.no, node.missing_is_yes
         match node.mode:
             case "LEQ":
-                return Branch(node.feature, missing, self._exact(node.value), no, yes)
+                return TreeBranch(node.feature, missing, self._exact(node.value), no, yes)
             case "LT":
-                return Branch(node.feature, missing, self._before(node.value), no, yes)
+                return TreeBranch(node.feature, missing, self._before(node.value), no, yes)
             case "GT":
-                return Branch(node.feature, not missing, self._exact(node.value), yes, no)
+                return TreeBranch(node.feature, not missing, self._exact(node.value), yes, no)
             case "GTE":
-                return Branch(node.feature, not missing, self._before(node.value), yes, no)
+                return TreeBranch(node.feature, not missing, self._before(node.value), yes, no)
             case "EQ":
                 return self._equal(item, node.feature, node.value, yes, no, missing=missing)
             case "NEQ":
@@ -186,12 +186,12 @@ class Forest:
 
     def _equal(
         self, item: Item, feature: int, value: float, yes: Item, no: Item, *, missing: bool
-    ) -> Branch:
+    ) -> TreeBranch:
         """Equal is at most the value, and above the number before."""
-        above = _Part(item, Branch(feature, False, self._before(value), yes, no))
-        return Branch(feature, missing, self._exact(value), no, above)
+        above = _Part(item, TreeBranch(feature, False, self._before(value), yes, no))
+        return TreeBranch(feature, missing, self._exact(value), no, above)
 
-    def _member(self, item: Item, node: Node) -> Branch:
+    def _member(self, item: Item, node: TreeNode) -> TreeBranch:
         rest: Item = node.no
         for number, value in enumerate(reversed(node.members[1:])):
             step = self._equal((item, number), node.feature, value, node.yes, rest, missing=False)
@@ -216,7 +216,7 @@ class _Part:
     """A further comparison that a node takes."""
 
     of: Item
-    branch: Branch
+    branch: TreeBranch
 
 
 def leaf_tables(

@@ -15,7 +15,7 @@ from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.ml.features import DOMAIN
-from byoc_mlir.frontend.ops.ml.forest import Forest, Item, Node, leaf_tables
+from byoc_mlir.frontend.ops.ml.forest import Forest, Item, TreeNode, leaf_tables
 from byoc_mlir.frontend.ops.ml.labels import labels_of
 from byoc_mlir.frontend.ops.ml.post_transforms import (
     NAMES,
@@ -35,7 +35,7 @@ Entries = Mapping[int, Sequence[tuple[int, float]]]
 def _scores(
     context: NodeContext,
     data: Value,
-    nodes: Mapping[Item, Node],
+    nodes: Mapping[Item, TreeNode],
     leaves: Mapping[Item, int],
     roots: Sequence[Item],
     entries: Entries,
@@ -131,7 +131,7 @@ class _Listed:
         for key, found in (*lists.items(), ("missing_value_tracks_true", missing)):
             if len(found) != count:
                 raise VerifyException(f"nodes_{key} has {len(found)} entries, accepted are {count}")
-        self.nodes: dict[Item, Node] = {}
+        self.nodes: dict[Item, TreeNode] = {}
         self.leaves: dict[Item, int] = {}
         children: set[Item] = set()
         rows = zip(*(lists[key] for key in keys), values, missing, strict=True)
@@ -144,7 +144,9 @@ class _Listed:
                 continue
             children.update([(tree, yes), (tree, no)])
             kind = mode.removeprefix("BRANCH_")
-            self.nodes[key] = Node(kind, feature, value, (tree, yes), (tree, no), bool(is_missing))
+            self.nodes[key] = TreeNode(
+                kind, feature, value, (tree, yes), (tree, no), bool(is_missing)
+            )
         self.roots = self._roots(zip(lists["treeids"], lists["nodeids"], strict=True), children)
 
     @staticmethod
@@ -307,7 +309,7 @@ def tree_ensemble(
         if not 0 <= number < len(names):
             raise NodeRefused(f"{what} is {number}, accepted are 0 to {len(names) - 1}")
     sets = _sets(membership_values)
-    nodes: dict[Item, Node] = {}
+    nodes: dict[Item, TreeNode] = {}
     for number in range(count):
         mode = int(columns[2][number])
         if not 0 <= mode < len(_MODES):
@@ -317,7 +319,7 @@ def tree_ensemble(
             raise VerifyException(
                 "membership_values has fewer sets than there are nodes of that mode"
             )
-        nodes[number] = Node(
+        nodes[number] = TreeNode(
             _MODES[mode],
             nodes_featureids[number],
             float(columns[3][number]),

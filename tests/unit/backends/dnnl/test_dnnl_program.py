@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
-from byoc_mlir.backends.dnnl.codegen.program import Program, make_program
+from byoc_mlir.backends.dnnl.codegen.program import RegionProgram, make_program
 from byoc_mlir.backends.dnnl.dialect import ConvolutionOp, EltwiseAttr, with_layout
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.objects import find
@@ -21,7 +21,7 @@ from byoc_mlir.dialects import relay
 from byoc_mlir.onednn.engine import openmp_threads
 
 
-def _program(shape: Sequence[int], source: str, result: str) -> Program:
+def _program(shape: Sequence[int], source: str, result: str) -> RegionProgram:
     """A 1x1 convolution of as many outputs as inputs, from a layout to another."""
     spatial = len(shape) - 2
     types = [with_layout(TensorType(f32, shape), layout) for layout in (source, result)]

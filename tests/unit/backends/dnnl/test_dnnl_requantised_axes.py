@@ -8,7 +8,7 @@ import pytest
 import byoc_mlir
 from byoc_mlir.compiler.source import main_function
 from byoc_mlir.dialects.relay.evaluate import evaluate
-from byoc_mlir.testing.conformance.graph import Case, GraphBuilder
+from byoc_mlir.testing.conformance.graph import Case, CaseBuilder
 
 _OUTPUTS = 16
 """As many channels as places, so that the shapes fit along both axes."""
@@ -16,7 +16,7 @@ _OUTPUTS = 16
 
 def _convolution(scales: int, biases: int, most: int = 20) -> Case:
     """Lines of bytes convolved by weights of at most `most`; a bias, and scales along an axis."""
-    graph, draw = GraphBuilder(), np.random.default_rng(3)
+    graph, draw = CaseBuilder(), np.random.default_rng(3)
     data = graph.input(draw.integers(0, 255, (1, 8, _OUTPUTS)).astype(np.uint8))
     weight = graph.constant(draw.integers(-most, most, (_OUTPUTS, 8, 3)).astype(np.int8))
     zeros = [graph.constant(np.array(0, dtype)) for dtype in (np.uint8, np.int8)]

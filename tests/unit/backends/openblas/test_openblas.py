@@ -16,7 +16,7 @@ import byoc_mlir
 from byoc_mlir.backends.openblas import library
 from byoc_mlir.backends.openblas.blocks import block_for
 from byoc_mlir.backends.openblas.panels import panels
-from byoc_mlir.backends.openblas.products import Product
+from byoc_mlir.backends.openblas.products import BatchedGemm
 from byoc_mlir.dialects.relay.constant import borrow, is_borrowed
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.rates import Rates, using
@@ -143,7 +143,7 @@ def test_memory_of_others_is_not_packed() -> None:
 
 
 def test_measured_blocks_are_kept() -> None:
-    rates, product = Rates(), Product(1, 48, 200, 300, (False, True), (False, False))
+    rates, product = Rates(), BatchedGemm(1, 48, 200, 300, (False, True), (False, False))
     with using(rates):
         first = block_for(product, may_pack=True)
         assert block_for(product, may_pack=True) == first
