@@ -12,6 +12,7 @@ from byoc_mlir.backends.dnnl.dialect import ConcatOp, GruOp, LstmOp, PermuteOp
 from byoc_mlir.backends.dnnl.dialect.recurrent import RecurrentOp
 from byoc_mlir.backends.dnnl.partition.recurrent_layer import RecurrentLayer, is_zero
 from byoc_mlir.dialects import relay
+from byoc_mlir.dialects.relay import recurrent as relay_recurrent
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.tensors import Array
 
@@ -42,7 +43,7 @@ def recurrent_layer(
 
 
 def _op(layer: RecurrentLayer, operands: Sequence[SSAValue], direction: str) -> RecurrentOp:
-    if isinstance(layer.op, relay.recurrent.LstmOp):
+    if isinstance(layer.op, relay_recurrent.LstmOp):
         return LstmOp(operands, direction=direction)
     linear = layer.op.linear_before_reset
     return GruOp(operands, direction=direction, linear_before_reset=linear)
@@ -63,7 +64,7 @@ def _operands(builder: Builder, layer: RecurrentLayer, direction: int) -> list[S
 
 
 def _gates(layer: RecurrentLayer) -> list[int]:
-    return _LSTM_GATES if isinstance(layer.op, relay.recurrent.LstmOp) else _GRU_GATES
+    return _LSTM_GATES if isinstance(layer.op, relay_recurrent.LstmOp) else _GRU_GATES
 
 
 def _weights(layer: RecurrentLayer, direction: int) -> Array:
@@ -95,7 +96,7 @@ def _bias(layer: RecurrentLayer, direction: int) -> Array:
     mine = rows[direction, gates]
     if layer.state_bias is not None:
         state = layer.state_bias.array.reshape(shape)[direction]
-        assert isinstance(layer.op, relay.recurrent.GruOp)
+        assert isinstance(layer.op, relay_recurrent.GruOp)
         if layer.op.linear_before_reset.value.data:
             mine = np.concatenate([mine[:2] + state[:2], mine[2:], state[2:]])
         else:
@@ -106,7 +107,7 @@ def _bias(layer: RecurrentLayer, direction: int) -> Array:
 def _states(builder: Builder, layer: RecurrentLayer, direction: int) -> list[SSAValue]:
     """The first states `[1, 1, N, H]` of one direction, none if all are zeros."""
     op = layer.op
-    given = [op.hidden, op.cell] if isinstance(op, relay.recurrent.LstmOp) else [op.hidden]
+    given = [op.hidden, op.cell] if isinstance(op, relay_recurrent.LstmOp) else [op.hidden]
     if all(is_zero(builder.reader, state) for state in given):
         return []
     return [_state(builder, state, direction) for state in given]
