@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from byoc_mlir.abi import Precision
 from byoc_mlir.backends import Setting, Target, backend_names, get_backend
 from byoc_mlir.compiler.disable import check_disabled
-from byoc_mlir.compiler.request import Prune, Request
+from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
 from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.rates import Document
@@ -25,7 +26,10 @@ class CompileOptions(Request):
     targets: tuple[str, ...] = ()
     """With their options, checked: `dnnl{winograd=off}`."""
     threads: int = 1
+    precision: Precision = "f32"
+    fallback: Fallback = "warn"
     prune: Prune = "off"
+    denormals: Denormals = "keep"
     dump_ir: Path | None = None
     rates: Document | None = None
     disable: tuple[str, ...] = ()

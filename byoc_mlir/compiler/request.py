@@ -64,7 +64,7 @@ class Request:
         accept_anything,
         flag="--threads N",
     )
-    precision: Precision = option(
+    precision: str = option(
         "f32",
         """`"f32"`: full single precision, nothing is rounded to less. `"bf16"`: where this
         processor is faster so, products read numbers rounded to 16 bits; inputs, outputs and sums
@@ -73,7 +73,7 @@ class Request:
         choices=Precision,
         flag="--precision",
     )
-    fallback: Fallback = option(
+    fallback: str = option(
         "warn",
         """`"warn"` warns when a convolution or matrix product stays on the host, `"allow"` does
         not, `"forbid"` raises when any node does.""",
@@ -86,7 +86,7 @@ class Request:
         """the targets' options in another form, `{"mine": {"mode": "fast"}}`.""",
         accept_backend_options,
     )
-    prune: Prune | None = option(
+    prune: str | None = option(
         None,
         """`"estimated"` sends regions with little work back to the host, `"measured"` those that
         ran faster there when both were timed while compiling; `"auto"` times models of little work,
@@ -95,7 +95,7 @@ class Request:
         choices=Prune,
         flag="--prune",
     )
-    denormals: Denormals = option(
+    denormals: str = option(
         "keep",
         """`"keep"` computes with them, `"flush"` takes them for zero while the model runs, which
         some processors do much faster. See docs/processes.md.""",

@@ -18,6 +18,7 @@ from byoc_mlir.artifact.names import model_name, unique_identifiers
 from byoc_mlir.artifact.toolchain import c_compiler
 from byoc_mlir.onednn.library import ISA_VARIABLES
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.plan import leaf_of
 from byoc_mlir.runtime.system.isa import max_level
 from byoc_mlir.testing.networks import NETWORKS
 
@@ -205,7 +206,7 @@ def test_a_library_is_found_beside_the_model(tmp_path: Path) -> None:
     dnnl = program.libraries[0]
     elsewhere = replace(dnnl, path=Path("/nowhere") / dnnl.path.name)
     moved = replace(program, libraries=(elsewhere, *program.libraries[1:]))
-    export_library(moved, tmp_path / "model.so", None)
+    export_library(leaf_of(moved), tmp_path / "model.so", None)
     built = build(tmp_path, INIT, "model.so")
     (tmp_path / dnnl.path.name).symlink_to(dnnl.path)
     assert run(built).returncode == 0
@@ -215,7 +216,7 @@ def test_a_library_that_is_too_old(tmp_path: Path) -> None:
     program = byoc_mlir.compile(NETWORKS["mlp3"](), targets=("dnnl",)).program
     newer = replace(program.libraries[0], version=(3, 999, 0))
     changed = replace(program, libraries=(newer, *program.libraries[1:]))
-    export_library(changed, tmp_path / "model.so", None)
+    export_library(leaf_of(changed), tmp_path / "model.so", None)
     result = run(build(tmp_path, INIT, "model.so"))
     assert result.returncode == 3
     assert b"needed is 3.999.0 or a later 3.x" in result.stdout
@@ -224,7 +225,7 @@ def test_a_library_that_is_too_old(tmp_path: Path) -> None:
 def test_a_processor_without_a_feature(tmp_path: Path) -> None:
     program = byoc_mlir.compile(NETWORKS["mlp3"](), targets=()).program
     cpu = replace(program.cpu, features=(*program.cpu.features, "avx9000"))
-    export_library(replace(program, cpu=cpu), tmp_path / "model.so", None)
+    export_library(leaf_of(replace(program, cpu=cpu)), tmp_path / "model.so", None)
     result = run(build(tmp_path, INIT, "model.so"))
     assert result.returncode == 2
     assert b"lacks the processor feature avx9000" in result.stdout

@@ -56,13 +56,13 @@ def test_a_file_that_changes_between_its_hash_and_its_compilation(
 ) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(multiplied(2, 3))
-    opened = byoc_mlir.compiler.api.cached_executable
+    opened = byoc_mlir.compiler.api.known_model
 
     def changed(cached: Any) -> Any:
         path.write_bytes(multiplied(7, 3))
         return opened(cached)
 
-    with patch.object(byoc_mlir.compiler.api, "cached_executable", changed):
+    with patch.object(byoc_mlir.compiler.api, "known_model", changed):
         assert factor_of(path, cache) == 7
     path.write_bytes(multiplied(2, 3))
     assert factor_of(path, cache) == 2

@@ -103,7 +103,7 @@ def test_a_tensor_beyond_all_addresses() -> None:
 
 @pytest.mark.parametrize("shape", [(2**32, 2**32), (3, 2**63 - 1, 3), (3, "n", 3)])
 def test_an_input_beyond_all_addresses(shape: tuple[int | str, ...]) -> None:
-    sizes = {"n": 2**63 - 1} if "n" in shape else None
+    sizes = {"n": 2**63 - 1} if "n" in shape else {}
     with pytest.raises(LimitExceededError, match="bytes of input 'x' of shape") as caught:
         byoc_mlir.compile(one("Relu", shape), targets=(), sizes=sizes)
     assert caught.value.stage is not None

@@ -119,8 +119,8 @@ def test_it_is_taken_where_it_is_estimated_to_gain(tmp_path: Path) -> None:
     _algorithm(built, target)
     known = rates_of(None).as_json()
     for rate, expected in ((1e15, True), (1.0, False)):
-        convolutions = dict.fromkeys(("products", "transformed_bytes", "weight_bytes"), rate)
-        asked = Rates(measured(convolutions=convolutions)).as_json()
+        costs = {"products": rate, "transformed_bytes": rate, "weight_bytes": rate}
+        asked = Rates(measured(convolutions=costs)).as_json()
         write_rates(rates_of({**known, **asked}), path)
         assert (_algorithm(built, target, rates=path) == "implicit_gemm") == expected
 
