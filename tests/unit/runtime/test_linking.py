@@ -196,7 +196,7 @@ def test_code_that_may_be_anywhere_is_for_llvm(files: list[bytes]) -> None:
 def test_llvm_links_what_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     with NativeModule([_object(_WEAK)], ["f"]) as module:
         assert _function(module.address("f"), ctypes.c_int64)(5) == 5
-    monkeypatch.setattr(native_module, "Image", LlvmImage)  # which is asked no more
+    monkeypatch.setattr(native_module, "LinkedImage", LlvmImage)  # which is asked no more
     with pytest.raises(TypeError):
         NativeModule([_object(_WEAK)], ["f"])
 
