@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from byoc_mlir.abi import Precision
-from byoc_mlir.backends import Setting, Target, backend_names, get_backend
+from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
 from byoc_mlir.compiler.disable import check_disabled
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
 from byoc_mlir.compiler.user_passes import names_of, passes_of
@@ -104,12 +104,19 @@ def targets_with_options(
 
 
 def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
-    """The backends used when none are named, in the order in which they are asked, and why others
-    of them cannot run on this machine."""
+    """Returns the backends used when none are named, in the order in which they are asked, and why
+    others cannot be used on this machine: one that cannot be loaded holds up no model.
+    """
     usable: list[str] = []
     missing: dict[str, str] = {}
-    backends = [backend for backend in map(get_backend, backend_names()) if backend.used_by_default]
-    for backend in sorted(backends, key=lambda backend: -backend.priority):
+    backends: list[Backend] = []
+    for name in backend_names():
+        try:
+            backends.append(get_backend(name))
+        except BackendError as error:
+            missing[name] = str(error)
+    used = [backend for backend in backends if backend.used_by_default]
+    for backend in sorted(used, key=lambda backend: -backend.priority):
         name = backend.name
         reason = backend.unavailable()
         if reason is None:

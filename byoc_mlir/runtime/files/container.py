@@ -31,7 +31,7 @@ from byoc_mlir.runtime.files.serialise import Blob, Json
 from byoc_mlir.runtime.system.huge_pages import ask_for_huge_pages
 from byoc_mlir.runtime.system.threads import run_beside
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 MAGIC = b"BYOCMLIR"
 
 _HEAD = struct.Struct("<8sQQQ")

@@ -124,6 +124,19 @@ def test_backends_used_by_default_have_an_order(registered: None):
     assert default_targets()[0] == ("best_card", "a_card", "z_card", "dnnl", "b_slow")
 
 
+def test_a_backend_that_cannot_be_loaded_holds_up_no_model(registered: None):
+    class Gone(_Relus):
+        name: ClassVar[str] = "gone_card"
+
+        def __init__(self) -> None:
+            raise ImportError("no driver")
+
+    register_backend(Gone)
+    usable, missing = default_targets()
+    assert "dnnl" in usable
+    assert missing["gone_card"].endswith("cannot be loaded: ImportError: no driver")
+
+
 def test_a_priority_is_a_number(registered: None):
     class Card(_Relus):
         name: ClassVar[str] = "next_card"
