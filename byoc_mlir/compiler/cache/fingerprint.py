@@ -151,14 +151,21 @@ def _module_stamps(module: str) -> list[list[str]] | None:
 
 def _registered_backends() -> list[Any] | None:
     """Backends that the process itself registered; a user's script may be one."""
-    registry = sys.modules.get("byoc_mlir.backends.registry")
-    return [] if registry is None else _registered(registry.registered_backends())
+    return _registered(_asked("byoc_mlir.backends.registry", "registered_backends") or {})
 
 
 def _registered_passes() -> list[Any] | None:
     """Passes that the process itself registered."""
-    registry = sys.modules.get("byoc_mlir.compiler.user_passes")
-    return [] if registry is None else _registered(registry.registered_passes())
+    return _registered(_asked("byoc_mlir.compiler.user_passes", "registered_passes") or {})
+
+
+def _asked(module: str, function: str) -> Any:
+    """What a function of a registry returns; `None` while nobody has imported that.
+
+    Another thread may be importing it just now: then nothing is registered yet.
+    """
+    found = getattr(sys.modules.get(module), function, None)
+    return None if found is None else found()
 
 
 def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
@@ -185,10 +192,9 @@ def _registered_importers() -> list[Any] | None:
     """Functions for ONNX ops that the process itself registered: all but ours and those of
     installed packages, which `_software` knows, loaded or not.
     """
-    registry = sys.modules.get("byoc_mlir.frontend.registry")
     found: list[Any] = []
     known = {"byoc_mlir", *(_outermost(point.module) for point in installed_points(_OPS))}
-    for op in () if registry is None else registry.registered_ops():
+    for op in _asked("byoc_mlir.frontend.registry", "registered_ops") or ():
         if _outermost(op.function.__module__) in known:
             continue
         code = inspect.unwrap(op.function).__code__
