@@ -105,7 +105,13 @@ def test_strides(function: Callable[[Tensor], Tensor]) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [torch.fft.fft, torch.real, torch.conj, lambda z: z * z, lambda z: torch.view_as_real(z * 2) + 1],
+    [
+        torch.fft.fft,
+        torch.real,
+        torch.conj,
+        lambda z: z * z,
+        lambda z: torch.view_as_real(z * 2) + 1,
+    ],
     ids=["fft", "real", "conj", "product", "pairs"],
 )
 def test_complex_numbers(function: Callable[[Tensor], Tensor]) -> None:
