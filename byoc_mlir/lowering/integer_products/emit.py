@@ -45,8 +45,9 @@ from byoc_mlir.lowering.integer_products.chain import (
     is_signed,
 )
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Read, dim, dims
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
-from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, resize
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, resize
 
 
 def gemms_of(

@@ -10,7 +10,8 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects.relay import bits as relay
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
-from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, signless
+from byoc_mlir.lowering.relay_to_linalg.computed_types import signless
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 
 
 def _lower_reinterpret(op: relay.ReinterpretOp, b: LinalgBuilder) -> Sequence[SSAValue]:

@@ -40,7 +40,8 @@ from byoc_mlir.dialects.relay.base import (
 from byoc_mlir.dialects.relay.shape import surely_same
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Dim, Size
-from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 
 _V: TypeAlias = SSAValue
 Body: TypeAlias = (

@@ -19,10 +19,9 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     Lowering,
     Lowerings,
 )
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, bounds
 from byoc_mlir.lowering.relay_to_linalg.scalars import (
-    Kind,
     Scalars,
-    bounds,
     constant_power,
     floor_remainder,
     power,

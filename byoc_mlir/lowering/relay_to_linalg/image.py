@@ -11,10 +11,10 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.dialects.relay import image as relay
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of, tensor_of, tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.computed_types import bounds
 from byoc_mlir.lowering.relay_to_linalg.index import around
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.resampling import tables_along
-from byoc_mlir.lowering.relay_to_linalg.scalars import bounds
 
 _MOST_UNROLLED = 8
 

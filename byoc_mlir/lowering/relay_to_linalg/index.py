@@ -19,8 +19,8 @@ from byoc_mlir.dialects.relay.shape import at_most, hint
 from byoc_mlir.dims import Dim, Size, smallest
 from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
-from byoc_mlir.lowering.relay_to_linalg.scalars import accumulator_type
 
 _MOST_INSERTED = 64
 """Up to that `k`, the best so far are kept in order by insertion."""

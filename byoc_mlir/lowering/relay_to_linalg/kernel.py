@@ -16,6 +16,7 @@ from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
 from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
     INDEX,
     Buffer,
@@ -24,7 +25,7 @@ from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
     Number,
     Variable,
 )
-from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, constant_op, signless
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, constant_op
 from byoc_mlir.lowering.threads import decide_in_calls, is_worth_threads
 
 __all__ = ["INDEX", "Buffer", "Index", "Kernel", "Num", "Number", "Variable"]

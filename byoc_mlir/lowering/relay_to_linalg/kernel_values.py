@@ -14,7 +14,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dialects.sized_buffers import ViewOp, buffer_sizes, dense_buffer, row_major
 from byoc_mlir.dims import Dim, Size
-from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, floor_remainder
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, floor_remainder
 
 if TYPE_CHECKING:
     from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel

@@ -27,7 +27,8 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     dims,
     is_one,
 )
-from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, accumulator_type, power
+from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, power
 
 
 def multiply_add(s: Scalars, x: SSAValue, y: SSAValue, total: SSAValue) -> SSAValue:

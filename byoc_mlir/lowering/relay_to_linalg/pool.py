@@ -33,9 +33,10 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     dim,
     dims,
 )
+from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type, bounds
 from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.nn import window
-from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, accumulator_type, bounds
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 from byoc_mlir.lowering.relay_to_linalg.window import padded, sliding
 
 _MOST_ELEMENTS = 16

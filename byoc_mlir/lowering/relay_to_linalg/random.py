@@ -12,8 +12,9 @@ from xdsl.ir.affine import AffineConstantExpr
 from byoc_mlir.dialects.relay import random as relay
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings, Read
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel, Num
-from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, resize
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, resize
 
 _SOURCES = ("random", "clock")
 """Functions of the C library, each `i64 ()`, that give the words of a key: one changes from call

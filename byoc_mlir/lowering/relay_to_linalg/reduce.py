@@ -24,12 +24,8 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     Read,
     dims,
 )
-from byoc_mlir.lowering.relay_to_linalg.scalars import (
-    Kind,
-    Scalars,
-    accumulator_type,
-    bounds,
-)
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, accumulator_type, bounds
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 
 
 def _combine(name: str) -> Body:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math as pymath
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import cast
 
 import numpy as np
@@ -18,7 +16,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    Signedness,
     UnrealizedConversionCastOp,
     f32,
     i1,
@@ -34,51 +31,18 @@ from byoc_mlir.dialects.relay.element_types import is_unsigned, numpy_dtype
 from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.ops import unary
+from byoc_mlir.lowering.relay_to_linalg.computed_types import (
+    Kind,
+    accumulator_type,
+    bounds,
+    signless,
+)
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
 _NO_SIGNED_ZEROS = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
 _EXTREMA = (arith.MaximumfOp, arith.MinimumfOp)
 """Which zero is the larger one, numpy does not say either; to tell takes branches."""
-
-
-class Kind(Enum):
-    """The three sorts of arithmetic."""
-
-    FLOAT = auto()
-    SIGNED = auto()
-    UNSIGNED = auto()
-
-    @staticmethod
-    def of(element_type: Attribute) -> Kind:
-        """How values of a `relay` element type are computed with."""
-        if not isinstance(element_type, IntegerType | IndexType):
-            return Kind.FLOAT
-        return Kind.UNSIGNED if is_unsigned(element_type) else Kind.SIGNED
-
-
-def signless(element_type: Attribute) -> Attribute:
-    """The type that bodies compute with: `i8` for `ui8`."""
-    if isinstance(element_type, IntegerType) and element_type.signedness.data != (
-        Signedness.SIGNLESS
-    ):
-        return IntegerType(element_type.width.data)
-    return element_type
-
-
-def accumulator_type(element_type: Attribute) -> Attribute:
-    """The type to sum in: half precision is summed in f32."""
-    return f32 if isinstance(element_type, Float16Type | BFloat16Type) else element_type
-
-
-def bounds(element_type: Attribute) -> tuple[float, float]:
-    """The least and the greatest value of a type (infinities for floats)."""
-    if not isinstance(element_type, IntegerType):
-        return -pymath.inf, pymath.inf
-    width = element_type.width.data
-    if is_unsigned(element_type):
-        return 0, 2**width - 1
-    return -(2 ** (width - 1)), 2 ** (width - 1) - 1
 
 
 _BINARY: dict[str, dict[Kind, type[Operation]]] = {

@@ -12,8 +12,9 @@ from xdsl.ir import SSAValue
 from byoc_mlir.dialects.relay import size as relay
 from byoc_mlir.dialects.relay.base import ints, size_list, tensor_type
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
 from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
-from byoc_mlir.lowering.relay_to_linalg.scalars import Kind, Scalars, signless
+from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 
 
 def _lower_sizes(op: relay.SizesOp, b: LinalgBuilder) -> Sequence[SSAValue]:

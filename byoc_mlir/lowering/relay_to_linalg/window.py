@@ -28,9 +28,9 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     dim,
     dims,
 )
+from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type
 from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.nn import contract
-from byoc_mlir.lowering.relay_to_linalg.scalars import accumulator_type
 
 
 def padded(
