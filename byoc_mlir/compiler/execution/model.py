@@ -39,22 +39,22 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
     Args:
         cached: puts the model into the cache, or the parts that it is compiled in.
     """
-    with ir_boundary("read"), limited(request.limits):
-        options, source = _read(request)
-    return _executable(source, options, cached)
+    with limited(request.limits):  # one time for reading and compiling
+        return _executable(*read_model(request), cached)
 
 
+@modules_imported()
 def read_model(request: Request) -> tuple[Source, CompileOptions]:
     """Reads the model of a request."""
     with ir_boundary("read"), limited(request.limits):
-        options, source = _read(request)
-        return source, options
+        options = CompileOptions.of(request)
+        return read_source(request.model, request.sizes, trusted=request.trusted), options
 
 
 def read_split(request: Request) -> tuple[SplitModel, CompileOptions]:
     """Reads and splits the model of a request, which the cache says to run in stages."""
     with ir_boundary("read"), limited(request.limits):
-        options, source = _read(request)
+        source, options = read_model(request)
         split = SplitModel.of(source, options)
         assert split is not None, "the cache says that the model runs in stages"
         return split, options
@@ -79,10 +79,3 @@ def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> 
     if place is not None and compilation.is_part:
         place = place.part(source.model)
     return leaf_of_source(source, compilation.options, place)
-
-
-@modules_imported()
-def _read(request: Request) -> tuple[CompileOptions, Source]:
-    return CompileOptions.of(request), read_source(
-        request.model, request.sizes, trusted=request.trusted
-    )

@@ -15,7 +15,9 @@ from onnx import helper
 
 import byoc_mlir
 from byoc_mlir import Limits, limits
+from byoc_mlir.compiler.execution import model as compilation
 from byoc_mlir.compiler.progress import Stages
+from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.errors import LimitExceededError
 from byoc_mlir.frontend.files.check import check_model
 from byoc_mlir.limits import limited
@@ -93,3 +95,23 @@ def test_a_compilation_that_would_never_end_ends() -> None:
         byoc_mlir.compile(_branches(300), targets=(), cache=False, limits=Limits(seconds=0.5))
     assert caught.value.limit == "seconds"
     assert time.perf_counter() - start < 60
+
+
+def test_reading_takes_of_the_time_of_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = 0.0
+
+    class Clock:
+        @staticmethod
+        def perf_counter() -> float:
+            return time.perf_counter() + late
+
+    def read(*arguments: Any, **options: Any) -> Source:
+        nonlocal late
+        found = read_source(*arguments, **options)
+        late = 1e6
+        return found
+
+    monkeypatch.setattr(limits, "time", Clock)
+    monkeypatch.setattr(compilation, "read_source", read)
+    with pytest.raises(LimitExceededError, match="takes too long"):
+        byoc_mlir.compile(_branches(1), targets=(), cache=False, limits=Limits(seconds=1e5))
