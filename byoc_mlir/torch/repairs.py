@@ -90,20 +90,14 @@ def _atan2(y: Any, x: Any) -> Any:
 
 def _is_negative(x: Any) -> Any:
     """True for elements with a sign, -0 among them."""
-    return (x < 0) | ((x == 0) & (1 / x < 0))
+    return (x < 0) | (1 / x < 0)
 
 
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) -> Any:
     """Returns the one number of a row of one step, which the exporter makes a scalar."""
     if steps != 1:
         return NotImplemented
-    torch = pytorch()
-    kind = dtype or torch.get_default_dtype()
-    return (
-        start.reshape(1).to(kind)
-        if isinstance(start, torch.Tensor)
-        else torch.full((1,), start, dtype=kind)
-    )
+    return _tensor(start, dtype or pytorch().get_default_dtype()).reshape(1)
 
 
 def _logspace(
@@ -124,7 +118,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
         return _floored(a, b)
     if isinstance(a, torch.Tensor):
         return NotImplemented
-    return torch.ops.aten.floor_divide.default(torch.full((), a, dtype=kind), b)
+    return torch.ops.aten.floor_divide.default(_tensor(a, kind), b)
 
 
 def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
@@ -162,7 +156,7 @@ def _remainder(a: Any, b: Any) -> Any:
     if not kind.is_floating_point:
         return NotImplemented
     if not isinstance(b, torch.Tensor):
-        b = torch.full((), b, dtype=kind)  # PyTorch rounds it to that type
+        b = _tensor(b, kind)  # PyTorch rounds it to that type
     a, b = _operands(a, b)
     rest = torch.fmod(a, b)
     return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest).to(kind)
@@ -173,10 +167,15 @@ def _operands(*operands: Any) -> list[Any]:
     torch = pytorch()
     kind = torch.result_type(*operands)
     kind = torch.float32 if kind in (torch.float16, torch.bfloat16) else kind
-    return [
-        one.to(kind) if isinstance(one, torch.Tensor) else torch.full((), one, dtype=kind)
-        for one in operands
-    ]
+    return [_tensor(one, kind) for one in operands]
+
+
+def _tensor(value: Any, kind: Any) -> Any:
+    """Returns a tensor or a number as a tensor of a type."""
+    torch = pytorch()
+    if isinstance(value, torch.Tensor):
+        return value.to(kind)
+    return torch.full((), value, dtype=kind)
 
 
 def _of_type(form: Any) -> Callable[..., Any]:
