@@ -37,7 +37,7 @@ _TOKENS = 8
 _SENTENCES = (
     "The cat sat on the mat.",
     "A feline was resting on a rug.",
-    "Interest rates rose by a quarter of a point in November.",
+    "Interest calibration rose by a quarter of a point in November.",
     "The central bank made borrowing more expensive.",
     "How do I compile a model for a processor without a graphics card?",
     "Rain is expected in the north, with sunny spells later in the day.",

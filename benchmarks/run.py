@@ -31,7 +31,7 @@ from models import DEFAULT, PRECISIONS, SMALL, known_models
 from report import cost_table, latency_table, plot, rows_of
 
 from byoc_mlir.compiler.options import default_targets
-from byoc_mlir.transforms.gains import why_nothing_gains
+from byoc_mlir.transforms.profitability import why_unprofitable
 
 
 def main() -> int:
@@ -63,7 +63,7 @@ def main() -> int:
 
 def why_in_f32(precision: str) -> str | None:
     """Why this project computes in f32 on this machine though it was asked for fewer bits."""
-    return why_nothing_gains(precision, default_targets()[0]) if precision == "bf16" else None
+    return why_unprofitable(precision, default_targets()[0]) if precision == "bf16" else None
 
 
 def machine() -> dict[str, object]:

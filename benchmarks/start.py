@@ -5,9 +5,9 @@
 
 Every start is a process of its own, with the bytecode that an installation leaves; the kinds of
 start take turns, and the quickest of each is shown. The `first` process finds an empty cache, so it
-measures the rates of the machine, too: `calibration`, which is in no other column. `read` is one
-pass over the file, which a start contains, as the file is hashed. Then the model as it was compiled
-and as it is loaded from a shared object run in one process, in turns.
+measures the calibration of the machine, too: `calibration`, which is in no other column. `read` is
+one pass over the file, which a start contains, as the file is hashed. Then the model as it was
+compiled and as it is loaded from a shared object run in one process, in turns.
 """
 
 from __future__ import annotations

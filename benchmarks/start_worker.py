@@ -26,7 +26,7 @@ class Start:
     """Or loading; without what is measured once on a machine."""
     first_run: float
     calibration: float
-    """Measuring rates, which the first processes of a machine do."""
+    """Measuring calibration, which the first processes of a machine do."""
     peak_megabytes: float
 
     @property
@@ -63,9 +63,9 @@ def main() -> None:
 
 
 def _calibration() -> float:
-    from byoc_mlir.compiler.rates import process_rates
+    from byoc_mlir.compiler.calibration import process_calibration
 
-    return process_rates().seconds
+    return process_calibration().seconds
 
 
 if __name__ == "__main__":

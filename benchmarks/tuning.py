@@ -2,8 +2,8 @@
 
     python benchmarks/tuning.py small mobilenet_v2 vit_tiny --seconds 60
 
-Tunes each model, and compiles it with a file of rates that has what was found, and with the same
-file without it. `small` has six 3x3 convolutions of 32 to 128 channels for images of 32 x 32.
+Tunes each model, and compiles it with a file of calibration that has what was found, and with the
+same file without it. `small` has six 3x3 convolutions of 32 to 128 channels for images of 32 x 32.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import byoc_mlir
-from byoc_mlir.compiler.rates import process_choices, rates_of
+from byoc_mlir.calibration import write_calibration
+from byoc_mlir.compiler.calibration import calibration_of, process_choices
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.tune import tune_model
-from byoc_mlir.rates import write_rates
 
 PAIRS, PAIR_SECONDS = 31, 0.05
 
@@ -68,12 +68,14 @@ def measure(name: str, seconds: float, folder: Path) -> float:
     start, begin = time.perf_counter(), time.process_time()
     tuning = tune_model(request, seconds)
     took, worked = time.perf_counter() - start, time.process_time() - begin
-    known = rates_of(None).as_json()
-    untuned_rates = {key: one for key, one in known.items() if not key.startswith("tuned/")}
-    write_rates(rates_of(known), folder / "tuned.json")
-    write_rates(rates_of(untuned_rates), folder / "untuned.json")
+    known = calibration_of(None).as_json()
+    untuned_calibration = {key: one for key, one in known.items() if not key.startswith("tuned/")}
+    write_calibration(calibration_of(known), folder / "tuned.json")
+    write_calibration(calibration_of(untuned_calibration), folder / "untuned.json")
     tuned, untuned = (
-        byoc_mlir.compile(path, (), 1, fallback="allow", rates=folder / f"{kind}.json", cache=False)
+        byoc_mlir.compile(
+            path, (), 1, fallback="allow", calibration=folder / f"{kind}.json", cache=False
+        )
         for kind in ("tuned", "untuned")
     )
     generator = np.random.default_rng(0)

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
-from byoc_mlir.left_out import is_left_out
+from byoc_mlir.disabled import is_disabled
 from byoc_mlir.names import printable
 
 SUMMARY = "passes.txt"
@@ -111,7 +111,7 @@ def applying_with(runner: PassRunner | None) -> Generator[None]:
 
 def apply_pass(pass_: ModulePass, context: Context, module: ModuleOp) -> None:
     """Applies a pass, unless it is left out; where IR is dumped, writes what it changed."""
-    if is_left_out(pass_.name):
+    if is_disabled(pass_.name):
         return
     dump = _current.get()
     if dump is None:

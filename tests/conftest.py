@@ -15,14 +15,14 @@ from pairs import covering_pairs
 
 # Tests compile what they test, in subprocesses too, and leave no files in the user's folders. How
 # fast the machine is they measure for all: workers have the folder of who starts them.
-os.environ["BYOC_CACHE"] = "rates"
+os.environ["BYOC_CACHE"] = "calibration"
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    _folder = tempfile.TemporaryDirectory(prefix="byoc-rates-")
+    _folder = tempfile.TemporaryDirectory(prefix="byoc-calibration-")
     os.environ["BYOC_CACHE_DIR"] = _folder.name
     if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each translates all of the package
         os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 os.environ["BYOC_STRICT"] = "on"  # a defect that users are spared is one all the same
-os.environ["BYOC_EAGER"] = "off"  # what answers before it is compiled has tests of its own
+os.environ["BYOC_INTERPRETER"] = "off"  # what answers before it is compiled has tests of its own
 
 # Seven thousand tests and all modules are not looked through for garbage again and again.
 gc.set_threshold(50_000, 10, 50)

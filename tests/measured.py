@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from byoc_mlir.rates import Measurement, Rates, write_rates
+from byoc_mlir.calibration import Calibration, Measurement, write_calibration
 
 
 def measured(**groups: Mapping[str, float | str]) -> list[Measurement]:
@@ -18,5 +18,5 @@ def measured(**groups: Mapping[str, float | str]) -> list[Measurement]:
 
 
 def write_measured(path: Path, **groups: Mapping[str, float | str]) -> None:
-    """Writes a file of rates that says so, and nothing else."""
-    write_rates(Rates(measured(**groups)), path)
+    """Writes a file of calibration that says so, and nothing else."""
+    write_calibration(Calibration(measured(**groups)), path)

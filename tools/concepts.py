@@ -11,17 +11,19 @@ come from a process that compiles a model. So an older checkout is counted by th
 - *bindings of oneDNN*: folders with a module that imports `ctypes` and names at least eight
   functions `dnnl_…`.
 - *meanings*: ops that more than one module computes with NumPy. A module computes an op if it
-  imports NumPy, is below `eager`, `numpy_ops` or `evaluate`, and has a table in which the op's
-  name, or its class, stands for a function, or a class of the op's name.
+  imports NumPy, is below `interpreter`, `numpy_ops` or `evaluate`, and has a table in which the
+  op's name, or its class, stands for a function, or a class of the op's name.
 - *caches*: functions that keep all of their results (`functools.cache`, `lru_cache`, and
   `cached_property`), and *memos*: containers of a module or an object, empty at first, that one
   function both looks up and fills.
 - *cost files*: files outside of `testing` that define a class or a function named after time and
-  what it decides: milliseconds, rates, verdicts, gains, trials, tuning, calibration, measurements.
+  what it decides: milliseconds, rates, verdicts, gains, profitability, trials, tuning, calibration,
+  measurements.
 - *classes of one name*: names that classes of several modules have. Ops, attributes and types of
   dialects are left out: the dialect is a part of their names.
 - *code lines*: without docstrings, comments and blanks.
-- *files that run*: those of `compiler`, `runtime`, `artifact` and `eager` of which a function runs
+- *files that run*: those of `compiler`, `runtime`, `artifact` and `interpreter` (`eager` before)
+  of which a function runs
   while a fresh process with an empty cache compiles the perceptron of `byoc_mlir.testing.networks`.
 - *modules loaded*: in that process, when the model is compiled: all, and those of `byoc_mlir`.
 """
@@ -51,14 +53,15 @@ _CACHES = {"cache", "lru_cache", "cached_property"}
 _CONTAINERS = {"dict", "OrderedDict", "WeakValueDictionary", "WeakKeyDictionary", "defaultdict"}
 _FUNCTIONS = ast.Name | ast.Attribute | ast.Lambda | ast.Call
 _COST = re.compile(
-    r"millisecond|rates?(?![a-z])|verdict|gains?(?![a-z])|trials?(?![a-z])|tun(?:e|ed|ing)(?![a-z])"
+    r"millisecond|rates?(?![a-z])|verdict|gains?(?![a-z])|profitab|trials?(?![a-z])"
+    r"|tun(?:e|ed|ing)(?![a-z])"
     r"|calibrat|measure",
     re.IGNORECASE,
 )
 _DIALECT_CLASS = re.compile(r"(Op|Attr|Type|Traits?)$")
 _ONEDNN = re.compile(r"\bdnnl_[a-z_]+")
 _MANY_FUNCTIONS = 8
-_RUN_FOLDERS = ("compiler", "runtime", "artifact", "eager")
+_RUN_FOLDERS = ("compiler", "runtime", "artifact", "eager", "interpreter")
 
 _BUILD = """
 import sys, onnx
@@ -204,7 +207,9 @@ def repeated_meanings(modules: Sequence[Module]) -> list[str]:
     """Returns the ops that several modules compute with NumPy."""
     found: defaultdict[str, set[Path]] = defaultdict(set)
     for module in modules:
-        if module.imports("numpy") and {"eager", "numpy_ops", "evaluate"} & {*module.path.parts}:
+        if module.imports("numpy") and {"eager", "interpreter", "numpy_ops", "evaluate"} & {
+            *module.path.parts
+        }:
             for op in _computed(module):
                 found[op].add(module.path)
     return sorted(op for op, paths in found.items() if len(paths) > 1)

@@ -207,10 +207,10 @@ def _sharing(values: list[Any]) -> list[int]:
 def print_table(out: Path) -> None:
     """Prints the numbers of samples and forms, and the forms that run in PyTorch."""
     rows = [line.split("\t") for line in out.read_text().splitlines()]
-    verdicts = Counter(row[1] for row in rows)
-    forms = {kind: sorted({row[0] for row in rows if row[1] == kind}) for kind in verdicts}
+    decisions = Counter(row[1] for row in rows)
+    forms = {kind: sorted({row[0] for row in rows if row[1] == kind}) for kind in decisions}
     print("| | samples | forms |\n| --- | ---: | ---: |")
-    for kind, count in verdicts.most_common():
+    for kind, count in decisions.most_common():
         print(f"| {kind} | {count} | {len(forms[kind])} |")
     for kind in ("differs", "pytorch"):
         print(f"\n{kind}:", ", ".join(f"`{name}`" for name in forms.get(kind, [])))

@@ -145,7 +145,7 @@ GeneratedCode: TypeAlias = NativeCode | CSource | Blob
 
 
 @dataclass(frozen=True)
-class Gains:
+class Profitability:
     """What a backend computes faster in another precision than in `f32`."""
 
     ops: frozenset[str] = frozenset()
@@ -228,14 +228,14 @@ class Backend(ABC):
         """Patterns for composites; the first one that matches wins."""
         return ()
 
-    def gains_from(self, element_type: str) -> Gains:
+    def profitability(self, element_type: str) -> Profitability:
         """What is faster in `element_type` (`bf16`, `f16`) on this machine.
 
         Models of 16-bit floats stay as they are where a target gains from `f16`; else they are
         computed in `f32`. `bf16x3` is asked for, too: products of `bf16` that are three times as
         long stand for those of `f32` then (`split-products`).
         """
-        return Gains()
+        return Profitability()
 
     def dialects(self) -> Sequence[Dialect]:
         """Dialects of the backend's own, which `byoc-opt` shall read."""

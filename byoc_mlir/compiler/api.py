@@ -131,7 +131,7 @@ def _compile(request: Request) -> Executable:
         snapshot = Snapshot.of_file(snapshot.path)
     request = replace(request, model=snapshot)
     cached = _place(opened, request)
-    if cached is not None and request.plain_file is not None and _may_be_eager():
+    if cached is not None and request.plain_file is not None and _may_be_interpreted():
         with modules_imported():
             from byoc_mlir.compiler.execution.at_once import answering_at_once
 
@@ -145,6 +145,6 @@ def _place(cache: Cache | None, request: Request) -> CachedModel | None:
     return None if cache is None else CachedModel.of(cache, request)
 
 
-def _may_be_eager() -> bool:
+def _may_be_interpreted() -> bool:
     """True if the environment allows it."""
-    return os.environ.get("BYOC_EAGER") != "off"
+    return os.environ.get("BYOC_INTERPRETER") != "off"

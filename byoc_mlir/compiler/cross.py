@@ -38,7 +38,7 @@ def cross_compile(
     name: str | None = None,
     threads: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    rates: str | Path | None = None,
+    calibration: str | Path | None = None,
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
 ) -> Path:
@@ -55,7 +55,8 @@ def cross_compile(
         name: prefix of the C functions; left out, it is made of the file's name.
         threads: OpenMP threads per run; left out: the cores that this process may use.
         limits: how much the model may ask for; left out: `Limits()`.
-        rates: a file of what was measured on such a machine. Left out, nothing is known of it.
+        calibration: a file of what was measured on such a machine. Left out, nothing is known of
+        it.
         disable: as for `compile`.
         passes: as for `compile`.
 
@@ -74,7 +75,7 @@ def cross_compile(
             targets=(),
             threads=threads,
             limits=limits,
-            rates=rates,
+            calibration=calibration,
             disable=disable,
             passes=passes,
         ).checked()
@@ -98,7 +99,9 @@ def program_for(
             f" {', '.join(request.targets)}; the host compiler takes the whole model"
         )
     with ir_boundary("compile"), limited(request.limits), generating_for(machine):
-        options = CompileOptions.of(replace(request, targets=(), rates=request.rates or {}))
+        options = CompileOptions.of(
+            replace(request, targets=(), calibration=request.calibration or {})
+        )
         source = read_source(request.model, request.sizes, trusted=request.trusted)
         _check_is_one_piece(source)
         return _program(source, ModelCompiler(source, options), shapes)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast, get_args
 
 from byoc_mlir.boundary import check_argument
+from byoc_mlir.calibration import Document, read_calibration
 from byoc_mlir.errors import ByocError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
-from byoc_mlir.rates import Document, read_rates
 
 if TYPE_CHECKING:
     from byoc_mlir.backends import Setting
@@ -157,10 +157,10 @@ def accept_folder(name: str, value: Any) -> Path | None:
     return None if value is None else Path(value).absolute()
 
 
-def accept_rates(name: str, value: Any) -> Document | None:
-    """Accepts a file of rates, and reads it."""
+def accept_calibration(name: str, value: Any) -> Document | None:
+    """Accepts a file of calibration, and reads it."""
     check_argument(name, value, str | Path | None, "the path of a file, or None")
-    return None if value is None else read_rates(value)
+    return None if value is None else read_calibration(value)
 
 
 def accept_weight_memory(name: str, value: Any) -> float:

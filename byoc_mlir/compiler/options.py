@@ -11,11 +11,11 @@ from typing import Any
 
 from byoc_mlir.abi import Precision
 from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_backend
+from byoc_mlir.calibration import Document
 from byoc_mlir.compiler.disable import check_disabled
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
 from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
-from byoc_mlir.rates import Document
 from byoc_mlir.runtime.system.threads import available_threads
 
 
@@ -31,7 +31,7 @@ class CompileOptions(Request):
     prune: Prune = "off"
     denormals: Denormals = "keep"
     dump_ir: Path | None = None
-    rates: Document | None = None
+    calibration: Document | None = None
     disable: tuple[str, ...] = ()
     passes: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()

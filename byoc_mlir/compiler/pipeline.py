@@ -13,7 +13,9 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import get_backends
 from byoc_mlir.backends.op_names import unknown_ops
+from byoc_mlir.calibration import using
 from byoc_mlir.compiler.build import Build
+from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.compiler.denormals import warn_of_denormals
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
 from byoc_mlir.compiler.link import (
@@ -27,13 +29,12 @@ from byoc_mlir.compiler.partition.generate import declare_regions, generate_regi
 from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
-from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.compiler.user_passes import passes_of
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.disabled import disabling
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
-from byoc_mlir.left_out import leaving_out
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
@@ -41,7 +42,6 @@ from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.lowering.profile_steps import ProfileSteps
 from byoc_mlir.lowering.round_recurrent_weights import RoundRecurrentWeights
 from byoc_mlir.progress import shown
-from byoc_mlir.rates import using
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.system.libraries import find_openmp
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
@@ -49,10 +49,10 @@ from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
-from byoc_mlir.transforms.gains import why_nothing_gains
 from byoc_mlir.transforms.halves_to_float import HalvesToFloat
 from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
 from byoc_mlir.transforms.partition_for import PartitionFor
+from byoc_mlir.transforms.profitability import why_unprofitable
 from byoc_mlir.transforms.simplify import Simplify
 from byoc_mlir.transforms.traffic import Traffic
 from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
@@ -114,18 +114,18 @@ def build_program(
 def compiling(build: Build, folder: Path | None) -> Generator[None]:
     """What holds for all stages of a compilation; its IR is dumped to a folder, if there is one."""
     options = build.options
-    rates = rates_of(options.rates)
+    calibration = calibration_of(options.calibration)
     with (
         limited(options.limits),
-        using(rates),
-        leaving_out(frozenset(options.disable)),
+        using(calibration),
+        disabling(frozenset(options.disable)),
         shown("compile"),
         dumping(folder),
     ):
         try:
             yield
         finally:
-            rates.save()
+            calibration.save()
 
 
 def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:
@@ -181,7 +181,7 @@ def canonicalise(build: Build) -> None:
 
 def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
     """The passes; models of 16-bit floats stay as they are for a backend that gains from it."""
-    gains = (backend.gains_from("f16") for backend in get_backends(targets))
+    gains = (backend.profitability("f16") for backend in get_backends(targets))
     if not any(gain.ops for gain in gains):
         return CANONICALISATION
     return [one for one in CANONICALISATION if not isinstance(one, HalvesToFloat)]
@@ -202,7 +202,7 @@ def partition(build: Build) -> None:
             build.context, build.module, build.backends, build.options.fallback
         )
         precision = build.options.precision
-        reason = why_nothing_gains(precision, targets) if precision != "f32" else None
+        reason = why_unprofitable(precision, targets) if precision != "f32" else None
         if reason is not None:
             build.problems.append(f"the model runs in f32, not in {precision}: {reason}")
         exact = build.options.exact
@@ -214,7 +214,7 @@ def partition(build: Build) -> None:
 
 def _mixes_on_host(options: CompileOptions) -> bool:
     """Whether the host rounds weights: in `bf16`, where a target is faster in it."""
-    return options.precision == "bf16" and not why_nothing_gains("bf16", options.targets)
+    return options.precision == "bf16" and not why_unprofitable("bf16", options.targets)
 
 
 def prune(build: Build) -> None:

@@ -13,16 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from byoc_mlir.abi import Precision
+from byoc_mlir.calibration import Document
 from byoc_mlir.compiler.option_info import (
     OptionInfo,
     accept_anything,
     accept_backend_options,
     accept_bool,
     accept_cache,
+    accept_calibration,
     accept_folder,
     accept_limits,
     accept_names,
-    accept_rates,
     accept_sizes,
     accept_targets,
     accept_weight_memory,
@@ -32,7 +33,6 @@ from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
-from byoc_mlir.rates import Document
 from byoc_mlir.runtime.system.threads import available_threads, check_threads
 
 if TYPE_CHECKING:
@@ -130,12 +130,12 @@ class Request:
         accept_folder,
         is_key=False,
     )
-    rates: str | Path | Document | None = option(
+    calibration: str | Path | Document | None = option(
         None,
-        """a file of what was measured, from `byoc compile --write-rates`. The same file gives the
-        same code, and nothing is measured. See docs/costs.md.""",
-        accept_rates,
-        flag="--rates FILE",
+        """a file of what was measured, from `byoc compile --write-calibration`. The same file gives
+        the same code, and nothing is measured. See docs/costs.md.""",
+        accept_calibration,
+        flag="--calibration FILE",
     )
     disable: Sequence[str] = option(
         (),
@@ -194,11 +194,11 @@ class Request:
         accept_weight_memory,
         flag="--weight-memory TIMES",
     )
-    eager: bool = option(
+    interpreter: bool = option(
         True,
         """lets a model whose sizes come with its inputs answer at once, node by node, while another
         process compiles it; not where the cache has it, or is off, or anything else is asked for
-        but `threads`. See docs/eager.md.""",
+        but `threads`. See docs/tiered-execution.md.""",
         accept_bool,
         is_key=False,
     )
@@ -213,8 +213,8 @@ class Request:
 
     def checked(self) -> Request:
         """Returns a request that nothing changes: neither its arguments, which the caller may
-        change later, nor another current folder; its file of rates is read. `CompileOptions` knows
-        what else is accepted of targets, passes and `disable`.
+        change later, nor another current folder; its file of calibration is read. `CompileOptions`
+        knows what else is accepted of targets, passes and `disable`.
 
         Raises:
             InvalidModelError: the model's file cannot be read.

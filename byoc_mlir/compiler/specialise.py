@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from byoc_mlir.boundary import raise_if_strict
+from byoc_mlir.compiler.dynamic import build_dynamic
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.pipeline import build_program
-from byoc_mlir.compiler.sized import build_sized
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import CompilationError, UndecidedSizeError
@@ -45,7 +45,7 @@ class ModelCompiler:
             return None
         try:
             with ir_boundary("compile"):
-                found = build_sized(self._source, shapes, replace(self._options, targets=()))
+                found = build_dynamic(self._source, shapes, replace(self._options, targets=()))
         except (UndecidedSizeError, CompilationError) as error:
             if isinstance(error, CompilationError):
                 raise_if_strict(error)

@@ -35,13 +35,13 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects import sized_buffers
-from byoc_mlir.dialects.operations import operations_in
-from byoc_mlir.dialects.relay.shape import Tensor, type_sizes
-from byoc_mlir.dialects.sized_buffers import (
+from byoc_mlir.dialects import dynamic_buffers
+from byoc_mlir.dialects.dynamic_buffers import (
     LayoutAttr,
     dense_buffer,
 )
+from byoc_mlir.dialects.operations import operations_in
+from byoc_mlir.dialects.relay.shape import Tensor, type_sizes
 
 
 @irdl_op_definition
@@ -256,4 +256,4 @@ def buffer_type(type_: Attribute) -> Attribute:
     return dense_buffer(type_.element_type, type_sizes(cast(Tensor, type_)))
 
 
-HOST = Dialect("host", operations_in(globals(), vars(sized_buffers)), [LayoutAttr])
+HOST = Dialect("host", operations_in(globals(), vars(dynamic_buffers)), [LayoutAttr])

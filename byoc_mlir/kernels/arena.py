@@ -37,7 +37,7 @@ def plan_offsets(requests: Sequence[BufferRequest]) -> tuple[list[int], int]:
 
 
 @dataclass(frozen=True)
-class SizedRequest:
+class DynamicRequest:
     """As `BufferRequest`, of a size that may be symbolic."""
 
     size: Size
@@ -47,7 +47,7 @@ class SizedRequest:
     last: int
 
 
-def plan_slots(requests: Sequence[SizedRequest]) -> tuple[list[Size], Size]:
+def plan_slots(requests: Sequence[DynamicRequest]) -> tuple[list[Size], Size]:
     """As `plan_offsets`, for all sizes: what shares a place shares all of it, and the place is as
     large as the largest.
 
@@ -71,7 +71,7 @@ def plan_slots(requests: Sequence[SizedRequest]) -> tuple[list[Size], Size]:
     return offsets, total
 
 
-def _meet(one: SizedRequest, other: SizedRequest) -> bool:
+def _meet(one: DynamicRequest, other: DynamicRequest) -> bool:
     """Whether both are needed at once."""
     return one.first <= other.last and other.first <= one.last
 

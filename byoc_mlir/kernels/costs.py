@@ -1,8 +1,8 @@
 """What work costs: every number that an estimate reads, with its unit and where it is from.
 
-*Rates* are measured on the machine at hand, once (`byoc_mlir.lowering.calibration`), and kept;
-where nothing may be measured the assumed values stand. *Assumptions* hold on any machine, or matter
-so little that nobody measures them. docs/costs.md lists all, and what each decides.
+*Calibration* are measured on the machine at hand, once (`byoc_mlir.lowering.calibration`), and
+kept; where nothing may be measured the assumed values stand. *Assumptions* hold on any machine, or
+matter so little that nobody measures them. docs/costs.md lists all, and what each decides.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, TypeVar
 
-from byoc_mlir.rates import Measurement, Rates, current_rates
+from byoc_mlir.calibration import Calibration, Measurement, current_calibration
 
 _UNIT, _SOURCE = "unit", "source"
 
@@ -28,7 +28,7 @@ class Table:
     """The group of the measurements that it is made of."""
 
     @classmethod
-    def of(cls: type[_Table], known: Rates) -> _Table:
+    def of(cls: type[_Table], known: Calibration) -> _Table:
         """Returns the table by what is known, or assumed where nothing is.
 
         Raises:
@@ -61,7 +61,7 @@ _Table = TypeVar("_Table", bound=Table)
 
 
 @dataclass(frozen=True)
-class ConvolutionRates(Table):
+class ConvolutionCalibration(Table):
     """Convolutions by our own kernels, with the longest vectors of the processor, on one thread."""
 
     name: ClassVar[str] = "convolutions"
@@ -80,7 +80,7 @@ class ConvolutionRates(Table):
 
 
 @dataclass(frozen=True)
-class IntegerRates(Table):
+class IntegerCalibration(Table):
     """Products of bytes by our own kernels without VNNI, on one thread."""
 
     name: ClassVar[str] = "integers"
@@ -97,7 +97,7 @@ class IntegerRates(Table):
 
 
 @dataclass(frozen=True)
-class RoundedRates(Table):
+class RoundedCalibration(Table):
     """What our own kernels do in `bf16`, on one thread."""
 
     name: ClassVar[str] = "rounded"
@@ -111,7 +111,7 @@ class RoundedRates(Table):
 
 
 @dataclass(frozen=True)
-class ActivationRates(Table):
+class ActivationCalibration(Table):
     """Activations in place, on one thread."""
 
     name: ClassVar[str] = "activations"
@@ -198,16 +198,16 @@ class Assumptions(Table):
 ASSUMED = Assumptions()
 
 MEASURED: tuple[type[Table], ...] = (
-    ConvolutionRates,
-    IntegerRates,
-    RoundedRates,
-    ActivationRates,
+    ConvolutionCalibration,
+    IntegerCalibration,
+    RoundedCalibration,
+    ActivationCalibration,
 )
-"""The tables of rates."""
+"""The tables of calibration."""
 
 
-def rates(kind: type[_Table]) -> _Table:
+def calibration(kind: type[_Table]) -> _Table:
     """The numbers of one kind: from the file of this compilation, kept from before, or measured
     now.
     """
-    return current_rates().view(kind.of)
+    return current_calibration().view(kind.of)

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import KernelCode, Slot
-from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import FEWEST_LANES, Float, Vectors
@@ -266,7 +266,7 @@ class NormalizedJoin:
     def milliseconds(self, threads: int) -> float:
         """About what it takes: its bytes are read and written."""
         moved = 2 * self.pixels * self.channels * self.element.size
-        return moved / rates(ConvolutionRates).transformed_bytes / threads
+        return moved / calibration(ConvolutionCalibration).transformed_bytes / threads
 
 
 def fitting_lanes(blocks: Sequence[int], most: int) -> int | None:

@@ -1,8 +1,8 @@
 """Choices among ways to compute one thing that were measured for it, and trials of others.
 
 A *problem* is a text that says all that a choice depends on: sizes, strides, threads. Passes that
-choose ask `choice_for` before they estimate. What is known comes with the rates of the compilation:
-from a file, or what `compile(tune=…)` found on this machine.
+choose ask `choice_for` before they estimate. What is known comes with the calibration of the
+compilation: from a file, or what `compile(tune=…)` found on this machine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from byoc_mlir.rates import current_rates
+from byoc_mlir.calibration import current_calibration
 
 TUNED = "tuned"
 """The group of the measurements that say which way was fastest, by problem."""
@@ -82,7 +82,7 @@ def choice_for(
     """
     trial = _trial.get()
     if trial is None:
-        known = current_rates().find(f"{TUNED}/{problem}")
+        known = current_calibration().find(f"{TUNED}/{problem}")
         return known.text if known is not None and known.text in candidates else None
     question = trial.questions.setdefault(problem, Question(tuple(candidates)))
     question.nodes.update(nodes)

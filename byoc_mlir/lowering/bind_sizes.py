@@ -21,10 +21,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE
+from byoc_mlir.dialects.dynamic_buffers import SizeOp
 from byoc_mlir.dialects.relay import GuardOp, SymbolOp
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, at_most, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of, bound_symbol
-from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Call, Dim, Size, Symbol, overflow
 from byoc_mlir.dims.dim import Atom, constant_part, size_of, terms_of
 from byoc_mlir.errors import UndecidedSizeError

@@ -10,8 +10,8 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from byoc_mlir.dialects.dynamic_buffers import ViewOp, buffer_sizes, row_major, strided_buffer
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.dialects.sized_buffers import ViewOp, buffer_sizes, row_major, strided_buffer
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.borders import Strip
 from byoc_mlir.lowering.relay_to_linalg.builder import (

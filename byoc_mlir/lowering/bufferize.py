@@ -28,17 +28,17 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ALIASES, COMPILER, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
-from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
-from byoc_mlir.dialects.relay.base import Ints, Tensor, sizes_of, tensor_of, tensor_type, type_sizes
-from byoc_mlir.dialects.relay.control import ControlOp
-from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
-from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dialects.sized_buffers import (
+from byoc_mlir.dialects.dynamic_buffers import (
     AllocOp,
     SizeOp,
     dense_buffer,
     row_major,
 )
+from byoc_mlir.dialects.relay import ConstantOp, Weight, WeightAttr
+from byoc_mlir.dialects.relay.base import Ints, Tensor, sizes_of, tensor_of, tensor_type, type_sizes
+from byoc_mlir.dialects.relay.control import ControlOp
+from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
+from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.borders import border
 from byoc_mlir.lowering.buffer_view import BufferView, element_of, reinterpreted

@@ -1,4 +1,4 @@
-"""Measures the rates of `kernels/costs.py` on the machine at hand.
+"""Measures the calibration of `kernels/costs.py` on the machine at hand.
 
 Kernels are compiled once and run in turns on one thread, by the time that it had a core, so that a
 busy neighbour is not measured; the shortest runs of each count.
@@ -27,10 +27,10 @@ from byoc_mlir.kernels.builder import POINTER, VOID
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, KernelCode, Slot
 from byoc_mlir.kernels.convolutions import convolution_kernels
 from byoc_mlir.kernels.costs import (
-    ActivationRates,
-    ConvolutionRates,
-    IntegerRates,
-    RoundedRates,
+    ActivationCalibration,
+    ConvolutionCalibration,
+    IntegerCalibration,
+    RoundedCalibration,
     Table,
 )
 from byoc_mlir.kernels.epilogue import Epilogue
@@ -79,13 +79,13 @@ _PLANES = (1, 3, 224 * 224)
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Benchmark:
     """How a table is measured."""
 
     measure: Callable[[], list[float]]
     """Milliseconds of some kernels."""
     table: Callable[[Sequence[float]], Table]
-    """The rates that follow from them."""
+    """The calibration that follow from them."""
     feature: str = ""
     """The processor's, without which there is no such code: what is assumed stands."""
 
@@ -108,12 +108,12 @@ def _convolutions() -> list[float]:
         return _shortest([transforms, weights.after(functions["eviction"]), products])
 
 
-def _convolution_rates(times: Sequence[float]) -> ConvolutionRates:
+def _convolution_calibration(times: Sequence[float]) -> ConvolutionCalibration:
     transforms, weights, products = _transforms(), _weights(), _products()
     rate = products.convolution.products / times[2]
     transformed = transforms.transformed_bytes / _rest(times[0], transforms.products / rate)
     known = weights.products / rate + weights.transformed_bytes / transformed
-    return ConvolutionRates(rate, transformed, weights.weight_bytes / _rest(times[1], known))
+    return ConvolutionCalibration(rate, transformed, weights.weight_bytes / _rest(times[1], known))
 
 
 def _transforms() -> Winograd:
@@ -141,9 +141,9 @@ def _integers() -> list[float]:
         )
 
 
-def _integer_rates(times: Sequence[float]) -> IntegerRates:
+def _integer_calibration(times: Sequence[float]) -> IntegerCalibration:
     kernels = _integer_kernels().items()
-    return IntegerRates(
+    return IntegerCalibration(
         **{name: it.products / taken for (name, it), taken in zip(kernels, times, strict=True)}
     )
 
@@ -205,9 +205,9 @@ def _rounded() -> list[float]:
         )
 
 
-def _rounded_rates(times: Sequence[float]) -> RoundedRates:
+def _rounded_calibration(times: Sequence[float]) -> RoundedCalibration:
     products, elements = _depthwise().convolution.products, math.prod(_PLANES)
-    return RoundedRates(products / times[0], elements / times[1])
+    return RoundedCalibration(products / times[0], elements / times[1])
 
 
 def _depthwise() -> ConvolutionKernel:
@@ -225,17 +225,17 @@ def _activations() -> list[float]:
         )
 
 
-def _activation_rates(times: Sequence[float]) -> ActivationRates:
-    return ActivationRates(
+def _activation_calibration(times: Sequence[float]) -> ActivationCalibration:
+    return ActivationCalibration(
         **{name: _ELEMENTS / time for name, time in zip(FORMULAS, times, strict=True)}
     )
 
 
-CALIBRATIONS: Mapping[type[Table], Calibration] = {
-    ConvolutionRates: Calibration(_convolutions, _convolution_rates),
-    IntegerRates: Calibration(_integers, _integer_rates),
-    RoundedRates: Calibration(_rounded, _rounded_rates, "avx512_bf16"),
-    ActivationRates: Calibration(_activations, _activation_rates),
+BENCHMARKS: Mapping[type[Table], Benchmark] = {
+    ConvolutionCalibration: Benchmark(_convolutions, _convolution_calibration),
+    IntegerCalibration: Benchmark(_integers, _integer_calibration),
+    RoundedCalibration: Benchmark(_rounded, _rounded_calibration, "avx512_bf16"),
+    ActivationCalibration: Benchmark(_activations, _activation_calibration),
 }
 
 

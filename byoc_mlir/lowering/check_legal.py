@@ -136,10 +136,10 @@ def _name(op: Operation) -> str:
 
 def _illegal_ops(ops: Iterable[Operation], legal: _Legal) -> Iterator[Operation]:
     """The illegal ones of some ops."""
-    verdicts: dict[str, bool] = {}
+    decisions: dict[str, bool] = {}
     for op in in_time(ops):
-        verdict = verdicts.get(op.name)
-        if verdict is None:
-            verdict = verdicts[op.name] = legal.accepts(op)
-        if not verdict:
+        decision = decisions.get(op.name)
+        if decision is None:
+            decision = decisions[op.name] = legal.accepts(op)
+        if not decision:
             yield op

@@ -20,10 +20,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.dialects.dynamic_buffers import SizeOp, ViewOp, buffer_sizes, dense_buffer
 from byoc_mlir.dialects.relay.base import Tensor, one_size, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.control import BindOp, ControlOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
-from byoc_mlir.dialects.sized_buffers import SizeOp, ViewOp, buffer_sizes, dense_buffer
 from byoc_mlir.dims import Dim, Size
 
 _INDEX = IndexType()

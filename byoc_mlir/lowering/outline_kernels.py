@@ -15,9 +15,9 @@ from xdsl.passes import ModulePass
 from byoc_mlir.abi import KERNEL, PREFER_NO_GATHER
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.dynamic_buffers import AllocOp, View, ViewOp
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dialects.sized_buffers import AllocOp, View, ViewOp
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
 from byoc_mlir.lowering.linalg_to_loops.rows import nests_in_rows

@@ -25,13 +25,13 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.boundary import boundary
+from byoc_mlir.dialects.dynamic_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, hint, is_symbolic, names_in
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dialects.sized_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
 from byoc_mlir.dims import Dim, Size, greatest, largest
 from byoc_mlir.errors import UndecidedSizeError
-from byoc_mlir.kernels.arena import BufferRequest, SizedRequest, plan_offsets, plan_slots
+from byoc_mlir.kernels.arena import BufferRequest, DynamicRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits, in_time
 from byoc_mlir.lowering.control_flow import called_symbols
 from byoc_mlir.lowering.region_calls import int_attribute
@@ -192,7 +192,7 @@ def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence
     """Offsets, and the size of all, for sizes and when they are needed."""
     if not is_symbolic(size for size, _ in requests):
         return plan_offsets([BufferRequest(index(size), *span) for size, span in requests])
-    return plan_slots([SizedRequest(size, hint(size), *span) for size, span in requests])
+    return plan_slots([DynamicRequest(size, hint(size), *span) for size, span in requests])
 
 
 def _view(arena: SSAValue, shift: SSAValue, type_: MemRefType) -> Operation:

@@ -54,10 +54,10 @@ class RoundRecurrentWeights(ModulePass):
             return
         for block in host_blocks(op):
             for inner in in_time(block.walk()):
-                if isinstance(inner, RecurrentOp) and self._gains(inner):
+                if isinstance(inner, RecurrentOp) and self._profitability(inner):
                     _round(inner)
 
-    def _gains(self, op: RecurrentOp) -> bool:
+    def _profitability(self, op: RecurrentOp) -> bool:
         weight = op.weight.owner
         if not isinstance(weight, ConstantOp) or not set(self.exact).isdisjoint(node_names(op)):
             return False

@@ -205,7 +205,8 @@ class Executable:
             self.node.warmup(shapes)
 
     def wait(self) -> None:
-        """Waits for the program of a model that answers node by node until then, see docs/eager.md.
+        """Waits for the program of a model that answers node by node until then, see
+        docs/tiered-execution.md.
 
         Raises:
             ByocError: the model cannot be compiled.

@@ -153,8 +153,8 @@ class Verification:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        verdict = "agrees with" if self.agrees else "DIFFERS from"
-        yield f"the model {verdict} {self.against}"
+        decision = "agrees with" if self.agrees else "DIFFERS from"
+        yield f"the model {decision} {self.against}"
         inputs = "the model's inputs" if self.agrees else "the region's right inputs"
         for title, rows in (
             ("outputs", self.outputs),

@@ -21,7 +21,8 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from byoc_mlir.backends import backend_names, get_backend, load_backend_module
 from byoc_mlir.boundary import boundary
-from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.calibration import using
+from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.compiler.user_passes import user_pass, user_pass_names
 from byoc_mlir.dialects import core_dialects
 from byoc_mlir.dialects.boundary import node_of
@@ -40,7 +41,6 @@ from byoc_mlir.frontend.files.mlir_file import (
 )
 from byoc_mlir.limits import limited
 from byoc_mlir.names import meant, printable_document, printable_lines
-from byoc_mlir.rates import using
 from byoc_mlir.tools.commands.common import (
     add_shape_argument,
     bundled_networks,
@@ -229,7 +229,7 @@ def _run(tool: ByocOptMain) -> None:
         InvalidModelError: the text does not parse.
     """
     try:
-        with limited(limits_of(tool.args)), using(rates_of(None)):
+        with limited(limits_of(tool.args)), using(calibration_of(None)):
             tool.run()
     except ParseError as error:
         raise InvalidModelError(str(error)) from error

@@ -40,27 +40,27 @@ class MergedNodes:
         if self._position[one] > self._position[two]:
             one, two = two, one
         limit = self._position[two]
-        foreign_before = {one: False}
+        off_target_before = {one: False}
         pending = [one]
         while pending:
             node = pending.pop()
-            tainted = foreign_before[node] or (node != one and foreign(node))
+            tainted = off_target_before[node] or (node != one and foreign(node))
             for after in self._after(node):
-                if self._position[after] > limit or foreign_before.get(after) in (
+                if self._position[after] > limit or off_target_before.get(after) in (
                     True,
                     tainted,
                 ):
                     continue
                 if after == two and tainted:
                     return None
-                foreign_before[after] = tainted
+                off_target_before[after] = tainted
                 if after != two:
                     pending.append(after)
         span = {one, two}
         pending = [two]
         while pending:
             for before in self._before(pending.pop()):
-                if before in foreign_before and before not in span:
+                if before in off_target_before and before not in span:
                     span.add(before)
                     pending.append(before)
         return span

@@ -28,7 +28,7 @@ from byoc_mlir.transforms.union_find import UnionFind
 
 
 @dataclass(frozen=True)
-class ForeignLevels:
+class OffTargetDepths:
     """For each node the largest number of foreign nodes on a path to it, and one such path.
 
     Foreign is what is neither of the backend nor a constant. The paths form a forest.
@@ -39,7 +39,7 @@ class ForeignLevels:
     _leave: list[int]
 
     @staticmethod
-    def of(graph: RegionGraph, compiler: str) -> ForeignLevels:
+    def of(graph: RegionGraph, compiler: str) -> OffTargetDepths:
         """The levels of a graph's nodes, seen from backend `compiler`."""
         level = [0] * len(graph.nodes)
         children: list[list[int]] = [[] for _ in graph.nodes]
@@ -54,7 +54,7 @@ class ForeignLevels:
                 if parent is None or reached > level[node]:
                     parent, level[node] = source, reached
             (roots if parent is None else children[parent]).append(node)
-        return ForeignLevels(level, *_tour(roots, children))
+        return OffTargetDepths(level, *_tour(roots, children))
 
     def separated(self, one: int, two: int) -> bool:
         """Whether something foreign lies on the recorded path between two nodes of the backend.
@@ -219,7 +219,7 @@ def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
 
     On a path between two of one level lies nothing foreign, so that all of them can merge.
     """
-    level = ForeignLevels.of(graph, compiler).level
+    level = OffTargetDepths.of(graph, compiler).level
     groups = UnionFind[int]()
     first: dict[tuple[object, int], int] = {}
     for node, one in enumerate(graph.nodes):
@@ -264,7 +264,7 @@ def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
     Left out are those that are known to be separated.
     """
     for compiler in _compilers(graph):
-        levels = ForeignLevels.of(graph, compiler)
+        levels = OffTargetDepths.of(graph, compiler)
         own = {node for node, one in enumerate(graph.nodes) if one.compiler == compiler}
         feeding = (
             (node, user) for node in own for user in own.intersection(graph.successors[node])

@@ -14,8 +14,8 @@ from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects.byoc import REFUSED, CompositeOp, YieldOp
 from byoc_mlir.dialects.locations import fused_location
 from byoc_mlir.dialects.relay.base import relay_name
+from byoc_mlir.disabled import is_disabled
 from byoc_mlir.errors import BackendError
-from byoc_mlir.left_out import is_left_out
 from byoc_mlir.limits import in_time
 from byoc_mlir.patterns import CompositePattern, Match, Scope, all_matches, checked_reason
 from byoc_mlir.transforms.annotated_regions import find_regions
@@ -82,7 +82,7 @@ def pattern_table(target: str) -> Sequence[CompositePattern]:
             )
         if row.pattern.heads == frozenset():
             raise BackendError(f"pattern '{row.name}' describes no op, only a value")
-    return [row for row in table if not is_left_out(row.name)]
+    return [row for row in table if not is_disabled(row.name)]
 
 
 def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:

@@ -12,7 +12,7 @@ from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.transforms.blocks import is_node, is_terminator
-from byoc_mlir.transforms.gains import ProfitableGemm, ProfitableGemms
+from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
 
 _FOLLOWING = frozenset(
     {
@@ -28,7 +28,7 @@ _FOLLOWING = frozenset(
 rounded already, but for what is much smaller than their result.
 
 All others stay in `f32`: softmax, norms, sums, exponentials, logarithms, …, and composites without
-a product, but for those that follow in their backend (`Gains.following`).
+a product, but for those that follow in their backend (`Profitability.following`).
 """
 
 _MUCH = 16
@@ -40,7 +40,7 @@ class RoundedValues:
 
     def __init__(self, block: Block, gains: ProfitableGemms):
         self.ops = [op for op in block.ops if is_node(op)]
-        self._gains = gains
+        self._profitability = gains
         found = {op: gains.product(op) for op in self.ops}
         self._products = {op: one for op, one in found.items() if one is not None}
         kept = {value for op in block.ops if is_terminator(op) for value in op.operands}
@@ -71,7 +71,7 @@ class RoundedValues:
     def _follows(self, op: Operation) -> bool:
         """Whether an op is computed as well on rounded numbers, none of which is a constant."""
         if isinstance(op, CompositeOp):
-            return self._gains.follows(op)
+            return self._profitability.follows(op)
         if relay_name(op) not in _FOLLOWING:
             return False
         floats = [op.operands[index] for index in _floats(op)]

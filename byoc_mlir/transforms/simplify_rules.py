@@ -27,7 +27,7 @@ from byoc_mlir.dialects.relay.constant import derived_array
 from byoc_mlir.dialects.relay.properties import to_attribute
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.tensors import Array, transposed
-from byoc_mlir.transforms.met_taps import met_taps, met_taps_of_pool
+from byoc_mlir.transforms.overlapping_taps import overlapping_taps, overlapping_taps_of_pool
 from byoc_mlir.transforms.product_reshapes import ELEMENTWISE, reshape_behind
 from byoc_mlir.transforms.rewriting import constant_array, constant_name, replace_op
 
@@ -335,7 +335,7 @@ def taps_on_padding_are_cut(op: window.CorrelationOp) -> Simplified:
     weight = constant_array(op.weight)
     if weight is None or not any(ints(op.padding)) or 0 in weight.shape:
         return None
-    axes = met_taps(op)
+    axes = overlapping_taps(op)
     part = (..., *(axis.taps for axis in axes))
     if weight[part].shape == weight.shape or not np.isfinite(weight).all():
         return None
@@ -357,7 +357,7 @@ def windows_beyond_the_image_are_cut(op: pool.PoolOp) -> Simplified:
     is_average = isinstance(op, pool.AvgPoolOp)
     if is_average and op.count_include_pad.value.data and any(ints(op.padding)):
         return None
-    axes = met_taps_of_pool(op)
+    axes = overlapping_taps_of_pool(op)
     size = [axis.taps.stop - axis.taps.start for axis in axes or ()]
     if axes is None or tuple(size) == ints(op.pool_size):
         return None

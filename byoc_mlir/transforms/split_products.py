@@ -18,9 +18,9 @@ from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, transform, window
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of
 from byoc_mlir.transforms.blocks import blocks_of, host_functions, is_node
-from byoc_mlir.transforms.gains import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.op_sequence import OpSequence
+from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.rewriting import erase_if_dead, place_after
 from byoc_mlir.transforms.work import PRECISION
 

@@ -18,8 +18,8 @@ from byoc_mlir.dialects.relay.base import tensor_of, tensor_type, type_sizes
 from byoc_mlir.dialects.relay.elementwise import CastOp
 from byoc_mlir.transforms.blocks import blocks_of, host_functions
 from byoc_mlir.transforms.cancelling_weights import why_not_rounded
-from byoc_mlir.transforms.gains import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.kept_float import keep_float
+from byoc_mlir.transforms.profitability import ProfitableGemm, ProfitableGemms
 from byoc_mlir.transforms.rewriting import place_after
 from byoc_mlir.transforms.rounded_values import RoundedValues
 

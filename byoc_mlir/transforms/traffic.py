@@ -12,7 +12,7 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
-from byoc_mlir.transforms.work import sized_multiplications, tensor_bytes
+from byoc_mlir.transforms.work import dynamic_macs, tensor_bytes
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Traffic:
             if is_constant(op) or not (op.operands or op.results) or op.regions:
                 continue
             reads, writes = tuple(number(op.operands)), tuple(number(op.results))
-            one = _Op(frozenset(node_names(op)), sized_multiplications(op), reads, writes)
+            one = _Op(frozenset(node_names(op)), dynamic_macs(op), reads, writes)
             if isinstance(op, RelayOp):  # calls and terminators only read
                 traffic._ops.append(one)
             for value in reads:

@@ -44,7 +44,7 @@ def multiplications(op: Operation) -> int:
     return cast(int, _products(op, _shape))
 
 
-def sized_multiplications(op: Operation) -> Size:
+def dynamic_macs(op: Operation) -> Size:
     """As `multiplications`, in terms of the symbols in shapes."""
     return _products(op, tensor_sizes)
 

@@ -29,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault(STRICT_VARIABLE, "on")
     plan = Plan(args.seed, args.shapes == "symbolic", args.mutate)
     targets = None if args.targets is None else split_targets(args.targets)
-    settings = Settings(targets, tuple(args.backend), args.threads, args.memory << 20, args.eager)
+    settings = Settings(
+        targets, tuple(args.backend), args.threads, args.memory << 20, args.interpreter
+    )
     campaign = Campaign(settings, args.jobs, args.timeout, args.out, _say)
     try:
         if not args.mutate:
@@ -80,7 +82,11 @@ def _parser() -> argparse.ArgumentParser:
         help="load a module that registers backends; may be given several times",
     )
     add("--shapes", choices=("static", "symbolic"), default="static", help="sizes of inputs")
-    add("--eager", action="store_true", help="node by node, as models run until they are compiled")
+    add(
+        "--interpreter",
+        action="store_true",
+        help="node by node, as models run until they are compiled",
+    )
     add("--mutate", action="store_true", help="damaged models: a typed error or success")
     add("--threads", type=int, default=1, help="threads per run (default: 1)")
     add("--jobs", type=int, default=1, help="processes (default: 1)")

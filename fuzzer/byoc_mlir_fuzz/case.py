@@ -68,7 +68,7 @@ class Settings:
     threads: int = 1
     memory: int = 6 << 30
     """Bytes of address space that a worker may have."""
-    eager: bool = False
+    interpreter: bool = False
     """Whether models are run node by node, not compiled."""
 
 

@@ -120,7 +120,7 @@ class _Judge:
         return replace(worst, placements=report.counts())
 
     def _made(self, case: Case, model: onnx.ModelProto) -> Executable | NodeByNode:
-        if self.settings.eager:
+        if self.settings.interpreter:
             return NodeByNode(model, self.settings.threads)
         return self._compiled(case)
 

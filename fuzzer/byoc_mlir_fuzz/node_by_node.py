@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import onnx
 from onnx import numpy_helper
 
-from byoc_mlir.eager.model import EagerModel
-from byoc_mlir.eager.tier_ops import unknown
+from byoc_mlir.interpreter.model import InterpretedModel
+from byoc_mlir.interpreter.tier_ops import unknown
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import Array
 
@@ -18,7 +18,7 @@ class NotRunError(Exception):
 
 
 class NodeByNode:
-    """Runs a model as `EagerModel` does.
+    """Runs a model as `InterpretedModel` does.
 
     Raises:
         NotRunError: it is none that is run so.
@@ -29,7 +29,7 @@ class NodeByNode:
         if reason:
             raise NotRunError(reason)
         tensors = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
-        self._model = EagerModel(model, tensors, threads)
+        self._model = InterpretedModel(model, tensors, threads)
 
     def run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
         """The outputs by name.

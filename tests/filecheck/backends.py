@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from byoc_mlir.backends import Backend, CodegenContext, Gains, Rule, register_backend
+from byoc_mlir.backends import Backend, CodegenContext, Profitability, Rule, register_backend
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.window import Conv2DOp
 from byoc_mlir.patterns import CompositePattern, Match, is_constant, is_op, wildcard
@@ -92,8 +92,8 @@ class Gamma(NoCode):
     def op_rules(self) -> Mapping[str, Rule]:
         return {"nn.conv2d": accept}
 
-    def gains_from(self, element_type: str) -> Gains:
-        return Gains(
+    def profitability(self, element_type: str) -> Profitability:
+        return Profitability(
             frozenset({"nn.conv2d"}),
             faster_in_f32=_of_windows,
             following=frozenset({"gamma.batch_norm_relu"}),

@@ -17,9 +17,9 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends.base import (
     Backend,
     CodegenContext,
-    Gains,
     GeneratedCode,
     NativeCode,
+    Profitability,
     Rule,
     attempt,
 )
@@ -84,43 +84,47 @@ class DnnlBackend(Backend):
 
         return patterns(has_all_products=self.settings["quantized_products"] == "all")
 
-    def gains_from(self, element_type: str) -> Gains:
+    def profitability(self, element_type: str) -> Profitability:
         from byoc_mlir.backends.dnnl.partition.patterns import ANCHORS, BATCH_NORM_RELU
         from byoc_mlir.onednn.engine import engine
 
         if element_type not in ("bf16", "bf16x3"):
-            return Gains()
+            return Profitability()
         if not engine().has_bf16:
-            return Gains(reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)")
+            return Profitability(
+                reason="this processor has no instructions for bf16 (AVX-512 BF16 or AMX)"
+            )
         if element_type == "bf16x3":
             return self._gains_from_splitting()
-        return Gains(
+        return Profitability(
             frozenset(ANCHORS),
             least=2**16,
             faster_in_f32=self._faster_in_f32,
             following=frozenset({BATCH_NORM_RELU}),
         )
 
-    def _gains_from_splitting(self) -> Gains:
+    def _gains_from_splitting(self) -> Profitability:
         from byoc_mlir.backends.dnnl.partition.patterns import SPLIT_ANCHORS
         from byoc_mlir.onednn.engine import engine
 
         if self.settings["split_products"] == "all":
-            return Gains(SPLIT_ANCHORS)
+            return Profitability(SPLIT_ANCHORS)
         if not engine().has_amx:
-            return Gains(reason="this processor has no AMX: three products of bf16 take longer")
-        return Gains(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
+            return Profitability(
+                reason="this processor has no AMX: three products of bf16 take longer"
+            )
+        return Profitability(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
 
     def _faster_whole(self, op: Operation) -> str | None:
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
-        from byoc_mlir.backends.dnnl.gains.split import faster_whole
+        from byoc_mlir.backends.dnnl.profitability.split import faster_whole
 
         with _one_at_a_time, measuring(self._measuring):
             return faster_whole(op, Choices.of(self.settings))
 
     def _faster_in_f32(self, op: Operation) -> str | None:
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
-        from byoc_mlir.backends.dnnl.gains.mixed import faster_in_f32
+        from byoc_mlir.backends.dnnl.profitability.mixed import faster_in_f32
 
         with _one_at_a_time, measuring(self._measuring):
             return faster_in_f32(op, Choices.of(self.settings))
@@ -128,11 +132,11 @@ class DnnlBackend(Backend):
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
         """Of a region that will hardly go back, the estimate is that of its plan, which is kept."""
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
-        from byoc_mlir.backends.dnnl.gains.regions import (
+        from byoc_mlir.backends.dnnl.library.timing import bench
+        from byoc_mlir.backends.dnnl.profitability.regions import (
             planned_milliseconds,
             separate_milliseconds,
         )
-        from byoc_mlir.backends.dnnl.library.timing import bench
 
         choices = Choices.of(self.settings)
         with _one_at_a_time, measuring(self._measuring):
@@ -221,7 +225,7 @@ class DnnlBackend(Backend):
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
         from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
         from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
-        from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates
+        from byoc_mlir.backends.dnnl.passes.write_dnnl_calibration import WriteDnnlCalibration
 
-        passes = (*pipeline(1, Choices()), PrepareDnnlRegions(), WriteDnnlRates(""))
+        passes = (*pipeline(1, Choices()), PrepareDnnlRegions(), WriteDnnlCalibration(""))
         return {one.name: partial(type, one) for one in passes}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from byoc_mlir.backends.openblas.library import load_library
 from byoc_mlir.backends.openblas.products import BatchedGemm, Block
 from byoc_mlir.backends.openblas.trials import BlockedWay, Matrix, seconds_of
+from byoc_mlir.calibration import Calibration, Measurement, current_calibration
 from byoc_mlir.errors import ByocError
-from byoc_mlir.rates import Measurement, Rates, current_rates
 
 _CANDIDATES = (
     Block(64, 96, 128),
@@ -43,27 +43,27 @@ def block_for(product: BatchedGemm, *, may_pack: bool = False) -> Block | None:
     is_as_stored = product.transposes == (False, False)
     if product.is_vector or not (has_panels or is_as_stored) or product.rows > _MOST_ROWS:
         return None
-    rates = current_rates()
+    calibration = current_calibration()
     whole = Block(product.rows, product.units, product.depth)
     key = f"openblas/{whole}{' panels' if has_panels else ''}"
-    rates.view(_check_group)
-    known = rates.find(key)
-    if known is not None and rates.is_kept and known.source != load_library().configuration:
+    calibration.view(_check_group)
+    known = calibration.find(key)
+    if known is not None and calibration.is_kept and known.source != load_library().configuration:
         known = None  # another build measured it
-    if known is None and rates.may_measure:
+    if known is None and calibration.may_measure:
         block = _fastest(whole, has_panels)
         text = "" if block is None else str(block)
         known = Measurement(key, "blocks", load_library().configuration, text)
-        rates.add(known)
+        calibration.add(known)
     return _block(known) if known is not None and known.text else None
 
 
-def _check_group(rates: Rates) -> None:
+def _check_group(calibration: Calibration) -> None:
     """
     Raises:
         ByocError: a file has something else than blocks.
     """
-    for one in list(rates.group("openblas").values()):
+    for one in list(calibration.group("openblas").values()):
         if one.text:
             _block(one)
 

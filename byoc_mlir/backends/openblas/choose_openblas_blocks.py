@@ -13,9 +13,9 @@ from xdsl.passes import ModulePass
 from byoc_mlir.backends.openblas.blocks import block_for
 from byoc_mlir.backends.openblas.products import BLOCK, multiplying_op, product_of
 from byoc_mlir.backends.region import nodes_of
+from byoc_mlir.calibration import using_file
 from byoc_mlir.dialects import byoc
 from byoc_mlir.dialects.relay.constant import ConstantOp, WeightAttr
-from byoc_mlir.rates import using_file
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ChooseOpenBlasBlocks(ModulePass):
     somebody else: such a product stays one call.
 
     Options:
-        rates: a file of rates, `compile(rates=…)`.
+        calibration: a file of calibration, `compile(calibration=…)`.
 
     ```mlir
     %0 = relay.nn.matmul %x, %w : (tensor<48x384xf32>, tensor<384x384xf32>) -> tensor<48x384xf32>
@@ -37,10 +37,10 @@ class ChooseOpenBlasBlocks(ModulePass):
 
     name = "choose-openblas-blocks"
 
-    rates: str = ""
+    calibration: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        with using_file(self.rates):
+        with using_file(self.calibration):
             for region in op.ops:
                 if isinstance(region, FuncOp) and byoc.region_compiler(region) == "openblas":
                     _choose(region)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from byoc_mlir.compiler.cache.fingerprint import digest, environment_values
 from byoc_mlir.compiler.cache.folder import Cache
-from byoc_mlir.compiler.rates import model_key
+from byoc_mlir.compiler.calibration import model_key
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import ArtifactError, InvalidModelError

@@ -33,8 +33,8 @@ _ABANDONED_SECONDS = 3600.0
 Folder: TypeAlias = str | Path | Literal[False] | None
 """Where the cache is; `False`: nowhere; `None`: where the environment says, else the user's."""
 
-Kept: TypeAlias = Literal["programs", "rates"]
-"""What is asked for: `BYOC_CACHE=rates` keeps no more than how fast the machine is."""
+Kept: TypeAlias = Literal["programs", "calibration"]
+"""What is asked for: `BYOC_CACHE=calibration` keeps no more than how fast the machine is."""
 
 
 @dataclass(frozen=True, order=True)
@@ -69,7 +69,7 @@ class Cache:
         """The cache in a folder.
 
         Left out, `$BYOC_CACHE_DIR` names it, or it is the user's, unless `BYOC_CACHE` is `off`,
-        or `rates` and this is for programs. A folder of the user's that cannot be used is a
+        or `calibration` and this is for programs. A folder of the user's that cannot be used is a
         warning.
 
         Returns:
@@ -171,8 +171,10 @@ def is_switched_on(kept: Kept) -> bool:
         ByocError: `$BYOC_CACHE` is none of the words that it may be.
     """
     word = os.environ.get(SWITCH_VARIABLE) or "on"
-    if word not in ("on", "rates", "off"):
-        raise ByocError(f"{SWITCH_VARIABLE} is {word!r}, accepted are 'on', 'rates' and 'off'")
+    if word not in ("on", "calibration", "off"):
+        raise ByocError(
+            f"{SWITCH_VARIABLE} is {word!r}, accepted are 'on', 'calibration' and 'off'"
+        )
     return word in ("on", kept)
 
 

@@ -22,10 +22,10 @@ from byoc_mlir.compiler import pipeline
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.debugging.explanation import (
     Change,
+    Decision,
     DescribedOp,
     NodeExplanation,
     PatternExplanation,
-    Verdict,
 )
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.report import report_rows
@@ -60,7 +60,7 @@ def node_ops(module: ModuleOp, node: str) -> list[Operation]:
     return [op for op in _all_ops(module) if node in node_names(op) and not is_constant(op)]
 
 
-def rule_verdicts(ops: Sequence[Operation], targets: Sequence[str]) -> Iterator[Verdict]:
+def rule_decisions(ops: Sequence[Operation], targets: Sequence[str]) -> Iterator[Decision]:
     """What the rules of each backend say of each op."""
     for target in targets:
         backend = get_backend(target)
@@ -68,10 +68,10 @@ def rule_verdicts(ops: Sequence[Operation], targets: Sequence[str]) -> Iterator[
         for op in ops:
             reason = ask_rule(backend.name, rules, op)
             who = f"{backend.name}, {relay_name(op)}"
-            yield Verdict(who, "refused" if reason else "accepted", node_names(op), reason or "")
+            yield Decision(who, "refused" if reason else "accepted", node_names(op), reason or "")
 
 
-def patterns_of(ops: Sequence[Operation], targets: Sequence[str]) -> list[Verdict]:
+def patterns_of(ops: Sequence[Operation], targets: Sequence[str]) -> list[Decision]:
     """What patterns say that could hold one of the ops: matches first, then the nearest misses."""
     inside, roots = set(ops), _roots(ops)
     names = {relay_name(op) for op in ops}
@@ -87,7 +87,7 @@ def patterns_of(ops: Sequence[Operation], targets: Sequence[str]) -> list[Verdic
     return [*matched, *sorted(missed, key=lambda one: -one.fitted)]
 
 
-def matches_of(row: CompositePattern, module: ModuleOp) -> list[Verdict]:
+def matches_of(row: CompositePattern, module: ModuleOp) -> list[Decision]:
     """What one pattern says wherever it could match."""
     heads = row.pattern.heads
     roots = [
@@ -101,7 +101,7 @@ def matches_of(row: CompositePattern, module: ModuleOp) -> list[Verdict]:
 
 def _verdicts(
     row: CompositePattern, root: Operation, inside: set[Operation] | None
-) -> Iterator[Verdict]:
+) -> Iterator[Decision]:
     """Of one pattern at one root; only of matches that hold one of some ops, if there are any."""
     heads = row.pattern.heads
     if heads is not None and relay_name(root) not in heads:
@@ -113,12 +113,12 @@ def _verdicts(
             continue
         reason = ask_check(row, match)
         nodes = tuple(dict.fromkeys(name for op in match.ops for name in node_names(op)))
-        yield Verdict(row.name, "refused" if reason else "accepted", nodes, reason or "")
+        yield Decision(row.name, "refused" if reason else "accepted", nodes, reason or "")
     if seen:
         return
     miss = nearest_miss(row.pattern, root)
     if miss is not None:
-        yield Verdict(row.name, "missed", node_names(root), miss.reason, miss.fitted)
+        yield Decision(row.name, "missed", node_names(root), miss.reason, miss.fitted)
 
 
 def _roots(ops: Sequence[Operation]) -> list[Operation]:
@@ -208,7 +208,7 @@ def explain_pattern(request: Request, name: str, shapes: Shapes) -> PatternExpla
     if name in build.options.disable:
         raise BackendError(f"the pattern '{name}' is left out by disable")
     row = _pattern(name, build.options.targets)
-    found: list[Verdict] = []
+    found: list[Decision] = []
     watcher = _BeforePartition(lambda module: found.extend(matches_of(row, module)))
     with ir_boundary("explain"), pipeline.compiling(build, None), applying_with(watcher):
         pipeline.import_model(build)
@@ -251,14 +251,14 @@ class _Watcher:
     node: str
     targets: Sequence[str]
     changes: list[Change] = field(default_factory=list[Change])
-    rules: list[Verdict] = field(default_factory=list[Verdict])
-    patterns: list[Verdict] = field(default_factory=list[Verdict])
+    rules: list[Decision] = field(default_factory=list[Decision])
+    patterns: list[Decision] = field(default_factory=list[Decision])
     is_done: bool = False
 
     def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
         if pass_.name == MergeComposite.name:
             ops = node_ops(module, self.node)
-            self.rules += rule_verdicts(ops, self.targets)
+            self.rules += rule_decisions(ops, self.targets)
             self.patterns += patterns_of(ops, self.targets)
         before = self._described(module)
         pass_.apply(context, module)
@@ -322,8 +322,8 @@ def _steps_of_node(build: Build, node: str) -> tuple[Step, ...]:
     return tuple(dict.fromkeys(step for step in steps if step.implementation not in inside))
 
 
-def _with_taker(verdict: Verdict, composites: dict[str, str]) -> Verdict:
+def _with_taker(decision: Decision, composites: dict[str, str]) -> Decision:
     """A match, and who took its ops in the end."""
-    takers = dict.fromkeys(composites.get(node, "") for node in verdict.nodes)
-    others = [taker for taker in takers if taker and taker != verdict.who]
-    return replace(verdict, reason=f"taken by {', '.join(others)}") if others else verdict
+    takers = dict.fromkeys(composites.get(node, "") for node in decision.nodes)
+    others = [taker for taker in takers if taker and taker != decision.who]
+    return replace(decision, reason=f"taken by {', '.join(others)}") if others else decision

@@ -17,7 +17,7 @@ Outcome: TypeAlias = Literal["accepted", "refused", "missed"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Decision:
     """What a rule or a pattern says of some ops."""
 
     who: str
@@ -90,9 +90,9 @@ class NodeExplanation:
     imported: tuple[DescribedOp, ...]
     """The relay ops that it became."""
     changes: tuple[Change, ...]
-    rules: tuple[Verdict, ...]
+    rules: tuple[Decision, ...]
     """What the backends' rules say of its ops before the model is partitioned."""
-    patterns: tuple[Verdict, ...]
+    patterns: tuple[Decision, ...]
     """What patterns say of it: those that match, then those that nearly do."""
     steps: tuple[Step, ...]
     """What computes it in a run."""
@@ -124,11 +124,11 @@ class PatternExplanation:
     name: str
     pattern: str
     """It, as text."""
-    accepted: tuple[Verdict, ...]
+    accepted: tuple[Decision, ...]
     """Where it matches; `reason` says which composite took the ops, if it was another one."""
-    refused: tuple[Verdict, ...]
+    refused: tuple[Decision, ...]
     """Where it matches, and its check refuses."""
-    missed: tuple[Verdict, ...]
+    missed: tuple[Decision, ...]
     """Where it does not match: at its possible roots, the nearest first."""
 
     def to_json(self) -> str:

@@ -18,17 +18,17 @@ from byoc_mlir.compiler.cache.fingerprint import has_registered
 from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
 from byoc_mlir.compiler.execution.known import compile_cached
 from byoc_mlir.compiler.snapshot import Snapshot
-from byoc_mlir.eager.tier_ops import unknown
 from byoc_mlir.frontend.files.check import opset_versions
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
+from byoc_mlir.interpreter.tier_ops import unknown
 from byoc_mlir.onednn.library import unavailable_reason
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.tier import LoadedTier
 from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.tensors import TensorInfo
 
-_SIZED_BY_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
+_SIZES_FROM_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
 """Ops whose results' sizes come with values."""
 
 
@@ -45,16 +45,16 @@ def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | N
     with boundary("read"):
         model = snapshot.message
         inputs = model_inputs(model)
-        is_sized = all(info.is_static for info in inputs) and not _is_sized_by_values(model)
-        if is_sized or not _is_valid(model) or unknown(model):
+        is_static = all(info.is_static for info in inputs) and not _has_sizes_from_values(model)
+        if is_static or not _is_valid(model) or unknown(model):
             return None
         if not can_start() or has_registered() or unavailable_reason():
             return None  # another process would compile something else, or oneDNN is missing
         return _executable(snapshot, inputs, cached)
 
 
-def _is_sized_by_values(model: ModelProto) -> bool:
-    return any(node.op_type in _SIZED_BY_VALUES for node in model.graph.node)
+def _has_sizes_from_values(model: ModelProto) -> bool:
+    return any(node.op_type in _SIZES_FROM_VALUES for node in model.graph.node)
 
 
 def _is_valid(model: ModelProto) -> bool:
@@ -77,12 +77,12 @@ def _executable(
         compilation = CompilingProcess(cached)
     except OSError:
         return None  # there can be no more processes: it is compiled here
-    from byoc_mlir.eager.model import EagerModel  # all ops, which few models need
+    from byoc_mlir.interpreter.model import InterpretedModel  # all ops, which few models need
 
     model = snapshot.take(holds_bytes=True)  # they are compiled if the process compiled others
     outputs = [output.name for output in model.graph.output]
     tensors = TensorReader(snapshot.files).graph_tensors(model.graph)
-    answer = EagerModel(model, tensors, _threads(cached.request.threads)).run
+    answer = InterpretedModel(model, tensors, _threads(cached.request.threads)).run
     tier = LoadedTier(inputs, outputs, answer, compilation)
     return Executable(tier, write, partial(compile_cached, cached))
 

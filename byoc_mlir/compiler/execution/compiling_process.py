@@ -128,7 +128,8 @@ class CompilingProcess:
             warnings.warn(
                 f"the process that compiled '{self._cached.request.plain_file}' beside the calls"
                 f" ended with status {self._process.returncode}, so the model was compiled in this"
-                f" process{self._complaint()}; `compile(..., eager=False)` starts no other process",
+                f" process{self._complaint()}; `compile(..., interpreter=False)` starts no other"
+                " process",
                 stacklevel=2,
             )
         return compiled

@@ -10,9 +10,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from byoc_mlir.backends import Backend, CodegenContext, get_backends
+from byoc_mlir.calibration import using_file
 from byoc_mlir.compiler.partition.host_costs import host_milliseconds
 from byoc_mlir.dialects.byoc import region_compiler
-from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.region_times import set_times
 
@@ -24,7 +24,7 @@ class EstimateRegions(ModulePass):
     Options:
         targets: the backends whose regions are estimated.
         threads: those that will run the regions.
-        rates: a file of rates, `compile(rates=…)`; nothing is measured then.
+        calibration: a file of calibration, `compile(calibration=…)`; nothing is measured then.
 
     ```mlir
     func.func private @npu_main_0(…) -> … attributes {byoc.compiler = "npu"}
@@ -43,11 +43,11 @@ class EstimateRegions(ModulePass):
 
     targets: tuple[str, ...] = ()
     threads: int = 1
-    rates: str = ""
+    calibration: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         context = CodegenContext(self.threads)
-        with using_file(self.rates):
+        with using_file(self.calibration):
             backends = {backend.name: backend for backend in get_backends(self.targets)}
             for region in op.ops:
                 backend = backends.get(region_compiler(region) or "")

@@ -1,4 +1,4 @@
-"""What a region would take on the host, by the rates of its kernels."""
+"""What a region would take on the host, by the calibration of its kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.kernels.costs import ASSUMED, ActivationRates, ConvolutionRates, rates
+from byoc_mlir.kernels.costs import (
+    ASSUMED,
+    ActivationCalibration,
+    ConvolutionCalibration,
+    calibration,
+)
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
 from byoc_mlir.lowering.integer_products.chain import IntegerMatmul, product_of
@@ -110,13 +115,13 @@ def _is_known(op: Operation) -> bool:
 def _of_op(op: Operation) -> float:
     if isinstance(op, LstmOp | GruOp):
         return _of_layer(op)
-    known, products = rates(ConvolutionRates), multiplications(op)
+    known, products = calibration(ConvolutionCalibration), multiplications(op)
     if products:
         weights = _bytes(value for value in op.operands if _is_weight(value))
         return products / known.products + weights / known.weight_bytes
     milliseconds = 0.0
     if relay_name(op).endswith(_FUNCTIONS):
-        milliseconds += _elements(op.results) / rates(ActivationRates).swish
+        milliseconds += _elements(op.results) / calibration(ActivationCalibration).swish
     if not (relay_name(op).endswith(_NOTHING) or _is_fused(op)):
         milliseconds += _bytes((*op.operands, *op.results)) / known.transformed_bytes
     return milliseconds
@@ -127,11 +132,13 @@ def _of_layer(op: LstmOp | GruOp) -> float:
     the products of the input are another op."""
     steps, directions, batch, _ = map(hint, sizes_of(op.data))
     weights, size = math.prod(shape_of(op.weight)[1:]), shape_of(op.weight)[1]
-    known = rates(ConvolutionRates)
+    known = calibration(ConvolutionCalibration)
     tiles = -(-batch // TILE_ROWS)
     reading = tiles * _NUMBER_BYTES * weights / (ASSUMED.cached_bytes * known.products)
     product = max(batch * weights / known.products, reading)
-    functions = _FUNCTIONS_OF_STATE[type(op)] * batch * size / rates(ActivationRates).swish
+    functions = (
+        _FUNCTIONS_OF_STATE[type(op)] * batch * size / calibration(ActivationCalibration).swish
+    )
     return steps * directions * (product + functions)
 
 

@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir.backends import Backend, CodegenContext, Target
+from byoc_mlir.calibration import current_calibration
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.measuring import Compile, measured_times
 from byoc_mlir.compiler.partition.next_targets import hand_on
 from byoc_mlir.compiler.partition.region_times import REGIONS, Keys, find_times, keep_times
 from byoc_mlir.dialects.byoc import region_compiler
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.rates import current_rates
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.prune_regions import computations, estimated_work_of, prune_regions
@@ -108,8 +108,8 @@ class _MeasuringJudge:
 
     def __call__(self, region: FuncOp) -> str | None:
         keys = Keys.of(region, self.options)
-        times = find_times(current_rates(), keys)
-        if times is None and current_rates().may_measure:
+        times = find_times(current_calibration(), keys)
+        if times is None and current_calibration().may_measure:
             times = _measured(region, keys, self.compile_part)
         return _too_little_work(region) if times is None else _decide(region, times)
 
@@ -145,7 +145,7 @@ class _EstimatingJudge:
         return self._measured_before(region) or estimated_times(region, backend, context)
 
     def _measured_before(self, region: FuncOp) -> RegionTimes | None:
-        known = current_rates()
+        known = current_calibration()
         if not known.group(REGIONS) or _size(region) > _MOST_MEASURED_OPS:
             return None
         return find_times(known, self._keys_of(region))
@@ -172,7 +172,7 @@ class _EstimatingJudge:
 
     def _is_worth_measuring(self, region: FuncOp) -> bool:
         milliseconds = self._times[region].backend_milliseconds
-        if milliseconds is None or not current_rates().may_measure:
+        if milliseconds is None or not current_calibration().may_measure:
             return False
         total = sum(one.backend_milliseconds or 0.0 for one in self._times.values())
         matters = milliseconds >= _LEAST_MEASURED_SHARE * total
@@ -187,7 +187,7 @@ def _size(region: FuncOp) -> int:
 
 def _measured(region: FuncOp, keys: Keys, compile_part: Compile) -> RegionTimes:
     times = measured_times(region, compile_part)
-    keep_times(current_rates(), keys, times)
+    keep_times(current_calibration(), keys, times)
     return times
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 
+from byoc_mlir.calibration import Calibration, Measurement
 from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.alone import alone
-from byoc_mlir.rates import Measurement, Rates
 from byoc_mlir.runtime.report import RegionTimes
 
 REGIONS = "regions"
@@ -40,25 +40,25 @@ class Keys:
         return Keys(alike, digest(_NUMBERS.sub(lambda one: one[1] or "", text), *said))
 
 
-def find_times(rates: Rates, keys: Keys) -> RegionTimes | None:
+def find_times(calibration: Calibration, keys: Keys) -> RegionTimes | None:
     """Returns what was measured for the region, at whatever sizes, or for one that is alike."""
-    found = _times(rates, keys.own)
+    found = _times(calibration, keys.own)
     if found is not None:
         return found
-    found = _times(rates, keys.alike)
+    found = _times(calibration, keys.alike)
     if found is not None:
-        rates.add(*_measurements(keys.own, found))
+        calibration.add(*_measurements(keys.own, found))
     return found
 
 
-def keep_times(rates: Rates, keys: Keys, times: RegionTimes) -> None:
+def keep_times(calibration: Calibration, keys: Keys, times: RegionTimes) -> None:
     """Keeps what was measured of a region."""
     for key in dict.fromkeys((keys.own, keys.alike)):
-        rates.add(*_measurements(key, times))
+        calibration.add(*_measurements(key, times))
 
 
-def _times(rates: Rates, key: str) -> RegionTimes | None:
-    backend, host = (rates.find(f"{REGIONS}/{key}/{place}") for place in ("backend", "host"))
+def _times(calibration: Calibration, key: str) -> RegionTimes | None:
+    backend, host = (calibration.find(f"{REGIONS}/{key}/{place}") for place in ("backend", "host"))
     if backend is None or host is None:
         return None
     return RegionTimes(backend.source, "measured", backend.number, host.number)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from byoc_mlir.boundary import check_argument
-from byoc_mlir.compiler.rates import keep_choices, process_choices, tuned_before
+from byoc_mlir.compiler.calibration import keep_choices, process_choices, tuned_before
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.search import Search, SearchResult
 from byoc_mlir.errors import ByocError
@@ -46,14 +46,16 @@ def tune_model(request: Request, seconds: float) -> Tuning:
         seconds: the time for it all; a compilation that has begun is not interrupted.
 
     Raises:
-        ByocError: the time is not as documented, rates are given too, or the model cannot be
+        ByocError: the time is not as documented, calibration are given too, or the model cannot be
             compiled.
     """
     check_argument("tune", seconds, int | float, "a number of seconds, or None")
     if isinstance(seconds, bool) or not seconds > 0:
         raise ByocError(f"tune is {seconds!r}, accepted are seconds above 0")
-    if request.rates is not None:
-        raise ByocError("tune and rates are both given; a file of rates says what is taken")
+    if request.calibration is not None:
+        raise ByocError(
+            "tune and calibration are both given; a file of calibration says what is taken"
+        )
     ratio = tuned_before(request)
     if ratio is not None:
         return Tuning(ratio)

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import f32
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel, Image, KernelCode, Windows
-from byoc_mlir.kernels.costs import ConvolutionRates, RoundedRates, rates
+from byoc_mlir.kernels.costs import ConvolutionCalibration, RoundedCalibration, calibration
 from byoc_mlir.kernels.depthwise.channels import CHANNELS
 from byoc_mlir.kernels.depthwise.code import define_depthwise
 from byoc_mlir.kernels.depthwise.micro_kernel import DepthwiseParameters, DepthwiseVariant
@@ -50,9 +50,13 @@ class Depthwise(ConvolutionKernel):
 
     def milliseconds(self, direct: float, threads: int) -> float:
         if self.convolution.element != f32:
-            return direct * rates(ConvolutionRates).products / rates(RoundedRates).depthwise
+            return (
+                direct
+                * calibration(ConvolutionCalibration).products
+                / calibration(RoundedCalibration).depthwise
+            )
         pixels = 4 * hint(sum(math.prod(one.shape) for one in self._images))
-        return direct + pixels / rates(ConvolutionRates).transformed_bytes / threads
+        return direct + pixels / calibration(ConvolutionCalibration).transformed_bytes / threads
 
     @property
     def _images(self) -> tuple[Image, Image]:

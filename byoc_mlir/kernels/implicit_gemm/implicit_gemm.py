@@ -25,7 +25,7 @@ from byoc_mlir.kernels.convolution import (
     Windows,
     panel_of,
 )
-from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.implicit_gemm.code import define_implicit_gemm
 from byoc_mlir.kernels.implicit_gemm.micro_kernel import ImplicitGemmParameters, ImplicitGemmVariant
@@ -100,7 +100,7 @@ class ImplicitGemm(ConvolutionKernel):
         }
 
     def milliseconds(self, direct: float, threads: int) -> float:
-        it, known = self.convolution, rates(ConvolutionRates)
+        it, known = self.convolution, calibration(ConvolutionCalibration)
         filled = it.outputs / (self.panels * self.unit.panel)
         pixels = 4 * hint(math.prod(it.source.shape) + math.prod(it.result.shape))
         weights = 4 * math.prod(self.weights_shape)

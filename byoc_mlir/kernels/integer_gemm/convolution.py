@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import KernelCode, Pair, Slot
-from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.integer_gemm import NAME
 from byoc_mlir.kernels.integer_gemm.centring import (
     SIGN,
@@ -112,7 +112,7 @@ class IntegerConvolution:
     def milliseconds(self, threads: int) -> float:
         """About what it takes, with weights from memory, and the source as it is multiplied."""
         moved = self._numbers * (1 + self.unit.left_type.itemsize)
-        copying = moved / rates(ConvolutionRates).transformed_bytes
+        copying = moved / calibration(ConvolutionCalibration).transformed_bytes
         return (copying + self._gemm.milliseconds(int(self._gemm.rows))) / threads
 
     @property

@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.convolution import KernelCode, Pair, Slot, result_sizes
-from byoc_mlir.kernels.costs import IntegerRates, rates
+from byoc_mlir.kernels.costs import IntegerCalibration, calibration
 from byoc_mlir.kernels.integer_gemm.centring import (
     CentringParameters,
     define_centring,
@@ -112,7 +112,7 @@ class DepthwiseOfBytes:
 
     def milliseconds(self, threads: int) -> float:
         """About what it takes."""
-        return self.products / rates(IntegerRates).depthwise / threads
+        return self.products / calibration(IntegerCalibration).depthwise / threads
 
     @property
     def weight_bytes(self) -> int:

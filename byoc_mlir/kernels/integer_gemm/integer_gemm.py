@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dims import Size, ceildiv
 from byoc_mlir.kernels.convolution import Pair, result_sizes
-from byoc_mlir.kernels.costs import ConvolutionRates, IntegerRates, rates
+from byoc_mlir.kernels.costs import ConvolutionCalibration, IntegerCalibration, calibration
 from byoc_mlir.kernels.integer_gemm.code import IntegerGemmVariant
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.overlapping import WORD, Cut, OverlappingWords
@@ -142,12 +142,15 @@ class IntegerGemm:
         right = self.depth * self.columns * self.overlap
         tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
         widened = tiles * right // self.unit.group if self.unit.widens else 0
-        known = rates(IntegerRates)
+        known = calibration(IntegerCalibration)
         rate = known.bytes if self.unit.overlaps else known.products
         multiplying = (rows * right + widened) / rate
         return (
             multiplying
-            + blocks * self.overlap * self.right_bytes / rates(ConvolutionRates).weight_bytes
+            + blocks
+            * self.overlap
+            * self.right_bytes
+            / calibration(ConvolutionCalibration).weight_bytes
         )
 
     @property

@@ -28,7 +28,7 @@ from byoc_mlir.kernels.convolution import (
     Pair,
     panel_of,
 )
-from byoc_mlir.kernels.costs import ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.epilogue import float_bits
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -175,7 +175,7 @@ class Winograd(ConvolutionKernel):
         return 4 * math.prod(self.weights_shape)
 
     def milliseconds(self, direct: float, threads: int) -> float:
-        known = rates(ConvolutionRates)
+        known = calibration(ConvolutionCalibration)
         share = self.products / self.convolution.products
         transforms = self.transformed_bytes / known.transformed_bytes
         weights = self.weight_bytes / known.weight_bytes

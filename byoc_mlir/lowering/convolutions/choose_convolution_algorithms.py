@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from byoc_mlir.calibration import using_file
 from byoc_mlir.dialects.byoc import host_blocks, weight_growth
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import nn
@@ -29,7 +30,7 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.kernels.convolution import Convolution, ConvolutionKernel
 from byoc_mlir.kernels.convolutions import convolution_kernels
-from byoc_mlir.kernels.costs import ASSUMED, ConvolutionRates, rates
+from byoc_mlir.kernels.costs import ASSUMED, ConvolutionCalibration, calibration
 from byoc_mlir.kernels.schedules import schedules_of
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -42,7 +43,6 @@ from byoc_mlir.lowering.convolutions.description import (
     described,
 )
 from byoc_mlir.lowering.linalg_to_loops.schedule import SCHEDULE
-from byoc_mlir.rates import using_file
 from byoc_mlir.runtime.system.machine import target_cpu
 
 _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
@@ -155,7 +155,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         threads: those that run it.
         algorithm: the one to take where it is written for a convolution; left out, the one that
             tuning found, else the one that is believed to be the fastest.
-        rates: a file of rates, `compile(rates=…)`; nothing is measured then.
+        calibration: a file of calibration, `compile(calibration=…)`; nothing is measured then.
 
     ```mlir
     %0 = relay.nn.conv2d %x, %w {strides = [1, 1], …} : …
@@ -168,10 +168,10 @@ class ChooseConvolutionAlgorithms(ModulePass):
 
     threads: int = 1
     algorithm: str = ""
-    rates: str = ""
+    calibration: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        with using_file(self.rates):
+        with using_file(self.calibration):
             self._apply(op)
 
     def _apply(self, op: ModuleOp) -> None:
@@ -213,7 +213,13 @@ class ChooseConvolutionAlgorithms(ModulePass):
             return 0.0
         values = {value for other, value in neighbours(op) if other in kernels}
         count = sum(hint(math.prod(sizes_of(value))) for value in values)
-        return 2 * 4 * count / rates(ConvolutionRates).transformed_bytes / max(self.threads, 1)
+        return (
+            2
+            * 4
+            * count
+            / calibration(ConvolutionCalibration).transformed_bytes
+            / max(self.threads, 1)
+        )
 
     def _question(self, op: ConvOp) -> _Question:
         """The algorithms that may be taken, and the one that is known to be the fastest."""
@@ -281,7 +287,7 @@ def _estimates(
     """The milliseconds by each of the kernels, and by loops."""
     code = ASSUMED.kernel_code if convolution.has_few_channels else 0  # it serves no other one
     times = {one.name: _milliseconds(one, threads) + code for one in kernels if not one.is_heavy}
-    known, weights = rates(ConvolutionRates), convolution.outputs * convolution.depth
+    known, weights = calibration(ConvolutionCalibration), convolution.outputs * convolution.depth
     pixels = hint(math.prod(convolution.source.shape) + math.prod(convolution.result.shape))
     traffic = 4 * (pixels / known.transformed_bytes + weights / known.weight_bytes)
     times[_LOOPS] = (_LOOPS_FACTOR * _direct(convolution, unit) + traffic) / threads
@@ -293,7 +299,7 @@ def _estimates(
 def _of_lines(convolution: Convolution, unit: VectorUnit) -> float:
     """The milliseconds to begin and end the lines of loops, on one thread."""
     lines = hint(math.prod(convolution.result.shape[:3])) * convolution.depth
-    return _LINE_VECTORS * lines * unit.lanes / rates(ConvolutionRates).products
+    return _LINE_VECTORS * lines * unit.lanes / calibration(ConvolutionCalibration).products
 
 
 def _layout(name: str) -> tuple[bool, bool]:
@@ -333,7 +339,9 @@ def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:
 def _direct(convolution: Convolution, unit: VectorUnit) -> float:
     """The milliseconds of all products, on one thread."""
     longest = VectorUnit.of(target_cpu().features).lanes
-    return convolution.products * longest / (rates(ConvolutionRates).products * unit.lanes)
+    return (
+        convolution.products * longest / (calibration(ConvolutionCalibration).products * unit.lanes)
+    )
 
 
 def _milliseconds(kernel: ConvolutionKernel, threads: int) -> float:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
+from byoc_mlir.calibration import using_file
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.kernels.tuned import USUAL, choice_for, took
 from byoc_mlir.limits import in_time
@@ -18,7 +19,6 @@ from byoc_mlir.lowering.linalg_to_loops.schedule import (
     described,
     schedules_for,
 )
-from byoc_mlir.rates import using_file
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ChooseSchedules(ModulePass):
     Options:
         threads: write for several threads.
         vector_bits: the length of the vector registers of the target.
-        rates: a file of rates, `compile(rates=…)`.
+        calibration: a file of calibration, `compile(calibration=…)`.
 
     ```mlir
     linalg.generic … ins(%x : memref<32x1024xf32>) outs(%y : memref<1024x32xf32>) …
@@ -42,10 +42,10 @@ class ChooseSchedules(ModulePass):
 
     threads: bool = True
     vector_bits: int = 256
-    rates: str = ""
+    calibration: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        with using_file(self.rates), asking_of(op):
+        with using_file(self.calibration), asking_of(op):
             for function in in_time(op.ops):
                 if isinstance(function, func.FuncOp) and function.body.blocks:
                     self._choose(function)

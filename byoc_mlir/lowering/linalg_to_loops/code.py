@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefT
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from byoc_mlir.dialects.sized_buffers import (
+from byoc_mlir.dialects.dynamic_buffers import (
     LayoutAttr,
     SizeOp,
     View,

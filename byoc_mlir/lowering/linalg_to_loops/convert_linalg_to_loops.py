@@ -13,8 +13,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
+from byoc_mlir.dialects.dynamic_buffers import View
 from byoc_mlir.dialects.relay.symbols import asking_of
-from byoc_mlir.dialects.sized_buffers import View
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.code import LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.contraction import (

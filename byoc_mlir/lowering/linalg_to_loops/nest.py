@@ -19,8 +19,8 @@ from xdsl.ir.affine import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.dialects.dynamic_buffers import View, buffer_offset, buffer_sizes, buffer_strides
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.dialects.sized_buffers import View, buffer_offset, buffer_sizes, buffer_strides
 from byoc_mlir.dims import Size
 
 

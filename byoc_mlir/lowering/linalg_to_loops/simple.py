@@ -11,8 +11,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
+from byoc_mlir.dialects.dynamic_buffers import buffer_sizes
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.dialects.sized_buffers import buffer_sizes
 from byoc_mlir.dims import Dim
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.blocked import Ordered, blocked

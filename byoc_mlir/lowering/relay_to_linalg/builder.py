@@ -26,6 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.dialects.dynamic_buffers import SizeOp
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
@@ -38,7 +39,6 @@ from byoc_mlir.dialects.relay.base import (
     type_sizes,
 )
 from byoc_mlir.dialects.relay.shape import surely_same
-from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from byoc_mlir.dialects import host
+from byoc_mlir.dialects.dynamic_buffers import SizeOp
 from byoc_mlir.dialects.relay.base import Tensor, relay_name, tensor_type
 from byoc_mlir.dialects.relay.shape import hint
-from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind, signless

@@ -11,8 +11,8 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import BoolAttr, IndexType, MemRefType, f32, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from byoc_mlir.dialects.dynamic_buffers import ViewOp, buffer_sizes, dense_buffer, row_major
 from byoc_mlir.dialects.relay.shape import is_symbolic
-from byoc_mlir.dialects.sized_buffers import ViewOp, buffer_sizes, dense_buffer, row_major
 from byoc_mlir.dims import Dim, Size
 from byoc_mlir.lowering.relay_to_linalg.computed_types import Kind
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, floor_remainder

@@ -27,8 +27,8 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from byoc_mlir.dialects.arith_ext import RemFOp
+from byoc_mlir.dialects.dynamic_buffers import SizeOp
 from byoc_mlir.dialects.relay.element_types import is_unsigned, numpy_dtype
-from byoc_mlir.dialects.sized_buffers import SizeOp
 from byoc_mlir.dims import Size
 from byoc_mlir.kernels.ops import unary
 from byoc_mlir.lowering.relay_to_linalg.computed_types import (

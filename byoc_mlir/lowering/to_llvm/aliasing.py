@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from byoc_mlir.abi import MAY_ALIAS
-from byoc_mlir.dialects import sized_buffers
+from byoc_mlir.dialects import dynamic_buffers
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 _SAME_MEMORY = (
@@ -21,7 +21,7 @@ _SAME_MEMORY = (
     memref.ExpandShapeOp,
     memref.ReinterpretCastOp,
     memref.AssumeAlignmentOp,
-    sized_buffers.ViewOp,
+    dynamic_buffers.ViewOp,
 )
 _OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)
 

@@ -26,7 +26,7 @@ from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import ARENA_ALIGNMENT
 from byoc_mlir.dialects import host, llvm_ext
-from byoc_mlir.dialects.sized_buffers import PlaceOp, ViewOp, buffer_offset
+from byoc_mlir.dialects.dynamic_buffers import PlaceOp, ViewOp, buffer_offset
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import Index
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, integer_constant

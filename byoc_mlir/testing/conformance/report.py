@@ -92,8 +92,8 @@ class ConformanceReport:
     def subjects_table(self) -> Table:
         """A row for each op and composite."""
         counts = f"{len(self.failures)} failed, {len(self.untested)} untested"
-        verdict = "passed" if self.passed else counts
-        table = Table(title=f"backend '{self.backend}': {verdict}", title_justify="left")
+        decision = "passed" if self.passed else counts
+        table = Table(title=f"backend '{self.backend}': {decision}", title_justify="left")
         table.add_column("op or composite")
         for name in ("offloaded", "refused", "failed", "largest error"):
             table.add_column(name, justify="right")

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    cache = Cache.open(args.folder, "rates")
+    cache = Cache.open(args.folder, "calibration")
     if args.json:
         return _print_json(cache, clear=args.clear)
     console = Console(soft_wrap=True, highlight=False)
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         (SIZE_VARIABLE, "the bytes that it may hold; what was not used for longest goes first"),
         (
             SWITCH_VARIABLE,
-            "off: nothing is cached; rates: how fast the machine is, and no programs",
+            "off: nothing is cached; calibration: how fast the machine is, and no programs",
         ),
     ):
         console.print(f"  {variable:<16} {meaning}")

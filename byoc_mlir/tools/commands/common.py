@@ -67,7 +67,7 @@ def compile_model(
     *,
     profile: bool = False,
     dump_ir: Path | None = None,
-    eager: bool = False,
+    interpreter: bool = False,
 ) -> Executable:
     """Compiles the model that the arguments name; the others are those of `compile`."""
     _load_backends(args)
@@ -81,7 +81,7 @@ def compile_model(
             cache=cache,
             profile=profile,
             dump_ir=dump_ir,
-            eager=eager,
+            interpreter=interpreter,
         )
 
 
@@ -97,7 +97,7 @@ def _load_backends(args: argparse.Namespace) -> None:
 
 
 def open_model(
-    args: argparse.Namespace, *, profile: bool = False, eager: bool = False
+    args: argparse.Namespace, *, profile: bool = False, interpreter: bool = False
 ) -> Executable:
     """As `compile_model`; a `.so` file, which is compiled already, is loaded.
 
@@ -105,7 +105,7 @@ def open_model(
         InvalidInputError: targets, sizes or a precision are given for such a file.
     """
     if not args.model.endswith(".so"):
-        return compile_model(args, profile=profile, eager=eager)
+        return compile_model(args, profile=profile, interpreter=interpreter)
     if args.targets is not None or args.precision != "f32" or args.sizes:
         raise InvalidInputError(
             f"{args.model} is compiled already; --targets, --size and --precision change nothing"

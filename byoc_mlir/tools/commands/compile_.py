@@ -10,9 +10,9 @@ from typing import TypeAlias
 from rich.console import Console
 from rich.table import Table
 
-from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.calibration import write_calibration
+from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.errors import ExportError, InvalidInputError
-from byoc_mlir.rates import write_rates
 from byoc_mlir.runtime import Executable, Program
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.program import ObjectCode
@@ -47,10 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the IR after each pass there, LLVM's IR and assembly, and generated code",
     )
     parser.add_argument(
-        "--write-rates",
+        "--write-calibration",
         metavar="FILE",
-        help="write what was measured, for --rates; the model is compiled, even if the cache has"
-        " it",
+        help="write the machine's calibration, for --calibration; compiles the model even if"
+        " the cache has it",
     )
     parser.add_argument(
         "-o",
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
     """The program for this machine, and the files that were written."""
-    cache = False if args.time_passes or args.write_rates else None
+    cache = False if args.time_passes or args.write_calibration else None
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
         if args.input:
             executable.run(read_inputs(args.input))
@@ -119,8 +119,8 @@ def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, l
             executable.warmup(shapes)
         files = _export(executable, args.output, shapes) if args.output else []
         program = executable.program
-        if args.write_rates:
-            write_rates(rates_of(None), args.write_rates)
+        if args.write_calibration:
+            write_calibration(calibration_of(None), args.write_calibration)
     return program, files
 
 
@@ -133,10 +133,10 @@ def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, 
             "--input runs the model, and a program for another machine does not run here; leave it"
             " out, or --triple"
         )
-    if args.write_rates:
+    if args.write_calibration:
         raise InvalidInputError(
-            "--write-rates writes what was measured here, which is nothing of another machine;"
-            " leave it out, or --triple"
+            "--write-calibration writes the calibration of this machine, and --triple names another"
+            " machine; pass one of them"
         )
     request = replace(request_of(args), dump_ir=args.dump_dir)
     program = program_for(request, args.triple, shapes or None)

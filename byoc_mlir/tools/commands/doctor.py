@@ -17,13 +17,13 @@ from rich.table import Table
 from byoc_mlir import __version__
 from byoc_mlir.backends import backend_names, get_backend
 from byoc_mlir.backends.options import describe_options
+from byoc_mlir.calibration import using
 from byoc_mlir.compiler.cache.folder import Cache
-from byoc_mlir.compiler.rates import kept_rates, rates_of
+from byoc_mlir.compiler.calibration import calibration_of, kept_calibration
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.kernels.costs import MEASURED, rates
+from byoc_mlir.kernels.costs import MEASURED, calibration
 from byoc_mlir.kernels.costs import Table as Costs
 from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget
-from byoc_mlir.rates import using
 from byoc_mlir.runtime.system.cpu import Cpu, model_name
 from byoc_mlir.runtime.system.isa import MAX_ISA, missing_by_level
 from byoc_mlir.runtime.system.libraries import find_openmp
@@ -98,7 +98,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="import this first, to see which OpenMP runtime it brings; may be repeated",
     )
     parser.add_argument(
-        "--measure", action="store_true", help="measure rates that nobody has asked for yet"
+        "--measure", action="store_true", help="measure calibration that nobody has asked for yet"
     )
     add_json_argument(parser)
 
@@ -142,20 +142,20 @@ def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
         yield f"backend {name}", backend.unavailable() or backend.describe()
         for option in describe_options(backend.options):
             yield "", option
-    cache = Cache.open(kept="rates")
+    cache = Cache.open(kept="calibration")
     yield "cache", describe(cache) if cache else "off, see `byoc cache`"
     for kind in MEASURED:
-        yield from _rates(kind, measure)
+        yield from _calibration(kind, measure)
 
 
-def _rates(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:
+def _calibration(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:
     """What was measured on this machine, or is assumed until it is."""
-    kept = kept_rates(kind)
+    kept = kept_calibration(kind)
     if kept is None and measure:
-        with using(rates_of(None)):
-            kept = rates(kind)
+        with using(calibration_of(None)):
+            kept = calibration(kind)
     origin = "assumed until a model asks for them" if kept is None else "measured here"
-    yield f"rates of {kind.name}", f"{origin}; see docs/costs.md"
+    yield f"calibration of {kind.name}", f"{origin}; see docs/costs.md"
     for name, value, unit, source in (kept or kind()).described():
         yield "", f"{name} {value:.3g} {unit}: {source}"
 

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.compare and args.model.endswith(".so"):
         raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
     start = time.perf_counter()
-    with open_model(args, eager=True) as executable:
+    with open_model(args, interpreter=True) as executable:
         if args.input:
             inputs = read_inputs(args.input)
         else:

@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from byoc_mlir.compiler.rates import rates_of
-from byoc_mlir.rates import write_rates
+from byoc_mlir.calibration import write_calibration
+from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.tools.commands.common import (
     add_json_argument,
     add_model_arguments,
@@ -34,9 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of the processor, for all that is compiled and measured (default: 60)",
     )
     parser.add_argument(
-        "--write-rates",
+        "--write-calibration",
         metavar="FILE",
-        help="write what was found and measured, for --rates: here, or on other machines like this",
+        help="write the calibration and the choices to FILE, for --calibration here or on equal"
+        " machines",
     )
     add_json_argument(parser)
 
@@ -46,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from byoc_mlir.compiler.tuning.tune import tune_model
 
     tuning = tune_model(request_of(args), args.seconds)
-    if args.write_rates:
-        write_rates(rates_of(None), args.write_rates)
+    if args.write_calibration:
+        write_calibration(calibration_of(None), args.write_calibration)
     if args.json:
         print_json(dataclasses.asdict(tuning))
         return 0

@@ -34,7 +34,7 @@ TABLE = _table()
 LAYERS = frozenset(map(_layer_of_row, TABLE))
 BASE = (
     *("abi", "boundary", "comparison", "dims", "errors", "extras", "files", "installed"),
-    *("ir_dump", "left_out", "limits", "names", "progress", "rates", "tensors", "warned"),
+    *("ir_dump", "disabled", "limits", "names", "progress", "calibration", "tensors", "warned"),
 )
 """The first ten rows, which all others may import."""
 

@@ -34,11 +34,11 @@ def answer(executable: Executable, rows: int = 3) -> float:
     return float(found)
 
 
-@pytest.mark.parametrize("eager", ["on", "off"])
+@pytest.mark.parametrize("interpreter", ["on", "off"])
 def test_a_file_that_changes_before_the_first_run(
-    cache: Path, tmp_path: Path, eager: str, monkeypatch: pytest.MonkeyPatch
+    cache: Path, tmp_path: Path, interpreter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BYOC_EAGER", eager)
+    monkeypatch.setenv("BYOC_INTERPRETER", interpreter)
     path, unchanged = tmp_path / "m.onnx", tmp_path / "old.onnx"
     for file in (path, unchanged):
         file.write_bytes(multiplied(2, "n"))

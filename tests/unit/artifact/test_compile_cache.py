@@ -118,7 +118,9 @@ def test_the_cache_can_be_switched_off(home: Path, monkeypatch: pytest.MonkeyPat
     byoc_mlir.compile(elementwise_model(), targets=())
     assert entries(home) == set()
     monkeypatch.setenv("BYOC_CACHE", "no")
-    with pytest.raises(ByocError, match="BYOC_CACHE is 'no', accepted are 'on', 'rates' and 'off'"):
+    with pytest.raises(
+        ByocError, match="BYOC_CACHE is 'no', accepted are 'on', 'calibration' and 'off'"
+    ):
         byoc_mlir.compile(elementwise_model(), targets=())
 
 
@@ -505,7 +507,7 @@ def test_the_stages_of_a_model_are_kept(cache: Path) -> None:
     assert kept
     with (
         patch.object(specialise, "build_program", side_effect=AssertionError),
-        patch.object(specialise, "build_sized", side_effect=AssertionError),
+        patch.object(specialise, "build_dynamic", side_effect=AssertionError),
         byoc_mlir.compile(model, targets=(), cache=cache) as executable,
     ):
         np.testing.assert_array_equal(executable.run(inputs)["y"], [[1, 3]])

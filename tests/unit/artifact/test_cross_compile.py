@@ -174,6 +174,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "leave out ccompiler" in capsys.readouterr().err
     assert main(["compile", str(path), "--triple", "z80"]) == 1
     assert "accepted are" in capsys.readouterr().err
-    rates = str(tmp_path / "rates.json")
-    assert main(["compile", str(path), "--triple", ARM, "--write-rates", rates]) == 1
-    assert "leave it out, or --triple" in capsys.readouterr().err
+    calibration = str(tmp_path / "calibration.json")
+    assert main(["compile", str(path), "--triple", ARM, "--write-calibration", calibration]) == 1
+    assert "pass one of them" in capsys.readouterr().err

@@ -68,7 +68,7 @@ def test_names_that_have_no_order_make_one_key() -> None:
 
 
 def test_a_key_has_all_that_programs_depend_on() -> None:
-    others = {"cache", "limits", "dump_ir", "tune", "samples", "eager", "trusted"}
+    others = {"cache", "limits", "dump_ir", "tune", "samples", "interpreter", "trusted"}
     assert Request(b"model").choices.keys() == OPTIONS.keys() - others
 
 
@@ -82,7 +82,7 @@ def test_the_command_line_says_what_compile_takes() -> None:
         "fallback": "allow",
         "prune": "off",
         "limits": Limits(nodes=9, seconds=0.5),
-        "rates": None,
+        "calibration": None,
         "disable": ["a", "b"],
         "passes": ["c"],
         "sizes": {"n": 8, "m": 4},

@@ -16,7 +16,7 @@ from measured import write_measured
 from tuning_models import small_network
 
 import byoc_mlir
-from byoc_mlir.compiler import rates as compiler_rates
+from byoc_mlir.compiler import calibration as compiler_calibration
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.search import Candidate, Search, TimedStep
@@ -34,7 +34,7 @@ X = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
 def own_choices() -> Iterator[None]:
     """What is found here stays here."""
     yield
-    compiler_rates.process_rates.cache_clear()
+    compiler_calibration.process_calibration.cache_clear()
 
 
 def _request(threads: int = 1) -> Request:
@@ -66,17 +66,17 @@ def test_every_way_gives_the_same_numbers(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.json"
         write_measured(path, tuned=choices)
         with byoc_mlir.compile(
-            MODEL, (), threads, fallback="allow", rates=path, cache=False
+            MODEL, (), threads, fallback="allow", calibration=path, cache=False
         ) as executable:
             found = executable.run({"x": X})["y"]
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_a_file_with_ways_that_there_are_not_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "rates.json"
+    path = tmp_path / "calibration.json"
     choices = dict.fromkeys(_questions(), "by_magic")
     write_measured(path, tuned=choices)
-    with byoc_mlir.compile(MODEL, (), 1, rates=path, fallback="allow") as executable:
+    with byoc_mlir.compile(MODEL, (), 1, calibration=path, fallback="allow") as executable:
         np.testing.assert_allclose(executable.run({"x": X})["y"], _wanted(), rtol=1e-4, atol=1e-4)
 
 
@@ -102,7 +102,7 @@ def test_what_is_faster_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     tuning = tune_model(_request(), 30)
     assert (tuning.ratio, tuning.reason) == (0.5, "")
     assert tuning.variants > 3
-    choices = compiler_rates.process_choices()
+    choices = compiler_calibration.process_choices()
     assert choices.keys() >= {one.problem for one in tuning.kernels}
     with compile_model(_request()) as executable:
         np.testing.assert_allclose(executable.run({"x": X})["y"], _wanted(), rtol=1e-4, atol=1e-4)
@@ -113,7 +113,7 @@ def test_what_is_slower_in_the_end_is_thrown_away(monkeypatch: pytest.MonkeyPatc
     tuning = tune_model(_request(), 30)
     assert tuning.ratio == 1
     assert "1.01 of the time" in tuning.reason
-    assert not compiler_rates.process_choices()
+    assert not compiler_calibration.process_choices()
 
 
 def test_a_time_too_short_leaves_everything_and_says_so() -> None:
@@ -122,7 +122,7 @@ def test_a_time_too_short_leaves_everything_and_says_so() -> None:
         byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=1e-6) as executable,
     ):
         np.testing.assert_allclose(executable.run({"x": X})["y"], _wanted(), rtol=1e-4, atol=1e-4)
-    assert not compiler_rates.process_choices()
+    assert not compiler_calibration.process_choices()
 
 
 @pytest.mark.parametrize("seconds", [0, -1, True, "60", float("nan")])
@@ -131,16 +131,16 @@ def test_a_time_that_is_none_is_refused(seconds: Any) -> None:
         byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=seconds)
 
 
-def test_rates_and_tuning_exclude_each_other(tmp_path: Path) -> None:
-    path = tmp_path / "rates.json"
+def test_calibration_and_tuning_exclude_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
     path.write_text('{"version": 2, "measurements": {}}')
     with pytest.raises(ByocError, match="both given"):
-        byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=1, rates=path)
+        byoc_mlir.compile(MODEL, (), 1, fallback="allow", tune=1, calibration=path)
 
 
 _REQUEST = """
 import sys
-from byoc_mlir.compiler import rates
+from byoc_mlir.compiler import calibration
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.tuning.tune import tune_model
 model = open(sys.argv[1], "rb").read()
@@ -149,12 +149,12 @@ request, other = (
 )
 """
 _FIRST = """
-rates.keep_choices(request, {"a problem": "a way"}, 0.75)
-rates.keep_choices(other, {"another": "one"}, 0.5)
+calibration.keep_choices(request, {"a problem": "a way"}, 0.75)
+calibration.keep_choices(other, {"another": "one"}, 0.5)
 print(tune_model(request, 1).ratio)
 """
 _SECOND = """
-print(rates.process_choices(), rates.tuned_before(request))
+print(calibration.process_choices(), calibration.tuned_before(request))
 """
 
 
@@ -193,5 +193,5 @@ def test_the_cache_tells_tuned_programs_from_others(
 
     untuned = code()
     assert code() == untuned
-    compiler_rates.keep_choices(_request(), {problem: "blocked"}, 0.9)
+    compiler_calibration.keep_choices(_request(), {problem: "blocked"}, 0.9)
     assert code() != untuned

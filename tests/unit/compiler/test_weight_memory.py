@@ -20,7 +20,7 @@ from byoc_mlir.runtime.system.cpu import Cpu
 
 CHANNELS = 384
 FREE: dict[str, Any] = {"weight_memory": float("inf")}
-RATES = {"products": 1e7, "transformed_bytes": 1e8, "weight_bytes": 1e8}
+CALIBRATION = {"products": 1e7, "transformed_bytes": 1e8, "weight_bytes": 1e8}
 """Of a machine on which multiplications take longest, so that Winograd's algorithms win."""
 
 
@@ -46,12 +46,18 @@ def _model(channels: int = CHANNELS) -> onnx.ModelProto:
 def _constants(
     folder: Path, targets: tuple[str, ...], channels: int = CHANNELS, **options: Any
 ) -> tuple[int, np.ndarray[Any, Any]]:
-    """The bytes of a program's constants, and what it answers, by `RATES`."""
-    rates = folder / "rates.json"
-    write_measured(rates, convolutions=RATES)
+    """The bytes of a program's constants, and what it answers, by `CALIBRATION`."""
+    calibration = folder / "calibration.json"
+    write_measured(calibration, convolutions=CALIBRATION)
     data = np.random.default_rng(1).standard_normal((1, channels, 28, 28)).astype(np.float32)
     with byoc_mlir.compile(
-        _model(channels), targets, 1, fallback="allow", cache=False, rates=rates, **options
+        _model(channels),
+        targets,
+        1,
+        fallback="allow",
+        cache=False,
+        calibration=calibration,
+        **options,
     ) as executable:
         code = executable.program.code
         assert isinstance(code, ObjectCode)
@@ -93,12 +99,12 @@ def _quantised() -> onnx.ModelProto:
 
 def test_weights_of_bytes_count(tmp_path: Path) -> None:
     """Winograd's are of `f32`: 16 or 28 times as many bytes, which nobody had counted."""
-    rates, model = tmp_path / "rates.json", _quantised()
-    rates.write_text('{"version": 2, "measurements": {}}')
+    calibration, model = tmp_path / "calibration.json", _quantised()
+    calibration.write_text('{"version": 2, "measurements": {}}')
     sizes: list[int] = []
     for options in (FREE, {}):
         with byoc_mlir.compile(
-            model, ("dnnl",), 1, fallback="allow", cache=False, rates=rates, **options
+            model, ("dnnl",), 1, fallback="allow", cache=False, calibration=calibration, **options
         ) as executable:
             code = executable.program.code
             assert isinstance(code, ObjectCode)

@@ -20,7 +20,7 @@ from byoc_mlir.backends import (
     Backend,
     Blob,
     CodegenContext,
-    Gains,
+    Profitability,
     RegionFunction,
     RegionModule,
     Rule,
@@ -278,8 +278,8 @@ def numpy_backend(
         def op_rules(self) -> Mapping[str, Rule]:
             return rules
 
-        def gains_from(self, element_type: str) -> Gains:
-            return Gains(frozenset(rules))  # it computes with halves
+        def profitability(self, element_type: str) -> Profitability:
+            return Profitability(frozenset(rules))  # it computes with halves
 
         def patterns(self) -> Sequence[CompositePattern]:
             conv = is_op("nn.conv2d")(wildcard(), wildcard())

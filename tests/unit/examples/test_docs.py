@@ -66,7 +66,7 @@ RUN_BY_PAGE = {
 @pytest.mark.parametrize("page", RUN_BY_PAGE)
 def test_all_code_runs(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Python blocks run in one fork, shell blocks between them; `# name.py` begins a file."""
-    cache = tmp_path_factory.getbasetemp() / "cache"  # rates of the machine are measured once
+    cache = tmp_path_factory.getbasetemp() / "cache"  # calibration of the machine are measured once
     given = tmp_path / "given.py"
     given.write_text(MODEL + GIVEN.get(page, ""))
     site = tmp_path / "site"

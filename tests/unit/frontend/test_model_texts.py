@@ -107,7 +107,7 @@ def _outcome(data: bytes, folder: Path) -> type[ByocError] | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with byoc_mlir.compile(path, targets=(), cache=False, eager=False) as executable:
+            with byoc_mlir.compile(path, targets=(), cache=False, interpreter=False) as executable:
                 executable.run(inputs)
     except InternalError:
         raise

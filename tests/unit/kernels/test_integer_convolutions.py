@@ -12,6 +12,7 @@ from kernel_runner import Native, aligned, convolution
 from measured import measured
 from numpy.typing import NDArray
 
+from byoc_mlir.calibration import Calibration, using
 from byoc_mlir.kernels.convolution import Slot
 from byoc_mlir.kernels.integer_gemm.convolution import IntegerConvolution
 from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
@@ -21,7 +22,6 @@ from byoc_mlir.kernels.integer_gemm.through_floats import ThroughFloats
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 from byoc_mlir.kernels.vectors import VectorUnit
 from byoc_mlir.kernels.winograd.winograd import winograd_kernels
-from byoc_mlir.rates import Rates, using
 
 Kernel: TypeAlias = "IntegerConvolution | DepthwiseOfBytes | ThroughFloats"
 
@@ -188,7 +188,7 @@ def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) 
     weights = np.full((it.outputs, it.shape[3], *it.window), weight, np.int8)
     known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
     with using(
-        Rates(
+        Calibration(
             measured(convolutions=known, integers={"products": 8e7, "bytes": 1e8, "depthwise": 1e7})
         )
     ):
@@ -202,6 +202,6 @@ def test_what_is_copied_counts() -> None:
     weights = np.ones((it.outputs, it.shape[3], *it.window), np.int8)
     known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
     integers = {"products": 8e7, "bytes": 7.5e7, "depthwise": 1e7}
-    with using(Rates(measured(convolutions=known, integers=integers))):
+    with using(Calibration(measured(convolutions=known, integers=integers))):
         fastest = min(it.forms(weights), key=lambda one: one.milliseconds(1))
     assert fastest.unit.words == "overlapping"

@@ -10,10 +10,10 @@ from integer_runner import Compiled, expected_sums, saturating_units
 from measured import measured
 from numpy.typing import NDArray
 
+from byoc_mlir.calibration import Calibration, using
 from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
 from byoc_mlir.kernels.integer_gemm.integer_gemm import IntegerGemm
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
-from byoc_mlir.rates import Rates, using
 from byoc_mlir.runtime.system.cpu import Cpu
 
 _PAIRS = [IntegerUnit(4, 16, False), IntegerUnit(8, 16, False), IntegerUnit(16, 32, False)]
@@ -190,7 +190,7 @@ def test_few_rows_read_bytes() -> None:
     it = IntegerGemm.of_matrices(_PAIRS[1], 1, 64, 16, IntegerEpilogue())
     forms = it.forms(np.zeros((1, 1, 64, 16), np.int16))
     with using(
-        Rates(
+        Calibration(
             measured(convolutions=read, integers={"products": 7e7, "bytes": 9e7, "depthwise": 1e7})
         )
     ):

@@ -16,11 +16,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import SSAValue
 
+from byoc_mlir.calibration import Calibration, using
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.relay import RelayOp, elementwise, nn, qnn, qnn_window
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
-from byoc_mlir.rates import Rates, using
 from byoc_mlir.runtime.system.cpu import Cpu
 
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
@@ -90,7 +90,7 @@ def test_few_rows_read_bytes_where_memory_is_slow(
     rows: int, weight_bytes: float, words: str
 ) -> None:
     """Twice as many weights as bytes take longer to be read than bytes take to be widened."""
-    rates = {
+    calibration = {
         "integers": {"products": 1e7, "bytes": 1e7, "depthwise": 1e7},
         "convolutions": {"products": 1e7, "transformed_bytes": 1e7, "weight_bytes": weight_bytes},
     }
@@ -98,7 +98,7 @@ def test_few_rows_read_bytes_where_memory_is_slow(
     network = Network(_bytes(np.int8, rows, 64))
     constants = (network.constant(one) for one in (_bytes(np.int8, 32, 64), zero, zero))
     module = network.returning(network.add(qnn.DenseOp(network.args[0], *constants)))
-    with using(Rates(measured(**rates), may_measure=False)):
+    with using(Calibration(measured(**calibration), may_measure=False)):
         LowerIntegerProducts(8).apply(Context(), module)
     assert f"_matrix_{words}_" in str(module)
 

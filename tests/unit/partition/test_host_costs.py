@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from xdsl.dialects.func import FuncOp
 
+from byoc_mlir.calibration import using_file
 from byoc_mlir.compiler.partition.host_costs import host_milliseconds
 from byoc_mlir.frontend.files.mlir_file import read_mlir
-from byoc_mlir.rates import using_file
 
 _RATES = '{"version": 2, "measurements": {}}'
 """Those that are assumed where none was measured."""
@@ -37,9 +37,9 @@ def _milliseconds(folder: Path, outputs: int, groups: int = 1) -> float | None:
 
 def _estimated(folder: Path, region_text: str) -> float | None:
     (folder / "region.mlir").write_text(region_text)
-    (folder / "rates.json").write_text(_RATES)
+    (folder / "calibration.json").write_text(_RATES)
     (region,) = (op for op in read_mlir(folder / "region.mlir").walk() if isinstance(op, FuncOp))
-    with using_file(str(folder / "rates.json")):
+    with using_file(str(folder / "calibration.json")):
         return host_milliseconds(region)
 
 

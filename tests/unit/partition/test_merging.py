@@ -22,7 +22,7 @@ from byoc_mlir.dialects.relay.transform import ConcatenateOp
 from byoc_mlir.limits import Limits, limited
 from byoc_mlir.transforms.annotate_target import AnnotateTarget
 from byoc_mlir.transforms.annotated_regions import find_regions
-from byoc_mlir.transforms.merge_compiler_regions import ForeignLevels
+from byoc_mlir.transforms.merge_compiler_regions import OffTargetDepths
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.region_graph import build_graph
 
@@ -156,7 +156,7 @@ def test_a_densenet_is_one_region():
 
 def test_pairs_on_one_path_are_not_looked_at():
     # every node after all of those before it, something foreign between any two
-    levels = ForeignLevels(list(range(1000)), list(range(1000)), [999] * 1000)
+    levels = OffTargetDepths(list(range(1000)), list(range(1000)), [999] * 1000)
     pairs: list[tuple[int, int]] = []
     assert calls_made(lambda: pairs.extend(levels.unseparated_pairs(range(1000)))) < 10 * 1000
     assert pairs == []
@@ -169,7 +169,7 @@ def test_unseparated_pairs_are_those_that_are_not_separated():
         AnnotateTarget(("merging_a", "merging_b")).apply(Context(), module)
         block = graphs.main_block(module)
         graph = build_graph(block, find_regions(block), ())
-        levels = ForeignLevels.of(graph, "merging_a")
+        levels = OffTargetDepths.of(graph, "merging_a")
         nodes = [n for n, one in enumerate(graph.nodes) if one.compiler == "merging_a"]
         expected = {pair for pair in combinations(nodes, 2) if not levels.separated(*pair)}
         found = [(min(pair), max(pair)) for pair in levels.unseparated_pairs(nodes)]

@@ -13,11 +13,11 @@ from xdsl.dialects.func import FuncOp
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
+from byoc_mlir.calibration import Calibration, write_calibration
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition import profitability
 from byoc_mlir.compiler.request import Fallback, Prune, Request
 from byoc_mlir.errors import ByocError
-from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.runtime.report import RegionTimes
 
 
@@ -125,10 +125,10 @@ class Estimates(Loops):
 
 
 @pytest.fixture
-def no_rates(tmp_path: Path) -> Path:
+def no_calibration(tmp_path: Path) -> Path:
     """A file with which nothing is measured: the host is estimated to take 0.4 ms for PRODUCT."""
-    write_rates(Rates(), tmp_path / "rates.json")
-    return tmp_path / "rates.json"
+    write_calibration(Calibration(), tmp_path / "calibration.json")
+    return tmp_path / "calibration.json"
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_estimates_decide_unless_they_are_near(
     milliseconds: float | None,
     placement: str,
     reason: str,
-    no_rates: Path,
+    no_calibration: Path,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(Estimates, "milliseconds", milliseconds)
     monkeypatch.setattr(Estimates, "faster_on_host", lambda self, region: "it says so")
-    options: dict[str, Any] = {"targets": ("estimates",), "rates": no_rates}
+    options: dict[str, Any] = {"targets": ("estimates",), "calibration": no_calibration}
     with compiled(PRODUCT, "auto", **options) as executable:
         [row] = executable.report()
     assert (row.placement, row.reason) == (placement, reason)
@@ -157,12 +157,14 @@ def test_estimates_decide_unless_they_are_near(
     assert (row.times.obtained, row.times.backend_milliseconds) == ("estimated", milliseconds)
 
 
-def test_an_estimate_that_fails_is_none(no_rates: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_estimate_that_fails_is_none(no_calibration: Path, monkeypatch: pytest.MonkeyPatch):
     def fail(self: Backend, region: FuncOp, context: CodegenContext) -> float:
         raise KeyError("no such table")
 
     monkeypatch.setattr(Estimates, "estimated_milliseconds", fail)
-    with compiled(PRODUCT, "auto", targets=("estimates",), rates=no_rates) as executable:
+    with compiled(
+        PRODUCT, "auto", targets=("estimates",), calibration=no_calibration
+    ) as executable:
         assert placements(executable) == [("MatMul", "estimates")]
 
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from byoc_mlir.backends import Backend, Gains, Rule, register_backend
+from byoc_mlir.backends import Backend, Profitability, Rule, register_backend
 from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.testing.conformance.accuracy import expected
@@ -35,15 +35,15 @@ _PRODUCTS = (
 
 @register_backend
 class Splitting(Backend):
-    """Gains from splitting any product."""
+    """Profitability from splitting any product."""
 
     name = "splitting"
 
     def op_rules(self) -> Mapping[str, Rule]:
         return dict.fromkeys(_PRODUCTS, lambda op: None)
 
-    def gains_from(self, element_type: str) -> Gains:
-        return Gains(frozenset(_PRODUCTS) if element_type == "bf16x3" else frozenset())
+    def profitability(self, element_type: str) -> Profitability:
+        return Profitability(frozenset(_PRODUCTS) if element_type == "bf16x3" else frozenset())
 
     def codegen(self, region: Any, context: Any) -> Any:
         raise NotImplementedError  # models are partitioned here, not compiled

@@ -103,12 +103,12 @@ import sys
 import tracemalloc
 import numpy as np
 import byoc_mlir
-from byoc_mlir.compiler.rates import process_rates
-from byoc_mlir.kernels.costs import ConvolutionRates
+from byoc_mlir.compiler.calibration import process_calibration
+from byoc_mlir.kernels.costs import ConvolutionCalibration
 
 x = {"x": np.ones((1, 1024), sys.argv[3])}
 byoc_mlir.compile(sys.argv[1], threads=1, cache=False).run(x)  # imports what it needs
-process_rates().view(ConvolutionRates.of)  # once a machine
+process_calibration().view(ConvolutionCalibration.of)  # once a machine
 tracemalloc.start()
 byoc_mlir.compile(sys.argv[2], threads=1, cache=False).run(x)
 print(tracemalloc.get_traced_memory()[1])

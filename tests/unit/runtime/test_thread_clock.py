@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from byoc_mlir.kernels.costs import ActivationRates
-from byoc_mlir.lowering.calibration import CALIBRATIONS
+from byoc_mlir.kernels.costs import ActivationCalibration
+from byoc_mlir.lowering.calibration import BENCHMARKS
 from byoc_mlir.runtime.system.thread_clock import thread_clock
 
 
@@ -27,7 +27,7 @@ def test_it_is_the_clock_on_the_wall(in_ticks: None) -> None:
 
 
 def test_kernels_take_time(in_ticks: None) -> None:
-    calibration = CALIBRATIONS[ActivationRates]
-    found = calibration.measure()
+    benchmark = BENCHMARKS[ActivationCalibration]
+    found = benchmark.measure()
     assert all(milliseconds > 0 for milliseconds in found)
-    assert calibration.table(found).numbers().keys() == ActivationRates().numbers().keys()
+    assert benchmark.table(found).numbers().keys() == ActivationCalibration().numbers().keys()

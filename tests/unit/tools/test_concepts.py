@@ -57,9 +57,9 @@ class Maker:
 class Part: ...
 
 @cache
-def rates(): ...
+def calibration(): ...
 """,
-    "eager/ops.py": """
+    "interpreter/ops.py": """
 import numpy as np
 class Part: ...
 class ConvOp: ...
@@ -73,7 +73,7 @@ TABLE = {relay.AddOp: np.add, relay.NegOp: np.negative}
 """,
     "onednn/api.py": "import ctypes\n"
     + "\n".join(f"library.dnnl_{name}_create()" for name in "abcdefgh"),
-    "eager/names.py": 'NAMES = ["dnnl_memory_create"]\n',
+    "interpreter/names.py": 'NAMES = ["dnnl_memory_create"]\n',
 }
 
 

@@ -122,7 +122,7 @@ class Execution:
     """Whether it runs at the same time as the one before."""
     moves_stack_pointer: bool = False
     """Whether signals have to wait while it runs."""
-    careful: tuple[Execution, ...] = ()
+    nan_safe: tuple[Execution, ...] = ()
     """What runs instead, one after the other, where an input has a NaN or an infinity."""
     detail: OpDetail | None = None
     """What the report says of it."""
@@ -130,7 +130,7 @@ class Execution:
     @property
     def parts(self) -> tuple[Execution, ...]:
         """Itself and what may run instead."""
-        return (self, *self.careful)
+        return (self, *self.nan_safe)
 
 
 @dataclass(frozen=True)
@@ -205,16 +205,16 @@ class _Maker:
     def add(self, found: SelectedPrimitive | OwnCode) -> None:
         detail = _detail(found)
         self.program.details.append(detail)
-        execution = self._own(found) if isinstance(found, OwnCode) else self._with_careful(found)
-        careful = tuple(replace(one, detail=detail) for one in execution.careful)
-        self.program.executions.append(replace(execution, careful=careful, detail=detail))
+        execution = self._own(found) if isinstance(found, OwnCode) else self._with_nan_safe(found)
+        nan_safe = tuple(replace(one, detail=detail) for one in execution.nan_safe)
+        self.program.executions.append(replace(execution, nan_safe=nan_safe, detail=detail))
 
-    def _with_careful(self, found: SelectedPrimitive) -> Execution:
+    def _with_nan_safe(self, found: SelectedPrimitive) -> Execution:
         is_concurrent = bool(found.op.concurrent.value.data)
         execution = replace(self._execution(found), is_concurrent=is_concurrent)
         if found.instead is None:
             return execution
-        return replace(execution, careful=self._careful(found.instead))
+        return replace(execution, nan_safe=self._nan_safe(found.instead))
 
     def _execution(self, found: SelectedPrimitive) -> Execution:
         call = found.primitive.call
@@ -232,10 +232,10 @@ class _Maker:
         threads = found.op.own_threads
         return Execution(number, tuple(arguments), threads, moves_stack_pointer=moves)
 
-    def _careful(self, instead: Instead) -> tuple[Execution, ...]:
-        bare, careful_ = self._execution(instead.bare), instead.careful
-        arguments = [(one.argument, self._memory(one)) for one in careful_.operands]
-        return bare, Execution(careful_.code, tuple(arguments), bare.threads)
+    def _nan_safe(self, instead: Instead) -> tuple[Execution, ...]:
+        bare, nan_safe_ = self._execution(instead.bare), instead.nan_safe
+        arguments = [(one.argument, self._memory(one)) for one in nan_safe_.operands]
+        return bare, Execution(nan_safe_.code, tuple(arguments), bare.threads)
 
     def _own(self, found: OwnCode) -> Execution:
         arguments: list[tuple[int, MemoryRef]] = []

@@ -87,7 +87,7 @@ class _Run:
     def _special(self, inputs: Sequence[SSAValue]) -> SSAValue | None:
         """Whether an input or weight has a NaN or an infinity; `None` if it makes no difference."""
         function, program = self._function, self._code.program
-        if not any(execution.careful for execution in program.executions):
+        if not any(execution.nan_safe for execution in program.executions):
             return None
         if not all(np.isfinite(weight.data).all() for weight in program.weights.values()):
             return function.compare("eq", function.integer(0), function.integer(0))
@@ -115,7 +115,7 @@ class _Run:
                 function, name, (state, context), len(group), member, step_of(group)
             )
         ((execution, first),) = group
-        if special is None or not execution.careful:
+        if special is None or not execution.nan_safe:
             return self._execute(function, state, context, execution, first)
 
         def carefully() -> SSAValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from byoc_mlir.backends.dnnl.codegen.careful import Careful, careful
+from byoc_mlir.backends.dnnl.codegen.nan_safe import NanSafe, nan_safe
 from byoc_mlir.backends.dnnl.codegen.own_code import OwnCode, own_code
 from byoc_mlir.backends.dnnl.dialect import ExecutedOp
 from byoc_mlir.backends.dnnl.library import layouts
@@ -24,7 +24,7 @@ class Instead:
     """What computes an op where there are NaN or infinities."""
 
     bare: SelectedPrimitive
-    careful: Careful
+    nan_safe: NanSafe
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class SelectedPrimitive:
     @property
     def scratchpad_bytes(self) -> int:
         """The memory that is needed beside the operands and the result."""
-        careful = 0 if self.instead is None else self.instead.bare.scratchpad_bytes
-        return max(self.descriptor.scratchpad_bytes, careful)
+        nan_safe = 0 if self.instead is None else self.instead.bare.scratchpad_bytes
+        return max(self.descriptor.scratchpad_bytes, nan_safe)
 
     @property
     def implementation(self) -> str:
@@ -73,7 +73,7 @@ def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
 
 
 def _instead(op: ExecutedOp, threads: int) -> Instead | None:
-    found = careful(op)
+    found = nan_safe(op)
     if found is None:
         return None
     bare = found.bare

@@ -41,10 +41,10 @@ from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
 from byoc_mlir.kernels.costs import (
     ASSUMED,
-    ActivationRates,
-    ConvolutionRates,
-    RoundedRates,
-    rates,
+    ActivationCalibration,
+    ConvolutionCalibration,
+    RoundedCalibration,
+    calibration,
 )
 from byoc_mlir.kernels.interleave import NAME as INTERLEAVE
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -148,7 +148,7 @@ class Costs:
             return
         accepted = ASSUMED.estimate_margin * direct
         elements = math.prod(shape_of(op.output))
-        milliseconds = elements / rates(RoundedRates).interleaved / self._engine.threads
+        milliseconds = elements / calibration(RoundedCalibration).interleaved / self._engine.threads
         if milliseconds < accepted:
             yield Cost(milliseconds, INTERLEAVE)
 
@@ -182,7 +182,11 @@ class Costs:
         """The cost of a convolution that was measured, whose weights were in caches, where they
         come from memory, as in a model.
         """
-        reading = cost.weight_bytes / rates(ConvolutionRates).weight_bytes / self._engine.threads
+        reading = (
+            cost.weight_bytes
+            / calibration(ConvolutionCalibration).weight_bytes
+            / self._engine.threads
+        )
         return replace(cost, milliseconds=cost.milliseconds + reading)
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
@@ -239,7 +243,7 @@ class Costs:
 
     def _products(self, kernel: ConvolutionKernel) -> float:
         """The time of a direct algorithm with a kernel's vectors, on all threads."""
-        rate = rates(ConvolutionRates).products * kernel.unit.lanes / self._lanes
+        rate = calibration(ConvolutionCalibration).products * kernel.unit.lanes / self._lanes
         return kernel.convolution.products / rate / self._engine.threads
 
     def _described(self, described: DescribedPrimitive, algorithm: str = "") -> Cost:
@@ -306,7 +310,7 @@ class Costs:
         name, threads = descriptor.implementation, self._engine.threads
         if name.startswith("ref"):
             return work_of(described) / (_REFERENCE_RATE * threads)
-        own = rates(ConvolutionRates)
+        own = calibration(ConvolutionCalibration)
         rate = own.products if _has_weights(described) else own.transformed_bytes
         share = next(share for start, share in _SHARES if name.startswith(start))
         return ASSUMED.primitive_call + work_of(described) / (share * rate * threads)
@@ -314,7 +318,7 @@ class Costs:
 
 def activation_milliseconds(op: ActivationOp) -> float:
     """About what an activation by our own code takes on one thread."""
-    known = rates(ActivationRates).numbers()
+    known = calibration(ActivationCalibration).numbers()
     return math.prod(shape_of(op.output)) / known[op.algorithm.data]
 
 
@@ -323,7 +327,10 @@ def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
     shape, wanted = shape_of(op.output), layout(op.output)
     if layouts.padded(shape, wanted) != shape:
         return IMPOSSIBLE
-    return ASSUMED.primitive_call + 2 * math.prod(shape) / rates(ConvolutionRates).transformed_bytes
+    return (
+        ASSUMED.primitive_call
+        + 2 * math.prod(shape) / calibration(ConvolutionCalibration).transformed_bytes
+    )
 
 
 def _unfolds_windows(described: DescribedPrimitive, implementation: str) -> bool:

@@ -12,10 +12,10 @@ from functools import lru_cache
 from byoc_mlir.backends.dnnl.costs.likeness import Alike, likeness_of, problem_of
 from byoc_mlir.backends.dnnl.library.calls import PrimitiveCall
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
+from byoc_mlir.calibration import Calibration, Measurement, current_calibration
 from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.library import load_library
-from byoc_mlir.rates import Measurement, Rates, current_rates
 
 GROUP = "dnnl"
 """The group of these measurements."""
@@ -102,18 +102,18 @@ class Sample:
 class PrimitiveTimes:
     """The times of primitives, as the store has them, and what they say of others."""
 
-    def __init__(self, rates: Rates):
-        self._store = rates
+    def __init__(self, calibration: Calibration):
+        self._store = calibration
         self._times: dict[tuple[str, int], float] = {}
-        self._rates: dict[tuple[str, str, int], Rate] = {}
+        self._calibration: dict[tuple[str, str, int], Rate] = {}
         self._alike = Alike()
         self._shortest: dict[str, float] = {}
-        for one in list(rates.group(GROUP).values()):
+        for one in list(calibration.group(GROUP).values()):
             if one.source == _library():
                 self._index(Sample.of_key(one.key), one.number)
-            elif not rates.is_kept:
+            elif not calibration.is_kept:
                 raise ByocError(
-                    f"oneDNN is {_library()} here, the rates' primitives were measured with"
+                    f"oneDNN is {_library()} here, the calibration' primitives were measured with"
                     f" {one.source!r}"
                 )
 
@@ -127,7 +127,7 @@ class PrimitiveTimes:
 
     def rate(self, sample: Sample) -> Rate:
         """Returns the rate of the sample's family."""
-        return self._rates.get(sample.family_key, Rate())
+        return self._calibration.get(sample.family_key, Rate())
 
     def shortest(self, sample: Sample) -> float | None:
         """Returns the milliseconds of the fastest primitive for the same problem."""
@@ -141,7 +141,7 @@ class PrimitiveTimes:
 
     def _index(self, sample: Sample, milliseconds: float) -> None:
         self._times[sample.call, sample.threads] = milliseconds
-        self._rates.setdefault(sample.family_key, Rate()).add(sample.work, milliseconds)
+        self._calibration.setdefault(sample.family_key, Rate()).add(sample.work, milliseconds)
         if sample.likeness:
             self._alike.add(sample.likeness, sample.work, milliseconds)
         if sample.problem:
@@ -160,7 +160,7 @@ def _library() -> str:
 
 
 def _known() -> PrimitiveTimes:
-    return current_rates().view(PrimitiveTimes)
+    return current_calibration().view(PrimitiveTimes)
 
 
 _SECONDS = 2.0
@@ -174,7 +174,7 @@ class Measuring:
     """
 
     known: PrimitiveTimes = field(default_factory=_known)
-    seconds: float = field(default_factory=lambda: _SECONDS * current_rates().may_measure)
+    seconds: float = field(default_factory=lambda: _SECONDS * current_calibration().may_measure)
 
 
 _current: ContextVar[Measuring | None] = ContextVar("measuring", default=None)
@@ -191,5 +191,5 @@ def measuring(one: Measuring) -> Generator[None]:
 
 
 def current_measuring() -> Measuring:
-    """What `measuring` says; outside of it, what `current_rates` has, and time of its own."""
+    """What `measuring` says; outside of it, what `current_calibration` has, and time of its own."""
     return _current.get() or Measuring()

@@ -18,8 +18,8 @@ from byoc_mlir.backends.dnnl.choices import (
 )
 from byoc_mlir.backends.dnnl.costs.measurements import Measuring, current_measuring, measuring
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
+from byoc_mlir.calibration import using_file
 from byoc_mlir.ir_dump import apply_pass
-from byoc_mlir.rates import using_file
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class PrepareDnnlRegions(ModulePass):
     Options:
         threads: the OpenMP threads that will run the regions.
         winograd, convolution, layout, activation: as the backend's options of these names.
-        rates: a file of rates, `compile(rates=…)`; nothing is measured then.
+        calibration: a file of calibration, `compile(calibration=…)`; nothing is measured then.
     """
 
     name = "prepare-dnnl-regions"
@@ -38,11 +38,11 @@ class PrepareDnnlRegions(ModulePass):
     convolution: Convolution = MEASURED
     layout: Layout = MEASURED
     activation: Activation = MEASURED
-    rates: str = ""
+    calibration: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        with using_file(self.rates):
-            self._apply(ctx, op, Measuring() if self.rates else current_measuring())
+        with using_file(self.calibration):
+            self._apply(ctx, op, Measuring() if self.calibration else current_measuring())
 
     def _apply(self, ctx: Context, op: ModuleOp, shared: Measuring) -> None:
         choices = Choices(self.winograd, self.convolution, self.layout, self.activation)

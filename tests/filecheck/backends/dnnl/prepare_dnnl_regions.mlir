@@ -1,5 +1,5 @@
 // RUN: byoc-opt %s -p 'prepare-dnnl-regions{threads=2 layout=plain convolution=direct}' | filecheck %s
-// RUN: not byoc-opt %s -p 'prepare-dnnl-regions{rates="/nowhere.json"}' 2>&1 | filecheck %s --check-prefix REFUSED
+// RUN: not byoc-opt %s -p 'prepare-dnnl-regions{calibration="/nowhere.json"}' 2>&1 | filecheck %s --check-prefix REFUSED
 
 // All that code generation reads is there.
 func.func private @r(%x: tensor<1x16x8x8xf32>) -> tensor<1x16x8x8xf32> attributes {byoc.compiler = "dnnl"} {

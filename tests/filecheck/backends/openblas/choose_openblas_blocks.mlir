@@ -1,5 +1,5 @@
 // RUN: printf '{"version": 2, "measurements": {"openblas/48x64x32": {"unit": "blocks", "source": "a test", "value": "48x16x32"}, "openblas/48x64x32 panels": {"unit": "blocks", "source": "a test", "value": "16x32x8"}}}' > %t.json
-// RUN: byoc-opt %s -p 'choose-openblas-blocks{rates="%t.json"}' | filecheck %s
+// RUN: byoc-opt %s -p 'choose-openblas-blocks{calibration="%t.json"}' | filecheck %s
 
 func.func private @constants(%x: tensor<48x32xf32>) -> tensor<48x64xf32> attributes {byoc.compiler = "openblas"} {
   %w = relay.constant #relay.weight<"w", "00000000000000000000000000000001"> : tensor<64x32xf32>

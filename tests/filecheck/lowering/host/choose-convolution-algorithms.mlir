@@ -1,7 +1,7 @@
 // RUN: byoc-opt %s -p 'choose-convolution-algorithms{algorithm=f4x3}' | filecheck %s
 // RUN: byoc-opt %s -p 'choose-convolution-algorithms' | filecheck %s --check-prefix FASTEST
-// RUN: byoc-opt %s -p 'choose-convolution-algorithms{rates="%S/Inputs/tuned.json"}' | filecheck %s --check-prefix TUNED
-// RUN: byoc-opt %s -p 'choose-convolution-algorithms{rates="%S/Inputs/slow-memory.json"}' | filecheck %s --check-prefix RATES
+// RUN: byoc-opt %s -p 'choose-convolution-algorithms{calibration="%S/Inputs/tuned.json"}' | filecheck %s --check-prefix TUNED
+// RUN: byoc-opt %s -p 'choose-convolution-algorithms{calibration="%S/Inputs/slow-memory.json"}' | filecheck %s --check-prefix CALIBRATION
 
 // CHECK-LABEL: func.func @convolutions
 // FASTEST-LABEL: func.func @convolutions
@@ -111,13 +111,13 @@ func.func @too_large(%x: tensor<1x128x28x28xf32>) -> tensor<1x128x28x28xf32> att
 }
 
 // Few outputs between two kernels: by loops, what is between would be transposed twice.
-// RATES-LABEL: func.func @between
+// CALIBRATION-LABEL: func.func @between
 func.func @between(%x: tensor<1x128x56x56xf32>) -> tensor<1x128x56x56xf32> {
   %first = relay.constant dense<0.5> : tensor<128x128x1x1xf32>
   %0 = relay.nn.conv2d %x, %first {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<128x128x1x1xf32>) -> tensor<1x128x56x56xf32>
   %few = relay.constant dense<0.5> : tensor<24x128x1x1xf32>
   %1 = relay.nn.conv2d %0, %few {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x128x56x56xf32>, tensor<24x128x1x1xf32>) -> tensor<1x24x56x56xf32>
-  // RATES: relay.nn.conv2d {{.*}} algorithm = "implicit_gemm"{{.*}} tensor<1x24x56x56xf32>
+  // CALIBRATION: relay.nn.conv2d {{.*}} algorithm = "implicit_gemm"{{.*}} tensor<1x24x56x56xf32>
   %last = relay.constant dense<0.5> : tensor<128x24x1x1xf32>
   %2 = relay.nn.conv2d %1, %last {strides = [1, 1], padding = [0, 0, 0, 0], dilation = [1, 1]} : (tensor<1x24x56x56xf32>, tensor<128x24x1x1xf32>) -> tensor<1x128x56x56xf32>
   func.return %2 : tensor<1x128x56x56xf32>

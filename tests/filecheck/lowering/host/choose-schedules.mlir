@@ -1,6 +1,6 @@
-// RUN: byoc-opt %s -p 'choose-schedules{threads=false rates="%S/Inputs/tuned.json"}' | filecheck %s --check-prefix CHOSEN
-// RUN: byoc-opt %s -p 'choose-schedules{threads=false rates="%S/Inputs/tuned.json"},convert-linalg-to-loops{threads=false}' | filecheck %s --check-prefix LOOPS
-// RUN: byoc-opt %s -p 'choose-schedules{threads=true rates="%S/Inputs/tuned.json"}' | filecheck %s --check-prefix USUAL
+// RUN: byoc-opt %s -p 'choose-schedules{threads=false calibration="%S/Inputs/tuned.json"}' | filecheck %s --check-prefix CHOSEN
+// RUN: byoc-opt %s -p 'choose-schedules{threads=false calibration="%S/Inputs/tuned.json"},convert-linalg-to-loops{threads=false}' | filecheck %s --check-prefix LOOPS
+// RUN: byoc-opt %s -p 'choose-schedules{threads=true calibration="%S/Inputs/tuned.json"}' | filecheck %s --check-prefix USUAL
 
 // CHOSEN: attrs =  {schedule = "blocked_across"}
 

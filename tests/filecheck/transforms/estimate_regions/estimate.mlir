@@ -1,4 +1,4 @@
-// RUN: byoc-opt --backend %backends %s -p 'partition-for{targets=alpha,beta},estimate-regions{targets=alpha,beta rates="%S/Inputs/rates.json"}' | filecheck %s
+// RUN: byoc-opt --backend %backends %s -p 'partition-for{targets=alpha,beta},estimate-regions{targets=alpha,beta calibration="%S/Inputs/calibration.json"}' | filecheck %s
 
 // A backend that says nothing; the host moves 8 MB.
 // CHECK: func.func private @alpha_unknown_0

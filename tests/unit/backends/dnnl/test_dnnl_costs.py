@@ -8,9 +8,9 @@ from xdsl.parser import Parser
 
 from byoc_mlir.backends.dnnl.costs.costs import Costs
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp, layout_of
+from byoc_mlir.calibration import Calibration, using
 from byoc_mlir.dialects import make_context
 from byoc_mlir.onednn.engine import openmp_threads
-from byoc_mlir.rates import Rates, using
 
 CONVOLUTION = """
 func.func private @r(%x: tensor<1x16x8x8xf32, #dnnl.layout<"acdb">>)
@@ -32,8 +32,8 @@ def _direct(weight_bytes: float, threads: int) -> float:
     context.load_dialect(DNNL)
     module = Parser(context, CONVOLUTION).parse_module()
     (op,) = (op for op in module.walk() if isinstance(op, ConvolutionOp))
-    rates = Rates(measured(convolutions=known), may_measure=False)
-    with using(rates), openmp_threads(threads):
+    calibration = Calibration(measured(convolutions=known), may_measure=False)
+    with using(calibration), openmp_threads(threads):
         (direct,) = (one for one in Costs().offers(op, layout_of) if one.algorithm == "direct")
     return direct.milliseconds
 

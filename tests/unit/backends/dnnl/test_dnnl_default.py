@@ -13,8 +13,8 @@ from xdsl.dialects.func import FuncOp
 
 from byoc_mlir import compile as compile_model
 from byoc_mlir.backends.dnnl.partition.host_regions import faster_on_host
+from byoc_mlir.calibration import Calibration, write_calibration
 from byoc_mlir.frontend.importer import import_model
-from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 PRODUCTS = model(
@@ -38,9 +38,9 @@ CONVOLUTION = model(
 
 def _placements(built: ModelProto, folder: Path) -> tuple[set[str], set[str]]:
     """Where nodes ran, and why, where nothing may be measured; the numbers are checked."""
-    inputs, path = random_inputs(built, seed=3), folder / "rates.json"
-    write_rates(Rates(), path)
-    with compile_model(built, threads=1, rates=path) as executable:
+    inputs, path = random_inputs(built, seed=3), folder / "calibration.json"
+    write_calibration(Calibration(), path)
+    with compile_model(built, threads=1, calibration=path) as executable:
         assert_agrees(executable.run(inputs), run_onnxruntime(built, inputs), tolerance=1e-5)
         rows = list(executable.report())
     return {row.placement for row in rows}, {row.reason for row in rows}
@@ -57,7 +57,7 @@ def test_convolutions_go_to_onednn(tmp_path: Path) -> None:
     assert placements == {"dnnl"}
 
 
-def test_the_same_rates_give_the_same_figures(tmp_path: Path) -> None:
+def test_the_same_calibration_give_the_same_figures(tmp_path: Path) -> None:
     """Those of the region are in each of its rows, and in the JSON form."""
     first, second = (_times(CONVOLUTION, tmp_path) for _ in range(2))
     assert first == second
@@ -66,8 +66,8 @@ def test_the_same_rates_give_the_same_figures(tmp_path: Path) -> None:
 
 
 def _times(built: ModelProto, folder: Path) -> list[dict[str, Any]]:
-    write_rates(Rates(), folder / "rates.json")
-    with compile_model(built, threads=1, rates=folder / "rates.json") as executable:
+    write_calibration(Calibration(), folder / "calibration.json")
+    with compile_model(built, threads=1, calibration=folder / "calibration.json") as executable:
         return [row["times"] for row in json.loads(executable.report().to_json())["nodes"]]
 
 

@@ -14,8 +14,8 @@ from measured import measured
 from onnx import ModelProto, NodeProto
 
 import byoc_mlir
-from byoc_mlir.compiler.rates import rates_of
-from byoc_mlir.rates import Rates, write_rates
+from byoc_mlir.calibration import Calibration, write_calibration
+from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.testing.reference import random_inputs
 
 _EACH_LAYOUT = pytest.mark.parametrize("layout", OWN_LAYOUTS)
@@ -113,16 +113,17 @@ def test_padding_needs_channels_last() -> None:
 
 
 def test_it_is_taken_where_it_is_estimated_to_gain(tmp_path: Path) -> None:
-    """By the rates of the machine, whatever its vectors are: work that a kernel's code is worth."""
-    built, path = convolution((1, 256, 28, 28), 64, (1, 1)), tmp_path / "rates.json"
+    """By the calibration of the machine, whatever its vectors are: work that a kernel's code is
+    worth."""
+    built, path = convolution((1, 256, 28, 28), 64, (1, 1)), tmp_path / "calibration.json"
     target = _target(algorithm="measured")
     _algorithm(built, target)
-    known = rates_of(None).as_json()
+    known = calibration_of(None).as_json()
     for rate, expected in ((1e15, True), (1.0, False)):
         costs = {"products": rate, "transformed_bytes": rate, "weight_bytes": rate}
-        asked = Rates(measured(convolutions=costs)).as_json()
-        write_rates(rates_of({**known, **asked}), path)
-        assert (_algorithm(built, target, rates=path) == "implicit_gemm") == expected
+        asked = Calibration(measured(convolutions=costs)).as_json()
+        write_calibration(calibration_of({**known, **asked}), path)
+        assert (_algorithm(built, target, calibration=path) == "implicit_gemm") == expected
 
 
 def test_eight_threads_get_the_same_bits() -> None:

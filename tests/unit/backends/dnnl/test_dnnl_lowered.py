@@ -21,15 +21,15 @@ from byoc_mlir.backends.dnnl.costs.measurements import (
 )
 from byoc_mlir.backends.dnnl.passes.pipeline import pipeline
 from byoc_mlir.backends.dnnl.passes.prepare_dnnl_regions import PrepareDnnlRegions
-from byoc_mlir.backends.dnnl.passes.write_dnnl_rates import WriteDnnlRates
+from byoc_mlir.backends.dnnl.passes.write_dnnl_calibration import WriteDnnlCalibration
+from byoc_mlir.calibration import Calibration, Measurement, read_calibration, using
 from byoc_mlir.compiler import pipeline as stages
 from byoc_mlir.compiler.build import Build
+from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.rates import rates_of
 from byoc_mlir.compiler.source import read_source
 from byoc_mlir.errors import ByocError
 from byoc_mlir.onednn.library import load_library
-from byoc_mlir.rates import Measurement, Rates, read_rates, using
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main
 from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
@@ -79,7 +79,7 @@ def test_byoc_opt_prints_what_is_compiled(
     onnx.save(model, path)
     before = (PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
     passes = (*stages.CANONICALISATION, *before, *pipeline(threads, Choices()))
-    with using(rates_of(None)), measuring(Measuring(seconds=60)):
+    with using(calibration_of(None)), measuring(Measuring(seconds=60)):
         _generate(model, threads)
         assert main([str(path), "-p", ",".join(map(str, passes))]) == 0
     printed = capsys.readouterr().out
@@ -88,25 +88,25 @@ def test_byoc_opt_prints_what_is_compiled(
         assert textwrap.indent(str(region), "  ") in printed
 
 
-def test_a_file_of_rates_decides(
+def test_a_file_of_calibration_decides(
     tmp_path: Path, regions: list[FuncOp], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same file, the same IR; what it says is not measured again."""
-    path, rates = tmp_path / "model.onnx", tmp_path / "rates.json"
+    path, calibration = tmp_path / "model.onnx", tmp_path / "calibration.json"
     built = convolution((1, 16, 20, 20), 16, (3, 3), [node("Relu", "c")], pads=[1, 1, 1, 1])
     onnx.save(built, path)
     before = (*stages.CANONICALISATION, PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
-    measured = (*before, PrepareDnnlRegions(), WriteDnnlRates(str(rates)))
-    with using(Rates()):  # what other tests measured would serve here too
+    measured = (*before, PrepareDnnlRegions(), WriteDnnlCalibration(str(calibration)))
+    with using(Calibration()):  # what other tests measured would serve here too
         assert main([str(path), "-p", ",".join(map(str, measured))]) == 0
     capsys.readouterr()
-    assert any(key.startswith("dnnl/convolution") for key in read_rates(rates))
-    given = (*before, PrepareDnnlRegions(rates=str(rates)))
+    assert any(key.startswith("dnnl/convolution") for key in read_calibration(calibration))
+    given = (*before, PrepareDnnlRegions(calibration=str(calibration)))
     assert main([str(path), "-p", ",".join(map(str, given))]) == 0
     printed = capsys.readouterr().out
     assert main([str(path), "-p", ",".join(map(str, given))]) == 0
     assert capsys.readouterr().out == printed
-    byoc_mlir.compile(built, ("dnnl",), threads=1, rates=rates)
+    byoc_mlir.compile(built, ("dnnl",), threads=1, calibration=calibration)
     assert textwrap.indent(str(regions[0]), "  ") in printed
 
 
@@ -125,7 +125,7 @@ def test_other_measurements_are_no_times(
     here = f"oneDNN {'.'.join(map(str, load_library().version))}"
     known = Measurement(key, "ms", source or here, value)
     with pytest.raises(ByocError, match=reason):
-        Rates([known], may_measure=False).view(PrimitiveTimes)
+        Calibration([known], may_measure=False).view(PrimitiveTimes)
 
 
 def test_the_documentation_has_each_pass() -> None:

@@ -55,16 +55,16 @@ def test_convolution(it: Convolution, needs_vnni: bool) -> None:
 
 
 def test_depthwise_by_our_kernel(tmp_path: Path) -> None:
-    """Where a file of rates says that the kernel takes no time."""
+    """Where a file of calibration says that the kernel takes no time."""
     it = Convolution(
         draw(np.uint8, 2, 32, 9, 7), draw(np.int8, 32, 1, 3, 3), strides=(2, 1), groups=32
     )
     model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
     slow = {"products": 1e3, "transformed_bytes": 1e3, "weight_bytes": 1e3}
     integers = {"products": 1e8, "bytes": 1e8, "depthwise": 1e12}
-    file = tmp_path / "rates.json"
+    file = tmp_path / "calibration.json"
     write_measured(file, convolutions=slow, integers=integers)
-    compiled = byoc_mlir.compile(model, targets=("dnnl",), prune="off", threads=1, rates=file)
+    compiled = byoc_mlir.compile(model, targets=("dnnl",), prune="off", threads=1, calibration=file)
     (found,) = compiled.run({"x": it.data}).values()
     assert_within_a_step(found, it.expected())
     assert "integer_depthwise" in str(compiled.report())

@@ -13,11 +13,11 @@ from xdsl.parser import Parser
 import byoc_mlir
 from byoc_mlir.backends.dnnl.dialect import DNNL, ConvolutionOp
 from byoc_mlir.backends.dnnl.primitives.own_kernels import sharing_code
-from byoc_mlir.compiler.rates import rates_of
+from byoc_mlir.calibration import Calibration, write_calibration
+from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.dialects import make_context
-from byoc_mlir.kernels.costs import RoundedRates
+from byoc_mlir.kernels.costs import RoundedCalibration
 from byoc_mlir.onednn.engine import engine
-from byoc_mlir.rates import Rates, write_rates
 from byoc_mlir.testing.isa import call_at, distinct_levels
 from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
@@ -87,13 +87,13 @@ def check_channels_apart(number: str = "") -> None:
     assert_close({"y": found["y"][is_number]}, {"y": wanted["y"][is_number]})
 
 
-def check_assumed_rates() -> None:
-    found = rates_of(None).view(RoundedRates.of)
-    assert found == RoundedRates()
+def check_assumed_calibration() -> None:
+    found = calibration_of(None).view(RoundedCalibration.of)
+    assert found == RoundedCalibration()
 
 
-def test_rates_are_assumed_without_instructions_for_bf16() -> None:
-    call_at("avx2", check_assumed_rates)
+def test_calibration_are_assumed_without_instructions_for_bf16() -> None:
+    call_at("avx2", check_assumed_calibration)
 
 
 def check_swish(activation: str) -> None:
@@ -138,9 +138,14 @@ def test_images_of_colours(rate: float, tmp_path: Path) -> None:
     model = net.build()
     inputs = random_inputs(model)
     rounded = {"depthwise": 1e7, "interleaved": rate}
-    known = {**rates_of(None).as_json(), **Rates(measured(rounded=rounded)).as_json()}
-    write_rates(rates_of(known), tmp_path / "rates.json")
+    known = {**calibration_of(None).as_json(), **Calibration(measured(rounded=rounded)).as_json()}
+    write_calibration(calibration_of(known), tmp_path / "calibration.json")
     with byoc_mlir.compile(
-        model, ("dnnl{winograd=off}",), 2, "bf16", prune="off", rates=tmp_path / "rates.json"
+        model,
+        ("dnnl{winograd=off}",),
+        2,
+        "bf16",
+        prune="off",
+        calibration=tmp_path / "calibration.json",
     ) as executable:
         assert_close(executable.run(inputs), run_onnxruntime(model, inputs))

@@ -17,9 +17,9 @@ from byoc_mlir.backends.openblas import library
 from byoc_mlir.backends.openblas.blocks import block_for
 from byoc_mlir.backends.openblas.panels import panels
 from byoc_mlir.backends.openblas.products import BatchedGemm
+from byoc_mlir.calibration import Calibration, using
 from byoc_mlir.dialects.relay.constant import borrow, is_borrowed
 from byoc_mlir.errors import BackendError, ByocError
-from byoc_mlir.rates import Rates, using
 from byoc_mlir.testing import run_conformance
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
@@ -42,9 +42,11 @@ def _product(a: tuple[int, ...], b: tuple[int, ...], constant: bool = True) -> M
     return model
 
 
-def _check(model: ModelProto, threads: int, rates: Path | None = None) -> None:
+def _check(model: ModelProto, threads: int, calibration: Path | None = None) -> None:
     inputs = random_inputs(model)
-    with byoc_mlir.compile(model, TARGET, threads, fallback="forbid", rates=rates) as executable:
+    with byoc_mlir.compile(
+        model, TARGET, threads, fallback="forbid", calibration=calibration
+    ) as executable:
         assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs), 1e-5)
 
 
@@ -99,8 +101,11 @@ def test_a_bias_is_where_the_product_is_added(rows: int, threads: int) -> None:
 
 
 def _with_blocks(folder: Path, **blocks: str) -> Path:
-    """A file of rates by which products are cut so."""
-    file, known = folder / "rates.json", {name.replace("_", " "): b for name, b in blocks.items()}
+    """A file of calibration by which products are cut so."""
+    file, known = (
+        folder / "calibration.json",
+        {name.replace("_", " "): b for name, b in blocks.items()},
+    )
     write_measured(file, openblas=known)
     return file
 
@@ -115,15 +120,15 @@ def test_products_are_cut_into_blocks(
     block: str, shapes: tuple[tuple[int, ...], tuple[int, ...]], threads: int, tmp_path: Path
 ) -> None:
     problem = f"{math.prod(shapes[0][:-1])}x150x90"
-    rates = _with_blocks(tmp_path, **{problem: block, f"{problem}_panels": block})
+    calibration = _with_blocks(tmp_path, **{problem: block, f"{problem}_panels": block})
     for constant in (True, False):
-        _check(_product(*shapes, constant), threads, rates)
+        _check(_product(*shapes, constant), threads, calibration)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_bias_comes_before_the_first_block(threads: int, tmp_path: Path) -> None:
-    rates = _with_blocks(tmp_path, **{"5x97x130_panels": "5x40x50"})
-    _check(_dense(5), threads, rates)
+    calibration = _with_blocks(tmp_path, **{"5x97x130_panels": "5x40x50"})
+    _check(_dense(5), threads, calibration)
 
 
 def test_matrices_of_blocks_are_panels() -> None:
@@ -143,21 +148,26 @@ def test_memory_of_others_is_not_packed() -> None:
 
 
 def test_measured_blocks_are_kept() -> None:
-    rates, product = Rates(), BatchedGemm(1, 48, 200, 300, (False, True), (False, False))
-    with using(rates):
+    calibration, product = (
+        Calibration(),
+        BatchedGemm(1, 48, 200, 300, (False, True), (False, False)),
+    )
+    with using(calibration):
         first = block_for(product, may_pack=True)
         assert block_for(product, may_pack=True) == first
-    (known,) = rates.group("openblas").values()
+    (known,) = calibration.group("openblas").values()
     assert (known.key, known.value) == ("openblas/48x200x300 panels", str(first or ""))
-    with using(Rates(may_measure=False)):
+    with using(Calibration(may_measure=False)):
         assert block_for(product, may_pack=True) is None
 
 
 @pytest.mark.parametrize("text", ["48x96", "0x1x1", "axbxc"])
-def test_rates_with_other_blocks_are_refused(text: str, tmp_path: Path) -> None:
-    rates = _with_blocks(tmp_path, **{"60x150x90": text})
+def test_calibration_with_other_blocks_are_refused(text: str, tmp_path: Path) -> None:
+    calibration = _with_blocks(tmp_path, **{"60x150x90": text})
     with pytest.raises(ByocError, match="the measurement 'openblas/60x150x90'"):
-        byoc_mlir.compile(_product((60, 90), (90, 150)), TARGET, fallback="forbid", rates=rates)
+        byoc_mlir.compile(
+            _product((60, 90), (90, 150)), TARGET, fallback="forbid", calibration=calibration
+        )
 
 
 def test_products_behind_each_other_share_the_workspace() -> None:

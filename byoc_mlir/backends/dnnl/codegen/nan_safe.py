@@ -1,0 +1,184 @@
+"""What the library gets wrong with NaN and infinities, and what computes it right.
+
+Its code for some functions makes a number of NaN, or NaN of an infinity, each implementation
+otherwise. That code is fast and stays where a run's inputs are finite. In other runs its place is
+taken by the primitive without the function, and a loop of our own behind it.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from byoc_mlir.backends.dnnl.codegen.own_code import Generated, on_result
+from byoc_mlir.backends.dnnl.codegen.special_values import (
+    WINDOW_AXES,
+    add_max_of_windows,
+    add_spread_nan,
+)
+from byoc_mlir.backends.dnnl.dialect import (
+    BatchNormalizationOp,
+    EltwiseAttr,
+    EltwiseOp,
+    PoolingOp,
+    SoftmaxOp,
+    layout_of,
+)
+from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.library import layouts
+from byoc_mlir.backends.dnnl.library.calls import element_bytes
+from byoc_mlir.backends.dnnl.primitives.descriptions import Operand, Types, data_type_of
+from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
+from byoc_mlir.kernels.activations import Formula, ScalarCode, activation_code
+from byoc_mlir.kernels.f32_functions import tanh
+from byoc_mlir.onednn.constants import Arg, DataType
+
+_FLOATS = (DataType.F32, DataType.BF16)
+
+
+@dataclass(frozen=True)
+class NanSafe:
+    """What computes an op whatever its operands hold: a primitive, then code of our own."""
+
+    bare: Operation
+    """The op without what the code does. It stands in no block."""
+    code: Generated
+    operands: tuple[Operand, ...]
+    """What the code is given."""
+
+
+def nan_safe(op: Operation) -> NanSafe | None:
+    """How an op is computed where there are NaN or infinities; `None`: as everywhere."""
+    if any(data_type_of(value) not in _FLOATS for value in (*op.operands, *op.results)):
+        return None
+    if isinstance(op, SoftmaxOp) and not op.post_ops:
+        return _softmax(op)
+    if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
+        return _max_pooling(op)
+    if isinstance(op, BatchNormalizationOp) and op.relu.value.data:
+        return _without(op, EltwiseAttr.of("relu"), {"relu": IntegerAttr(0, i1)})
+    if isinstance(op, EltwiseOp) and not op.post_ops:
+        function = EltwiseAttr(op.algorithm, op.alpha, op.beta)
+        copied = {"algorithm": StringAttr("linear"), "alpha": FloatAttr(1.0, f64)}
+        return _without(op, function, {**copied, "beta": FloatAttr(0.0, f64)})
+    if isinstance(op, PostOpsOp) and op.post_ops:
+        *others, last = op.post_ops
+        return _without(op, last, {"post_ops": ArrayAttr(others)})
+    return None
+
+
+def _without(
+    op: Operation, function: Attribute, changes: Mapping[str, Attribute]
+) -> NanSafe | None:
+    """The op with changed properties, and the function that it lacks then."""
+    if not isinstance(function, EltwiseAttr):
+        return None
+    algorithm, parameters = function.algorithm.data, (function.alpha, function.beta)
+    alpha, beta = (one.value.data for one in parameters)
+    if algorithm not in _FORMULAS or (algorithm == "relu" and alpha != 0):
+        return None
+    operand = Types(layout_of).operand(Arg.DST, op.results[0])
+    element = tensor_type(op.results[0]).element_type
+    size = element_bytes(operand.descriptor.data_type)
+    elements = operand.descriptor.byte_size // size  # with padding, which stays as it is
+    bits = struct.pack(">ff", alpha, beta).hex()
+    name, formula = f"nan_safe_{algorithm}_{bits}", _formula(algorithm, alpha, beta)
+    code = on_result(activation_code(name, elements, formula, element))
+    return NanSafe(_changed(op, changes), code, (operand,))
+
+
+def _softmax(op: SoftmaxOp) -> NanSafe:
+    """The library keeps NaN to itself where ONNX spreads it along the axis."""
+    layout, axis, shape = layout_of(op.output), op.axis.value.data, shape_of(op.output)
+    order, blocks = layouts.order(layout), dict(layouts.blocks(layout))
+    sizes = layouts.padded(shape, layout)
+    block = blocks.pop(axis, 1)
+    inner = order[order.index(axis) + 1 :]
+    between = [size for one, size in blocks.items() if one not in inner]
+    inside = math.prod((*(sizes[one] for one in inner), *between))
+    outside = math.prod(sizes) // (inside * sizes[axis])
+    operands = (Types(layout_of).operand(Arg.DST, op.output),)
+    add = partial(add_spread_nan, element=tensor_type(op.output).element_type)
+    code = Generated(add, (outside, shape[axis], sizes[axis], inside, block))
+    return NanSafe(_changed(op, {}), code, operands)
+
+
+def _max_pooling(op: PoolingOp) -> NanSafe | None:
+    """The library takes another number of the window for a NaN, and its least one for none."""
+    source, layout = shape_of(op.primary[0]), layout_of(op.output)
+    spatial, order = tuple(range(2, len(source))), layouts.order(layout)
+    at = order.index(2)
+    if layout_of(op.primary[0]) != layout or order[at : at + len(spatial)] != spatial:
+        return None
+    sizes = layouts.padded(source, layout)
+    inner = math.prod(sizes[one] for one in order[at + len(spatial) :])
+    inner *= math.prod(size for _, size in layouts.blocks(layout))
+    axes = zip(
+        source[2:],
+        shape_of(op.output)[2:],
+        ints(op.kernel),
+        ints(op.strides),
+        ints(op.dilation),
+        op.begins,
+        strict=True,
+    )
+    words = [word for axis in axes for word in axis]
+    missing = [1, 1, 1, 1, 1, 0] * (WINDOW_AXES - len(spatial))
+    images = sizes[0] * sizes[1] // inner
+    types = Types(layout_of)
+    operands = (types.operand(Arg.SRC, op.primary[0]), types.operand(Arg.DST, op.output))
+    add = partial(add_max_of_windows, element=tensor_type(op.output).element_type)
+    code = Generated(add, (images, inner, *missing, *words))
+    return NanSafe(_changed(op, {}), code, operands)
+
+
+def _changed(op: Operation, changes: Mapping[str, Attribute]) -> Operation:
+    return type(op).create(
+        operands=op.operands,
+        result_types=[one.type for one in op.results],
+        properties={**op.properties, **changes},
+    )
+
+
+def _bounded(code: ScalarCode, x: SSAValue, low: float, high: float) -> SSAValue:
+    return code.at_most(code.at_least(x, low), high)
+
+
+def _relu(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    return code.at_least(x, 0.0)
+
+
+def _hard_sigmoid(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    return _bounded(code, code.add(code.multiply(x, alpha), beta), 0.0, 1.0)
+
+
+def _exp(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    return code.exp(x)
+
+
+def _logistic(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    """`1 / (1 + e^-x)`."""
+    return code.add(code.multiply(tanh(code, code.multiply(x, 0.5)), 0.5), 0.5)
+
+
+_FORMULAS: Mapping[str, Callable[[ScalarCode, SSAValue, float, float], SSAValue]] = {
+    "relu": _relu,
+    "clip": _bounded,
+    "clip_v2": _bounded,
+    "hardsigmoid": _hard_sigmoid,
+    "exp": _exp,
+    "logistic": _logistic,
+}
+"""What some implementation of the library's gets wrong, by the names of its algorithms."""
+
+
+@cache
+def _formula(algorithm: str, alpha: float, beta: float) -> Formula:
+    """The formula with its parameters."""
+    return lambda code, x: _FORMULAS[algorithm](code, x, alpha, beta)

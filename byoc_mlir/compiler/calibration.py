@@ -1,0 +1,174 @@
+"""The calibration of a compilation: from a file, or what this process measures and the cache
+keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from byoc_mlir.calibration import (
+    Calibration,
+    Document,
+    Group,
+    Measurement,
+    calibration_of_document,
+    measurements_of,
+)
+from byoc_mlir.compiler.cache.fingerprint import digest, machine_and_software, model_digest
+from byoc_mlir.compiler.cache.folder import Cache, Kept
+from byoc_mlir.compiler.request import Request
+from byoc_mlir.errors import ByocError
+from byoc_mlir.kernels.costs import MEASURED, Table
+from byoc_mlir.kernels.tuned import TUNED
+from byoc_mlir.runtime.system.cpu import model_name
+from byoc_mlir.runtime.system.libraries import find_openmp
+
+_TUNINGS = "tunings"
+"""The group that says which models were tuned."""
+
+_MOST_KEPT = 8192
+"""So many measurements of a group are kept in the cache, the newest ones."""
+
+_PROCESSES = 3
+"""So many measure a table, each when it first asks for it."""
+
+_TABLES = {kind.name: kind for kind in MEASURED}
+
+
+@cache
+def process_calibration() -> Calibration:
+    """Returns what this process has measured so far, and what others of the same machine left."""
+    return Calibration(kept=_Machine())
+
+
+def calibration_of(document: Document | None) -> Calibration:
+    """Returns the calibration that a file says, and no others; without one, those of the
+    process."""
+    return process_calibration() if document is None else calibration_of_document(document)
+
+
+def process_choices() -> dict[str, str]:
+    """Returns what tuning found on this machine, by problem: in this process, or in others."""
+    known = process_calibration().group(TUNED)
+    return {key.removeprefix(f"{TUNED}/"): one.text for key, one in list(known.items())}
+
+
+def model_key(request: Request) -> str | None:
+    """What tells the model of a request, as it is compiled here and now, from all others; `None`
+    where that is not known.
+
+    Raises:
+        InvalidModelError: the model's file cannot be read.
+    """
+    model, surroundings = model_digest(request.model), machine_and_software()
+    if model is None or surroundings is None:
+        return None
+    tuned = process_choices() if request.calibration is None else {}
+    accepted = request.limits.refusals
+    return digest(model, request.choices, accepted, surroundings, *([tuned] if tuned else []))
+
+
+def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> None:
+    """Keeps what tuning found, for this process and in the cache.
+
+    Args:
+        request: of the model that was tuned.
+        choices: empty where nothing better was found.
+        ratio: of the model's times.
+    """
+    calibration = process_calibration()
+    calibration.add(
+        *(Measurement(f"{TUNED}/{problem}", "way", "tune", one) for problem, one in choices.items())
+    )
+    key = _key_of_tuning(request)
+    if key is not None:
+        calibration.add(Measurement(key, "of the untuned time", "tune", ratio))
+    calibration.save()
+
+
+def tuned_before(request: Request) -> float | None:
+    """Returns the ratio that tuning a model led to, where the store knows of it."""
+    key = _key_of_tuning(request)
+    found = None if key is None else process_calibration().find(key)
+    return None if found is None else found.number
+
+
+def _key_of_tuning(request: Request) -> str | None:
+    model = model_digest(request.model)
+    return None if model is None else f"{_TUNINGS}/{digest(model, request.choices)}"
+
+
+def kept_calibration(kind: type[Table]) -> Table | None:
+    """Returns a table as the cache has it for this machine, if it has one."""
+    known = Calibration(_read(kind.name))
+    return kind.of(known) if known.group(kind.name) else None
+
+
+def _calibrated(kind: type[Table], known: Group) -> Sequence[Measurement]:
+    """Measures a table, in the first processes that ask for it: one alone may not see the machine
+    without its neighbours, so the shortest times count.
+    """
+    runs, count = f"{kind.name}/run", f"{kind.name}/processes"
+    processes = int(known[count].number) if count in known else 0
+    if processes >= _PROCESSES or find_openmp() is None:
+        return ()
+    from byoc_mlir.lowering.calibration import BENCHMARKS  # a process that measures nothing
+
+    benchmark = BENCHMARKS[kind]
+    if not benchmark.is_possible:
+        return ()
+    times = [
+        min(time, known[key].number) if (key := f"{runs} {place}") in known else time
+        for place, time in enumerate(benchmark.measure())
+    ]
+    return (
+        Measurement(count, "processes", "", processes + 1),
+        *(Measurement(f"{runs} {place}", "ms", "", time) for place, time in enumerate(times)),
+        *benchmark.table(times).measurements(),
+    )
+
+
+class _Machine:
+    """What the cache has of this machine: for one processor, instruction set and version of all
+    that measures it.
+    """
+
+    def read(self, group: str) -> Sequence[Measurement]:
+        """Returns what is kept of a group; tables are measured until enough processes have."""
+        known = _read(group)
+        kind = _TABLES.get(group)
+        new = () if kind is None else _calibrated(kind, {one.key: one for one in known})
+        if new:
+            self.write(group, new)
+        return (*known, *new)
+
+    def write(self, group: str, new: Sequence[Measurement]) -> None:
+        """Adds measurements to those that others have written meanwhile."""
+        place = _place(group)
+        if place is None:
+            return
+        merged = {one.key: one for one in (*_read(group), *new)}
+        last = Calibration([*merged.values()][-_MOST_KEPT:])
+        place[0].write(place[1], last.as_json())
+
+
+def _read(group: str) -> Sequence[Measurement]:
+    """Returns what the cache has of a group; nothing, where it is damaged."""
+    place = _place(group)
+    found = None if place is None else place[0].read(place[1])
+    try:
+        return () if found is None else measurements_of(found.document)
+    except ByocError:
+        return ()
+
+
+def _place(group: str) -> tuple[Cache, str] | None:
+    """Returns where the cache keeps a group. Tables are kept where no programs are, too."""
+    kept: Kept = "calibration" if group in _TABLES else "programs"
+    opened, surroundings = Cache.open(kept=kept), machine_and_software()
+    if opened is None or surroundings is None:
+        return None
+    return opened, digest("measurements", group, model_name(), surroundings)
+
+
+process_calibration()  # the same one for all threads

@@ -1,0 +1,51 @@
+"""Nodes as functions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto
+
+from byoc_mlir.interpreter.ops import OPS
+from byoc_mlir.interpreter.schemas import schema_of, value_of
+from byoc_mlir.tensors import Array
+
+Run = Callable[..., tuple[Array, ...]]
+"""The results of a node, for operands of which `None` are left out."""
+
+
+def run_of(node: NodeProto, opset: int, constants: Mapping[str, Array]) -> Run:
+    """Returns what runs a node.
+
+    Args:
+        node: of an op of the default domain.
+        opset: the version of the domain, which gives the attributes that are left out.
+        constants: arrays that nobody changes, by the names of inputs.
+    """
+    op = OPS[node.op_type]
+    function = op(*map(constants.get, node.input)) if isinstance(op, type) else op
+    attributes = _attributes(node, opset, function)
+
+    def run(*operands: Array | None) -> tuple[Array, ...]:
+        found = function(*operands, **attributes)
+        return tuple(map(np.asarray, found if isinstance(found, tuple) else (found,)))
+
+    return run
+
+
+def _attributes(node: NodeProto, opset: int, function: Callable[..., Any]) -> dict[str, Any]:
+    """Returns the attributes of a node that a function takes, with the node's `opset`, and the
+    number of its `outputs`."""
+    if isinstance(function, np.ufunc):
+        return {}
+    schema = schema_of(node.op_type, opset)
+    found: dict[str, Any] = {"opset": opset, "outputs": len(node.output)}
+    found |= {} if schema is None else schema.defaults
+    found |= {item.name: value_of(item) for item in node.attribute}
+    parameters = signature(function).parameters
+    if any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values()):
+        return found
+    return {name: value for name, value in found.items() if name in parameters}

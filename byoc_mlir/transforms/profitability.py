@@ -1,0 +1,127 @@
+"""The products that backends compute faster in fewer bits than `f32` has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import f32
+from xdsl.ir import BlockArgument, Operation
+
+from byoc_mlir.backends import Backend, get_backend
+from byoc_mlir.dialects.byoc import CompositeOp
+from byoc_mlir.dialects.locations import node_names
+from byoc_mlir.dialects.relay.base import relay_name, tensor_type
+from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp, WhereOp
+from byoc_mlir.dialects.relay.nn import BiasAddOp
+from byoc_mlir.transforms.blocks import is_constant
+from byoc_mlir.transforms.work import multiplications
+
+_FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
+"""What a composite with a product may hold besides: functions of the product's elements."""
+
+
+@dataclass(frozen=True)
+class ProfitableGemm:
+    """A product that gains."""
+
+    op: Operation
+    operands: tuple[int, ...]
+    """Which operands of the op in the block, this one or its composite, are multiplied."""
+
+
+class ProfitableGemms:
+    """The products that backends compute faster in another precision.
+
+    Args:
+        precision: what `Backend.profitability` is asked for.
+        exact: the names of nodes that stay in `f32`.
+        refuses: why an op with such a product, itself or in a composite, stays there for other
+            reasons than time; `None` where nothing speaks against it.
+    """
+
+    def __init__(
+        self,
+        precision: str,
+        backends: Sequence[Backend],
+        exact: Collection[str] = (),
+        refuses: Callable[[Operation, Operation], str | None] = lambda op, product: None,
+    ):
+        self._backends, self._refuses = backends, refuses
+        self._exact = frozenset(exact)
+        self._profitability = {one.name: one.profitability(precision) for one in backends}
+        self.kept_float: dict[str, str] = {}
+        """Why nodes stay in `f32` whose kind gains: of those that were asked for."""
+
+    def product(self, op: Operation) -> ProfitableGemm | None:
+        """The product of `f32` in an op that gains, which is itself or a composite with one
+        product; `None`, with a reason in `kept_float`, where that stays in `f32` after all."""
+        product = self._candidate(op)
+        if product is None or any(tensor_type(one).element_type != f32 for one in product.operands):
+            return None
+        operands = range(len(op.operands))
+        if product is not op:
+            arguments = [one for one in product.operands if isinstance(one, BlockArgument)]
+            operands = [one.index for one in arguments]
+            if len(operands) < len(product.operands):
+                return None
+        return None if self._stays(op, product) else ProfitableGemm(product, tuple(operands))
+
+    def follows(self, op: CompositeOp) -> bool:
+        """Whether a composite may read and write the precision, though nothing in it gains."""
+        known = self._profitability.get(op.compiler)
+        return known is not None and op.composite_name.data in known.following
+
+    def _candidate(self, op: Operation) -> Operation | None:
+        taker = self._taker(op)
+        known = self._profitability[taker].ops if taker in self._profitability else frozenset[str]()
+        if not isinstance(op, CompositeOp):
+            return op if relay_name(op) in known else None
+        found = [one for one in op.ops() if relay_name(one) in known]
+        others = [one for one in op.ops() if one not in found and not is_constant(one)]
+        if len(found) != 1 or len(op.outputs) != 1:
+            return None
+        return found[0] if all(isinstance(one, _FUSED) for one in others) else None
+
+    def _stays(self, op: Operation, product: Operation) -> bool:
+        """Whether an op with such a product is faster, or needed more exactly, in `f32`."""
+        gains = self._profitability[self._taker(op)]
+        reason = (
+            self._asked_for(product)
+            or self._refuses(op, product)
+            or _why_too_small(product, gains.least)
+            or gains.faster_in_f32(op)
+        )
+        if reason is not None:
+            self.kept_float |= dict.fromkeys(node_names(op), reason)
+        return reason is not None
+
+    def _asked_for(self, product: Operation) -> str | None:
+        return None if self._exact.isdisjoint(node_names(product)) else "asked for"
+
+    def _taker(self, op: Operation) -> str:
+        """The backend that gets an op; "" for one that none of those gets that gain from it."""
+        if isinstance(op, CompositeOp):
+            return op.compiler
+        if any(relay_name(op) in one.ops for one in self._profitability.values()):
+            for backend in self._backends:
+                rule = backend.op_rules().get(relay_name(op))
+                if rule is not None and rule(op) is None:
+                    return backend.name
+        return ""
+
+
+def why_unprofitable(precision: str, targets: Sequence[str]) -> str | None:
+    """Why no target computes anything faster in a precision; `None` where one does."""
+    answers = {target: get_backend(target).profitability(precision) for target in targets}
+    if any(answer.ops for answer in answers.values()):
+        return None
+    reasons = [f"{target}: {answer.reason}" for target, answer in answers.items()]
+    return "; ".join(reasons) or "the host alone computes nothing faster in it"
+
+
+def _why_too_small(product: Operation, least: int) -> str | None:
+    if not all(tensor_type(value).has_static_shape() for value in product.operands):
+        return None
+    count = multiplications(product)
+    return f"{count:,} multiplications gain nothing" if count < least else None
