@@ -175,7 +175,9 @@ def test_a_process_that_fails_is_complained_of(
     script = "import os; os.write(2, b'no room' * 100_000); exit(3)"  # more than a pipe holds
     monkeypatch.setattr(compiling_process, "_SCRIPT", script)
     executable = _compiled(tmp_path)
-    with pytest.warns(UserWarning, match=r"model\.onnx' beside the calls ended .*no room.*interpreter"):
+    with pytest.warns(
+        UserWarning, match=r"model\.onnx' beside the calls ended .*no room.*interpreter"
+    ):
         _run_and_wait(executable)  # it may be over before the run
     np.testing.assert_array_equal(executable.run(_X)["y"], _X["x"])
 
