@@ -37,7 +37,8 @@ OPENERS = frozenset(
 PHRASES = re.compile(
     r"\b(answers? at once|node by node|sizes come with|one program for all"
     r"|programs? of (its|their) own|verdicts?|multiply-adds|products of bytes"
-    r"|(left|right) (numbers|matrix|matrices)|(words|pairs) of (bytes|four bytes)|channels apart|channels last, in blocks|met taps"
+    r"|(left|right) (numbers|matrix|matrices)|(words|pairs) of (bytes|four bytes)|channels apart"
+    r"|channels last, in blocks|met taps"
     r"|settled inputs|(quiet|busy) (machine|one)|beside other work|a quarter of the runs|in turns?"
     r"|(own code|code of (our|its) own)|lets? go of|what is read|what reads|whoever|shall"
     r"|written out|left out)\b",
