@@ -1,5 +1,5 @@
-"""What computes: loops, products and convolutions as functions of the `llvm` dialect.
+"""Built-in kernels: loops, GEMMs and convolutions as functions of the `llvm` dialect.
 
-The host lowering and backends take their code from here. A kernel knows sizes, vectors and memory;
-it does not know which op asked for it, nor what calls it.
+The host lowering and the backends call this package for their code. A kernel knows sizes, vectors
+and memory; it knows neither the op that it computes nor its caller.
 """

@@ -1,4 +1,4 @@
-"""Activations of all elements of a buffer, in place, on all threads."""
+"""Activation kernels, applied in place to all elements of a buffer, on all threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 
 
 def _swish(code: FloatCode, x: SSAValue) -> SSAValue:
-    """`x / (1 + e^-x)`, as `h + h tanh(h)` of the half of x."""
+    """Computes `x / (1 + e^-x)` as `h + h tanh(h)` with `h = x / 2`."""
     half = code.multiply(x, 0.5)
     return code.add(half, code.multiply(half, tanh(code, half)))
 
@@ -45,19 +45,19 @@ FORMULAS: Mapping[str, Callable[[FloatCode, SSAValue], SSAValue]] = {
     "gelu_erf": _gelu_erf,
     "gelu_tanh": _gelu_tanh,
 }
-"""By the names of oneDNN's algorithms."""
+"""Formula of each activation, by oneDNN's name of the algorithm."""
 
 
 def activation_code(
     name: str, elements: int, formula: Formula | None = None, element: Attribute = f32
 ) -> KernelCode:
-    """Applies an activation to so many elements of the result.
+    """Returns the kernel that applies an activation in place to `elements` elements of the result.
 
     Args:
-        name: of the formula, one of `FORMULAS` if none is given.
-        elements: how many there are.
-        formula: computes one, in `f32`.
-        element: the type of the elements.
+        name: the activation's name, a key of `FORMULAS` if `formula` is omitted.
+        elements: number of elements.
+        formula: computes one element, in `f32`.
+        element: type of the elements in memory.
     """
     chosen = FORMULAS[name] if formula is None else formula
     symbol = f"{_PREFIX}_{name}" if element == f32 else f"{_PREFIX}_{name}_{element}"
@@ -68,7 +68,7 @@ def activation_code(
 def _define_activation(
     module: ModuleBuilder, name: str, formula: Formula, element: Attribute
 ) -> str:
-    """`void (slots)`; the one parameter is how many elements there are."""
+    """Defines `void (slots)`, whose one parameter is the number of elements; returns its symbol."""
     if module.has(name):
         return name
     elements = _define_elements(module, f"{name}_elements", formula, element)
@@ -81,7 +81,8 @@ def _define_activation(
 
 
 def _define_elements(module: ModuleBuilder, name: str, formula: Formula, element: Attribute) -> str:
-    """`void (buffer, begin, end)`: a loop that LLVM vectorises."""
+    """Defines `void (buffer, begin, end)`, a scalar loop that LLVM vectorises; returns its symbol.
+    """
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     buffer, begin, end = function.parameters
     first = function.gep(buffer, begin, element)
@@ -98,7 +99,7 @@ def _define_elements(module: ModuleBuilder, name: str, formula: Formula, element
 
 @dataclass(frozen=True)
 class ScalarCode(FloatCode):
-    """Appends `llvm` ops to a function."""
+    """Scalar `FloatCode`: appends `llvm` ops to a function."""
 
     function: FunctionBuilder
 
@@ -123,7 +124,9 @@ class ScalarCode(FloatCode):
         return self.function.insert(llvm.FCmpOp(lhs, self._value(rhs), predicate))
 
     def exp(self, x: SSAValue) -> SSAValue:
-        """`e^x`, by a call of the C library for each element."""
+        """Computes `e^x` with the `llvm.exp.f32` intrinsic, a call of the C library for each
+        element.
+        """
         return self.function.insert(llvm.CallIntrinsicOp("llvm.exp.f32", [x], [f32]))
 
     def _value(self, value: SSAValue | float) -> SSAValue:
@@ -131,4 +134,4 @@ class ScalarCode(FloatCode):
 
 
 Formula = Callable[[ScalarCode, SSAValue], SSAValue]
-"""Computes one element of the result."""
+"""Code of an activation: maps an element's value to its result."""

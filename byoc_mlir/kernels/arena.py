@@ -1,4 +1,4 @@
-"""Memory that is planned ahead: what is never needed at once shares its place."""
+"""Planner of the arena: buffers whose lifetimes do not overlap share memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from byoc_mlir.dims import Size, ceildiv, largest
 
 @dataclass(frozen=True)
 class BufferRequest:
-    """Memory that is needed from op `first` to op `last` of a block, both included."""
+    """Buffer that is live from op `first` to op `last` of a block, both included."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
     first: int
     last: int
 
 
 def plan_offsets(requests: Sequence[BufferRequest]) -> tuple[list[int], int]:
-    """An offset for each request such that those alive together do not overlap, and the total.
+    """Returns an offset for each request and the arena's size; live buffers never overlap.
 
-    Large requests first, each in the smallest gap that it fits; offsets are multiples of 64.
+    Places large requests first, each in the smallest gap that it fits. Offsets are multiples of 64.
     """
     offsets = [0] * len(requests)
     placed: list[tuple[int, int, BufferRequest]] = []
@@ -38,20 +38,21 @@ def plan_offsets(requests: Sequence[BufferRequest]) -> tuple[list[int], int]:
 
 @dataclass(frozen=True)
 class DynamicRequest:
-    """As `BufferRequest`, of a size that may be symbolic."""
+    """Request as `BufferRequest`, but its size may be symbolic."""
 
     size: Size
     hint: int
-    """The size that the plan is made for."""
+    """Expected size, by which the planner orders the requests."""
     first: int
     last: int
 
 
 def plan_slots(requests: Sequence[DynamicRequest]) -> tuple[list[Size], Size]:
-    """As `plan_offsets`, for all sizes: what shares a place shares all of it, and the place is as
-    large as the largest.
+    """Returns an offset for each request and the arena's size, which hold for all symbolic sizes.
 
-    Large requests first, each in the first place that is free. Places follow each other.
+    Assigns whole slots: requests in one slot never live at once, and a slot is as large as its
+    largest member. Places large requests first, each in the first free slot; slots follow each
+    other.
     """
     places: list[list[int]] = []
     order = sorted(range(len(requests)), key=lambda n: (-requests[n].hint, requests[n].first, n))
@@ -72,7 +73,7 @@ def plan_slots(requests: Sequence[DynamicRequest]) -> tuple[list[Size], Size]:
 
 
 def _meet(one: DynamicRequest, other: DynamicRequest) -> bool:
-    """Whether both are needed at once."""
+    """True if both buffers are live at the same time."""
     return one.first <= other.last and other.first <= one.last
 
 

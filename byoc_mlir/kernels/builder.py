@@ -1,4 +1,4 @@
-"""Writing functions of the `llvm` dialect: arithmetic, memory, calls, loops, early returns."""
+"""Builder of functions in the `llvm` dialect: arithmetic, memory, calls, loops, early returns."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 VOID = llvm.LLVMVoidType()
 
 _READ, _DATA = 0, 1
-"""What `llvm.prefetch` is told."""
+"""Operands of `llvm.prefetch`: a read, of the data cache."""
 
 
 class FunctionBuilder:
-    """Appends ops to a function. Values are SSA values; slots are 8 bytes wide."""
+    """Builder that appends ops to a function. Values are SSA values; slots are 8 bytes wide."""
 
     def __init__(self, module: ModuleBuilder, entry: Block):
         self.module, self.block = module, entry
@@ -40,7 +40,7 @@ class FunctionBuilder:
 
     @property
     def parameters(self) -> tuple[SSAValue, ...]:
-        """The function's parameters."""
+        """Returns the function's parameters."""
         return tuple(self._entry.args)
 
     def insert(self, op: Operation) -> SSAValue:
@@ -53,20 +53,21 @@ class FunctionBuilder:
         self.block.add_op(op)
 
     def sign_extend(self, value: SSAValue) -> SSAValue:
-        """A signed integer as one of 64 bits."""
+        """Extends a signed integer to `i64`."""
         return self.insert(llvm.SExtOp(value, i64))
 
     def integer(self, value: int, type_: IntegerType = i64) -> SSAValue:
-        """A constant."""
+        """Returns an integer constant."""
         return self.constant(ops.integer_attribute(value, type_), type_)
 
     def real(self, value: float) -> SSAValue:
-        """A constant of `f32`."""
+        """Returns an `f32` constant."""
         return self.constant(FloatAttr(value, f32), f32)
 
     def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
-        """A constant of any type: one op for all uses, at the start of the function; `finish` takes
-        it away where there are none.
+        """Returns a constant of any type: one op for all uses, at the start of the function.
+
+        `finish` removes constants without uses.
         """
         if value not in self._constants:
             op = llvm.ConstantOp.create(properties={"value": value}, result_types=[type_])
@@ -79,27 +80,27 @@ class FunctionBuilder:
         return self._constants[value]
 
     def null(self) -> SSAValue:
-        """The null pointer."""
+        """Returns a null pointer."""
         return self.insert(llvm.ZeroOp(result_types=[POINTER]))
 
     def address(self, symbol: str) -> SSAValue:
-        """The address of a global."""
+        """Returns the address of a global."""
         return self.insert(ops.address(symbol))
 
     def slot(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
-        """The address of a slot of an array."""
+        """Returns the address of slot `index` of an array of 8-byte slots."""
         return self.insert(ops.offset(base, index, i64, inbounds=False))
 
     def offset(self, base: SSAValue, byte: SSAValue) -> SSAValue:
-        """An address some bytes further on."""
+        """Returns the address `byte` bytes after `base`."""
         return self.insert(ops.offset(base, byte, i8, inbounds=False))
 
     def gep(self, base: SSAValue, index: Index, element: Attribute = f32) -> SSAValue:
-        """The address of an element of an array."""
+        """Returns the address of element `index` of an array."""
         return self.insert(ops.offset(base, index, element, inbounds=False))
 
     def prefetch(self, address: SSAValue, cache: int = 1) -> None:
-        """Brings what will be read soon to a cache, the first one or the second, and those behind
+        """Prefetches an address for reading into cache level `cache` (1 or 2) and the levels behind
         it.
         """
         locality = 4 - cache  # LLVM counts from the memory on
@@ -109,30 +110,30 @@ class FunctionBuilder:
     def load(
         self, address: SSAValue, type_: Attribute = i64, alignment: int | None = None
     ) -> SSAValue:
-        """What stands at an address; without `alignment`, at one of the type's natural ones."""
+        """Loads a value; without `alignment`, the address has the type's natural one."""
         return self.insert(ops.load(address, type_, alignment))
 
     def load_number(self, address: SSAValue, element: Attribute) -> SSAValue:
-        """The `f32` of what stands at an address, a number of it or of fewer bits."""
+        """Loads an element of `f32`, or of a narrower float type, as `f32`."""
         value = self.load(address, element)
         return value if element == f32 else self.insert(llvm.FPExtOp(value, f32))
 
     def store_number(self, value: SSAValue, address: SSAValue, element: Attribute) -> None:
-        """Writes an `f32` as a number of it or, rounded, of fewer bits."""
+        """Stores an `f32` value as `element`: unchanged, or rounded to a narrower float type."""
         if element != f32:
             value = self.insert(llvm.FPTruncOp(value, element))
         self.store(value, address)
 
     def pointer(self, base: SSAValue, index: int | SSAValue) -> SSAValue:
-        """The pointer in a slot."""
+        """Loads the pointer in a slot."""
         return self.load(self.slot(base, index), POINTER)
 
     def word(self, base: SSAValue, index: int | SSAValue, type_: Attribute = i64) -> SSAValue:
-        """The number in a slot, its low bytes when the type is narrow."""
+        """Loads the value in a slot, or its low bytes if `type_` is narrower than the slot."""
         return self.load(self.slot(base, index), type_)
 
     def word_if_used(self, base: SSAValue, index: int) -> SSAValue:
-        """The number in a slot; `finish` takes its load away where nothing uses it."""
+        """Loads the `i64` in a slot; `finish` removes the load if nothing uses it."""
         slot = ops.offset(base, index, i64, inbounds=False)
         number = ops.load(slot.results[0], i64)
         self.block.add_ops((slot, number))
@@ -140,56 +141,59 @@ class FunctionBuilder:
         return number.results[0]
 
     def store(self, value: SSAValue, address: SSAValue, alignment: int | None = None) -> None:
-        """Writes a value to an address; without `alignment`, to one of the type's natural ones."""
+        """Stores a value; without `alignment`, the address has the type's natural one."""
         self.block.add_op(ops.store(value, address, alignment))
 
     def stack_slot(self) -> SSAValue:
-        """The address of a slot on the stack."""
+        """Allocates a slot on the stack, set to zero; returns its address."""
         return self.stack_slots(1)
 
     def stack_slots(self, count: int) -> SSAValue:
-        """The address of consecutive slots on the stack, zero at first where there is one."""
+        """Allocates `count` consecutive slots on the stack; returns their address.
+
+        A single slot is set to zero; more of them are not initialised.
+        """
         address = self.insert(llvm.AllocaOp(self.integer(count), i64))
         if count == 1:
             self.store(self.null(), address)
         return address
 
     def select(self, condition: SSAValue, one: SSAValue, other: SSAValue) -> SSAValue:
-        """One value or the other."""
+        """Returns `one` if `condition` holds, otherwise `other`."""
         return self.insert(ops.select(condition, one, other))
 
     def least(self, one: SSAValue, other: SSAValue) -> SSAValue:
-        """The smaller of two integers with a sign."""
+        """Returns the smaller of two signed integers."""
         return self.select(self.compare("slt", one, other), one, other)
 
     def binary(self, op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """An arithmetic op on integers."""
+        """Appends an arithmetic op on integers, without flags."""
         return self.insert(ops.integer_arithmetic(op, lhs, rhs))
 
     def add(self, lhs: SSAValue, rhs: Index) -> SSAValue:
-        """`lhs + rhs` of `i64`."""
+        """Computes `lhs + rhs` of `i64`."""
         return lhs if rhs == 0 else self.binary(llvm.AddOp, lhs, self._index(rhs))
 
     def subtract(self, lhs: SSAValue, rhs: Index) -> SSAValue:
-        """`lhs - rhs` of `i64`."""
+        """Computes `lhs - rhs` of `i64`."""
         return lhs if rhs == 0 else self.binary(llvm.SubOp, lhs, self._index(rhs))
 
     def multiply(self, lhs: SSAValue, rhs: Index) -> SSAValue:
-        """`lhs * rhs` of `i64`."""
+        """Computes `lhs * rhs` of `i64`."""
         return lhs if rhs == 1 else self.binary(llvm.MulOp, lhs, self._index(rhs))
 
     def divide(self, lhs: SSAValue, rhs: Index) -> SSAValue:
-        """`lhs / rhs` of `i64`, rounded towards zero."""
+        """Computes `lhs / rhs` of `i64`, rounded towards zero."""
         return lhs if rhs == 1 else self.binary(llvm.SDivOp, lhs, self._index(rhs))
 
     def divmod(self, lhs: SSAValue, rhs: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Quotient and remainder of `i64`."""
+        """Computes the quotient and the remainder of `i64`, rounded towards zero."""
         return self.divide(lhs, rhs), self.binary(llvm.SRemOp, lhs, rhs)
 
     def share(
         self, total: SSAValue, member: SSAValue, members: SSAValue
     ) -> tuple[SSAValue, SSAValue]:
-        """Where a member's share of `[0, total)` begins and ends, when members share equally."""
+        """Returns begin and end of a member's equal share of `[0, total)`."""
         begin = self.divide(self.multiply(total, member), members)
         end = self.divide(self.multiply(total, self.add(member, 1)), members)
         return begin, end
@@ -198,31 +202,31 @@ class FunctionBuilder:
         return self.integer(value) if isinstance(value, int) else value
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """An `i1`."""
+        """Compares two integers or pointers, to an `i1`."""
         return self.insert(ops.compare(predicate, lhs, rhs))
 
     def call(self, name: str, *arguments: SSAValue, result: Attribute = i32) -> SSAValue:
-        """Calls a function and returns what it returns, which is not nothing."""
+        """Calls a function that has a result, and returns the result."""
         self.module.declare(name, [argument.type for argument in arguments], result)
         return self.insert(ops.call(ops.symbol_reference(name), arguments, result))
 
     def do(self, name: str, *arguments: SSAValue) -> None:
-        """Calls a function that returns nothing."""
+        """Calls a function without a result."""
         self.module.declare(name, [argument.type for argument in arguments], VOID)
         self.block.add_op(ops.call(ops.symbol_reference(name), arguments, None))
 
     def do_at(self, address: SSAValue, *arguments: SSAValue) -> None:
-        """Calls the function at an address, which returns nothing."""
+        """Calls the function at an address, which has no result."""
         self.block.add_op(ops.call_at(address, arguments))
 
     def call_intrinsic(
         self, name: str, arguments: Sequence[SSAValue], result: Attribute
     ) -> SSAValue:
-        """Calls one of LLVM's functions and returns what it gives."""
+        """Calls an LLVM intrinsic and returns its result."""
         return self.insert(ops.intrinsic(name, arguments, result))
 
     def check(self, status: SSAValue) -> None:
-        """Returns from the function with the status unless it is 0."""
+        """Generates an early return of `status` unless it is 0."""
         failed = self.compare("ne", status, self.integer(0, i32))
         stop, on = self._new_block(), self._new_block()
         self.block.add_op(ops.branch_if(failed, (stop, ()), (on, ())))
@@ -238,7 +242,7 @@ class FunctionBuilder:
             body: its symbol.
             data: a pointer.
             total: an `i64`.
-            threads: the most that there may be, an `i32`; left out: all of the run.
+            threads: maximum number of threads, an `i32`; if omitted, all threads of the run.
         """
         if not self.module.has_threads:
             self.do(body, data, self.integer(0), total)
@@ -248,13 +252,14 @@ class FunctionBuilder:
         self.do(PARALLEL_FOR, self.address(body), data, total, most)
 
     def thread_number(self) -> SSAValue:
-        """The number of the thread that runs this, among those of a parallel loop."""
+        """Returns the index of the executing thread within the parallel loop's team."""
         if not self.module.has_threads:
             return self.integer(0)
         return self.sign_extend(self.call("omp_get_thread_num"))
 
     def loop(self, count: SSAValue, body: Callable[[SSAValue], None], *, copies: int = 1) -> None:
-        """Runs `body` for each index below `count`."""
+        """Generates a loop that runs `body` for each index below `count`, unrolled `copies` times.
+        """
 
         def once(index: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:
             body(index)
@@ -271,11 +276,14 @@ class FunctionBuilder:
         copies: int = 1,
         before: Callable[[SSAValue], None] | None = None,
     ) -> Sequence[SSAValue]:
-        """What `body` makes of some values, once for each index below `count`.
+        """Generates a loop that carries values through `body`; returns the values after it.
+
+        `body` maps an index below `count` and the carried values to their next values.
 
         Args:
-            copies: how often the body is written, one behind the other: there are fewer jumps.
-            before: what is done before the first of them.
+            copies: unroll factor; more copies mean fewer jumps.
+            before: code that runs once for each unrolled group, before its first copy, with that
+                copy's index.
         """
         types = [value.type for value in initial]
         head, after = self._new_block(i64, *types), self._new_block(*types)
@@ -295,7 +303,7 @@ class FunctionBuilder:
         return after.args
 
     def when(self, condition: SSAValue, body: Callable[[], None]) -> None:
-        """Runs `body` only if the condition holds."""
+        """Generates code that runs `body` only if `condition` holds."""
         inside, after = self._new_block(), self._new_block()
         self.block.add_op(ops.branch_if(condition, (inside, ()), (after, ())))
         self.block = inside
@@ -310,7 +318,7 @@ class FunctionBuilder:
         other: Callable[[], Sequence[SSAValue]],
         *types: Attribute,
     ) -> Sequence[SSAValue]:
-        """The values of one computation or of the other."""
+        """Generates an if-else; returns the values of the branch that runs."""
         first, second, after = self._new_block(), self._new_block(), self._new_block(*types)
         self.block.add_op(ops.branch_if(condition, (first, ()), (second, ())))
         for block, compute in ((first, one), (second, other)):
@@ -321,7 +329,7 @@ class FunctionBuilder:
         return after.args
 
     def finish(self, status: SSAValue | None = None) -> None:
-        """Returns, and ends the function."""
+        """Ends the function with a return, and removes constants and loads without uses."""
         self.block.add_op(ops.return_(status))
         for slot, number in self._if_used:
             if number.results[0].first_use is None:

@@ -1,4 +1,5 @@
-"""What a convolution kernel is asked for, how its tensors lie in memory, and how it is called."""
+"""Convolution kernels: the problem, the memory layout of its tensors, and the calling convention.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 
 Pair = tuple[int, int]
-"""Along height and width."""
+"""Sizes along height and width."""
 
 S = TypeVar("S", int, Size)
 T = TypeVar("T")
@@ -31,19 +32,21 @@ D = TypeVar("D", bound=np.generic)
 
 
 def pair_of(sizes: Sequence[S], missing: S) -> tuple[S, S]:
-    """Those of an image; one of one dimension is a line."""
+    """Returns sizes as (height, width); a single spatial size becomes the width, with `missing`
+    before it.
+    """
     first, second = (missing, *sizes)[-2:]
     return first, second
 
 
 def planes(weights: NDArray[D]) -> NDArray[D]:
-    """Weights `[O, I, H, W]`; those of one dimension, `[O, I, W]`, are lines."""
+    """Returns weights as `[O, I, H, W]`; one-dimensional weights `[O, I, W]` get height 1."""
     outputs, channels, *window = weights.shape
     return weights.reshape(outputs, channels, *pair_of(window, 1))
 
 
 def result_sizes(sizes: tuple[S, S], window: Pair, strides: Pair, dilation: Pair) -> tuple[S, S]:
-    """How many places a window has within these sizes, padding included."""
+    """Returns the result's height and width, for source sizes that include the padding."""
     height, width = (
         (size - spread * (extent - 1) - 1) // stride + 1
         for size, extent, stride, spread in zip(sizes, window, strides, dilation, strict=True)
@@ -52,13 +55,13 @@ def result_sizes(sizes: tuple[S, S], window: Pair, strides: Pair, dilation: Pair
 
 
 def are_few_channels(channels: int, groups: int) -> bool:
-    """Whether a pixel fills no vector: images of colours, all of whose channels are summed."""
+    """True if a pixel's channels fill no vector and all are summed, as in RGB images."""
     return groups == 1 and channels < FEWEST_LANES
 
 
 @dataclass(frozen=True)
 class Strides:
-    """Elements from image to image, vector to vector, line to line and pixel to pixel."""
+    """Strides in elements: between images, channel vectors, rows and pixels."""
 
     image: Size
     vector: Size
@@ -68,44 +71,47 @@ class Strides:
 
 @dataclass(frozen=True)
 class Image:
-    """A tensor `[N, C, H, W]` that is stored as `[N, C / block, H, W, block]`.
+    """Tensor `[N, C, H, W]` that is stored as `[N, C / block, H, W, block]`.
 
-    All but the channels may be symbolic.
+    All sizes except the channels may be symbolic.
     """
 
     shape: tuple[Size, int, Size, Size]
     block: int
-    """All channels where they are last."""
+    """Channels of a block; all channels in NHWC."""
 
     @property
     def is_channels_last(self) -> bool:
-        """Whether all channels of a pixel lie together."""
+        """True if all channels of a pixel are adjacent in memory (NHWC)."""
         return self.block == self.shape[1]
 
     @property
     def is_symbolic(self) -> bool:
-        """Whether some of its sizes are no numbers."""
+        """True if any size is symbolic."""
         return not all(isinstance(size, int) for size in self.shape)
 
     def has_vectors(self, lanes: int) -> bool:
-        """Whether it is made of vectors of so many channels at equal distances."""
+        """True if the channels form whole vectors of `lanes` channels at equal distances."""
         return self.shape[1] % lanes == 0 and self.block in (self.shape[1], lanes)
 
     def strides(self, lanes: int) -> Strides:
-        """Those of its vectors."""
+        """Returns the strides of the image's vectors of `lanes` channels."""
         _, channels, height, width = self.shape
         vector = lanes if self.is_channels_last else lanes * height * width
         return Strides(channels * height * width, vector, width * self.block, self.block)
 
     def exchanged(self) -> Image:
-        """The image with height and width exchanged; where one of them is 1, the same memory."""
+        """Returns the image with height and width exchanged.
+
+        Valid only if height or width is 1: the memory is the same then.
+        """
         batch, channels, height, width = self.shape
         return Image((batch, channels, width, height), self.block)
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution, and what follows it."""
+    """Convolution with its fused epilogue."""
 
     source: Image
     result: Image
@@ -114,50 +120,50 @@ class Convolution:
     dilation: Pair
     begins: Pair
     ends: Pair
-    """The padding."""
+    """Padding after the source; `begins` is the padding before it."""
     epilogue: Epilogue
     groups: int = 1
     element: Attribute = f32
-    """What source, result and residual are made of."""
+    """Element type of source, result and residual."""
 
     @property
     def inputs(self) -> int:
-        """The channels of the source."""
+        """Returns the number of input channels."""
         return self.source.shape[1]
 
     @property
     def has_few_channels(self) -> bool:
-        """As `are_few_channels`, of the source."""
+        """True if `are_few_channels` holds for the source."""
         return are_few_channels(self.inputs, self.groups)
 
     @property
     def outputs(self) -> int:
-        """Those of the result."""
+        """Returns the number of output channels."""
         return self.result.shape[1]
 
     @property
     def depth(self) -> int:
-        """The products that a result is the sum of."""
+        """Returns the number of MACs for each element of the result."""
         return self.inputs // self.groups * math.prod(self.window)
 
     @property
     def products(self) -> int:
-        """The multiplications of a direct algorithm, for the hints of symbolic sizes."""
+        """Returns the MACs of a direct algorithm, with the hints of symbolic sizes."""
         return hint(math.prod(self.result.shape)) * self.depth
 
     @property
     def is_padded(self) -> bool:
-        """Whether windows reach beyond the source."""
+        """True if windows reach beyond the source."""
         return any((*self.begins, *self.ends))
 
     @property
     def is_one_pixel_wide(self) -> bool:
-        """Whether images and window are columns of pixels."""
+        """True if source, result and window are one pixel wide."""
         widths = (self.source.shape[3], self.result.shape[3], self.window[1])
         return widths == (1, 1, 1)
 
     def exchanged(self) -> Convolution:
-        """The convolution with height and width exchanged."""
+        """Returns the convolution with height and width exchanged."""
         return replace(
             self,
             source=self.source.exchanged(),
@@ -172,7 +178,7 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Windows(Generic[T]):
-    """Where the windows of a convolution lie, in pixels of the source: of a kernel's parameters."""
+    """Geometry of a convolution's windows, in source pixels, as parameters of a kernel."""
 
     stride_y: T
     stride_x: T
@@ -180,20 +186,20 @@ class Windows(Generic[T]):
     dilation_x: T
     top: T
     left: T
-    """The padding before the source."""
+    """Padding left of the source; `top` is the padding above it."""
     height: T
     width: T
-    """Those of the source."""
+    """Width of the source; `height` is its height."""
 
     @staticmethod
     def of(convolution: Convolution) -> Windows[Size]:
-        """Those of a convolution."""
+        """Returns the windows of a convolution."""
         it = convolution
         return Windows[Size](*it.strides, *it.dilation, *it.begins, *it.source.shape[2:])
 
 
 class Slot(IntEnum):
-    """The pointers that a kernel is called with; null stands for memory that there is not."""
+    """Slots of the pointers that a kernel is called with; null stands for absent memory."""
 
     WORKSPACE = 0
     WEIGHTS = 1
@@ -202,29 +208,29 @@ class Slot(IntEnum):
     BIAS = 4
     RESIDUAL = 5
     PARAMETERS = 6
-    """The words of its parameters."""
+    """Slot of the kernel's parameters, 8-byte words."""
 
 
 @dataclass(frozen=True)
 class KernelCode:
-    """A function `void (slots)`, and its parameters' words."""
+    """Function `void (slots)` of a kernel, and the words of its parameters."""
 
     define: Callable[[ModuleBuilder], str]
-    """Defines it in a module, unless it is there. Returns its symbol."""
+    """Defines the function in a module, unless it is there. Returns its symbol."""
     words: tuple[Size, ...]
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The words, where all sizes are numbers.
+        """Returns the words as integers.
 
         Raises:
-            UndecidedSizeError: some are symbolic.
+            UndecidedSizeError: some sizes are symbolic.
         """
         return tuple(map(operator.index, self.words))
 
 
 class ConvolutionKernel(ABC):
-    """A way to compute a convolution with constant weights."""
+    """Algorithm that computes a convolution with constant weights."""
 
     convolution: Convolution
     unit: VectorUnit
@@ -232,62 +238,65 @@ class ConvolutionKernel(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What IR and reports call the algorithm."""
+        """Returns the algorithm's name in IR and reports."""
 
     @property
     def tilings(self) -> Mapping[str, ConvolutionKernel]:
-        """The same with other tiles, by name: only measuring tells which are faster."""
+        """Returns variants with other tiles, by name; only measuring shows which one is fastest."""
         return {}
 
     @property
     def is_heavy(self) -> bool:
-        """Whether its weights are used so seldom that they cost more memory than they are worth."""
+        """True if the packed weights cost more memory than their few uses are worth."""
         return False
 
     @property
     def panels(self) -> int:
-        """The columns of the weights, with zeros in the last where outputs end before it does."""
+        """Returns the number of weight panels; zeros fill the last one beyond the outputs."""
         return -(-self.convolution.outputs // self.unit.panel)
 
     @abstractmethod
     def milliseconds(self, direct: float, threads: int) -> float:
-        """About what it takes, for the hints of symbolic sizes.
+        """Estimates the run time in milliseconds, with the hints of symbolic sizes.
 
         Args:
-            direct: the milliseconds of a direct algorithm that does as many products in a second.
-            threads: those of OpenMP that run it.
+            direct: milliseconds of a direct algorithm at the same MAC rate.
+            threads: number of OpenMP threads.
         """
 
     @abstractmethod
     def code(self, threads: int) -> KernelCode:
-        """What computes it on so many threads."""
+        """Returns the code for `threads` threads."""
 
     @property
     @abstractmethod
     def weights_shape(self) -> tuple[int, ...]:
-        """That of the packed weights."""
+        """Returns the shape of the packed weights."""
 
     @abstractmethod
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The weights `[O, I / groups, H, W]` as the code reads them."""
+        """Packs weights `[O, I / groups, H, W]` for the code."""
 
     @property
     @abstractmethod
     def packing(self) -> Hashable:
-        """What tells its packed weights from those of other kernels."""
+        """Returns a key that kernels share if and only if they pack weights equally."""
 
     def workspace_bytes(self, threads: int) -> int:
-        """The memory that it needs on so many threads."""
+        """Returns the bytes of workspace that the kernel needs on `threads` threads."""
         return 0
 
     def packed(self, weight: Weight) -> Weight:
-        """The packed weights; once for all uses of them."""
+        """Packs a weight, once for all its uses with this packing."""
         array = derived_array(self.packing, [weight.data], lambda: self.pack(weight.data))
         return Weight.of(f"{weight.name}.{self.name}", array)
 
 
 def panel_of(weights: NDArray[np.float32], number: int, columns: int) -> NDArray[np.float32]:
-    """So many outputs of `[O, I, H, W]` as `[H, W, I, columns]`; zeros where there are no more."""
+    """Returns panel `number` of weights `[O, I, H, W]`, `columns` outputs, as `[H, W, I, columns]`.
+
+    Zeros fill the columns beyond the last output.
+    """
     some = weights[number * columns : (number + 1) * columns]
     panel = np.zeros((*some.shape[2:], some.shape[1], columns), np.float32)
     panel[..., : len(some)] = some.transpose(2, 3, 1, 0)

@@ -1,4 +1,4 @@
-"""Which kernels there are for a convolution. They are imported for models that have one."""
+"""Registry of convolution kernels, which are imported only for models that use them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from byoc_mlir.kernels.vectors import VectorUnit
 
 
 def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[ConvolutionKernel]:
-    """The kernels that can compute a convolution, with the longest vectors that fit it.
+    """Yields the kernels that can compute a convolution, with the longest vectors that fit it.
 
     Args:
-        convolution: what is asked for. Of images one pixel wide, a kernel's convolution has height
-            and width exchanged: the same memory, in long lines.
-        unit: the vectors of the processor.
+        convolution: the problem. If its images are one pixel wide, the kernels get it with height
+            and width exchanged: the same memory, in long rows.
+        unit: vectors of the processor.
     """
     if convolution.is_one_pixel_wide:
         convolution = convolution.exchanged()
@@ -32,7 +32,9 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
 
 
 def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[ConvolutionKernel]:
-    """Those of one group. Implicit products need vectors of the result alone."""
+    """Yields the kernels for one group. An implicit GEMM requires channel vectors of the result
+    only.
+    """
     from byoc_mlir.kernels.implicit_gemm.implicit_gemm import implicit_gemm_kernel
     from byoc_mlir.kernels.winograd.winograd import winograd_kernels
 
@@ -48,7 +50,7 @@ def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Convo
 
 
 def _longest(unit: VectorUnit, *images: Image) -> VectorUnit | None:
-    """The longest vectors that images are made of; `None` where there are none."""
+    """Returns the longest vectors that fit the channels of all images, or `None`."""
     found: VectorUnit | None = unit
     while found is not None:
         if all(image.has_vectors(found.lanes) for image in images):

@@ -1,8 +1,9 @@
-"""What work costs: every number that an estimate reads, with its unit and where it is from.
+"""Cost-model parameters: every number that an estimate uses, with its unit and source.
 
-*Calibration* are measured on the machine at hand, once (`byoc_mlir.lowering.calibration`), and
-kept; where nothing may be measured the assumed values stand. *Assumptions* hold on any machine, or
-matter so little that nobody measures them. docs/costs.md lists all, and what each decides.
+*Calibration* tables are measured once on the target machine (`byoc_mlir.lowering.calibration`) and
+kept; if measuring is disabled, the assumed values hold. *Assumptions* hold on any machine, or
+matter too little to be measured. docs/costs.md lists all parameters and the decisions that use
+them.
 """
 
 from __future__ import annotations
@@ -16,40 +17,40 @@ _UNIT, _SOURCE = "unit", "source"
 
 
 def _number(assumed: float, unit: str, source: str) -> float:
-    """A field of a table: what is assumed until it is measured, its unit, how it is found."""
+    """Declares a table's field: its assumed value, its unit, and how its value is found."""
     return field(default=assumed, metadata={_UNIT: unit, _SOURCE: source})
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of one kind."""
+    """Table of cost-model parameters of one kind."""
 
     name: ClassVar[str] = ""
-    """The group of the measurements that it is made of."""
+    """Prefix of the table's measurements in the calibration."""
 
     @classmethod
     def of(cls: type[_Table], known: Calibration) -> _Table:
-        """Returns the table by what is known, or assumed where nothing is.
+        """Returns the table with the known values, and assumed values for the rest.
 
         Raises:
-            ByocError: what is known is no number above 0.
+            ByocError: a known value is not a number above 0.
         """
         found = {one.name: known.find(f"{cls.name}/{one.name}") for one in fields(cls)}
         return cls(**{name: one.number for name, one in found.items() if one is not None})
 
     def numbers(self) -> dict[str, float]:
-        """Returns the numbers by name."""
+        """Returns the values by name."""
         return asdict(self)
 
     def measurements(self) -> list[Measurement]:
-        """Returns the numbers as the store has them."""
+        """Returns the values as measurements of the calibration store."""
         return [
             Measurement(f"{self.name}/{name}", unit, source, value)
             for name, value, unit, source in self.described()
         ]
 
     def described(self) -> list[tuple[str, float, str, str]]:
-        """Name, value, unit and source of each number."""
+        """Returns name, value, unit and source of each parameter."""
         found: tuple[Field[Any], ...] = fields(self)
         return [
             (one.name, getattr(self, one.name), one.metadata[_UNIT], one.metadata[_SOURCE])
@@ -62,7 +63,9 @@ _Table = TypeVar("_Table", bound=Table)
 
 @dataclass(frozen=True)
 class ConvolutionCalibration(Table):
-    """Convolutions by our own kernels, with the longest vectors of the processor, on one thread."""
+    """Rates of the built-in `f32` convolutions, with the processor's longest vectors, on one
+    thread.
+    """
 
     name: ClassVar[str] = "convolutions"
 
@@ -81,7 +84,7 @@ class ConvolutionCalibration(Table):
 
 @dataclass(frozen=True)
 class IntegerCalibration(Table):
-    """Products of bytes by our own kernels without VNNI, on one thread."""
+    """MAC rates of the built-in int8 GEMMs without VNNI, on one thread."""
 
     name: ClassVar[str] = "integers"
 
@@ -98,7 +101,7 @@ class IntegerCalibration(Table):
 
 @dataclass(frozen=True)
 class RoundedCalibration(Table):
-    """What our own kernels do in `bf16`, on one thread."""
+    """Rates of the built-in `bf16` kernels, on one thread."""
 
     name: ClassVar[str] = "rounded"
 
@@ -112,7 +115,7 @@ class RoundedCalibration(Table):
 
 @dataclass(frozen=True)
 class ActivationCalibration(Table):
-    """Activations in place, on one thread."""
+    """Rates of activations in place, on one thread."""
 
     name: ClassVar[str] = "activations"
 
@@ -123,7 +126,7 @@ class ActivationCalibration(Table):
 
 @dataclass(frozen=True)
 class Assumptions(Table):
-    """What is not measured, and why not."""
+    """Parameters that are not measured, each with the reason."""
 
     thread_start: float = _number(
         0.003,
@@ -207,7 +210,6 @@ MEASURED: tuple[type[Table], ...] = (
 
 
 def calibration(kind: type[_Table]) -> _Table:
-    """The numbers of one kind: from the file of this compilation, kept from before, or measured
-    now.
+    """Returns one calibration table, from the compilation's file, the store, or a new measurement.
     """
     return current_calibration().view(kind.of)

@@ -1,4 +1,4 @@
-"""What kernels do with a result on its way to memory."""
+"""Epilogues: ops that kernels fuse into the store of a result."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Limits = Literal["none", "relu", "clip"]
-"""None, a lower one of 0, or any."""
+"""Clamp of an epilogue: none, a lower limit of 0, or any limits."""
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """The sum with a bias for each channel, the sum with a residual, then limits."""
+    """Epilogue in this order: per-channel bias, residual sum, clamp to limits."""
 
     bias: bool = False
     residual: bool = False
@@ -22,17 +22,17 @@ class Epilogue:
 
     @property
     def limits(self) -> Limits:
-        """What kind of limits there are."""
+        """Returns the kind of clamp."""
         if (self.lower, self.upper) == (-math.inf, math.inf):
             return "none"
         return "relu" if (self.lower, self.upper) == (0.0, math.inf) else "clip"
 
     @property
     def suffix(self) -> str:
-        """What tells code with different sums apart."""
+        """Returns a symbol suffix that distinguishes functions with different sums."""
         return "_bias" * self.bias + "_sum" * self.residual
 
 
 def float_bits(value: float) -> int:
-    """The bits of a number in `f32`."""
+    """Returns the bits of a value in `f32`."""
     return struct.unpack("<I", struct.pack("<f", value))[0]

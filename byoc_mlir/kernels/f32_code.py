@@ -1,4 +1,4 @@
-"""Formulas on f32 values, and on f64 where one is needed on the way."""
+"""Writers of formulas on `f32` values, with `f64` where an intermediate result needs it."""
 
 from __future__ import annotations
 
@@ -25,63 +25,63 @@ _EXPONENT_BIAS = 127
 LOG2_E = 1.44269504
 MANTISSA_BITS = 23
 TO_INTEGER = 1.5 * 2.0**MANTISSA_BITS
-"""Added to a number below 2^22, it leaves the nearest integer in the lowest bits."""
+"""Magic number: added to a value below 2^22, it leaves the nearest integer in the lowest bits."""
 
 INFINITY = float("inf")
 NAN = float("nan")
 
 
 class FloatCode(ABC):
-    """Writes formulas on `f32`, with the ops of some dialect.
+    """Writer of formulas on `f32`, with the ops of one dialect.
 
-    Products and sums may be contracted to fused multiply-adds, and nothing else: the bit tricks and
-    the split constants of the formulas rely on every rounding.
+    Products and sums may be contracted to fused multiply-adds. Nothing else may be reordered: the
+    bit tricks and the split constants of the formulas rely on every rounding.
     """
 
     @abstractmethod
     def number(self, value: float) -> SSAValue:
-        """A constant."""
+        """Returns a constant."""
 
     @abstractmethod
     def add(self, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
-        """`lhs + rhs`."""
+        """Computes `lhs + rhs`."""
 
     @abstractmethod
     def multiply(self, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
-        """`lhs * rhs`."""
+        """Computes `lhs * rhs`."""
 
     @abstractmethod
     def divide(self, lhs: SSAValue | float, rhs: SSAValue) -> SSAValue:
-        """`lhs / rhs`."""
+        """Computes `lhs / rhs`."""
 
     @abstractmethod
     def select(
         self, condition: SSAValue, then: SSAValue | float, otherwise: SSAValue | float
     ) -> SSAValue:
-        """One value or the other."""
+        """Returns `then` if `condition` holds, otherwise `otherwise`."""
 
     @abstractmethod
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue | float) -> SSAValue:
-        """An `i1`."""
+        """Compares two values, to an `i1`."""
 
     def polynomial(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
-        """`c0 + c1 x + c2 x^2 + ...`, by Horner's rule."""
+        """Computes `c0 + c1 x + c2 x^2 + ...` by Horner's rule."""
         *rest, value = [self.number(coefficient) for coefficient in coefficients]
         for coefficient in reversed(rest):
             value = self.add(self.multiply(value, x), coefficient)
         return value
 
     def at_most(self, x: SSAValue, bound: float) -> SSAValue:
-        """The smaller of both; a NaN stays."""
+        """Returns the smaller of `x` and `bound`, or NaN if `x` is NaN."""
         return self.select(self.compare("ogt", x, bound), bound, x)
 
     def at_least(self, x: SSAValue, bound: float) -> SSAValue:
-        """The larger of both; a NaN stays."""
+        """Returns the larger of `x` and `bound`, or NaN if `x` is NaN."""
         return self.select(self.compare("olt", x, bound), bound, x)
 
 
 class F32Code(FloatCode):
-    """Appends `arith` and `math` ops through a builder."""
+    """Writer of formulas that appends `arith` and `math` ops through a builder."""
 
     def __init__(self, builder: Builder, location: LocationAttr) -> None:
         self._builder = builder
@@ -93,7 +93,7 @@ class F32Code(FloatCode):
         return self._builder.insert(op).results[0]
 
     def number(self, value: float, type_: Attribute = f32) -> SSAValue:
-        """A constant of a float type."""
+        """Returns a constant of a float type."""
         assert isinstance(type_, Float32Type | Float64Type)
         return self.emit(arith.ConstantOp(FloatAttr(value, type_)))
 
@@ -121,28 +121,29 @@ class F32Code(FloatCode):
         return self.emit(arith.CmpfOp(lhs, self._value(rhs), predicate))
 
     def absolute(self, x: SSAValue) -> SSAValue:
-        """`|x|`."""
+        """Computes `|x|`."""
         return self.emit(math.AbsFOp(x))
 
     def with_sign_of(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
-        """A magnitude with the sign of another value."""
+        """Returns `magnitude` with the sign of `sign`."""
         return self.emit(math.CopySignOp(magnitude, sign))
 
     def bits(self, x: SSAValue) -> SSAValue:
-        """The bits of a float, as an i32."""
+        """Returns the bits of an `f32` as an `i32`."""
         return self.emit(arith.BitcastOp(x, i32))
 
     def from_bits(self, bits: SSAValue) -> SSAValue:
-        """The float with these bits."""
+        """Returns the `f32` with these bits."""
         return self.emit(arith.BitcastOp(bits, f32))
 
     def power_of_two(self, exponent: SSAValue) -> SSAValue:
-        """2 to an i32 in [-126, 127]."""
+        """Computes `2^exponent` for an `i32` in [-126, 127]."""
         biased = self.emit(arith.AddiOp(exponent, self.integer(_EXPONENT_BIAS)))
         return self.from_bits(self.emit(arith.ShLIOp(biased, self.integer(MANTISSA_BITS))))
 
     def nearest_integer(self, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """The nearest integer of a float of magnitude below 2^22, as a float and as an i32.
+        """Returns the nearest integer of a float of magnitude below 2^22, as a float and as an
+        `i32`.
 
         Adding 1.5 * 2^23 leaves the integer in the lowest bits of the sum.
         """

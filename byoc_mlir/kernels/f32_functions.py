@@ -78,13 +78,13 @@ _ERF_DENOMINATOR = (
 )
 """`erf(x) / x` as a quotient of polynomials of x^2, for |x| <= 3.83."""
 _ERF_IS_ONE = 3.925
-"""Where the quotient is 1 or more, however it is rounded; `erf` rounds to 1 from 3.8325 on."""
+"""Smallest checked x whose quotient is at least 1 under any rounding; `erf` is 1 from 3.8325 on."""
 
 _EXP_UNDERFLOW, _EXP_OVERFLOW = -104.0, 89.0
 _EXP_IS_ZERO, _EXP_SHIFT = -104.6, 24
 _EXPM1_IS_MINUS_ONE = -20.0
 _TANH_IS_ONE = 9.09
-"""Where the quotient is 1 or more, however it is rounded; `tanh` rounds to 1 from 9.01 on."""
+"""Smallest checked x whose quotient is at least 1 under any rounding; `tanh` is 1 from 9.01 on."""
 
 _SMALLEST_NORMAL = 2.0**-126
 _DENORMAL_SHIFT = 23
@@ -92,11 +92,11 @@ _TWO_THIRDS_BITS = 0x3F2AAAAB
 _EXPONENT_BIAS = 127
 
 AT_MOST_ZERO = "at_most_zero"
-"""On `math.exp`: its operand is at most zero, or NaN."""
+"""Attribute of `math.exp` for an operand that is at most zero, or NaN."""
 
 
 def exp(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.1 ulp: `2^n e^r` with `x = n ln 2 + r`."""
+    """Computes `e^x` to 1.1 ulp, as `2^n e^r` with `x = n ln 2 + r`."""
     clamped = code.at_least(code.at_most(x, _EXP_OVERFLOW), _EXP_UNDERFLOW)
     tail, exponent = _expm1_of_remainder(code, clamped)
     mantissa = code.add(tail, 1.0)
@@ -104,10 +104,10 @@ def exp(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def exp_at_most_one(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.1 ulp, for x <= 0: `2^n e^r` as in `exp`, in fewer steps.
+    """Computes `e^x` for x <= 0 to 1.1 ulp, as `2^n e^r` like `exp`, in fewer steps.
 
-    `2^(n + 24)` is zero for the smallest n, so that what is masked takes no time for denormals, and
-    a normal number for all others.
+    `2^(n + 24)` is zero for the smallest n and a normal number otherwise. So masked elements cost
+    no time for denormals.
     """
     clamped = code.at_least(x, _EXP_IS_ZERO)
     tail, exponent = _expm1_of_remainder(code, clamped)
@@ -117,7 +117,7 @@ def exp_at_most_one(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def exp2(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.1 ulp: `2^n e^(f ln 2)` with `x = n + f`."""
+    """Computes `2^x` to 1.1 ulp, as `2^n e^(f ln 2)` with `x = n + f`."""
     clamped = code.at_least(code.at_most(x, 129.0), -151.0)
     rounded, exponent = code.nearest_integer(clamped)
     remainder = code.multiply(code.subtract(clamped, rounded), _LN2_HIGH + _LN2_LOW)
@@ -126,7 +126,10 @@ def exp2(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def expm1(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.6 ulp: `2^n (e^r - 1) + (2^n - 1)`, halved so that `2^n` cannot overflow too early."""
+    """Computes `e^x - 1` to 1.6 ulp, as `2^n (e^r - 1) + (2^n - 1)`.
+
+    The terms are halved so that `2^n` does not overflow too early.
+    """
     clamped = code.at_least(code.at_most(x, _EXP_OVERFLOW), _EXPM1_IS_MINUS_ONE)
     tail, exponent = _expm1_of_remainder(code, clamped)
     halved = code.emit(arith.SubiOp(exponent, code.integer(1)))
@@ -136,7 +139,7 @@ def expm1(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def log(code: F32Code, x: SSAValue) -> SSAValue:
-    """0.9 ulp."""
+    """Computes `log x` to 0.9 ulp."""
     exponent, tail, fraction = _log_parts(code, x)
     low = code.add(code.multiply(exponent, _LN2_LOW), tail)
     value = code.add(code.multiply(exponent, _LN2_HIGH), code.add(low, fraction))
@@ -144,14 +147,14 @@ def log(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def log2(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.7 ulp; exact for powers of two."""
+    """Computes `log2 x` to 1.7 ulp; exact for powers of two."""
     exponent, tail, fraction = _log_parts(code, x)
     value = code.add(exponent, code.multiply(code.add(tail, fraction), LOG2_E))
     return _log_specials(code, x, value)
 
 
 def log10(code: F32Code, x: SSAValue) -> SSAValue:
-    """2.5 ulp."""
+    """Computes `log10 x` to 2.5 ulp."""
     exponent, tail, fraction = _log_parts(code, x)
     low = code.multiply(code.add(tail, fraction), _LOG10_E)
     low = code.add(code.multiply(exponent, _LOG10_2_LOW), low)
@@ -160,7 +163,7 @@ def log10(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def log1p(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.6 ulp: the rounding error of `1 + x` goes back in, to first order."""
+    """Computes `log(1 + x)` to 1.6 ulp; corrects the rounding error of `1 + x` to first order."""
     shifted = code.emit(arith.AddfOp(x, code.number(1.0)))
     lost = code.emit(arith.SubfOp(x, code.emit(arith.SubfOp(shifted, code.number(1.0)))))
     logarithm = log(code, shifted)
@@ -170,12 +173,12 @@ def log1p(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def tanh(code: FloatCode, x: SSAValue) -> SSAValue:
-    """5.3 ulp: a quotient of polynomials."""
+    """Computes `tanh x` to 5.3 ulp, as a quotient of polynomials."""
     return _odd_quotient(code, x, _TANH_NUMERATOR, _TANH_DENOMINATOR, _TANH_IS_ONE)
 
 
 def erf(code: FloatCode, x: SSAValue) -> SSAValue:
-    """6.0 ulp: a quotient of polynomials."""
+    """Computes `erf x` to 6.0 ulp, as a quotient of polynomials."""
     return _odd_quotient(code, x, _ERF_NUMERATOR, _ERF_DENOMINATOR, _ERF_IS_ONE)
 
 
@@ -186,7 +189,10 @@ def _odd_quotient(
     denominator: Sequence[float],
     one_from: float,
 ) -> SSAValue:
-    """`x p(x^2) / q(x^2)`, which is 1 or more where x is `one_from`, and brought to 1."""
+    """Computes `x p(x^2) / q(x^2)`, clamped to [-1, 1], for x clamped to `one_from` in magnitude.
+
+    The quotient is at least 1 at `one_from`.
+    """
     held = _between(code, x, one_from)
     square = code.multiply(held, held)
     dividend = code.multiply(code.polynomial(square, numerator), held)
@@ -195,12 +201,15 @@ def _odd_quotient(
 
 
 def _between(code: FloatCode, x: SSAValue, bound: float) -> SSAValue:
-    """x, no further from zero than a bound; a NaN stays."""
+    """Clamps x to [-bound, bound]; a NaN stays."""
     return code.at_least(code.at_most(x, bound), -bound)
 
 
 def sinh(code: F32Code, x: SSAValue) -> SSAValue:
-    """2.2 ulp: `(t + t / (t + 1)) / 2` with `t = e^|x| - 1`; where that overflows `e^|x| / 2`."""
+    """Computes `sinh x` to 2.2 ulp, as `(t + t / (t + 1)) / 2` with `t = e^|x| - 1`.
+
+    Above 20 the result is `e^|x| / 2`.
+    """
     magnitude = code.absolute(x)
     tail = expm1(code, magnitude)
     ratio = code.divide(tail, code.add(tail, 1.0))
@@ -210,13 +219,14 @@ def sinh(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def cosh(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.6 ulp: `e^|x| / 2 + e^-|x| / 2`, the first without overflow."""
+    """Computes `cosh x` to 1.6 ulp, as `e^|x| / 2 + e^-|x| / 2`, the first term without overflow.
+    """
     half = _half_exp(code, code.absolute(x))
     return code.add(half, code.divide(0.25, half))
 
 
 def _half_exp(code: F32Code, x: SSAValue) -> SSAValue:
-    """`e^x / 2` for x >= 0, finite wherever the result is."""
+    """Computes `e^x / 2` for x >= 0, finite wherever the result is."""
     clamped = code.at_most(x, 90.0)
     tail, exponent = _expm1_of_remainder(code, clamped)
     halved = code.emit(arith.SubiOp(exponent, code.integer(1)))
@@ -224,7 +234,7 @@ def _half_exp(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def _expm1_of_remainder(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """`e^r - 1` and n, where `x = n ln 2 + r`."""
+    """Returns `e^r - 1` and n, with `x = n ln 2 + r`."""
     rounded, exponent = code.nearest_integer(code.multiply(x, LOG2_E))
     high = code.subtract(x, code.multiply(rounded, _LN2_HIGH))
     remainder = code.subtract(high, code.multiply(rounded, _LN2_LOW))
@@ -238,7 +248,9 @@ def _expm1_polynomial(code: F32Code, remainder: SSAValue) -> SSAValue:
 
 
 def _scaled(code: F32Code, mantissa: SSAValue, exponent: SSAValue) -> SSAValue:
-    """`mantissa * 2^exponent` in two steps, so that the result may be denormal or infinite."""
+    """Computes `mantissa * 2^exponent` in two steps, so that the result may be denormal or
+    infinite.
+    """
     half = code.emit(arith.ShRSIOp(exponent, code.integer(1)))
     other = code.emit(arith.SubiOp(exponent, half))
     scaled = code.multiply(mantissa, code.power_of_two(half))
@@ -246,12 +258,12 @@ def _scaled(code: F32Code, mantissa: SSAValue, exponent: SSAValue) -> SSAValue:
 
 
 def _keep_zero(code: F32Code, x: SSAValue, value: SSAValue) -> SSAValue:
-    """`value`, but x itself where x is zero: the sign of a zero stays."""
+    """Returns `value`, but `x` if x is zero, to keep the sign of a zero."""
     return code.select(code.compare("oeq", x, 0.0), x, value)
 
 
 def _log_parts(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """e, t and f where `log x = e ln 2 + (t + f)`, `1 + f` is in [2/3, 4/3) and t is small."""
+    """Returns e, t and f with `log x = e ln 2 + (t + f)`, `1 + f` in [2/3, 4/3) and a small t."""
     is_small = code.compare("olt", x, _SMALLEST_NORMAL)
     normal = code.select(is_small, code.multiply(x, 2.0**_DENORMAL_SHIFT), x)
     bits = code.bits(normal)

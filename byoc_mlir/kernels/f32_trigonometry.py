@@ -21,7 +21,7 @@ _TWO_OVER_PI = (
     0x95993C,
     0x439041,
 )
-"""The first 192 bits of 2 / pi after the point; enough for arguments up to 2^128."""
+"""First 192 bits of 2 / pi after the point; enough for arguments up to 2^128."""
 
 _SIN_TAIL = (-0.16666655242, 0.00833215564, -0.00019514632)
 """`(sin r - r) / r^3` in powers of r^2, for |r| <= pi / 4."""
@@ -30,7 +30,7 @@ _COS_TAIL = (0.041666645557, -0.0013887309469, 0.000024432412829)
 
 
 def sin(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.6 ulp."""
+    """Computes `sin x` to 1.6 ulp."""
     quadrant, sine, cosine = _quadrant_sin_cos(code, x)
     value = code.select(_bit(code, quadrant, 1), cosine, sine)
     value = _negated_if(code, _bit(code, quadrant, 2), value)
@@ -38,7 +38,7 @@ def sin(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def cos(code: F32Code, x: SSAValue) -> SSAValue:
-    """1.5 ulp."""
+    """Computes `cos x` to 1.5 ulp."""
     quadrant, sine, cosine = _quadrant_sin_cos(code, x)
     value = code.select(_bit(code, quadrant, 1), sine, cosine)
     following = code.emit(arith.AddiOp(quadrant, code.integer(1)))
@@ -46,7 +46,7 @@ def cos(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def tan(code: F32Code, x: SSAValue) -> SSAValue:
-    """3.2 ulp."""
+    """Computes `tan x` to 3.2 ulp."""
     quadrant, sine, cosine = _quadrant_sin_cos(code, x)
     is_odd = _bit(code, quadrant, 1)
     numerator = code.select(is_odd, cosine, sine)
@@ -56,7 +56,7 @@ def tan(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def _quadrant_sin_cos(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """n as an i32, sin r and cos r, where `x = n pi / 2 + r` up to multiples of 2 pi."""
+    """Returns n as an `i32`, sin r and cos r, with `x = n pi / 2 + r` up to multiples of 2 pi."""
     quadrant, r = _reduced(code, x)
     square = code.multiply(r, r)
     sine = code.multiply(code.polynomial(square, _SIN_TAIL), square)
@@ -67,11 +67,11 @@ def _quadrant_sin_cos(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue, S
 
 
 def _reduced(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """n and r of `x = n pi / 2 + r`, n up to multiples of 4.
+    """Returns n and r with `x = n pi / 2 + r`, n up to multiples of 4.
 
-    In f64 the product of x with a chunk of 24 bits of 2 / pi is exact, and so is its remainder
-    modulo 4. Their sum, less its nearest integer n and taken from the largest term down, keeps all
-    the bits an f32 needs, however close x is to a multiple of pi / 2.
+    In `f64` the product of x with a 24-bit chunk of 2 / pi is exact, and so is its remainder modulo
+    4. r comes from the sum of the remainders, less its nearest integer n. Summing from the largest
+    term down keeps all bits that an `f32` needs, however close x is to a multiple of pi / 2.
     """
     wide = code.emit(arith.ExtFOp(x, f64))
     terms = [
@@ -90,13 +90,13 @@ def _reduced(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 
 def _modulo_four(code: F32Code, x: SSAValue) -> SSAValue:
-    """`x - 4 n` in [-2, 2]; exact."""
+    """Computes `x - 4 n` in [-2, 2], exactly."""
     multiple = code.emit(math.RoundEvenOp(code.multiply(x, 0.25)))
     return code.subtract(x, code.multiply(multiple, 4.0))
 
 
 def _small_integer(code: F32Code, x: SSAValue) -> SSAValue:
-    """A small integral f64 as an i32, and some integer for a NaN."""
+    """Converts a small integral `f64` to an `i32`; a NaN gives any integer."""
     narrow = code.emit(arith.TruncFOp(x, f32))
     _, integer = code.nearest_integer(narrow)
     assert integer.type == i32

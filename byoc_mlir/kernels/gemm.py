@@ -1,4 +1,4 @@
-"""The step of a tile, whose sums stay in registers: of floats and of integers, of any lanes."""
+"""Inner step of a GEMM tile, for floats and integers and any number of lanes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TypeAlias
 from xdsl.ir import SSAValue
 
 Sums: TypeAlias = Sequence[SSAValue]
-"""For each row of a tile the vectors of its sums."""
+"""Accumulators of a tile: for each row, its vectors in order."""
 
 MultiplyAdd: TypeAlias = Callable[[SSAValue, SSAValue, SSAValue], SSAValue]
-"""The code of `lhs * rhs + total`, of three vectors."""
+"""Code of `lhs * rhs + total` for three vectors."""
 
 
 def add_products(
@@ -20,14 +20,14 @@ def add_products(
     weights: Sequence[SSAValue],
     sums: Sums,
 ) -> Sums:
-    """Adds to the sums of each row the products of its number with the weights.
+    """Adds the outer product of a column of A and a row of B to a tile's accumulators.
 
     Args:
-        multiply_add: writes the code.
-        numbers: for each row its number in all lanes; each is asked for when its products are
-            written, so that what computes it need not be held in a register for longer.
-        weights: vectors, which all rows share.
-        sums: for each number as many vectors as there are weights.
+        multiply_add: generates the code.
+        numbers: for each row, its element of A in all lanes. Each one is requested just before its
+            MACs, which keeps its register's live range short.
+        weights: the vectors of B, which all rows share.
+        sums: for each row, as many vectors as `weights` has.
     """
     totals: list[SSAValue] = []
     for row, number in enumerate(numbers):

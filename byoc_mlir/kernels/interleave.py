@@ -1,8 +1,8 @@
-"""Images of a few planes of `f32` to pixels of `bf16`, on all threads.
+"""Conversion of images from a few planes of `f32` to NHWC pixels of `bf16`, on all threads.
 
-Each number is rounded to the nearest, halves to even. The planes of some pixels are a vector each,
-which are laid into each other. For processors with instructions for `bf16`: rounding is one of
-them, and elsewhere a call of a function that is not linked.
+Each value is rounded to nearest, ties to even. Each plane contributes a vector of 16 pixels; a
+shuffle interleaves the vectors. Requires a processor with `bf16` instructions: elsewhere the
+rounding is a call of a function that is not linked.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import Vectors, joined, shuffled
 
 NAME = "interleave"
-"""What IR and reports call it."""
+"""Name of the kernel in IR and reports."""
 
 MOST_CHANNELS = 4
-"""Those of an image with colours and how opaque it is; tensors inside of a network have more."""
+"""Maximum number of channels: an RGBA image has 4; tensors inside a network have more."""
 
 _BLOCK = 16
-"""Pixels that are laid into each other at once; processors with shorter vectors take several."""
+"""Pixels that are interleaved at once; processors with shorter vectors use several."""
 
 
 def interleave_code(images: int, channels: int, pixels: int) -> KernelCode | None:
-    """Brings planes `[images, channels, pixels]` of `f32` to `[images, pixels, channels]` of
-    `bf16`; `None` where that is not written.
+    """Returns the kernel from `[images, channels, pixels]` of `f32` to `[images, pixels, channels]`
+    of `bf16`.
+
+    Returns `None` unless there are 2 to 4 channels and at least 16 pixels.
     """
     if not 2 <= channels <= MOST_CHANNELS or pixels < _BLOCK:
         return None
@@ -41,7 +43,10 @@ def interleave_code(images: int, channels: int, pixels: int) -> KernelCode | Non
 
 
 def _define(module: ModuleBuilder, *, channels: int) -> str:
-    """`void (slots)`; the parameters are the blocks of all images, those of one, and its pixels."""
+    """Defines `void (slots)`; returns its symbol.
+
+    The parameters are the blocks of all images, the blocks of one image, and its pixels.
+    """
     name = f"byoc_interleave_{channels}"
     if module.has(name):
         return name
@@ -55,7 +60,7 @@ def _define(module: ModuleBuilder, *, channels: int) -> str:
 
 
 def _define_blocks(module: ModuleBuilder, name: str, channels: int) -> str:
-    """`void (slots, begin, end)`: some blocks of pixels."""
+    """Defines `void (slots, begin, end)`, which converts a range of blocks; returns its symbol."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     told = function.pointer(slots, Slot.PARAMETERS)
@@ -79,7 +84,9 @@ class _Blocks:
     pixels: SSAValue
 
     def write(self, number: SSAValue) -> None:
-        """Writes one block. The last one of an image ends where the image does."""
+        """Generates the conversion of one block; an image's last block ends at the image's last
+        pixel.
+        """
         function = self.function
         image, block = function.divmod(number, self.blocks)
         final = function.subtract(self.pixels, _BLOCK)
@@ -94,8 +101,10 @@ class _Blocks:
         function.store(numbers, function.gep(self.result, to, bf16), 2)
 
     def _rounded(self, place: SSAValue) -> SSAValue:
-        """The bits of a vector of numbers; of floats LLVM would move what follows before the
-        rounding."""
+        """Returns the bits of a vector of rounded values.
+
+        Integers keep LLVM from moving the shuffles before the rounding, as it does for floats.
+        """
         function = self.function
         numbers = Vectors(function, _BLOCK).load(function.gep(self.source, place))
         rounded = function.insert(llvm.FPTruncOp(numbers, VectorType(bf16, [_BLOCK])))

@@ -1,4 +1,4 @@
-"""Functions of bytes, looked up in tables of their 256 results, on all threads."""
+"""Lookup of bytes in tables of 256 results, on all threads."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ _PREFIX = "byoc_lookup"
 _LANES = 64
 _VECTOR = VectorType(i8, [_LANES])
 _PERMUTE = "llvm.x86.avx512.vpermi2var.qi.512"
-"""Looks up bytes in two vectors, by the lower seven bits."""
+"""Intrinsic that looks up bytes in two vectors, by the lower seven bits."""
 
 _WORD = 8
-"""Bytes that are read together where there are no such vectors."""
+"""Bytes that are loaded together without AVX-512 VBMI."""
 
 
 def lookup_code(elements: int, features: Collection[str]) -> KernelCode:
-    """Replaces so many bytes of the source by what the table, in the slot of weights, has for them.
+    """Returns the kernel that maps each byte of the source through a 256-byte table in the weights'
+    slot.
 
     Args:
-        elements: how many there are.
-        features: the processor's, by the kernel's names; with AVX-512 VBMI, vectors are looked up.
+        elements: number of bytes.
+        features: the processor's features, by the kernel's names; AVX-512 VBMI enables vectors.
     """
     define = partial(_define_lookup, has_vectors="avx512vbmi" in features)
     return KernelCode(define, (elements,))
 
 
 def _define_lookup(module: ModuleBuilder, *, has_vectors: bool) -> str:
-    """`void (slots)`; the one parameter is how many elements there are."""
+    """Defines `void (slots)`, whose one parameter is the number of elements; returns its symbol."""
     name = f"{_PREFIX}_vectors" if has_vectors else f"{_PREFIX}_bytes"
     if module.has(name):
         return name
@@ -50,7 +51,7 @@ def _define_lookup(module: ModuleBuilder, *, has_vectors: bool) -> str:
 
 
 def _define_elements(module: ModuleBuilder, name: str, *, has_vectors: bool) -> str:
-    """`void (slots, begin, end)`."""
+    """Defines `void (slots, begin, end)`, which looks up a range of bytes; returns its symbol."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     pointers = (function.pointer(slots, slot) for slot in (Slot.SOURCE, Slot.WEIGHTS, Slot.RESULT))
@@ -66,7 +67,7 @@ def _define_elements(module: ModuleBuilder, name: str, *, has_vectors: bool) -> 
 
 @dataclass(frozen=True)
 class _Lookup:
-    """Writes the loops of a thread."""
+    """Writer of one thread's loops."""
 
     function: FunctionBuilder
     source: SSAValue
@@ -76,8 +77,11 @@ class _Lookup:
     def in_steps(
         self, size: int, begin: SSAValue, end: SSAValue, write: Callable[[SSAValue], None]
     ) -> SSAValue:
-        """Writes a loop over whole steps of so many bytes, each by what writes the code for those
-        from a place on. Returns the first byte that is left over."""
+        """Generates a loop over whole steps of `size` bytes; returns the offset of the first byte
+        after them.
+
+        `write` generates the code of the step at an offset.
+        """
         function = self.function
         count = function.divide(function.subtract(end, begin), size)
         function.loop(
@@ -86,13 +90,13 @@ class _Lookup:
         return function.add(begin, function.multiply(count, size))
 
     def byte(self, place: SSAValue) -> None:
-        """Looks up one."""
+        """Generates the lookup of one byte."""
         function = self.function
         byte = function.load(function.gep(self.source, place, i8), i8)
         self._store(function.insert(llvm.ZExtOp(byte, i64)), place)
 
     def word(self, place: SSAValue) -> None:
-        """Looks up those that are read together."""
+        """Generates the lookup of `_WORD` bytes from one load."""
         function, low = self.function, self.function.integer(255)
         bytes_ = function.load(function.gep(self.source, place, i8), i64, 1)
         for number in range(_WORD):
@@ -106,7 +110,7 @@ class _Lookup:
         function.store(found, function.gep(self.result, place, i8))
 
     def vector(self) -> Callable[[SSAValue], None]:
-        """What looks up those of a vector; the table is loaded before."""
+        """Returns the generator of a vector's lookup, and loads the table before the loop."""
         function = self.function
         seven = function.constant(
             DenseIntOrFPElementsAttr.from_list(_VECTOR, [7] * _LANES), _VECTOR

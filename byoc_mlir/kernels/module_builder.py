@@ -1,4 +1,4 @@
-"""Writing modules of the `llvm` dialect: functions, what they mention, and tables."""
+"""Builder of modules in the `llvm` dialect: functions, declarations and tables."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from byoc_mlir.kernels.parallel import parallel_functions
 
 
 class ModuleBuilder:
-    """A module under construction; what its functions mention is declared once.
+    """Builder of a module, which declares each external symbol once.
 
     Args:
-        has_threads: whether there is an OpenMP runtime; without it, loops run on one thread.
-        numbers: what a kernel's functions are told, where they are for these alone.
+        has_threads: True if there is an OpenMP runtime; without it, loops run on one thread.
+        numbers: values of a kernel's parameters, if its functions are specialised for them.
     """
 
     def __init__(self, *, has_threads: bool = True, numbers: Sequence[int] | None = None) -> None:
@@ -46,13 +46,15 @@ class ModuleBuilder:
         result: Attribute = i32,
         internal: bool = False,
     ) -> FunctionBuilder:
-        """A new function."""
+        """Begins a new function."""
         linkage = llvm.LinkageAttr("internal" if internal else "external")
         return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
 
     def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
-        """A new internal function without a result, written in vectors to the end: LLVM makes code
-        of it as it is. Only where that was measured to be as fast."""
+        """Begins a new internal function without a result, whose code is fully vectorised already.
+
+        LLVM compiles it with few passes. Use it only where measurements show code as fast.
+        """
         type_, internal = llvm.LLVMFunctionType(parameters, VOID), llvm.LinkageAttr("internal")
         return self._begin(name, type_, internal, {VECTORISED: UnitAttr()})
 
@@ -70,7 +72,7 @@ class ModuleBuilder:
         return FunctionBuilder(self, block)
 
     def adopt(self, function: llvm.FuncOp) -> str:
-        """Takes in a function that was made elsewhere. Returns its symbol."""
+        """Adds a function that was built elsewhere. Returns its symbol."""
         self._add(function.sym_name.data, function)
         return function.sym_name.data
 
@@ -86,7 +88,7 @@ class ModuleBuilder:
             self._add(name, llvm.FuncOp(name, type_, llvm.LinkageAttr("external")))
 
     def table(self, name: str, words: Sequence[int]) -> str:
-        """A constant array of 64-bit words. Returns its symbol."""
+        """Defines a constant array of 64-bit words. Returns its symbol."""
         data = BytesAttr(struct.pack(f"<{len(words)}q", *words))
         value = DenseIntOrFPElementsAttr(TensorType(i64, [len(words)]), data)
         type_ = llvm.LLVMArrayType(len(words), i64)
@@ -100,7 +102,7 @@ class ModuleBuilder:
         return name
 
     def has(self, name: str) -> bool:
-        """Whether the module defines or declares a symbol."""
+        """True if the module defines or declares a symbol."""
         return name in self._names
 
     def _add(self, name: str, op: Operation) -> None:

@@ -1,4 +1,4 @@
-"""Tensors joined along their channels, times a factor plus a summand for each channel."""
+"""Concatenation along channels, fused with a factor and a summand for each channel."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from byoc_mlir.kernels.vectors import FEWEST_LANES, Float, Vectors
 PREFIX = "byoc_normalized"
 
 FACTORS = len(Slot)
-"""The slot, behind those of all kernels, of the factors of all channels and the summands behind
-them."""
+"""Slot of the factors of all channels, followed by their summands; it follows the slots of all
+kernels."""
 
 PARTS = FACTORS + 1
-"""The slot of the first part; the others follow."""
+"""Slot of the first part; the slots of the other parts follow."""
 
 _CHUNK_PIXELS = 48
-"""Pixels whose parts are all read before the next ones are: of 1,024 channels of `f32`, what is
-written fits in a second cache of 256 KB."""
+"""Pixels of a chunk, whose parts are all read before the next chunk. With 1,024 channels of `f32`,
+the results of a chunk fit in an L2 cache of 256 KB."""
 
 _COPIES = 4
-"""Pixels that are written one after the other, without a jump."""
+"""Unroll factor of the loop over pixels."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class JoinParameters(Generic[T]):
-    """Sizes and distances, in elements. Behind them stand the rows of the parts."""
+    """Sizes and distances of a join, in elements. The rows of the parts follow in memory."""
 
     pixels: T
-    """Those of all images."""
+    """Number of pixels of all images."""
     channels: T
-    """Those of all parts."""
+    """Number of channels of all parts."""
     target_pixel: T
-    """From pixel to pixel of the result."""
+    """Distance between pixels of the result."""
     parts: T
 
 
 class Row(IntEnum):
-    """What is said of a part."""
+    """Words that describe a part."""
 
     BLOCKS = 0
-    """How many pieces the channels of a pixel lie in."""
+    """Number of blocks that hold a pixel's channels."""
     VECTORS = 1
-    """The vectors of such a piece."""
+    """Vectors of a block."""
     PIXEL = 2
-    """From pixel to pixel."""
+    """Distance between pixels of the part."""
     BLOCK = 3
-    """From one piece of a pixel to the next one."""
+    """Distance between a pixel's blocks in the part."""
     TARGET_BLOCK = 4
-    """The same, in the result."""
+    """Distance between a pixel's blocks in the result."""
 
 
 @dataclass(frozen=True)
 class JoinVariant:
-    """What the code depends on."""
+    """Properties that the code depends on."""
 
     lanes: int
     element: Float
@@ -76,12 +76,14 @@ class JoinVariant:
 
     @property
     def suffix(self) -> str:
-        """What tells the functions of variants apart."""
+        """Returns a symbol suffix that distinguishes the variants' functions."""
         return f"{self.lanes}x{self.element}" + "_relu" * self.relu
 
 
 def define_normalized_join(module: ModuleBuilder, variant: JoinVariant) -> str:
-    """`void (slots)`: joins and normalises all pixels, on all threads."""
+    """Defines `void (slots)`, which joins and normalises all pixels on all threads; returns its
+    symbol.
+    """
     name = f"{PREFIX}_join_{variant.suffix}"
     if module.has(name):
         return name
@@ -96,7 +98,7 @@ def define_normalized_join(module: ModuleBuilder, variant: JoinVariant) -> str:
 
 
 def _define_chunks(module: ModuleBuilder, variant: JoinVariant) -> str:
-    """`void (slots, begin, end)`: some chunks of pixels."""
+    """Defines `void (slots, begin, end)`, which processes a range of chunks; returns its symbol."""
     pixels_of = _define_pixels(module, variant)
     name = f"{PREFIX}_chunks_{variant.suffix}"
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
@@ -118,8 +120,10 @@ def _define_chunks(module: ModuleBuilder, variant: JoinVariant) -> str:
 
 
 def _define_pixels(module: ModuleBuilder, variant: JoinVariant) -> str:
-    """`void (slots, parameters, target, begin, end)`: pixels from one on, up to another, written
-    to where the target begins.
+    """Defines `void (slots, parameters, target, begin, end)` for a range of pixels; returns its
+    symbol.
+
+    `target` is the address of the range's first result.
     """
     name = f"{PREFIX}_pixels_{variant.suffix}"
     function = module.function(name, (POINTER,) * 3 + (i64, i64), result=VOID, internal=True)
@@ -133,7 +137,7 @@ def _parameters(function: FunctionBuilder, words: SSAValue) -> JoinParameters[SS
 
 
 class _Pixels:
-    """Writes the loops over the parts, their vectors, and the pixels of each vector."""
+    """Writer of the loops over parts, a part's vectors, and a vector's pixels."""
 
     def __init__(self, function: FunctionBuilder, variant: JoinVariant):
         self._function, self._variant = function, variant
@@ -145,13 +149,14 @@ class _Pixels:
         self._vectors = Vectors(function, variant.lanes)
 
     def write(self) -> None:
-        """Writes the function."""
+        """Generates the function."""
         function = self._function
         zero = function.integer(0)
         function.fold(self._parameters.parts, (zero, zero), self._part)
 
     def _part(self, part: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """A part whose first channel, and where it is written, are known; those of the next one."""
+        """Generates the loops of one part; carries its first channel and its offset in the result.
+        """
         function, lanes = self._function, self._variant.lanes
         channel, place = state
         rows = function.slot(self._rows, function.multiply(part, len(Row)))
@@ -183,7 +188,7 @@ class _Pixels:
     def _vector(
         self, channel: SSAValue, source: SSAValue, target: SSAValue, pixel: SSAValue
     ) -> None:
-        """The same channels of all pixels."""
+        """Generates the loop over the pixels of one vector of channels."""
         function, vectors = self._function, self._vectors
         factor = vectors.load(function.gep(self._factors, channel))
         place = function.add(channel, self._parameters.channels)
@@ -205,24 +210,22 @@ class _Pixels:
 
 @dataclass(frozen=True)
 class JoinedTensor:
-    """A tensor that is stored as `[channels / block, pixels, block]`: one block where channels are
-    last.
-    """
+    """Tensor that is stored as `[channels / block, pixels, block]`; NHWC has one block."""
 
     channels: int
     block: int
 
     @property
     def blocks(self) -> int:
-        """The pieces that the channels of a pixel lie in."""
+        """Returns the number of blocks that hold a pixel's channels."""
         return self.channels // self.block
 
 
 @dataclass(frozen=True)
 class NormalizedJoin:
-    """Such a join; with `relu`, negative results become zero.
+    """Concatenation along channels, fused with a factor and a summand for each channel.
 
-    The result has the channels last where `block` is all of them.
+    With `relu`, negative results become zero. The result is NHWC if `block` is all channels.
     """
 
     parts: tuple[JoinedTensor, ...]
@@ -234,17 +237,17 @@ class NormalizedJoin:
 
     @property
     def channels(self) -> int:
-        """Those of all parts."""
+        """Returns the number of channels of all parts."""
         return sum(part.channels for part in self.parts)
 
     @property
     def variant(self) -> JoinVariant:
-        """What its code depends on."""
+        """Returns the properties that the code depends on."""
         return JoinVariant(self.lanes, self.element, self.relu)
 
     @property
     def words(self) -> tuple[int, ...]:
-        """What its code is told."""
+        """Returns the words of the code's parameters."""
         is_last = self.block == self.channels
         parameters = JoinParameters(self.pixels, self.channels, self.block, len(self.parts))
         rows: list[int] = [int(word) for word in words(parameters)]
@@ -256,22 +259,20 @@ class NormalizedJoin:
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """Where the code finds the factors and the parts."""
+        """Returns the slots of the factors and of the parts."""
         return FACTORS, *range(PARTS, PARTS + len(self.parts))
 
     def code(self) -> KernelCode:
-        """What computes it on all threads."""
+        """Returns the code for all threads."""
         return KernelCode(partial(define_normalized_join, variant=self.variant), self.words)
 
     def milliseconds(self, threads: int) -> float:
-        """About what it takes: its bytes are read and written."""
+        """Estimates the run time in milliseconds, from the bytes that are read and written."""
         moved = 2 * self.pixels * self.channels * self.element.size
         return moved / calibration(ConvolutionCalibration).transformed_bytes / threads
 
 
 def fitting_lanes(blocks: Sequence[int], most: int) -> int | None:
-    """The lanes of the longest vectors, of so many at most, that blocks of channels are made of; if
-    there are any.
-    """
+    """Returns the largest number of lanes, at most `most`, that divides all blocks, or `None`."""
     lanes = math.gcd(most, *blocks)
     return lanes if lanes >= FEWEST_LANES else None

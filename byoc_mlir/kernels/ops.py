@@ -1,6 +1,7 @@
-"""The llvm ops that lowered code is full of, built without xDSL's generic constructors.
+"""Constructors of common `llvm` ops, without xDSL's generic constructors.
 
-Those check and convert every argument and build each attribute anew, which costs ten times the op.
+The generic constructors check and convert every argument and build each attribute anew, which takes
+ten times as long as the op itself.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ _NO_TAIL_CALL = llvm.TailCallKindAttr(llvm.TailCallKind.NONE)
 _NO_BUNDLES = DenseArrayBase.from_list(i32, ())
 
 Index = SSAValue | int
-"""An i64 known at run time or at compile time (then within 32 bits)."""
+"""Index in `i64`, known at run time, or at compile time and then within 32 bits."""
 
 
 def load(pointer: SSAValue, type_: Attribute, alignment: int | None = None) -> llvm.LoadOp:
-    """A plain load; without `alignment`, of the natural one."""
+    """Builds a plain load; without `alignment`, the address has the type's natural one."""
     return llvm.LoadOp.create(
         operands=[pointer],
         result_types=[type_],
@@ -54,7 +55,7 @@ def load(pointer: SSAValue, type_: Attribute, alignment: int | None = None) -> l
 def store(
     value: SSAValue, pointer: SSAValue, alignment: int | None = None, *, nontemporal: bool = False
 ) -> llvm.StoreOp:
-    """A plain store; without `alignment`, of the natural one."""
+    """Builds a plain store; without `alignment`, the address has the type's natural one."""
     hint = {"nontemporal": _UNIT} if nontemporal else {}
     return llvm.StoreOp.create(
         operands=[value, pointer],
@@ -65,7 +66,7 @@ def store(
 def offset(
     pointer: SSAValue, index: Index, element: Attribute, *, inbounds: bool = True
 ) -> llvm.GEPOp:
-    """The address `index` elements after `pointer`, in the same object unless told otherwise."""
+    """Builds the address `index` elements after `pointer`, by default within the same object."""
     return llvm.GEPOp.create(
         operands=[pointer] if isinstance(index, int) else [pointer, index],
         result_types=[POINTER],
@@ -86,25 +87,25 @@ def float_arithmetic(
     rhs: SSAValue,
     flags: llvm.FastMathAttr,
 ) -> Operation:
-    """A sum, difference or product."""
+    """Builds a sum, difference or product of floats."""
     return op.create(
         operands=[lhs, rhs], result_types=[lhs.type], properties={"fastmathFlags": flags}
     )
 
 
 def integer_arithmetic(op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> Operation:
-    """An op on two integers, or vectors of them, without flags."""
+    """Builds an op on two integers, or on vectors of them, without flags."""
     properties = {"overflowFlags": _NO_FLAGS} if op in _MAY_OVERFLOW else {}
     return op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
 
 
 def unary(op: type[Operation], value: SSAValue, type_: Attribute) -> Operation:
-    """An op of one operand without flags, as most conversions are."""
+    """Builds an op of one operand without flags, as most conversions are."""
     return op.create(operands=[value], result_types=[type_])
 
 
 def shuffle(one: SSAValue, other: SSAValue, lanes: tuple[int, ...]) -> llvm.ShuffleVectorOp:
-    """Some lanes of two vectors of one type, counted through both."""
+    """Builds a shuffle of two vectors of one type; `lanes` counts through both vectors."""
     type_ = one.type
     assert isinstance(type_, VectorType)
     return llvm.ShuffleVectorOp.create(
@@ -115,7 +116,7 @@ def shuffle(one: SSAValue, other: SSAValue, lanes: tuple[int, ...]) -> llvm.Shuf
 
 
 def select(condition: SSAValue, one: SSAValue, other: SSAValue) -> llvm.SelectOp:
-    """One value or the other."""
+    """Builds a select: `one` if `condition` holds, otherwise `other`."""
     return llvm.SelectOp.create(
         operands=[condition, one, other],
         result_types=[one.type],
@@ -124,14 +125,14 @@ def select(condition: SSAValue, one: SSAValue, other: SSAValue) -> llvm.SelectOp
 
 
 def address(symbol: str) -> llvm.AddressOfOp:
-    """The address of a global or a function."""
+    """Builds the address of a global or a function."""
     return llvm.AddressOfOp.create(
         result_types=[POINTER], properties={"global_name": symbol_reference(symbol)}
     )
 
 
 def intrinsic(name: str, arguments: Sequence[SSAValue], result: Attribute) -> llvm.CallIntrinsicOp:
-    """A call of one of LLVM's functions that gives something."""
+    """Builds a call of an LLVM intrinsic with a result."""
     return llvm.CallIntrinsicOp.create(
         operands=arguments,
         result_types=[result],
@@ -145,7 +146,7 @@ def intrinsic(name: str, arguments: Sequence[SSAValue], result: Attribute) -> ll
 
 
 def compare(predicate: str, lhs: SSAValue, rhs: SSAValue) -> llvm_ext.ICmpOp:
-    """A comparison of two integers or pointers, or of vectors of integers."""
+    """Builds a comparison of two integers or pointers, or of vectors of integers."""
     type_ = lhs.type
     return llvm_ext.ICmpOp.create(
         operands=[lhs, rhs],
@@ -155,7 +156,7 @@ def compare(predicate: str, lhs: SSAValue, rhs: SSAValue) -> llvm_ext.ICmpOp:
 
 
 def add_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.AddOp:
-    """A sum that does not overflow as a signed number."""
+    """Builds a sum that does not overflow as a signed number."""
     return llvm.AddOp.create(
         operands=[lhs, rhs],
         result_types=[lhs.type],
@@ -164,7 +165,7 @@ def add_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.AddOp:
 
 
 def multiply_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.MulOp:
-    """A product that does not overflow as a signed number."""
+    """Builds a product that does not overflow as a signed number."""
     return llvm.MulOp.create(
         operands=[lhs, rhs],
         result_types=[lhs.type],
@@ -175,12 +176,12 @@ def multiply_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.MulOp:
 def call(
     callee: SymbolRefAttr, arguments: Sequence[SSAValue], result: Attribute | None
 ) -> llvm.CallOp:
-    """A plain call of a function, which gives nothing when `result` is `None`."""
+    """Builds a plain call of a function, which has no result if `result` is `None`."""
     return _call({"callee": callee}, arguments, result)
 
 
 def call_at(address: SSAValue, arguments: Sequence[SSAValue]) -> llvm.CallOp:
-    """A plain call of the function at an address, which gives nothing."""
+    """Builds a plain call of the function at an address, which has no result."""
     return _call({}, [address, *arguments], None)
 
 
@@ -202,12 +203,12 @@ def _call(
 
 
 def return_(value: SSAValue | None) -> llvm.ReturnOp:
-    """The end of a function, which gives nothing when `value` is `None`."""
+    """Builds a return, without a value if `value` is `None`."""
     return llvm.ReturnOp.create(operands=[] if value is None else [value])
 
 
 def branch(target: Block, arguments: Sequence[SSAValue]) -> llvm.BrOp:
-    """A jump."""
+    """Builds an unconditional branch."""
     return llvm.BrOp.create(operands=arguments, successors=[target])
 
 
@@ -216,7 +217,7 @@ def branch_if(
     then: tuple[Block, Sequence[SSAValue]],
     otherwise: tuple[Block, Sequence[SSAValue]],
 ) -> llvm.CondBrOp:
-    """A jump to one of two blocks, each with the arguments for it."""
+    """Builds a branch to one of two blocks, each with its arguments."""
     return llvm.CondBrOp.create(
         operands=[condition, *then[1], *otherwise[1]],
         properties={"operandSegmentSizes": _segment_sizes(1, len(then[1]), len(otherwise[1]))},
@@ -241,13 +242,13 @@ def _lanes(lanes: tuple[int, ...]) -> DenseArrayBase:
 
 @lru_cache(maxsize=4096)
 def vector_type(element: Attribute, lanes: int) -> VectorType[Any]:
-    """The type of a vector; the same object for the same numbers."""
+    """Returns a vector type; the same object for equal arguments."""
     return VectorType(element, [lanes])
 
 
 @lru_cache(maxsize=4096)
 def symbol_reference(name: str) -> SymbolRefAttr:
-    """A reference to a function or global; the same object for the same name."""
+    """Returns a reference to a function or global; the same object for equal names."""
     return SymbolRefAttr(name)
 
 
@@ -267,5 +268,5 @@ def _constant_index(index: int) -> DenseArrayBase:
 
 @lru_cache(maxsize=4096)
 def integer_attribute(value: int, type_: IntegerType) -> IntegerAttr[IntegerType]:
-    """An integer attribute, wrapped to the type; the same object for the same number."""
+    """Returns an integer attribute, truncated to the type; the same object for equal arguments."""
     return IntegerAttr(value, type_, truncate_bits=True)

@@ -1,10 +1,10 @@
-"""Loops whose iterations the threads of OpenMP claim chunk by chunk.
+"""Parallel loops whose iterations OpenMP threads claim chunk by chunk.
 
-Equal shares leave one thread waiting where a neighbour, or the other half of its core, slows the
-other one. So a loop is cut into chunks. Each thread owns a range of them, which it claims in order,
-so that it mostly finds in its caches what it wrote in the loop before; then it claims what the
-others have left. Where a chunk begins and ends does not depend on who runs it: results stay the
-same from run to run.
+With equal shares all threads wait for the slowest one, for example on a core with a busy
+hyperthread. So a loop is cut into chunks. Each thread owns a range of chunks and claims them in
+order, which mostly finds data of the previous loop in its caches. Then it claims remaining chunks
+of other ranges. Chunk boundaries do not depend on the thread that runs a chunk: results are the
+same in every run.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from xdsl.parser import Parser
 from byoc_mlir.dialects.llvm_ext import LLVM
 
 PARALLEL_FOR = "byoc_parallel_for"
-"""`void (body, data, total, threads)`: calls `body(data, begin, end)` on ranges that make up
-`[0, total)`, on so many threads; 0 for all of the run."""
+"""Function `void (body, data, total, threads)`: calls `body(data, begin, end)` on ranges that make
+up `[0, total)`, on `threads` threads; 0 stands for all threads of the run."""
 
 _RUN_CHUNKS = "byoc_run_chunks"
-"""`void (job)`: what one thread does."""
+"""Function `void (job)`: the work of one thread."""
 
 _RANGES = 8
-"""Threads above that number share ranges."""
+"""Maximum number of ranges; more threads share them."""
 
 _CHUNKS = 8
-"""Chunks for each thread: one takes an eighth of its share, so that others wait half of it."""
+"""Chunks for each thread."""
 
 _DATA, _TOTAL, _COUNTERS, _WORDS = 1, 2, 8, 8 + 8 * _RANGES
-"""Words of 8 bytes of a job, behind its body. Each range has a counter of claimed chunks, in a
-cache line of its own."""
+"""Layout of a job in words of 8 bytes, after its body. Each range has a counter of claimed chunks,
+in a cache line of its own."""
 
 _FUNCTIONS = f"""
 llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)
@@ -128,10 +128,11 @@ llvm.func internal @{_RUN_CHUNKS}(%job: !llvm.ptr) {{
 
 
 def parallel_functions(known: Container[str] = ()) -> Sequence[llvm.FuncOp]:
-    """The functions above, and declarations of what they call of OpenMP's runtime.
+    """Returns the functions of this module, and declarations of the OpenMP functions that they
+    call.
 
     Args:
-        known: symbols that a module has already.
+        known: symbols that a module already has.
     """
     return [one.clone() for one in _parsed() if one.sym_name.data not in known]
 

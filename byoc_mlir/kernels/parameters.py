@@ -1,7 +1,7 @@
-"""What a kernel's code is told when it runs: named fields, written to memory as words.
+"""Run-time parameters of kernels: named fields, stored in memory as words.
 
-A dataclass over a type variable describes them once. With sizes in it, `words` gives what is
-written; `read` gives the same dataclass with the values that a function has loaded.
+A dataclass over a type variable describes the fields once. With sizes in it, `words` returns the
+words to store. `read` returns the same dataclass with the values that a function loads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def words(parameters: Any) -> tuple[Size, ...]:
-    """All fields in order, those of dataclasses in them in their place."""
+    """Returns all fields in order; the fields of nested dataclasses stand in their place."""
     return tuple(_words(parameters))
 
 
@@ -34,12 +34,13 @@ def _words(parameters: Any) -> Iterator[Size]:
 
 
 def read(function: FunctionBuilder, address: SSAValue, description: type[T]) -> T:
-    """Loads all fields; those that the function does not use are gone when it is finished. Where
-    the module is for known numbers, they are constants.
+    """Generates the loads of all fields; unused loads disappear when the function is finished.
+
+    If the module is specialised for known parameters, the fields are constants.
 
     Args:
-        function: where they are loaded.
-        address: that of the words.
+        function: function that loads the fields.
+        address: address of the words.
         description: the dataclass, over `SSAValue`.
     """
     return cast(T, _read(function, address, description, 0)[0])
@@ -48,7 +49,7 @@ def read(function: FunctionBuilder, address: SSAValue, description: type[T]) -> 
 def _read(
     function: FunctionBuilder, address: SSAValue, description: Any, slot: int
 ) -> tuple[Any, int]:
-    """An instance whose words begin at a slot, and the slot behind it."""
+    """Returns an instance whose words begin at `slot`, and the slot after it."""
     kind = get_origin(description) or description
     values: dict[str, Any] = {}
     for one in fields(kind):
@@ -69,5 +70,5 @@ def _word(function: FunctionBuilder, address: SSAValue, slot: int) -> SSAValue:
 
 @cache
 def _nested(kind: type) -> Mapping[str, Any]:
-    """By field: the dataclass that it has, if it has one."""
+    """Returns the nested dataclass of each field, or `None` for a plain field."""
     return {name: get_origin(type_) for name, type_ in get_type_hints(kind).items()}

@@ -1,4 +1,4 @@
-"""The schedules of a convolution's kernel: other tiles, and code for its numbers alone."""
+"""Schedules of a convolution kernel: other tiles, and code specialised for its parameters."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parallel import parallel_functions
 
 CONSTANTS = "constants"
-"""The schedule whose code has the numbers of its convolution in it."""
+"""Schedule whose code has the convolution's parameters as constants."""
 
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A kernel with the tiles that it has, and how its code is told its numbers."""
+    """Kernel with its tiles and the way that its code gets its parameters."""
 
     kernel: ConvolutionKernel
     has_constants: bool = False
-    """Whether they are in its code, which serves no other convolution then. LLVM knows all
-    distances and how often loops run, and takes as long for each convolution as for a kernel."""
+    """True if the parameters are constants in the code, which then serves this convolution only.
+    LLVM knows all distances and trip counts, but compiles each convolution separately."""
 
     def code(self, threads: int) -> KernelCode:
-        """What computes it on so many threads."""
+        """Returns the code for `threads` threads."""
         code = self.kernel.code(threads)
         return with_constants(code) if self.has_constants else code
 
 
 def schedules_of(kernel: ConvolutionKernel) -> Mapping[str, Scheduled]:
-    """By name, without the usual one: only measuring tells which are faster."""
+    """Returns the schedules by name, without the usual one; only measuring shows which is fastest.
+    """
     found = {name: Scheduled(tiled) for name, tiled in kernel.tilings.items()}
     if is_symbolic((*kernel.convolution.source.shape, *kernel.convolution.result.shape)):
         return found
@@ -48,7 +49,7 @@ def schedules_of(kernel: ConvolutionKernel) -> Mapping[str, Scheduled]:
 
 
 def with_constants(code: KernelCode) -> KernelCode:
-    """Code whose functions have its words as constants.
+    """Returns code whose functions have its parameters as constants.
 
     Raises:
         UndecidedSizeError: some are symbolic.
@@ -57,7 +58,7 @@ def with_constants(code: KernelCode) -> KernelCode:
 
 
 def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -> str:
-    """Defines the functions under names of their own, for all of LLVM's optimisations."""
+    """Defines the functions under unique names, and lets LLVM run all its optimisations on them."""
     own = ModuleBuilder(has_threads=module.has_threads, numbers=numbers)
     symbol = code.define(own)
     suffix = "_of_" + hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]
@@ -74,7 +75,7 @@ def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -
 
 
 def _rename(function: llvm.FuncOp, names: Mapping[str, str]) -> None:
-    """Gives functions other names, where one is defined or mentioned."""
+    """Renames a function and its references to other functions by `names`."""
     old = function.sym_name.data
     function.sym_name = StringAttr(names.get(old, old))
     for op in function.walk():

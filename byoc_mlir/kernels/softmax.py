@@ -1,6 +1,6 @@
-"""Softmax of rows, each of which lies side by side in memory.
+"""Softmax of rows that are contiguous in memory.
 
-A row is read for its maximum, then for the exponentials, then scaled.
+The code reads a row for its maximum, then for the exponentials, then scales it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffle
 PREFIX = "byoc_softmax"
 
 _AT_A_TIME = 2
-"""Vectors whose exponentials are computed beside each other: one waits for each of its steps."""
+"""Vectors whose exponentials are interleaved, since each step of one depends on the step before."""
 
 _LOWEST = float("-inf")
 _IS_ZERO = -127.0
-"""Where `2^t` is taken for zero: it is a denormal there."""
+"""Exponent t at which `2^t` counts as zero: it is a denormal there."""
 _EXP2 = (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398875, 0.00015353362)
-"""`2^f` for |f| <= 1/2 as a polynomial, which is 1 at 0; 1 ulp."""
+"""Polynomial of `2^f` for |f| <= 1/2, which is 1 at 0; accurate to 1 ulp."""
 
 T = TypeVar("T")
 
 Step = Callable[[Vectors, SSAValue, SSAValue], SSAValue]
-"""Folds the vector at a place of a row into another one."""
+"""Code that folds the vector at an offset of a row into an accumulator."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,13 @@ class SoftmaxParameters(Generic[T]):
     rows: T
     columns: T
     shared: T
-    """How many elements there must be for several threads."""
+    """Minimum number of elements for more than one thread."""
 
 
 def define_softmax(module: ModuleBuilder, lanes: int) -> str:
-    """`void (slots)`: all rows, on all threads if there are enough elements."""
+    """Defines `void (slots)` for all rows, on all threads if there are enough elements; returns its
+    symbol.
+    """
     name = f"{PREFIX}_{lanes}"
     if module.has(name):
         return name
@@ -78,7 +80,7 @@ def define_softmax(module: ModuleBuilder, lanes: int) -> str:
 
 
 def _define_any_rows(module: ModuleBuilder, lanes: int) -> str:
-    """`void (slots, begin, end)`: rows of any length."""
+    """Defines `void (slots, begin, end)` for rows of any length; returns its symbol."""
     long = _define_rows(module, lanes, "rows", _Rows)
     short = _define_rows(module, lanes, "short_rows", _ShortRows)
     name = f"{PREFIX}_any_rows_{lanes}"
@@ -100,7 +102,7 @@ def _define_any_rows(module: ModuleBuilder, lanes: int) -> str:
 
 
 def _define_rows(module: ModuleBuilder, lanes: int, what: str, kind: type[_AnyRows]) -> str:
-    """`void (slots, begin, end)`: rows from one on, up to another."""
+    """Defines `void (slots, begin, end)` for a range of rows; returns its symbol."""
     name = f"{PREFIX}_{what}_{lanes}"
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     kind(function, lanes).write()
@@ -113,7 +115,7 @@ def _parameters(function: FunctionBuilder, slots: SSAValue) -> SoftmaxParameters
 
 
 class _AnyRows(ABC):
-    """Writes the loop over rows."""
+    """Writer of the loop over rows."""
 
     def __init__(self, function: FunctionBuilder, lanes: int):
         self._function = function
@@ -122,7 +124,7 @@ class _AnyRows(ABC):
         self._one = Vectors(function, lanes)
 
     def write(self) -> None:
-        """Writes the function."""
+        """Generates the function."""
         function, slots = self._function, self._slots
         source, result = (function.pointer(slots, one) for one in (Slot.SOURCE, Slot.RESULT))
 
@@ -134,10 +136,10 @@ class _AnyRows(ABC):
 
     @abstractmethod
     def _row(self, source: SSAValue, result: SSAValue) -> None:
-        """Writes what is done with a row."""
+        """Generates the softmax of one row."""
 
     def _scaled_by(self, total: SSAValue, peak: SSAValue) -> SSAValue:
-        """What exponentials are multiplied by: NaN, unless the peak is finite."""
+        """Computes the factor of the exponentials, `1 / total`; NaN if the peak is not finite."""
         function = self._function
         nothing = function.insert(llvm.FSubOp(peak, peak))
         total = function.insert(llvm.FAddOp(total, nothing))
@@ -145,7 +147,7 @@ class _AnyRows(ABC):
 
 
 class _ShortRows(_AnyRows):
-    """Rows shorter than a vector, of which some lanes count."""
+    """Writer for rows shorter than a vector, with masked lanes."""
 
     def __init__(self, function: FunctionBuilder, lanes: int):
         super().__init__(function, lanes)
@@ -165,10 +167,11 @@ class _ShortRows(_AnyRows):
 
 
 class _Rows(_AnyRows):
-    """Rows that are at least a vector long.
+    """Writer for rows of at least one vector.
 
-    Vectors are of the processor's lanes, or of so many at a time, which LLVM splits. The last one
-    ends where the row does: some of its lanes are in the one before, too, and are computed twice.
+    A vector has the processor's lanes, or `_AT_A_TIME` times as many, which LLVM splits. A row's
+    last vector ends at the row's end; it overlaps the vector before, and the shared lanes are
+    computed twice.
     """
 
     def __init__(self, function: FunctionBuilder, lanes: int):
@@ -223,7 +226,7 @@ class _Rows(_AnyRows):
         last: SSAValue,
         joined: Callable[[Vectors, SSAValue, SSAValue], SSAValue],
     ) -> SSAValue:
-        """One vector of what is folded into those at the same place of all vectors of a row."""
+        """Folds all vectors of a row with `step`; returns one vector of lane-wise accumulators."""
         function, one, many = self._function, self._one, self._many
 
         def group(index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -241,7 +244,7 @@ class _Rows(_AnyRows):
         return value
 
     def _each(self, body: Callable[[Vectors, SSAValue], None]) -> None:
-        """Runs `body` on each place of a row where whole vectors begin."""
+        """Generates loops that run `body` at each offset of a row where a whole vector begins."""
         function, one, many = self._function, self._one, self._many
 
         def group(index: SSAValue) -> None:
@@ -254,13 +257,13 @@ class _Rows(_AnyRows):
         function.loop(self._singles, single)
 
     def _lanes_behind(self, last: SSAValue) -> SSAValue:
-        """All bits of the lanes of a vector behind one of them, or behind -1."""
+        """Returns a mask of the lanes after lane `last`; -1 stands for all lanes."""
         function, type_ = self._function, _integers(self._one)
         below = function.binary(llvm.SubOp, _spread(self._one, last), _places(self._one))
         return function.binary(llvm.AShrOp, below, function.constant(splat(31, type_), type_))
 
     def _new(self, value: SSAValue) -> SSAValue:
-        """The lanes of the last vector that are in none before; zero in the others."""
+        """Returns the last vector with zeros in the lanes that overlap the vector before."""
         function = self._function
         bits = function.insert(llvm.BitcastOp(value, _integers(self._one)))
         kept = function.binary(llvm.AndOp, bits, self._is_new)
@@ -268,10 +271,10 @@ class _Rows(_AnyRows):
 
 
 def _exp(vectors: Vectors, x: SSAValue) -> SSAValue:
-    """`e^x` for x <= 0, as `2^n 2^f`; for a NaN any number.
+    """Computes `e^x` for x <= 0 as `2^n 2^f`; a NaN gives any number.
 
-    The power is written into the exponent of the other factor. Where that is 1, and n the lowest
-    that there may be, nothing is left: a zero.
+    The code adds n to the exponent field of `2^f`. With the lowest n, and `2^f` = 1, all bits are
+    zero: the result is 0.
     """
     function, integers = vectors.function, _integers(vectors)
     scaled = vectors.multiply(x, vectors.splat(LOG2_E))
@@ -293,31 +296,32 @@ def _integers(vectors: Vectors) -> VectorType[IntegerType]:
 
 
 def _places(vectors: Vectors) -> SSAValue:
-    """The number of each lane."""
+    """Returns a vector of lane indices."""
     type_ = _integers(vectors)
     numbers = DenseIntOrFPElementsAttr.from_list(type_, list(range(vectors.lanes)))
     return vectors.function.constant(numbers, type_)
 
 
 def _spread(vectors: Vectors, number: SSAValue) -> SSAValue:
-    """A small number for all lanes."""
+    """Broadcasts a small integer to all lanes, as `i32`."""
     function, type_ = vectors.function, _integers(vectors)
     narrow = function.insert(llvm.TruncOp(number, i32))
     return broadcast(function, narrow, function.constant(splat(0, type_), type_))
 
 
 _OPS = 24
-"""About those of an element, in three passes over its row."""
+"""Approximate ops per element, in three passes over its row."""
 
 
 def softmax_code(rows: Size, columns: Size, lanes: int) -> KernelCode:
-    """`exp(x - peak) / sum(exp(x - peak))` along each row of `f32`; the result may be where the
-    source is.
+    """Returns the kernel of `exp(x - peak) / sum(exp(x - peak))` along each row of `f32`.
+
+    The result may share the source's memory.
 
     Args:
-        rows: how many there are.
-        columns: the elements of each.
-        lanes: those of the processor's vectors.
+        rows: number of rows.
+        columns: elements of a row.
+        lanes: lanes of the processor's vectors.
     """
     shared = math.ceil(ASSUMED.parallel_cycles * ASSUMED.loop_iterations / _OPS)
     return KernelCode(

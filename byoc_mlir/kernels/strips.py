@@ -1,4 +1,4 @@
-"""How a line of pixels, or a piece of one, is cut into strips, each for one kernel."""
+"""Strips: the pieces of a row of pixels, each of which one micro-kernel processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 
 
 class Counted(Protocol):
-    """The parameters of a kernel that tell how its lines are cut."""
+    """Kernel parameters that determine the strips of a row."""
 
     @property
     def strips(self) -> SSAValue: ...
@@ -28,36 +28,36 @@ class Strips(ABC):
     """A way to cut lines."""
 
     longest: int
-    """The pixels of a long strip."""
+    """Pixels of a long strip."""
 
     @property
     @abstractmethod
     def sizes(self) -> tuple[int, ...]:
-        """The pixels of all kernels, the longest first."""
+        """Returns the strip sizes of all micro-kernels, the largest first."""
 
     @property
     @abstractmethod
     def suffix(self) -> str:
-        """What tells code apart that is written for it."""
+        """Returns a symbol suffix that distinguishes code written for this strategy."""
 
     @property
     def counting(self) -> str:
-        """What tells code apart that has no kernels of its own, but counts their strips."""
+        """Returns a symbol suffix for code that only counts strips and has no micro-kernels."""
         return f"{self.suffix}_{self.longest}"
 
     @abstractmethod
     def of(self, pixels: Size) -> tuple[Size, Size]:
-        """The parameters `strips` and `long_strips` for so many pixels."""
+        """Returns the parameters `strips` and `long_strips` for rows of `pixels` pixels."""
 
     @abstractmethod
     def counts(
         self, function: FunctionBuilder, parameters: Counted, piece: SSAValue
     ) -> Sequence[SSAValue]:
-        """How many strips of each of the sizes a piece of a line has."""
+        """Generates the counts of strips of each size in piece `piece` of a row."""
 
 
 class LevelStrips(Strips):
-    """Strips of about the same length: the short ones have one pixel less."""
+    """Strips of nearly equal length: short strips have one pixel less than long ones."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -83,8 +83,9 @@ class LevelStrips(Strips):
 
 
 class RestStrips(Strips):
-    """Long strips, and what is left of a line of any length: strips of one pixel, put together for
-    the longest kernels there are: of one pixel less than a long strip, and of powers of two.
+    """Long strips, then strips for the rest of a row of any length.
+
+    The rest is cut greedily into strips of one pixel less than a long strip, and of powers of two.
     """
 
     @property
@@ -108,7 +109,7 @@ class RestStrips(Strips):
         return self._with_rest(function, long, function.subtract(parameters.strips, long))
 
     def cut(self, pixels: int) -> Sequence[int]:
-        """The strips of so many pixels, the longest first."""
+        """Returns the strip sizes for `pixels` pixels, the largest first."""
         found: list[int] = []
         for size in self.sizes:
             count, pixels = divmod(pixels, size)
@@ -118,7 +119,7 @@ class RestStrips(Strips):
     def _with_rest(
         self, function: FunctionBuilder, long: SSAValue, rest: SSAValue
     ) -> Sequence[SSAValue]:
-        """The counts of long strips and so many pixels."""
+        """Generates the counts of strips of each size, for `long` long strips and `rest` pixels."""
         found = [long]
         for size in self.sizes[1:]:
             count, rest = function.divmod(rest, function.integer(size))
@@ -128,15 +129,17 @@ class RestStrips(Strips):
 
 @dataclass(frozen=True)
 class PieceStrips(RestStrips):
-    """Strips of a line in pieces: every piece but the last one has `together` long ones. `strips`
-    counts the pixels of a line, `long_strips` those of a piece.
+    """Strips of a row that is cut into pieces.
+
+    Every piece but the last has `together` long strips. `strips` is the number of pixels of a row,
+    `long_strips` the number of pixels of a piece.
     """
 
     together: int
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Few, as only the last piece has a rest."""
+        """Returns few sizes, as only the last piece has a rest."""
         return (self.longest, *(size for size in (4, 1) if size < self.longest))
 
     @property
@@ -145,7 +148,7 @@ class PieceStrips(RestStrips):
 
     @property
     def pixels(self) -> int:
-        """Those of a piece."""
+        """Returns the pixels of a piece."""
         return self.longest * self.together
 
     def of(self, pixels: Size) -> tuple[Size, Size]:
@@ -162,8 +165,9 @@ class PieceStrips(RestStrips):
 
 
 def strips_of(pixels: Size, most: int) -> Strips:
-    """How lines of so many pixels are cut for kernels of so many at most; of a symbolic number,
-    lines of any length, well for its hint.
+    """Returns the strategy for rows of `pixels` pixels, with strips of at most `most` pixels.
+
+    For a symbolic number, the strategy allows any length and is optimised for the hint.
     """
     if isinstance(pixels, int):
         return LevelStrips(-(-pixels // -(-pixels // most)))

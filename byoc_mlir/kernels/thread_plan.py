@@ -1,4 +1,4 @@
-"""Which of some steps in a row are shared by threads."""
+"""Planner that decides which steps of a sequence run on several threads."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from byoc_mlir.kernels.costs import ASSUMED
 
 @dataclass(frozen=True)
 class _Way:
-    """The fastest way to have done some steps, the last of which is shared."""
+    """Fastest plan of the first steps, the last of which is shared by threads."""
 
     milliseconds: float
     before: int | None
-    """The shared step before that one; `None` if there is none."""
+    """Previous shared step; `None` if there is none."""
 
 
 def shared_steps(milliseconds: Sequence[float], threads: int) -> list[bool]:
-    """Which steps are shared, so that all of them together take least.
+    """Decides for each step if threads share it, for the least total time.
 
-    A shared step takes its part of the time, and its start. Threads that had nothing to do for
-    longer than they spin sleep, and are woken first; so they are before the first step. A step that
-    one thread would do sooner alone may be shared to keep the others awake.
+    A shared step takes its time divided by the threads, plus the start of the threads. Threads that
+    are idle for longer than they spin fall asleep, and have to be woken; so do they before the
+    first step. A step that is faster on one thread may be shared to keep the other threads awake.
 
     Args:
-        milliseconds: of each step on one thread.
-        threads: those that a step may be shared by.
+        milliseconds: time of each step on one thread.
+        threads: number of threads that share a step.
     """
-    begins = [0.0, *accumulate(milliseconds)]  # where all before are done by one thread
+    begins = [0.0, *accumulate(milliseconds)]  # time before each step, all on one thread
     ways: list[_Way] = []
-    sleeping = _Way(0.0, None)  # the best before, without what is done alone since
+    sleeping = _Way(0.0, None)  # best plan so far, less the steps since
     for step, alone in enumerate(milliseconds):
         found = _Way(sleeping.milliseconds + begins[step] + ASSUMED.thread_wake, sleeping.before)
         for before in reversed(range(step)):
@@ -51,7 +51,7 @@ def _time(way: _Way) -> float:
 
 
 def _marked(ways: Sequence[_Way], last: int | None) -> list[bool]:
-    """The shared steps of a way that ends in one of them."""
+    """Marks the shared steps of the plan whose last shared step is `last`."""
     found = [False] * len(ways)
     while last is not None:
         found[last] = True

@@ -1,8 +1,8 @@
-"""Choices among ways to compute one thing that were measured for it, and trials of others.
+"""Tuned choices: the fastest of several ways, as measured for a problem, and trials that measure.
 
-A *problem* is a text that says all that a choice depends on: sizes, strides, threads. Passes that
-choose ask `choice_for` before they estimate. What is known comes with the calibration of the
-compilation: from a file, or what `compile(tune=…)` found on this machine.
+A *problem* is a text with everything that a choice depends on: sizes, strides, threads. Passes call
+`choice_for` before they estimate. Known choices come with the compilation's calibration: from a
+file, or from `compile(tune=…)` on this machine.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from dataclasses import dataclass, field
 from byoc_mlir.calibration import current_calibration
 
 TUNED = "tuned"
-"""The group of the measurements that say which way was fastest, by problem."""
+"""Group of the measurements that hold the fastest choice for each problem."""
 
 USUAL = "usual"
-"""Of schedules: the loops or tiles that are written where nothing else is said."""
+"""Name of the default schedule: the loops or tiles without a tuned choice."""
 
 
 @dataclass
 class Question:
-    """A choice that a compilation had."""
+    """Choice that a compilation faced."""
 
     candidates: tuple[str, ...]
-    """All ways; which one is taken without a choice, its pass knows."""
+    """Names of all ways; the pass knows which of them is its default."""
     nodes: set[str] = field(default_factory=set[str])
-    """The ONNX nodes that it was asked for."""
+    """ONNX nodes that the choice is for."""
     kernels: set[str] = field(default_factory=set[str])
-    """The functions of the host that it was asked for."""
+    """Host functions that the choice is for."""
     taken: str = ""
 
     @property
     def is_of_schedule(self) -> bool:
-        """Whether it is asked for loops and tiles, of an algorithm that is chosen."""
+        """True if the choice is among schedules of one algorithm, not among algorithms."""
         return USUAL in self.candidates
 
 
 @dataclass
 class Trial:
-    """A compilation to find out how long things take.
+    """Compilation that measures how long alternatives take.
 
     Args:
-        choices: what it takes, in place of what is known.
+        choices: choices by problem, which replace the known ones.
     """
 
     choices: Mapping[str, str]
     questions: dict[str, Question] = field(default_factory=dict[str, Question])
-    """By problem."""
+    """Choices that the compilation faced, by problem."""
 
 
 _trial: ContextVar[Trial | None] = ContextVar("trial", default=None)
@@ -57,7 +57,7 @@ _trial: ContextVar[Trial | None] = ContextVar("trial", default=None)
 
 @contextmanager
 def trying(trial: Trial) -> Generator[None]:
-    """What this thread compiles inside is that trial."""
+    """Makes this thread's compilations inside the context part of `trial`."""
     token = _trial.set(trial)
     try:
         yield
@@ -72,13 +72,13 @@ def choice_for(
     nodes: Collection[str] = (),
     kernel: str | None = None,
 ) -> str | None:
-    """The way to take; `None` where nothing is known.
+    """Returns the tuned choice, or `None` if none is known.
 
     Args:
         problem: all that the choice depends on.
-        candidates: the names of the ways there are.
-        nodes: the ONNX nodes that it is for.
-        kernel: or the function of the host.
+        candidates: names of the available ways.
+        nodes: ONNX nodes that the choice is for.
+        kernel: host function that the choice is for, instead of nodes.
     """
     trial = _trial.get()
     if trial is None:
@@ -93,7 +93,7 @@ def choice_for(
 
 
 def took(problem: str, choice: str) -> None:
-    """Tells a trial what was taken in the end."""
+    """Reports to the current trial which way the pass took."""
     trial = _trial.get()
     if trial is not None and problem in trial.questions:
         trial.questions[problem].taken = choice

@@ -1,4 +1,4 @@
-"""Vectors of `f32`: what a processor has of them, and arithmetic on them."""
+"""Vectors of `f32`: the processor's vector unit, and arithmetic on vectors."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from byoc_mlir.kernels.ops import float_arithmetic, shuffle
 ELEMENT_BYTES = 4
 
 Float: TypeAlias = Float32Type | BFloat16Type
-"""What stands in memory; in registers it is `f32`."""
+"""Element type in memory; in registers it is `f32`."""
 
 NARROW, WIDE = 2, 4
-"""Vectors of a panel; outputs that fill none of these have others. A wide one reads fewer rows at a
-time: many, at distances of a large power of two, push each other out of the first cache."""
+"""Vectors of a narrow and of a wide panel; other widths serve outputs that neither one divides. A
+wide panel means fewer rows of A at a time: many rows, at distances of a large power of two, evict
+each other from L1."""
 
 WIDE_REGISTERS = 32
-"""With fewer registers there is no room for a wide panel."""
+"""Minimum number of registers for a wide panel."""
 
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 _AS_WRITTEN = llvm.FastMathAttr(None)
@@ -47,16 +48,17 @@ _ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
 
 @dataclass(frozen=True)
 class VectorUnit:
-    """The vectors of `f32` that code is written for."""
+    """Vectors of `f32` that code is written for."""
 
     lanes: int
     registers: int
     panel_vectors: int = NARROW
-    """The vectors of weights that a kernel reads for each input channel."""
+    """Vectors of weights that a kernel loads for each input channel."""
 
     @staticmethod
     def of(features: Collection[str]) -> VectorUnit:
-        """That of a processor with these features, by the kernel's names (`avx2`)."""
+        """Returns the vectors of a processor with these features, by the kernel's names (`avx2`).
+        """
         if "avx512f" in features:
             return VectorUnit(16, 32)
         if "avx2" in features:
@@ -65,35 +67,36 @@ class VectorUnit:
 
     @property
     def panel(self) -> int:
-        """The columns of weights that a kernel handles at once; they are stored in such panels."""
+        """Returns the columns of a weight panel, which a kernel processes at once."""
         return self.panel_vectors * self.lanes
 
     @property
     def tile_rows(self) -> int:
-        """The most rows of a kernel: their sums, a row of the panel and a broadcast number stay in
-        registers.
+        """Returns the maximum number of rows of a tile.
+
+        The accumulators, a row of the panel and a broadcast value have to fit in the registers.
         """
         return (self.registers - self.panel_vectors - 1) // self.panel_vectors
 
     @property
     def tile(self) -> str:
-        """Rows, vectors and lanes of the largest tile: what tells functions apart."""
+        """Returns rows, vectors and lanes of the largest tile, as a part of symbols."""
         return f"{self.tile_rows}x{self.panel_vectors}x{self.lanes}"
 
     def shorter(self) -> VectorUnit | None:
-        """Vectors of half the length; `None` below those of SSE."""
+        """Returns vectors of half the length, or `None` below those of SSE."""
         return VectorUnit(self.lanes // 2, self.registers) if self.lanes > FEWEST_LANES else None
 
     def for_outputs(self, outputs: int) -> VectorUnit:
-        """The same vectors with the first of the panels that so many outputs fill."""
+        """Returns the same vectors with the preferred panel for `outputs` outputs."""
         filled = self.filled_by(outputs)
         if filled:
             return filled[0]
         return VectorUnit(self.lanes, self.registers, 1) if outputs <= self.lanes else self
 
     def filled_by(self, outputs: int) -> Sequence[VectorUnit]:
-        """The same vectors with each of the panels that so many outputs fill, the one that is
-        mostly the fastest first.
+        """Returns the same vectors with each panel width that divides `outputs`, mostly the fastest
+        first.
         """
         vectors, rest = divmod(outputs, self.lanes)
         wide = (WIDE,) if self.registers >= WIDE_REGISTERS else ()
@@ -102,75 +105,75 @@ class VectorUnit:
 
 
 FEWEST_LANES = 4
-"""Those of the shortest vectors."""
+"""Lanes of the shortest supported vectors."""
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Appends arithmetic on vectors of so many lanes to a function."""
+    """Builder of arithmetic on vectors of `lanes` lanes."""
 
     function: FunctionBuilder
     lanes: int
 
     @property
     def type(self) -> VectorType[Float32Type]:
-        """The type of a vector."""
+        """Returns the type of a vector."""
         return _vector(self.lanes)
 
     def load(self, address: SSAValue, element: Float = f32) -> SSAValue:
-        """The elements from an address on, numbers of `f32` or of fewer bits."""
+        """Loads a vector, and widens elements of fewer bits to `f32`."""
         type_ = self.type if element == f32 else VectorType(element, [self.lanes])
         value = self.function.load(address, type_, element.size)
         return value if element == f32 else self.function.insert(llvm.FPExtOp(value, self.type))
 
     def row(self, address: SSAValue, panel: int) -> list[SSAValue]:
-        """The vectors of so many elements from an address on."""
+        """Loads a row of `panel` elements as vectors."""
         columns = range(0, panel, self.lanes)
         return [self.load(self.function.gep(address, column)) for column in columns]
 
     def repeated(self, address: SSAValue) -> SSAValue:
-        """The element at an address, for all lanes."""
+        """Loads an element and broadcasts it to all lanes."""
         return self.broadcast(self.function.load(address, f32))
 
     def store(self, value: SSAValue, address: SSAValue, element: Float = f32) -> None:
-        """Writes the elements from an address on; rounded, where they are of fewer bits."""
+        """Stores a vector, rounded if `element` has fewer bits than `f32`."""
         if element != f32:
             type_ = VectorType(element, [self.lanes])
             value = self.function.insert(llvm.FPTruncOp(value, type_))
         self.function.store(value, address, element.size)
 
     def splat(self, value: float) -> SSAValue:
-        """A constant for all lanes."""
+        """Returns a constant for all lanes."""
         return self.function.constant(_splat(float(value).hex(), self.lanes), self.type)
 
     def broadcast(self, number: SSAValue) -> SSAValue:
-        """An `f32` for all lanes."""
+        """Broadcasts an `f32` to all lanes."""
         return broadcast(self.function, number, self.splat(0.0))
 
     def broadcast_bits(self, bits: SSAValue) -> SSAValue:
-        """The `f32` with the lower bits of an `i64`, for all lanes."""
+        """Broadcasts the `f32` in the lower bits of an `i64` to all lanes."""
         function = self.function
         narrow = function.insert(llvm.TruncOp(bits, i32))
         return self.broadcast(function.insert(llvm.BitcastOp(narrow, f32)))
 
     def add(self, lhs: SSAValue, rhs: SSAValue, *, contract: bool = True) -> SSAValue:
-        """`lhs + rhs`; unless it may be contracted, rounded as it is."""
+        """Computes `lhs + rhs`; unless `contract`, it is rounded separately."""
         return self._arithmetic(llvm.FAddOp, lhs, rhs, contract=contract)
 
     def subtract(self, lhs: SSAValue, rhs: SSAValue, *, contract: bool = True) -> SSAValue:
-        """`lhs - rhs`; unless it may be contracted, rounded as it is."""
+        """Computes `lhs - rhs`; unless `contract`, it is rounded separately."""
         return self._arithmetic(llvm.FSubOp, lhs, rhs, contract=contract)
 
     def multiply(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs * rhs`."""
+        """Computes `lhs * rhs`."""
         return self._arithmetic(llvm.FMulOp, lhs, rhs)
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
-        """`lhs * rhs + total`, rounded once where the processor can."""
+        """Computes `lhs * rhs + total`, rounded once if the processor has FMA."""
         return self.add(total, self.multiply(lhs, rhs))
 
     def weighted_sum(self, *terms: tuple[float, SSAValue]) -> SSAValue:
-        """The sum of values times constants, of which the first is 1."""
+        """Computes the sum of values times constants; the first constant must be 1."""
         (_, total), *others = terms
         for factor, value in others:
             if factor == -1:
@@ -193,7 +196,7 @@ class Vectors:
         return self.function.insert(float_arithmetic(op, lhs, rhs, flags))
 
     def largest(self, value: SSAValue) -> SSAValue:
-        """The largest of all lanes; NaN if one is."""
+        """Returns the maximum over all lanes; NaN if a lane is NaN."""
         return self.function.insert(
             ReduceFMaximumOp.create(
                 operands=[value], result_types=[f32], properties={"fastmathFlags": _ANY_ZERO}
@@ -201,20 +204,21 @@ class Vectors:
         )
 
     def total(self, value: SSAValue) -> SSAValue:
-        """The sum of all lanes, in any order."""
+        """Returns the sum over all lanes, in any order."""
         start = self.function.real(-0.0)
         return self.function.insert(llvm.VectorReduceFAddOp(start, value, _ANY_ORDER))
 
     def maximum(self, value: SSAValue, limit: SSAValue) -> SSAValue:
-        """The larger of both; NaN stays what it is."""
+        """Returns the lane-wise maximum, which keeps NaN."""
         return self._extreme(MaximumOp, value, limit)
 
     def clamp(self, value: SSAValue, lower: SSAValue, upper: SSAValue) -> SSAValue:
-        """The value between two limits; NaN stays what it is."""
+        """Clamps a vector to [lower, upper]; keeps NaN."""
         return self._extreme(MinimumOp, self.maximum(value, lower), upper)
 
     def limited(self, lower: float, upper: float) -> Callable[[SSAValue], SSAValue]:
-        """What applies limits that are known, which takes an instruction each."""
+        """Returns code that clamps to constant limits, with one instruction for each finite limit.
+        """
 
         def limit(value: SSAValue) -> SSAValue:
             if lower != -math.inf:
@@ -228,7 +232,9 @@ class Vectors:
     def limiter(
         self, limits: Limits, lower: SSAValue, upper: SSAValue
     ) -> Callable[[SSAValue], SSAValue]:
-        """What applies limits; those to clip at are the bits of numbers in `i64`."""
+        """Returns code that clamps; `lower` and `upper` are `f32` bits in an `i64`, used for
+        "clip".
+        """
         if limits == "none":
             return lambda value: value
         if limits == "relu":
@@ -254,10 +260,10 @@ def _vector(lanes: int) -> VectorType[Float32Type]:
 
 
 def broadcast(function: FunctionBuilder, number: SSAValue, into: SSAValue) -> SSAValue:
-    """A number for all lanes.
+    """Broadcasts a value to all lanes.
 
     Args:
-        into: any vector of the result's type; nothing of it stays.
+        into: any vector of the result's type; the result does not depend on its elements.
     """
     type_ = into.type
     assert isinstance(type_, VectorType)
@@ -273,7 +279,7 @@ def broadcast(function: FunctionBuilder, number: SSAValue, into: SSAValue) -> SS
 
 
 def joined(function: FunctionBuilder, values: Sequence[SSAValue]) -> SSAValue:
-    """One vector of all lanes of two to the power of some vectors of one type."""
+    """Concatenates vectors of one type; their number is a power of two."""
     while len(values) > 1:
         values = [_pair(function, *values[at : at + 2]) for at in range(0, len(values), 2)]
     return values[0]
@@ -287,12 +293,12 @@ def _pair(function: FunctionBuilder, one: SSAValue, other: SSAValue) -> SSAValue
 def shuffled(
     function: FunctionBuilder, one: SSAValue, other: SSAValue, lanes: Sequence[int]
 ) -> SSAValue:
-    """Some lanes of two vectors of one type, counted through both."""
+    """Shuffles two vectors of one type; `lanes` counts through both vectors."""
     return function.insert(shuffle(one, other, tuple(lanes)))
 
 
 def split(function: FunctionBuilder, value: SSAValue, parts: int) -> list[SSAValue]:
-    """Vectors of the same lanes, as many in each."""
+    """Splits a vector into `parts` vectors of equal length."""
     assert isinstance(value.type, VectorType)
     lanes = value.type.element_count() // parts
     return [
@@ -303,17 +309,17 @@ def split(function: FunctionBuilder, value: SSAValue, parts: int) -> list[SSAVal
 
 @cache
 def splat(value: int, type_: VectorType[IntegerType]) -> DenseIntOrFPElementsAttr:
-    """A whole number for all lanes."""
+    """Returns an integer constant for all lanes."""
     return DenseIntOrFPElementsAttr.from_list(type_, [value] * type_.element_count())
 
 
 @cache
 def _first(lanes: int) -> DenseArrayBase:
-    """The first lane, so many times."""
+    """Returns the shuffle mask that repeats the first lane."""
     return DenseArrayBase.from_list(i32, [0] * lanes)
 
 
 @cache
 def _splat(digits: str, lanes: int) -> DenseIntOrFPElementsAttr:
-    """A number by its digits, since `0.0 == -0.0`."""
+    """Returns a constant for all lanes; its key is the hexadecimal text, since `0.0 == -0.0`."""
     return DenseIntOrFPElementsAttr.from_list(_vector(lanes), [float.fromhex(digits)] * lanes)

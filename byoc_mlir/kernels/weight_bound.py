@@ -1,4 +1,4 @@
-"""Which way to compute each convolution, where packed weights may take so much memory only."""
+"""Choice of an algorithm for each convolution under a limit on the memory of packed weights."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Way:
-    """A way to compute a convolution."""
+    """Candidate algorithm of a convolution."""
 
     algorithm: str
     milliseconds: float
     weight_bytes: int
-    """What its packed weights take."""
+    """Bytes of the packed weights."""
 
 
 def fastest_within(convolutions: Sequence[Sequence[Way]], most: float) -> list[Way]:
-    """A way for each convolution: the fastest, or, where their weights take too much together,
-    slower ones of smaller weights, in the order of the time that a byte less costs.
+    """Chooses an algorithm for each convolution: the fastest, unless the packed weights exceed
+    `most`.
+
+    In that case it replaces algorithms by slower ones with smaller weights, in the order of the
+    time lost per byte saved.
 
     Args:
-        convolutions: the ways of each, at least one.
-        most: the bytes of all packed weights. Where that cannot be, they are the smallest.
+        convolutions: candidates of each convolution, at least one.
+        most: limit on the bytes of all packed weights. If no choice meets it, the weights are the
+            smallest.
     """
     taken = [min(ways, key=lambda way: way.milliseconds) for ways in convolutions]
     while _bytes(taken) > most:
@@ -42,7 +46,7 @@ def fastest_within(convolutions: Sequence[Sequence[Way]], most: float) -> list[W
 def _with_room_used(
     taken: list[Way], convolutions: Sequence[Sequence[Way]], most: float
 ) -> list[Way]:
-    """Faster ways again, where the last step has left room for them."""
+    """Switches back to faster algorithms while they fit in the remaining memory."""
     while True:
         room = most - _bytes(taken)
         faster = [
@@ -62,6 +66,6 @@ def _bytes(ways: Sequence[Way]) -> int:
 
 
 def _price(now: Way, other: Way) -> float:
-    """The time that each byte less costs."""
+    """Returns the time lost per byte saved."""
     lost = other.milliseconds - now.milliseconds
     return lost / (now.weight_bytes - other.weight_bytes)
