@@ -1,1 +1,1 @@
-"""Convolutions of each channel by itself."""
+"""Depthwise convolutions."""

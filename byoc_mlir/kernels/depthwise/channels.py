@@ -1,5 +1,6 @@
-"""The channels that a kernel handles at once: vectors of `f32` in registers, of any floats in
-memory."""
+"""Blocks of channels that a micro-kernel processes at once: `f32` in registers, `f32` or `bf16` in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ _HALF_BITS, _UPPER_HALF = 16, -1 << 16
 
 @dataclass(frozen=True)
 class Channels(ABC):
-    """Appends what reads and writes a block of channels to a function."""
+    """Builder that appends loads and stores of a block of channels to a function."""
 
     function: FunctionBuilder
     lanes: int
 
     element: ClassVar[Attribute]
-    """What stands in memory."""
+    """Element type in memory."""
     parts: ClassVar[int]
-    """The vectors of a block."""
+    """Number of vectors of a block."""
 
     @property
     def vectors(self) -> Vectors:
@@ -37,19 +38,19 @@ class Channels(ABC):
 
     @abstractmethod
     def load(self, address: SSAValue, part: int) -> SSAValue:
-        """One part of the block at an address."""
+        """Loads one part of the block at an address."""
 
     @abstractmethod
     def load_floats(self, address: SSAValue) -> Sequence[SSAValue]:
-        """All parts of a block of `f32` at an address."""
+        """Loads all parts of a block of `f32`."""
 
     @abstractmethod
     def store(self, parts: Sequence[SSAValue], address: SSAValue) -> None:
-        """Writes a block, rounded where it has to be."""
+        """Stores a block, rounded if necessary."""
 
 
 class Floats(Channels):
-    """A vector of `f32`."""
+    """Block of one `f32` vector."""
 
     element = f32
     parts = 1
@@ -65,11 +66,11 @@ class Floats(Channels):
 
 
 class Halves(Channels):
-    """Words of two numbers of `bf16`: the even channels are one part, the odd ones the other.
+    """Block of packed pairs of `bf16`: even channels are one part, odd channels the other.
 
-    So one instruction for each part brings it to `f32`: the bits of a `bf16` are the upper half of
-    those of the `f32`. For processors with instructions for `bf16`: rounding is one of them, and
-    elsewhere a call of a function that is not linked.
+    So one instruction for each part converts it to `f32`: the bits of a `bf16` are the upper half
+    of the `f32`. Requires a processor with `bf16` instructions: elsewhere the rounding is a call of
+    a function that is not linked.
     """
 
     element = bf16
@@ -99,11 +100,11 @@ class Halves(Channels):
         function.store(words, address, 2)
 
     def _rounded(self, value: SSAValue) -> SSAValue:
-        """The bits of the numbers, each in a word."""
+        """Returns the `bf16` bits of each value, in 32 bits."""
         for op, type_ in ((llvm.FPTruncOp, bf16), (llvm.BitcastOp, i16), (llvm.ZExtOp, i32)):
             value = self.function.insert(op(value, VectorType(type_, [self.lanes])))
         return value
 
 
 CHANNELS: dict[Attribute, type[Channels]] = {f32: Floats, bf16: Halves}
-"""By what stands in memory."""
+"""Blocks of channels, by element type in memory."""

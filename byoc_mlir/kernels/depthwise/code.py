@@ -1,4 +1,4 @@
-"""The function of one depthwise convolution, on all threads."""
+"""Functions of one depthwise convolution, on all threads."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from byoc_mlir.kernels.strips import Strips
 def define_depthwise(
     module: ModuleBuilder, *, variant: DepthwiseVariant, strips: Strips, bias: bool
 ) -> str:
-    """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
+    """Defines `void (slots)`, which runs one convolution with the arguments of `Slot`.
 
-    Where there is no bias, it writes the address of the zeros behind the weights to its slot.
+    Without a bias, the function stores the address of the zeros after the weights to the bias slot.
+    Returns its symbol.
     """
     name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias
     if module.has(name):
@@ -49,12 +50,12 @@ def _parameters(function: FunctionBuilder, slots: SSAValue) -> DepthwiseParamete
 def _zeros(
     function: FunctionBuilder, parameters: DepthwiseParameters[SSAValue], slots: SSAValue
 ) -> SSAValue:
-    """The zeros behind the weights."""
+    """Returns the address of the zeros after the weights."""
     return function.gep(function.pointer(slots, Slot.WEIGHTS), parameters.weights)
 
 
 def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Strips) -> str:
-    """`void (slots, begin, end)`: some lines of the result."""
+    """Defines `void (slots, begin, end)` for a range of the result's rows; returns its symbol."""
     name = f"{PREFIX}_lines_{variant.suffix}{strips.suffix}"
     if module.has(name):
         return name
@@ -73,7 +74,7 @@ def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Stri
 
 @dataclass(frozen=True)
 class _Kernels:
-    """Those for strips of one length: within the line, and where windows may reach beyond it."""
+    """Micro-kernels for strips of one length: within the row, and with padding at its sides."""
 
     variant: DepthwiseVariant
     inside: str
@@ -87,28 +88,28 @@ class _Kernels:
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of the result."""
+    """Row of the result."""
 
     source: SSAValue
-    """The first line of its windows that is in the image, where column 0 of it would be."""
+    """Address of the first window row in the image, at column 0 of the image."""
     lines: SSAValue
-    """How many of their lines are."""
+    """Number of window rows in the image."""
     weights: SSAValue
-    """Those of the first one."""
+    """Weights of the first window row in the image."""
     to: SSAValue
-    """Elements of the result before it."""
+    """Offset of the row in the result, in elements."""
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """Writes the loops of a thread."""
+    """Writer of one thread's loops."""
 
     function: FunctionBuilder
     slots: SSAValue
     parameters: DepthwiseParameters[SSAValue]
 
     def write(self, number: SSAValue, kernels: Sequence[_Kernels], strips: Strips) -> None:
-        """Writes the code of one line: the longest strips first."""
+        """Generates the code of one row, the longest strips first."""
         function, parameters = self.function, self.parameters
         line = self._line(number, kernels[0].variant)
         state = [function.subtract(function.integer(0), parameters.windows.left), line.to]
@@ -139,7 +140,7 @@ class _Lines:
         return _Line(source, subtract(after, first), weights, to)
 
     def _steps(self, pixels: SSAValue) -> SSAValue:
-        """How many lines of a window reach so far; none where that is less than nothing."""
+        """Computes how many window rows lie within `pixels` rows, or 0 if `pixels` is negative."""
         function, dilation = self.function, self.parameters.windows.dilation_y
         is_some = function.compare("sgt", pixels, function.integer(0))
         some = function.select(is_some, pixels, function.integer(0))
@@ -148,7 +149,7 @@ class _Lines:
     def _strips(
         self, line: _Line, kernels: _Kernels, count: SSAValue, start: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """Writes a loop over strips of one length. Returns the place behind them."""
+        """Generates a loop over strips of one length. Returns the position after them."""
         function, parameters = self.function, self.parameters
         pixels, element = kernels.variant.pixels, kernels.variant.element
         beyond = function.subtract(parameters.windows.width, kernels.variant.places[-1])

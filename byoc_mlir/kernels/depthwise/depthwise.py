@@ -1,8 +1,8 @@
-"""Depthwise convolutions with channels last, without a padded copy of the image.
+"""Depthwise convolutions in NHWC, without a padded copy of the image.
 
-A kernel keeps the results of a few pixels, of a vector of channels, in registers while it goes over
-the window; pixels that several windows share are loaded once. Lines of windows outside of the image
-are left out, pixels beyond its sides are read from zeros behind the weights.
+A micro-kernel keeps the results of a few pixels, for a vector of channels, in registers over the
+window. Pixels that several windows share are loaded once. Window rows outside of the image are
+skipped; pixels beyond its sides are read from zeros after the weights.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from byoc_mlir.kernels.strips import RestStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import VectorUnit
 
 NAME = "depthwise"
-"""What IR and reports call it."""
+"""Name of the algorithm in IR and reports."""
 
 _PIXELS = 7
-"""The most of a strip: enough sums at a time to wait for none, and a divisor of usual widths."""
+"""Maximum pixels of a strip: enough sums to hide latency, and a divisor of usual widths."""
 
 _WIDEST = 9
-"""Of windows, as their columns are written one after the other."""
+"""Maximum width of a window, as its columns are unrolled."""
 
 
 @dataclass(frozen=True)
 class Depthwise(ConvolutionKernel):
-    """Such a convolution."""
+    """Depthwise convolution."""
 
     convolution: Convolution
     unit: VectorUnit
@@ -64,7 +64,7 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def _parts(self) -> int:
-        """The vectors of a block of channels."""
+        """Returns the number of vectors in a block of channels."""
         return CHANNELS[self.convolution.element].parts
 
     @property
@@ -77,7 +77,7 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def _window(self) -> int:
-        """The weights of a block of channels."""
+        """Returns the number of weights of a block of channels."""
         return math.prod(self.convolution.window) * self._block
 
     @property
@@ -86,7 +86,9 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def weights_shape(self) -> tuple[int, ...]:
-        """The weights, then as many zeros as a pixel has channels."""
+        """Returns the shape of the packed weights, followed by as many zeros as a pixel has
+        channels.
+        """
         return (self._weights + self.convolution.outputs,)
 
     @property
@@ -104,8 +106,9 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def _strips(self) -> Strips:
-        """As long as registers hold the sums and the pixels of a line of their windows. Lines of
-        any length have the longest ones, so that convolutions share their code.
+        """Returns the longest strips whose sums and row of source pixels fit in registers.
+
+        Rows of symbolic width have the longest ones, so that convolutions share their code.
         """
         most = max(one for one in range(1, _PIXELS + 1) if one == 1 or self._fits(one))
         width = self.convolution.result.shape[3]
@@ -162,9 +165,7 @@ class Depthwise(ConvolutionKernel):
 
 
 def depthwise_kernel(convolution: Convolution, unit: VectorUnit) -> Depthwise | None:
-    """The convolution this way, with the longest vectors that fit it; `None` where that is not
-    written.
-    """
+    """Returns the convolution with the longest vectors that fit it, or `None` if not supported."""
     images = (convolution.source, convolution.result)
     is_one_each = convolution.groups == convolution.inputs == convolution.outputs
     is_last = all(image.is_channels_last for image in images)
@@ -177,10 +178,10 @@ def depthwise_kernel(convolution: Convolution, unit: VectorUnit) -> Depthwise | 
 
 
 def _has_blocks(convolution: Convolution, unit: VectorUnit) -> bool:
-    """Whether the channels are whole blocks.
+    """True if the channels form whole blocks.
 
-    Of `bf16` the last block may begin in the one before it, and write the same numbers again; a
-    residual, which may be the memory of the result, would be added twice.
+    With `bf16` the last block may overlap the one before it, and write the same values again. A
+    residual excludes that: it may share the result's memory, and would be added twice.
     """
     block, channels = CHANNELS[convolution.element].parts * unit.lanes, convolution.outputs
     if convolution.element == f32 or convolution.epilogue.residual:

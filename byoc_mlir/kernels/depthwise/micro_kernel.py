@@ -1,4 +1,4 @@
-"""The results of some pixels next to each other, of all channels."""
+"""Micro-kernels of a depthwise convolution: a few adjacent pixels, all channels."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DepthwiseParameters(Generic[T]):
-    """Sizes and distances, those in memory in elements."""
+    """Sizes and distances, in elements if they are in memory."""
 
     lines: T
-    """All lines of all images of the result."""
+    """Number of rows of all images of the result."""
     rows: T
-    """Those of one image."""
+    """Number of rows of one image."""
     strips: T
     long_strips: T
-    """Into how many strips of pixels a line is cut, and how many of them are long."""
+    """Number of long strips of a row; `strips` counts all its strips."""
     blocks: T
-    """Those of a pixel's channels, each of which is handled at once."""
+    """Number of blocks of a pixel's channels."""
     window: T
-    """The weights of a window, of one block of channels."""
+    """Weights of a window, for one block of channels."""
     window_height: T
     window_line: T
-    """What a line of the window steps in the source."""
+    """Distance between window rows in the source; `window_height` is the number of rows."""
     weights: T
-    """All of them; zeros follow."""
+    """Number of all weights; zeros follow them."""
     windows: Windows[T]
     source_image: T
     source_line: T
@@ -48,47 +48,50 @@ class DepthwiseParameters(Generic[T]):
     result_image: T
     result_line: T
     result_pixel: T
-    """From image to image, line to line and pixel to pixel."""
+    """Distance between pixels of the result; the fields before it are also distances: between
+    images, rows and pixels."""
 
 
 PREFIX = "byoc_depthwise"
 
 TYPES = (POINTER, POINTER, i64, i64, *(POINTER,) * 5)
-"""The parameters; the window of the first pixel, where it begins in its line, how many of its lines
-lie in the image; weights, bias, zeros, result; the residual, or null."""
+"""Arguments of a micro-kernel, in this order: parameters; the first pixel's window, its column in
+the image, and the number of its rows in the image; weights, bias, zeros, result; residual or null.
+"""
 
 _LINE_WORDS = 16
-"""Those of a cache line, of 32 bits."""
+"""Words of 32 bits in a cache line."""
 
 
 @dataclass(frozen=True)
 class DepthwiseVariant:
-    """What the code depends on."""
+    """Properties that the code depends on."""
 
     lanes: int
     pixels: int
-    """Those of a kernel; some kernels take one less."""
+    """Pixels of a micro-kernel; some kernels have one less."""
     columns: int
-    """The width of the window."""
+    """Width of the window."""
     stride: int
     dilation: int
     residual: bool
     lower: float
     upper: float
-    """The limits of a result; numbers in the code, so that LLVM knows that they are no NaN."""
+    """Upper limit of a result. Both limits are constants in the code, so LLVM knows that they are
+    no NaN."""
     element: Attribute = f32
-    """What source and result are made of."""
+    """Element type of source and result."""
     prefetches: bool = False
-    """Whether lines of the source that the next line of the result needs are prefetched."""
+    """True if the source rows that the next result row needs are prefetched."""
 
     @property
     def block(self) -> int:
-        """The channels that are handled at once."""
+        """Returns the number of channels that are processed at once."""
         return CHANNELS[self.element].parts * self.lanes
 
     @property
     def suffix(self) -> str:
-        """What tells the functions of variants apart."""
+        """Returns a symbol suffix that distinguishes the variants' functions."""
         window = f"{self.columns}s{self.stride}d{self.dilation}"
         kind = "" if self.element == f32 else f"_{self.element}"
         flags = "_sum" * self.residual + "_ahead" * self.prefetches
@@ -97,20 +100,22 @@ class DepthwiseVariant:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """The pixels of the source that are read, counted from the first one's window."""
+        """Returns the source pixels that are read, counted from the first pixel's window."""
         columns, pixels = range(self.columns), range(self.pixels)
         return tuple(sorted({self.place(pixel, column) for pixel in pixels for column in columns}))
 
     def place(self, pixel: int, column: int) -> int:
-        """What a result reads in a column of its window."""
+        """Returns the source pixel that a result pixel reads in a window column."""
         return pixel * self.stride + column * self.dilation
 
 
 def define_kernel(module: ModuleBuilder, variant: DepthwiseVariant, *, padded: bool) -> str:
-    """`void (parameters, source, x, lines, weights, bias, zeros, result, residual)`.
+    """Defines a micro-kernel; returns its symbol.
+
+    Its type is `void (parameters, source, x, lines, weights, bias, zeros, result, residual)`.
 
     Args:
-        padded: whether windows may reach beyond the line, where zeros are read.
+        padded: True if windows may reach beyond the row, where zeros are read.
     """
     name = f"{PREFIX}_kernel_{variant.suffix}" + "_padded" * padded
     if module.has(name):
@@ -126,7 +131,7 @@ def define_kernel(module: ModuleBuilder, variant: DepthwiseVariant, *, padded: b
 
 
 def _begin(module: ModuleBuilder, name: str, element: Attribute) -> FunctionBuilder:
-    """Kernels of `f32` are as fast as they are written; those of `bf16` were not measured so."""
+    """Begins the function: of `f32`, as vectorised code; of `bf16`, with LLVM's optimisations."""
     if element == f32:
         return module.vectorised(name, TYPES)
     return module.function(name, TYPES, result=VOID, internal=True)
@@ -134,7 +139,7 @@ def _begin(module: ModuleBuilder, name: str, element: Attribute) -> FunctionBuil
 
 @dataclass(frozen=True)
 class _Source:
-    """A pixel in the first line of the windows, and the way to the next line."""
+    """Source pixel in the first window row, and the distance to its next row."""
 
     address: SSAValue
     step: SSAValue
@@ -148,7 +153,7 @@ def _sources(
     x: SSAValue | None,
     zeros: SSAValue,
 ) -> Mapping[int, _Source]:
-    """What is read at each place; given where the first window begins, zeros beyond the line."""
+    """Returns the source of each place; with `x`, zeros beyond the row."""
     found: dict[int, _Source] = {}
     nothing = function.integer(0)
     for place in variant.places:
@@ -166,7 +171,7 @@ def _sources(
 
 @dataclass(frozen=True)
 class _Strip:
-    """Writes the code of some pixels."""
+    """Writer of the code of one strip."""
 
     function: FunctionBuilder
     variant: DepthwiseVariant
@@ -180,7 +185,7 @@ class _Strip:
     residual: SSAValue
 
     def write(self, sources: Mapping[int, _Source]) -> None:
-        """A loop over the blocks of the channels."""
+        """Generates a loop over the blocks of channels."""
         function, parameters, variant = self.function, self.parameters, self.variant
         channels = CHANNELS[variant.element](function, variant.lanes)
         limit = channels.vectors.limited(variant.lower, variant.upper)
@@ -196,9 +201,10 @@ class _Strip:
         function.loop(parameters.blocks, block)
 
     def _prefetch(self, index: SSAValue) -> None:
-        """Prefetches the lines below the windows, which the next line of results needs: a share of
-        each for each block. A block reads a few numbers of many pixels, in which the processor sees
-        no streams that go on.
+        """Prefetches the source rows below the windows, which the next result row needs.
+
+        Each block prefetches a share of each row. A block reads few elements of many pixels, which
+        the hardware prefetcher does not recognise as streams.
         """
         function, variant, step = self.function, self.variant, self.parameters.window_line
         share = variant.pixels * variant.stride * variant.block
@@ -211,7 +217,7 @@ class _Strip:
                 function.prefetch(at, cache=2)
 
     def _channel(self, index: SSAValue) -> SSAValue:
-        """The first one of a block. The last block ends where the channels do."""
+        """Returns the first channel of a block; the last block ends at the last channel."""
         function, size = self.function, self.variant.block
         channel = function.multiply(index, size)
         if self.variant.element == f32:
@@ -225,7 +231,7 @@ class _Strip:
         channel: SSAValue,
         weights: SSAValue,
     ) -> list[Sums]:
-        """Those of each pixel, for each part of a block, over the lines of the window."""
+        """Computes the sums over the window rows: for each part of a block, one for each pixel."""
         function, variant, parts = self.function, self.variant, range(channels.parts)
         starts = channels.load_floats(function.gep(self.bias, channel))
         first = {

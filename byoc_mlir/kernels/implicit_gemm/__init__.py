@@ -1,1 +1,1 @@
-"""Convolutions as products, without a matrix of windows in memory."""
+"""Convolutions as implicit GEMMs, without an im2col matrix in memory."""

@@ -1,4 +1,4 @@
-"""The function of one convolution as an implicit product, on all threads."""
+"""Functions of one convolution as an implicit GEMM, on all threads."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def define_implicit_gemm(
     bias: bool,
     in_parts: bool,
 ) -> str:
-    """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
+    """Defines `void (slots)`, which runs one convolution with the arguments of `Slot`.
 
-    Where there is no bias, it writes the address of the zeros behind the weights to its slot.
+    Without a bias, the function stores the address of the zeros after the weights to the bias slot.
+    Returns its symbol.
     """
     name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias + "_parts" * in_parts
     if module.has(name):
@@ -56,13 +57,17 @@ def define_implicit_gemm(
 
 
 _PARTS = 3
-"""The kinds of parts of a window, each of which has kernels of its own."""
+"""Kinds of window parts: first, middle and last, each with micro-kernels of its own."""
 
 
 def _told(
     function: FunctionBuilder, slots: SSAValue, kernels: Sequence[tuple[str, int]]
 ) -> SSAValue:
-    """What units are told: the slots, then the address of each kernel and its pixels."""
+    """Stores the arguments of units on the stack: the slots, then address and pixels of each
+    kernel.
+
+    Returns the address of the arguments.
+    """
     words = [slots]
     for kernel, pixels in kernels:
         words += [function.address(kernel), function.integer(pixels)]
@@ -81,13 +86,15 @@ def _parameters(function: FunctionBuilder, slots: SSAValue) -> ImplicitGemmParam
 def _zeros(
     function: FunctionBuilder, parameters: ImplicitGemmParameters[SSAValue], weights: SSAValue
 ) -> SSAValue:
-    """The zeros behind the weights."""
+    """Returns the address of the zeros after the weights."""
     return function.gep(weights, function.multiply(parameters.panels, parameters.panel))
 
 
 def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_parts: bool) -> str:
-    """`void (told, begin, end)`: some units, the panels of one block after the other. Kernels are
-    what it is told, so that LLVM compiles it once for many of them.
+    """Defines `void (told, begin, end)`, which runs a range of units; returns its symbol.
+
+    The panels of one block follow each other. The micro-kernels are arguments, so LLVM compiles the
+    function once for many of them.
     """
     name = f"{PREFIX}_units_{unit.panel_vectors}x{unit.lanes}{strips.counting}"
     name += "_parts" * in_parts
@@ -113,8 +120,9 @@ def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_pa
 def _of_parts(
     variant: ImplicitGemmVariant,
 ) -> tuple[ImplicitGemmVariant, ImplicitGemmVariant, ImplicitGemmVariant]:
-    """Those of the first part of a window, of the ones between, and of the last: sums of the parts
-    before are added as a residual is, and limits are the last part's.
+    """Returns the variants for the first part of a window, the middle parts, and the last part.
+
+    Later parts add the sums of earlier parts as a residual; only the last part applies the limits.
     """
     first = replace(variant, limits="none")
     return first, replace(first, residual=True), replace(variant, residual=True)
@@ -122,7 +130,7 @@ def _of_parts(
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A kernel that units are told."""
+    """Micro-kernel among the arguments of units."""
 
     address: SSAValue
     pixels: SSAValue
@@ -135,23 +143,23 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class _Panel:
-    """What a unit has of the channels of the result, in a part of the window."""
+    """Panel of a unit, for one part of the window."""
 
     weights: SSAValue
     bias: SSAValue
     residual: SSAValue
     row: SSAValue
     column: SSAValue
-    """Where the part begins in the window."""
+    """Column of the window at which the part begins; `row` is its row."""
     to: SSAValue
-    """From the first channel to the panel's, in elements."""
+    """Elements from the result's first channel to the panel's first channel."""
     is_whole: SSAValue
-    """Whether there are results for all of the panel."""
+    """True at run time if the result has all channels of the panel."""
 
 
 @dataclass(frozen=True)
 class _Units:
-    """Writes the loops of a thread."""
+    """Writer of one thread's loops."""
 
     function: FunctionBuilder
     slots: SSAValue
@@ -159,9 +167,10 @@ class _Units:
     unit: VectorUnit
 
     def write(self, number: SSAValue, kernels: Sequence[Sequence[_Kernel]], strips: Strips) -> None:
-        """Writes the code of one unit: a block of pieces of lines by one panel.
+        """Generates one unit: a block of pieces of rows by one panel.
 
-        `kernels` are those of the whole window, or of its first part, those between and the last.
+        `kernels` holds the kernels of the whole window, or of its first part, its middle parts and
+        its last part.
         """
         function, parameters = self.function, self.parameters
         block, panel = function.divmod(number, parameters.panels)
@@ -217,7 +226,7 @@ class _Units:
     def _begin(
         self, image: SSAValue, row: SSAValue, piece: SSAValue, panel: _Panel, prefetched: SSAValue
     ) -> _Position:
-        """The first pixel of a piece of a line."""
+        """Returns the position of the first pixel of a piece."""
         function, parameters = self.function, self.parameters
         windows, pixel = parameters.windows, function.multiply(piece, parameters.piece_pixels)
 
@@ -251,7 +260,7 @@ class _Units:
     def _strips(
         self, start: _Position, panel: _Panel, kernel: _Kernel, count: SSAValue
     ) -> _Position:
-        """Writes a loop over strips of one length. Returns the place behind them."""
+        """Generates a loop over strips of one length. Returns the position after them."""
         function, parameters = self.function, self.parameters
         weights, source, result = (
             function.pointer(self.slots, slot) for slot in (Slot.WEIGHTS, Slot.SOURCE, Slot.RESULT)
@@ -292,14 +301,15 @@ class _Units:
 
 @dataclass(frozen=True)
 class _Position:
-    """Where the next kernel reads and writes."""
+    """Position at which the next micro-kernel reads and writes."""
 
     y: SSAValue
     x: SSAValue
-    """Where the window of its first pixel begins in the image."""
+    """Column of the image at which the first pixel's window begins; `y` is its row."""
     place: SSAValue
-    """Elements of the source to that window."""
+    """Offset of that window in the source, in elements."""
     to: SSAValue
-    """Elements of the result to its first pixel."""
+    """Offset of the first pixel in the result, in elements."""
     prefetched: SSAValue
-    """How much of the next part was prefetched: each kernel prefetches one of `lanes` shares."""
+    """Elements of the next part that are prefetched; each kernel prefetches one of `lanes` shares.
+    """

@@ -1,9 +1,9 @@
-"""Convolutions as products of pixels by weights, without a matrix of windows in memory.
+"""Convolutions as GEMMs of pixels by weights, without an im2col matrix in memory.
 
-A kernel keeps the results of a few pixels by a panel of output channels in registers while it goes
-over the window and the input channels; where a panel has many weights, over a part of the window,
-for all pixels of a block before the next part. Channels are last or in blocks of a vector; pixels
-outside of the image are read from zeros behind the weights.
+A micro-kernel keeps the results of a few pixels by a panel of output channels in registers, over
+the window and the input channels. If a panel has many weights, a pass covers a part of the window,
+for all pixels of a block before the next part. The layout is NHWC, or blocks of one vector. Pixels
+outside of the image are read from zeros after the weights.
 """
 
 from __future__ import annotations
@@ -35,52 +35,53 @@ from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
 from byoc_mlir.tensors import aligned_empty
 
 NAME = "implicit_gemm"
-"""What IR and reports call it."""
+"""Name of the algorithm in IR and reports."""
 
 _MOST_PIXELS = 13
-"""Of a kernel: LLVM keeps the sums of 13 pixels by two vectors in registers, and spills 14."""
+"""Maximum pixels of a micro-kernel: LLVM keeps the sums of 13 pixels by two vectors in registers,
+and spills with 14."""
 
 _PIECE = 48
-"""About how many pixels a piece of a long line has."""
+"""Approximate number of pixels in a piece of a long row."""
 
 _BLOCK_BYTES = 1 << 15
-"""What a block reads of the source for each panel."""
+"""Bytes of the source that a block reads for each panel."""
 
 _BLOCK_PIXELS = 48
-"""The fewest pixels of a block: how often weights are used that were read once."""
+"""Minimum number of pixels of a block, which is the reuse of weights per load."""
 
 MOST_PART_BYTES = 1 << 18
-"""Of the weights that all strips of a block meet before the next ones: a second cache of 256 KB,
-the smallest that x86-64 servers have."""
+"""Bytes of the weights that all strips of a block use before the next part: an L2 of 256 KB, the
+smallest of x86-64 servers."""
 
 _LINE_BYTES = 4 * _BLOCK_BYTES
-"""What a line reads of the source for each panel; longer ones are cut into pieces."""
+"""Bytes of the source that a row reads for each panel; longer rows are cut into pieces."""
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of all results as the code sees them."""
+    """Rows of all results, as the code iterates over them."""
 
     images: Size
     rows: Size
-    """Lines of an image."""
+    """Rows of an image."""
     pieces: Size
-    """Pieces of a line."""
+    """Pieces of a row."""
     pixels: Size
-    """Pixels from piece to piece."""
+    """Distance between pieces, in pixels."""
     strips: Strips
     cut: Size
-    """The pixels that `strips` cuts."""
+    """Number of pixels that `strips` cuts."""
 
     @property
     def count(self) -> Size:
-        """All pieces."""
+        """Returns the number of all pieces."""
         return self.images * self.rows * self.pieces
 
 
 @dataclass(frozen=True)
 class ImplicitGemm(ConvolutionKernel):
-    """Such a convolution."""
+    """Convolution as an implicit GEMM."""
 
     convolution: Convolution
     unit: VectorUnit
@@ -91,7 +92,7 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def tilings(self) -> Mapping[str, ImplicitGemm]:
-        """With panels of other vectors: fewer rows and more columns, or the other way round."""
+        """Returns variants with other panel widths: more columns and fewer rows, or the reverse."""
         others = self.unit.filled_by(self.convolution.outputs)
         return {
             f"panels={unit.panel_vectors}": replace(self, unit=unit)
@@ -109,15 +110,16 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def _row(self) -> int:
-        """The numbers of the source that are summed together: the channels of a pixel, or, where
-        these are few, of a line of the window.
+        """Returns the length of a contiguous sum over the source.
+
+        It is the channels of a pixel, or, if there are few, the channels of a row of the window.
         """
         it = self.convolution
         return it.inputs * it.window[1] if it.has_few_channels else it.inputs
 
     @property
     def _together(self) -> int:
-        """Those of them that lie together."""
+        """Returns how many of the `_row` elements are adjacent in memory."""
         few = self.convolution.has_few_channels
         return self._row if few else math.gcd(self._row, self.unit.lanes)
 
@@ -127,7 +129,10 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def weights_shape(self) -> tuple[int, ...]:
-        """Panels, then as many zeros as a pixel has channels, of the source or of the result."""
+        """Returns the shape of the packed weights.
+
+        After the panels follow as many zeros as the source or result has channels.
+        """
         zeros = max(self.convolution.inputs, self.panels * self.unit.panel)
         return (self.panels * self._panel_size + zeros,)
 
@@ -138,7 +143,7 @@ class ImplicitGemm(ConvolutionKernel):
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         packed = aligned_empty(self.weights_shape, np.float32)
         size, columns = self._panel_size, self.unit.panel
-        for number in range(self.panels):  # each [height, width, inputs, columns]
+        for number in range(self.panels):  # each is [height, width, inputs, columns]
             packed[number * size : (number + 1) * size] = panel_of(weights, number, columns).ravel()
         packed[self.panels * size :] = 0
         return packed
@@ -167,13 +172,14 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def parts(self) -> int:
-        """Into how many parts the window is cut."""
+        """Returns the number of parts of the window."""
         return math.prod(self.convolution.window) // math.prod(self._part)
 
     @property
     def _part(self) -> tuple[int, int]:
-        """The window, or the largest part of it whose weights stay near: a line, or a pixel,
-        where its channels are summed by themselves.
+        """Returns height and width of the largest window part whose weights stay in L2.
+
+        It is the window, a row, or a pixel; the smallest part is a row if the channels are few.
         """
         height, width = self.convolution.window
         pixel = 4 * self.unit.panel * self.convolution.inputs
@@ -183,7 +189,7 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def _is_flat(self) -> bool:
-        """Whether each pixel of the result needs one of the source, the next one the next."""
+        """True if result pixels map to source pixels one to one, in order."""
         it = self.convolution
         is_flat = {*it.window, *it.strides} == {1} and not it.is_padded
         is_one_piece = it.source.is_channels_last and it.result.is_channels_last
@@ -191,13 +197,13 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def _prefetches(self) -> bool:
-        """Whether pixels are prefetched: where they lie one after the other, and may be many."""
+        """True if pixels are prefetched: they are contiguous, and there may be many."""
         source = self.convolution.source
         return source.is_symbolic and source.is_channels_last and self._is_flat
 
     @property
     def _most_pixels(self) -> int:
-        """Of a kernel."""
+        """Returns the maximum pixels of a micro-kernel."""
         return min(self.unit.tile_rows, _MOST_PIXELS)
 
     @property
@@ -210,7 +216,7 @@ class ImplicitGemm(ConvolutionKernel):
         return _Lines(batch, height, 1, width, strips_of(width, self._most_pixels), width)
 
     def _in_pieces(self, images: Size, rows: Size, pixels: Size) -> _Lines:
-        """Lines of so many pixels, cut into pieces: of equal length where that is possible."""
+        """Returns rows of `pixels` pixels, cut into pieces of equal length if possible."""
         most = self._most_pixels
         length = _equal_pieces(pixels) if isinstance(pixels, int) else None
         if length is not None:
@@ -220,7 +226,7 @@ class ImplicitGemm(ConvolutionKernel):
         return _Lines(images, rows, pieces, strips.pixels, strips, pixels)
 
     def _read_of(self, pixels: int) -> int:
-        """The bytes of the source that so many pixels of a line are made of."""
+        """Returns the bytes of the source that `pixels` result pixels of a row read."""
         it = self.convolution
         return 4 * pixels * it.inputs * math.prod(it.strides)
 
@@ -263,7 +269,7 @@ class ImplicitGemm(ConvolutionKernel):
         )
 
     def _blocks(self) -> Size:
-        """Into how many blocks the pieces are cut."""
+        """Returns the number of blocks of pieces."""
         lines = self._lines
         pixels = hint(lines.pixels)
         together = max(_BLOCK_BYTES // self._read_of(pixels), -(-_BLOCK_PIXELS // pixels))
@@ -271,7 +277,7 @@ class ImplicitGemm(ConvolutionKernel):
 
 
 def _equal_pieces(pixels: int) -> int | None:
-    """The length of pieces that so many pixels make without a rest."""
+    """Returns the length near `_PIECE` of equal pieces of `pixels` pixels, or `None`."""
     if pixels <= _PIECE:
         return pixels
     lengths = [one for one in range(_PIECE // 2, 2 * _PIECE + 1) if pixels % one == 0]
@@ -279,7 +285,7 @@ def _equal_pieces(pixels: int) -> int | None:
 
 
 def implicit_gemm_kernel(convolution: Convolution, unit: VectorUnit) -> ImplicitGemm | None:
-    """The convolution this way; `None` where that is not written."""
+    """Returns the convolution as an implicit GEMM, or `None` if its layout is not supported."""
     source, result = convolution.source, convolution.result
     if not result.has_vectors(unit.lanes):
         return None
@@ -294,6 +300,6 @@ def implicit_gemm_kernel(convolution: Convolution, unit: VectorUnit) -> Implicit
 
 
 def _has_whole_lines(convolution: Convolution) -> bool:
-    """Whether each line of a window lies in one piece, within the source."""
+    """True if each row of a window is contiguous and within the source."""
     is_dense = convolution.dilation[1] == 1 and not convolution.is_padded
     return is_dense and convolution.source.is_channels_last

@@ -1,4 +1,4 @@
-"""The kernels of an implicit product: a few pixels times a panel of the weights."""
+"""Micro-kernels of an implicit GEMM: a few pixels by a panel of the weights."""
 
 from __future__ import annotations
 
@@ -24,82 +24,83 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ImplicitGemmParameters(Generic[T]):
-    """Sizes and distances, those in memory in elements, and the bits of the limits."""
+    """Sizes and distances, in elements if they are in memory, and the bits of the limits."""
 
     pieces: T
-    """All pieces of the lines of all images of the result."""
+    """Number of pieces of all rows of all images of the result."""
     image_pieces: T
     line_pieces: T
-    """Those of one image, and of one line: a short line is one piece."""
+    """Pieces of one row; `image_pieces` counts one image. A short row is one piece."""
     piece_pixels: T
-    """Pixels from one piece of a line to the next one."""
+    """Pixels between consecutive pieces of a row."""
     strips: T
-    """Into how many strips of pixels a piece is cut, each for one kernel; `RestStrips` differ."""
+    """Strips of a piece, each for one micro-kernel; `RestStrips` gives it another meaning."""
     long_strips: T
-    """How many have the most pixels; the others one less."""
+    """Number of strips with the most pixels; the others have one pixel less."""
     blocks: T
-    """Into how many blocks the pieces are cut."""
+    """Number of blocks of pieces."""
     panels: T
     outputs: T
-    """The vectors of the result's channels."""
+    """Number of vectors of the result's channels."""
     panel: T
     part: T
-    """The weights of a panel, and those of a part of the window, which all strips of a block meet
-    before the next."""
+    """Weights of one part of the window; `panel` counts those of a panel. All strips of a block use
+    a part before the next one."""
     parts: T
     line_parts: T
-    """The parts of the window, and of each of its lines."""
+    """Parts of each row of the window; `parts` counts the whole window."""
     part_height: T
     part_width: T
     inputs: T
-    """What is summed: a part of the window, and the vectors of the source's channels."""
+    """Vectors of the source's channels; with height and width of a part, the extents of the sum."""
     window_line: T
     window_pixel: T
     input: T
-    """What these step in the source."""
+    """Distance between channel vectors; `window_line` and `window_pixel` are steps of the window.
+    """
     windows: Windows[T]
     source_image: T
     source_line: T
     source_pixel: T
-    """From the window of a result to that in the next image, the next line, and to the next."""
+    """Distance between windows of consecutive results; also between rows and between images."""
     source_start: T
-    """From the first pixel to the first window."""
+    """Distance from the source's first pixel to the first window."""
     result_image: T
     result_line: T
     result_pixel: T
     result_vector: T
-    """From image to image, line to line, pixel to pixel and from vector to vector."""
+    """Distance between channel vectors of the result; also between pixels, rows and images."""
     lower: T
     upper: T
-    """The least and the largest result."""
+    """Upper limit of a result; `lower` is its lower limit."""
 
 
 PREFIX = "byoc_implicit_gemm"
 
 TYPES = (POINTER, POINTER, i64, i64, *(POINTER,) * 5, i1, POINTER)
-"""The parameters; the first pixel's window, and where it begins in its image; panel, bias, zeros,
-what to prefetch, and result; whether more is written than the panel's first vector; the residual,
-or null."""
+"""Arguments of a micro-kernel, in this order: parameters; the first pixel's window, and its row and
+column in the image; panel, bias, zeros, the address to prefetch, and result; a flag to store more
+than the panel's first vector; residual or null."""
 
 
 @dataclass(frozen=True)
 class ImplicitGemmVariant:
-    """What the code depends on."""
+    """Properties that the code depends on."""
 
     unit: VectorUnit
     pixels: int
-    """Those of a kernel; some kernels take one less."""
+    """Pixels of a micro-kernel; some kernels have one less."""
     together: int
-    """The channels of the source that lie together."""
+    """Channels of the source that are adjacent in memory."""
     padded: bool
     residual: bool
     limits: Limits
     prefetches: bool = False
-    """Whether the pixels of the source behind those of a kernel are prefetched."""
+    """True if the source pixels after the kernel's pixels are prefetched."""
 
     @property
     def suffix(self) -> str:
-        """What tells the functions of variants apart."""
+        """Returns a symbol suffix that distinguishes the variants' functions."""
         flags = "_padded" * self.padded + "_sum" * self.residual
         flags += "_ahead" * self.prefetches
         tile = f"{self.pixels}x{self.unit.panel_vectors}x{self.unit.lanes}"
@@ -108,7 +109,11 @@ class ImplicitGemmVariant:
 
 
 def define_kernel(module: ModuleBuilder, variant: ImplicitGemmVariant) -> str:
-    """`void (parameters, source, y, x, panel, bias, zeros, next, result, is_whole, residual)`."""
+    """Defines a micro-kernel; returns its symbol.
+
+    Its type is `void (parameters, source, y, x, panel, bias, zeros, next, result, is_whole,
+    residual)`.
+    """
     name = f"{PREFIX}_kernel_{variant.suffix}"
     if module.has(name):
         return name
@@ -140,7 +145,7 @@ def define_kernel(module: ModuleBuilder, variant: ImplicitGemmVariant) -> str:
 
 @dataclass(frozen=True)
 class _Window:
-    """What the results of some pixels, next to each other, are made of."""
+    """Windows of a few adjacent result pixels."""
 
     vectors: Vectors
     variant: ImplicitGemmVariant
@@ -148,17 +153,17 @@ class _Window:
     source: SSAValue
     y: SSAValue
     x: SSAValue
-    """That of the first pixel, and where it begins in its image."""
+    """Column of the first pixel's window in the image; `y` is its row, `source` its address."""
     zeros: SSAValue
     ahead: SSAValue
-    """Weights that will be needed soon."""
+    """Address of weights that are needed soon."""
 
     @property
     def _function(self) -> FunctionBuilder:
         return self.vectors.function
 
     def sums(self, panel: SSAValue, bias: SSAValue) -> Sums:
-        """For each pixel the vectors of its sums."""
+        """Computes the accumulators: for each pixel its vectors."""
         function, parameters, unit = self._function, self.parameters, self.variant.unit
         width, inputs, rows = parameters.part_width, parameters.inputs, self.variant.together
         starts = self.vectors.row(bias, unit.panel)
@@ -192,8 +197,8 @@ class _Window:
             function.prefetch(function.gep(row, start))
 
     def _prefetch_pixels(self, last: SSAValue, index: SSAValue) -> None:
-        """Prefetches a share of the next pixels, as many as the kernel has, for each vector of
-        channels.
+        """Prefetches a share of the next pixels, as many as the kernel has, for each channel
+        vector.
         """
         function, share = self._function, self.variant.pixels * self.variant.together
         following = function.gep(last, self.parameters.source_pixel)
@@ -202,7 +207,7 @@ class _Window:
             function.prefetch(function.gep(start, part), cache=2)
 
     def _sources(self, y: SSAValue, x: SSAValue) -> list[SSAValue]:
-        """What the pixels read at a place of the window."""
+        """Returns the addresses that the pixels read at (y, x) of the window."""
         function, parameters = self._function, self.parameters
         place = function.add(
             function.multiply(y, parameters.window_line),
@@ -215,7 +220,7 @@ class _Window:
         return self._inside(y, x, sources) if self.variant.padded else sources
 
     def _inside(self, y: SSAValue, x: SSAValue, sources: Sequence[SSAValue]) -> list[SSAValue]:
-        """Zeros in place of sources that lie outside of the image."""
+        """Replaces addresses outside of the image by the address of zeros."""
         function, parameters = self._function, self.parameters
         y = function.add(self.y, function.multiply(y, parameters.windows.dilation_y))
         x = function.add(self.x, function.multiply(x, parameters.windows.dilation_x))
@@ -254,7 +259,7 @@ class _Window:
 
 
 _MOST_UNROLLED = 8
-"""Channels whose products are written one after the other, without a loop."""
+"""Maximum number of channels whose products are unrolled."""
 
 _LINE_ELEMENTS = 16
-"""Those of a cache line."""
+"""Elements of a cache line."""

@@ -1,4 +1,4 @@
-"""F(n x n, r x r): the points at which polynomials are evaluated, and what follows from them."""
+"""F(n x n, r x r): interpolation points of Winograd's algorithm, and the transforms they define."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ class Algorithm:
 
     points: tuple[float, ...]
     window: int
-    """Its lines, and the pixels of each."""
+    """Rows of the convolution's window, and pixels of each row."""
 
     @property
     def step(self) -> int:
-        """The pixels that a tile computes along each axis."""
+        """Returns n, the result pixels of a tile along each axis."""
         return self.tile - self.window + 1
 
     @property
     def tile(self) -> int:
-        """The pixels that it reads."""
+        """Returns n + r - 1, the source pixels of a tile along each axis."""
         return 2 * len(self.points) + 2
 
     @property
     def matrices(self) -> int:
-        """How many products there are."""
+        """Returns the number of matrix products."""
         return self.tile**2
 
     @property
     def name(self) -> str:
-        """`f4x3` for F(4 x 4, 3 x 3)."""
+        """Returns the name, for example `f4x3` for F(4 x 4, 3 x 3)."""
         return f"f{self.step}x{self.window}"
 
     def polynomial(self, *, without: float | None = None) -> list[float]:
-        """The product of all y - p^2, or of all but one: the factors of 1, y, y^2, ..."""
+        """Returns the coefficients of 1, y, y^2, ... in the product of all y - p^2.
+
+        With `without`, the product omits that point's factor.
+        """
         factors = np.ones(1)
         for point in self.points:
             if point != without:
@@ -46,7 +49,7 @@ class Algorithm:
         return factors.tolist()
 
     def weight_transform(self) -> NDArray[np.float64]:
-        """The matrix `[tile, window]` from a line of the window to the points."""
+        """Returns the matrix `[tile, window]` that transforms a row of the window to the points."""
         powers = np.arange(self.window)
         zero, infinity = np.eye(self.window)[[0, -1]]
         rows = [zero / self.polynomial()[0]]
@@ -66,4 +69,4 @@ ALGORITHMS: Mapping[str, Algorithm] = {
         Algorithm((1, 2, 0.5), 5),
     )
 }
-"""By name."""
+"""Algorithms by name."""

@@ -1,8 +1,8 @@
-"""The function of one convolution by Winograd's algorithm, on all threads, and its products.
+"""Functions of one Winograd convolution, on all threads, and its matrix products.
 
-A product is rows of several tiles times a panel of the weights. A kernel keeps the sums of a few
-rows in registers while it goes along a part of the input channels. That part of the panel stays in
-the first cache for all tiles of a block; meanwhile the next part is brought to the second cache.
+A product multiplies one row per tile by a panel of the weights. A micro-kernel keeps the sums of a
+few rows in registers over a part of the input channels. That part of the panel stays in L1 for all
+tiles of a block; meanwhile the next part is prefetched to L2.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_sou
 _PREFIX = "byoc_winograd"
 
 PART_BYTES = 24 << 10
-"""Of a panel: they fit the first cache of any x86-64, 32 KB, with what the rows read and write."""
+"""Bytes of a panel's part: with the rows it fits in an L1 of 32 KB, the smallest of any x86-64."""
 
 _UNROLLED = 4
-"""Channels whose products are written one after the other; vectors of all lengths have so many."""
+"""Unroll factor of the loop over channels, which divides the lanes of all vectors."""
 
 Strips = tuple[int, ...]
-"""How many tiles strips have: each length that there is, shortest first."""
+"""Lengths of the strips, in tiles, the shortest first."""
 
 
 def strips_of(tiles: Iterable[int], unit: VectorUnit) -> Strips:
-    """The lengths of the strips into which blocks of so many tiles are cut."""
+    """Returns the lengths of the strips that blocks with these numbers of tiles are cut into."""
     lengths: set[int] = set()
     for count in tiles:
         strips = -(-count // unit.tile_rows)
@@ -48,15 +48,15 @@ def strips_of(tiles: Iterable[int], unit: VectorUnit) -> Strips:
 
 
 def strips_suffix(strips: Strips) -> str:
-    """What tells the functions for different strips apart."""
+    """Returns a symbol suffix that distinguishes functions for different strips."""
     return "_".join(map(str, strips))
 
 
 def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> str:
-    """`void (parameters, source, weights, result, tiles, begin, end)`.
+    """Defines `void (parameters, source, weights, result, tiles, begin, end)`; returns its symbol.
 
-    The products of one block, or some of them: those of the panels from `begin` to `end`, where
-    those of all matrices are counted.
+    The function computes the products of one block for panels `begin` to `end`, where the panels of
+    all matrices are counted.
     """
     name = f"{_PREFIX}_product_{unit.tile}_{strips_suffix(strips)}"
     if module.has(name):
@@ -122,9 +122,12 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
 
 
 def _define_kernel(module: ModuleBuilder, unit: VectorUnit, rows: int) -> str:
-    """`void (source, source_stride, panel, steps, result, result_stride, ahead, distance, part)`: a
-    few rows times a part of a panel, of so many input channels, added to the parts before. `ahead`
-    is what to prefetch, at such a distance for each channel.
+    """Defines the micro-kernel for `rows` rows; returns its symbol.
+
+    Its type is `void (source, source_stride, panel, steps, result, result_stride, ahead, distance,
+    part)`. It multiplies the rows by a part of a panel, of `steps` input channels, and adds the
+    product to the sums of earlier parts. It prefetches from `ahead`, `distance` elements for each
+    channel.
     """
     name = f"{_PREFIX}_kernel_{rows}_{unit.tile}"
     if module.has(name):
@@ -175,9 +178,10 @@ def define_winograd(
     strips: Strips,
     pixels: Pixels,
 ) -> str:
-    """`void (slots)`: runs one convolution; `Slot` tells what it is called with.
+    """Defines `void (slots)`, which runs one convolution with the arguments of `Slot`; returns its
+    symbol.
 
-    `strips` are those of all blocks.
+    `strips` are the strips of all blocks.
     """
     suffix = strips_suffix(strips) + pixels.of_source + pixels.of_result
     name = f"{_PREFIX}_{algorithm.name}_{unit.tile}_{suffix}"
@@ -220,16 +224,16 @@ def _parameters(function: FunctionBuilder, slots: SSAValue) -> WinogradParameter
 
 @dataclass(frozen=True)
 class _Block:
-    """Tiles that are handled together, in the code of a thread."""
+    """Block: tiles that are processed together, in the code of one thread."""
 
     function: FunctionBuilder
     slots: SSAValue
     sources: SSAValue
     results: SSAValue
-    """Its matrices."""
+    """Result matrices of the block; `sources` are its source matrices."""
     first: SSAValue
     tiles: SSAValue
-    """Its first tile and how many there are."""
+    """Number of tiles in the block; `first` is its first tile."""
 
     @staticmethod
     def of(
@@ -240,19 +244,19 @@ class _Block:
         first: SSAValue,
         tiles: SSAValue,
     ) -> _Block:
-        """The block whose matrices are that many blocks behind the start of the workspace."""
+        """Returns the block whose matrices are `number` blocks after the start of the workspace."""
         offset = function.multiply(number, parameters.block)
         sources = function.gep(function.pointer(slots, Slot.WORKSPACE), offset)
         results = function.gep(sources, parameters.results)
         return _Block(function, slots, sources, results, first, tiles)
 
     def pointer(self, slot: Slot) -> SSAValue:
-        """What stands in a slot."""
+        """Loads the pointer in a slot."""
         return self.function.pointer(self.slots, slot)
 
 
 Step = Callable[[_Block, str, SSAValue, SSAValue], None]
-"""Writes the call of a function for a part of a block."""
+"""Generator of the call that runs one step on a part of a block."""
 
 
 def _transform_source(block: _Block, name: str, begin: SSAValue, end: SSAValue) -> None:
@@ -275,7 +279,10 @@ def _transform_result(block: _Block, name: str, begin: SSAValue, end: SSAValue) 
 def _define_blocks(
     module: ModuleBuilder, name: str, algorithm: Algorithm, steps: tuple[str, str, str]
 ) -> str:
-    """`void (slots, begin, end)`: some blocks, by the thread that is called."""
+    """Defines `void (slots, begin, end)`, which runs all steps of a range of blocks on one thread.
+
+    Returns its symbol.
+    """
     function = module.vectorised(name, (POINTER, i64, i64))
     slots, begin, end = function.parameters
     parameters = _parameters(function, slots)
@@ -299,7 +306,10 @@ def _define_blocks(
 
 
 def _define_step(module: ModuleBuilder, step: str, run: Step) -> str:
-    """`void (slots, begin, end)`: a part of one step, where all tiles are one block."""
+    """Defines `void (slots, begin, end)`, a part of one step if all tiles are one block.
+
+    Returns its symbol.
+    """
     name = f"{step}_of_all"
     if module.has(name):
         return name

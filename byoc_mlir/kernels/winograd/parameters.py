@@ -1,4 +1,4 @@
-"""What the code of Winograd's algorithm is told."""
+"""Run-time parameters of the Winograd code."""
 
 from __future__ import annotations
 
@@ -10,42 +10,43 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ImageParameters(Generic[T]):
-    """A source or result."""
+    """Parameters of a source or a result."""
 
     height: T
     width: T
     top: T
     left: T
-    """Its size and its padding."""
+    """Padding left of the image; `top` is the padding above it."""
     vectors: T
-    """Those that the channels of a pixel make."""
+    """Number of vectors that hold a pixel's channels."""
     image: T
     vector: T
     line: T
     pixel: T
-    """Elements from image to image, vector to vector, line to line and pixel to pixel."""
+    """Elements between pixels; the fields before it: between images, channel vectors and rows."""
     matrix: T
     tile: T
-    """Elements from matrix to matrix and from tile to tile."""
+    """Elements between tiles; `matrix` is the number of elements between matrices."""
 
 
 @dataclass(frozen=True)
 class WinogradParameters(Generic[T]):
-    """How the tiles are shared by threads, the two images, and the bits of the limits."""
+    """Partition of the tiles among threads, parameters of both images, and bits of the limits."""
 
     blocks: T
-    """Into how many blocks the tiles are cut; one thread handles a block, all of them the only."""
+    """Number of blocks of tiles; one thread processes a block, but all threads share a single
+    block."""
     tiles: T
     columns: T
     rows: T
-    """The tiles of an image along both axes."""
+    """Tiles of an image along the height; `columns` are its tiles along the width."""
     panels: T
     results: T
-    """Elements from the source's matrices to the result's."""
+    """Elements between the block's source matrices and its result matrices."""
     block: T
-    """Elements from a thread's matrices to the next one's."""
+    """Elements between the matrices of consecutive threads."""
     threads: T
-    """The most threads there may be."""
+    """Maximum number of threads."""
     source: ImageParameters[T]
     result: ImageParameters[T]
     lower: T

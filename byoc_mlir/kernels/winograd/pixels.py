@@ -1,4 +1,4 @@
-"""How pixels become the numbers that are transformed, and what is stored of results."""
+"""Conversion of pixels to the `f32` values that are transformed, and of sums to results."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 Element: TypeAlias = "Float32Type | IntegerType"
 
 Finishing: TypeAlias = "Callable[[SSAValue, SSAValue | None], SSAValue]"
-"""What makes of sums, and of the residuals that are added, what is stored."""
+"""Code that maps a sum, and a residual if there is one, to the vector to store."""
 
 
 @dataclass(frozen=True)
 class PixelSource:
-    """Pixels, in the code that reads them."""
+    """Source pixels, as the code reads them."""
 
     padding: SSAValue
-    """A vector as it is around the image."""
+    """Vector of padding."""
     numbers: Callable[[SSAValue], SSAValue]
-    """The numbers of a vector."""
+    """Converts a vector of pixels to `f32`."""
 
 
 class Pixels(ABC):
-    """Those of a source, a result and a residual: vectors of one element in memory."""
+    """Format of source, result and residual: vectors of one element type in memory."""
 
     @property
     @abstractmethod
     def element(self) -> Element:
-        """A number in memory."""
+        """Returns the element type in memory."""
 
     @property
     @abstractmethod
     def has_residual(self) -> bool:
-        """Whether something is added to sums that is as large as the result."""
+        """True if a residual of the result's shape is added to the sums."""
 
     @property
     @abstractmethod
     def of_source(self) -> str:
-        """What tells code apart that reads them."""
+        """Returns a symbol suffix that distinguishes code that reads these pixels."""
 
     @property
     @abstractmethod
     def of_result(self) -> str:
-        """What tells code apart that writes them."""
+        """Returns a symbol suffix that distinguishes code that writes these pixels."""
 
     @abstractmethod
     def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
-        """Those of a convolution with the parameters at an address."""
+        """Returns the source pixels of a convolution whose parameters are at an address."""
 
     @abstractmethod
     def result(
@@ -67,7 +67,7 @@ class Pixels(ABC):
 
 @dataclass(frozen=True)
 class FloatPixels(Pixels):
-    """Numbers: sums with a bias and a residual between two limits."""
+    """Pixels of `f32`: sums with a bias and a residual, clamped to two limits."""
 
     bias: bool
     residual: bool

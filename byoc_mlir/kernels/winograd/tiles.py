@@ -1,4 +1,4 @@
-"""The transforms of tiles before and after the products of Winograd's algorithm."""
+"""Transforms of tiles before and after the matrix products of Winograd's algorithm."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.kernels.winograd.pixels import Element, Pixels
 
 
 def source_axis(vectors: Vectors, algorithm: Algorithm, d: Sequence[SSAValue]) -> list[SSAValue]:
-    """The points of a line of pixels."""
+    """Transforms a row of source pixels to values at the interpolation points."""
     weighted = vectors.weighted_sum
     points: list[SSAValue] = []
     for point in algorithm.points:
@@ -33,12 +33,12 @@ def source_axis(vectors: Vectors, algorithm: Algorithm, d: Sequence[SSAValue]) -
 
 
 def _terms(factors: Sequence[float], values: Sequence[SSAValue]) -> list[tuple[float, SSAValue]]:
-    """Factors for every other value, the last one, which is 1, first."""
+    """Pairs the factors with every other value; the last factor, which is 1, comes first."""
     return list(zip(factors, values[: 2 * len(factors) : 2], strict=True))[::-1]
 
 
 def result_axis(vectors: Vectors, algorithm: Algorithm, m: Sequence[SSAValue]) -> list[SSAValue]:
-    """The results of a line of points."""
+    """Transforms a row of values at the points to result pixels."""
     weighted = vectors.weighted_sum
     pairs = list(zip(m[1:-1:2], m[2:-1:2], strict=True))
     sums, differences = (
@@ -62,17 +62,18 @@ _SLOT_BYTES = 8
 
 
 def _multiples(function: FunctionBuilder, step: SSAValue, count: int) -> list[SSAValue]:
-    """`0`, `step`, `2 step`, …"""
+    """Returns `0`, `step`, `2 step`, … for `count` multiples."""
     return [function.multiply(step, number) for number in range(count)]
 
 
 Bounds = tuple[SSAValue, SSAValue]
-"""The first pixel along an axis and the one behind the last."""
+"""First pixel along an axis, and the first one after the range."""
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Vectors of pixels in memory: the first, and how many elements there are to the next ones."""
+    """Grid of pixel vectors in memory: base address, and elements between rows and between pixels.
+    """
 
     base: SSAValue
     line: SSAValue
@@ -80,13 +81,13 @@ class _Grid:
     vector: VectorType[Element]
 
     def at(self, function: FunctionBuilder, y: SSAValue, x: SSAValue) -> SSAValue:
-        """The address of a vector of a pixel."""
+        """Returns the address of the vector of pixel (y, x)."""
         line = function.multiply(self.line, y)
         place = function.add(line, function.multiply(self.step, x))
         return function.gep(self.base, place, self.vector.element_type)
 
     def addresses(self, function: FunctionBuilder, size: int) -> list[list[SSAValue]]:
-        """Those of all pixels of so many lines of so many pixels."""
+        """Returns the addresses of `size` rows of `size` pixels."""
         element, steps = self.vector.element_type, _multiples(function, self.step, size)
         lines = [
             function.gep(self.base, line, element) for line in _multiples(function, self.line, size)
@@ -94,15 +95,15 @@ class _Grid:
         return [[function.gep(line, step, element) for step in steps] for line in lines]
 
     def load(self, function: FunctionBuilder, address: SSAValue) -> SSAValue:
-        """The vector at an address."""
+        """Loads the vector at an address."""
         return function.load(address, self.vector, _bytes(self.vector.element_type))
 
     def store(self, function: FunctionBuilder, vector: SSAValue, address: SSAValue) -> None:
-        """Writes a vector to an address."""
+        """Stores a vector to an address."""
         function.store(vector, address, _bytes(self.vector.element_type))
 
     def or_else(self, function: FunctionBuilder, condition: SSAValue, other: _Grid) -> _Grid:
-        """These if the condition holds, else the others."""
+        """Returns this grid if `condition` holds, otherwise `other`."""
         return _Grid(
             function.select(condition, self.base, other.base),
             function.select(condition, self.line, other.line),
@@ -117,46 +118,46 @@ def _bytes(element: Element) -> int:
 
 @dataclass(frozen=True)
 class _Tile:
-    """A tile, in the code of a thread: all in elements and pixels."""
+    """Tile in the code of one thread; sizes are in elements and pixels."""
 
     vectors: Vectors
     image: ImageParameters[SSAValue]
     start: SSAValue
-    """From the first pixel of the first image to the tile's."""
+    """Elements from the first image's first pixel to the tile's first pixel."""
     lines: Bounds
     columns: Bounds
-    """Its pixels that are in the image."""
+    """Range of the tile's columns that are in the image; `lines` is the range of its rows."""
     is_inside: SSAValue
-    """Whether all are."""
+    """True at run time if all pixels of the tile are in the image."""
     points: SSAValue
-    """Its rows of the matrices."""
+    """Address of the tile's row in the first matrix."""
     matrices: Sequence[SSAValue]
-    """Elements from the first matrix to each."""
+    """Elements from the first matrix to each matrix."""
 
     @property
     def _function(self) -> FunctionBuilder:
         return self.vectors.function
 
     def pixels(self, memory: SSAValue, vector: SSAValue, element: Element) -> _Grid:
-        """A vector of each of its pixels in the memory of the image."""
+        """Returns the grid of one channel vector of the tile's pixels in the image."""
         offset = self._function.multiply(vector, self.image.vector)
         base = self._function.gep(memory, self._function.add(self.start, offset), element)
         type_ = VectorType(element, [self.vectors.lanes])
         return _Grid(base, self.image.line, self.image.pixel, type_)
 
     def point_addresses(self, vector: SSAValue) -> list[SSAValue]:
-        """The addresses of a vector in all matrices."""
+        """Returns the addresses of a channel vector in all matrices."""
         offset = self._function.multiply(vector, self.vectors.lanes)
         row = self._function.gep(self.points, offset)
         return [self._function.gep(row, matrix) for matrix in self.matrices]
 
     def unless_inside(self, body: Callable[[], None]) -> None:
-        """Runs `body` for a tile that reaches beyond the image."""
+        """Generates code that runs `body` only for a tile that reaches beyond the image."""
         zero = self._function.integer(0, i1)
         self._function.when(self._function.compare("eq", self.is_inside, zero), body)
 
     def copy(self, source: _Grid, destination: _Grid) -> None:
-        """Copies what is in the image, for a tile that reaches beyond it."""
+        """Copies the pixels that are in the image, for a tile that reaches beyond it."""
         function = self._function
 
         def line(index: SSAValue) -> None:
@@ -175,7 +176,11 @@ class _Tile:
     def residuals(
         self, memory: SSAValue, vector: SSAValue, buffer: _Grid, size: int
     ) -> Callable[[int, int], SSAValue]:
-        """What reads a vector of each of its pixels, by way of a buffer unless all are inside."""
+        """Returns the loader of a pixel's residual vector.
+
+        A tile that reaches beyond the image loads from a buffer, to which its pixels are copied
+        first.
+        """
         function, element = self._function, buffer.vector.element_type
         image = self.pixels(memory, vector, element)
         self.copy(image, buffer)
@@ -185,7 +190,7 @@ class _Tile:
 
 
 def _buffer(vectors: Vectors, size: int, element: Element) -> _Grid:
-    """Memory on the stack for a vector of each pixel of a tile."""
+    """Allocates memory on the stack for one vector of each pixel of a tile."""
     function, lanes = vectors.function, vectors.lanes
     base = function.stack_slots(-(-(size**2) * lanes * _bytes(element) // _SLOT_BYTES))
     line, step = function.integer(size * lanes), function.integer(lanes)
@@ -195,10 +200,10 @@ def _buffer(vectors: Vectors, size: int, element: Element) -> _Grid:
 def define_source_transform(
     module: ModuleBuilder, unit: VectorUnit, algorithm: Algorithm, pixels: Pixels
 ) -> str:
-    """`void (parameters, source, matrices, first, begin, end)`: pixels to matrices.
+    """Defines `void (parameters, source, matrices, first, begin, end)`; returns its symbol.
 
-    Transforms some tiles of a block, which begins with the tile `first`; there are zeros around
-    the image.
+    The function transforms pixels to matrices, for a range of tiles of the block that begins with
+    tile `first`. The image is padded with zeros.
     """
     name, size = f"{_PREFIX}_source_{algorithm.name}_{unit.lanes}{pixels.of_source}", algorithm.tile
     if module.has(name):
@@ -246,7 +251,10 @@ def define_source_transform(
 def define_result_transform(
     module: ModuleBuilder, unit: VectorUnit, algorithm: Algorithm, pixels: Pixels
 ) -> str:
-    """`void (parameters, result, matrices, first, begin, end, bias, residual)`: to pixels."""
+    """Defines `void (parameters, result, matrices, first, begin, end, bias, residual)`.
+
+    The function transforms matrices to pixels. Returns its symbol.
+    """
     name, size = f"{_PREFIX}_result_{algorithm.name}_{unit.lanes}{pixels.of_result}", algorithm.step
     if module.has(name):
         return name
@@ -297,16 +305,16 @@ def _each_tile(
     sizes: tuple[int, int],
     write: Callable[[_Tile], None],
 ) -> None:
-    """Writes a loop over tiles.
+    """Generates a loop over tiles.
 
     Args:
         vectors: where the code goes.
-        parameters: those of the convolution.
-        image: whose tiles they are.
-        memory: the first row of the matrices of the block, and the elements to each matrix.
-        tiles: the first of the block; where to begin in the block and where to end.
-        sizes: the pixels from tile to tile, and those of one.
-        write: writes what is done with one.
+        parameters: parameters of the convolution.
+        image: parameters of the image that is tiled.
+        memory: first row of the block's matrices, and the elements to each matrix.
+        tiles: first tile of the block; begin and end of the range within the block.
+        sizes: distance between tiles, and size of a tile, in pixels.
+        write: generates the code for one tile.
     """
     function, (first, begin, end), (step, size) = vectors.function, tiles, sizes
     whole = function.integer(size)

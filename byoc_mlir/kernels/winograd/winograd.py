@@ -1,9 +1,9 @@
-"""Convolutions by Winograd's algorithm: matrix products of tiles, for F(n x n, r x r).
+"""Convolutions by Winograd's algorithm, F(n x n, r x r), as matrix products of tiles.
 
 Tiles of n + r - 1 pixels along each axis, which overlap by r - 1, become (n + r - 1)^2 matrices of
-tiles by channels; each is multiplied by a matrix of channels by channels made of the weights; the
-results become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each pair of channels
-where the direct algorithm has 144, and F(4x4, 5x5) has 64 in place of 400.
+tiles by channels. Each one is multiplied by a matrix of input by output channels, made of the
+weights. The products become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each pair
+of channels, the direct algorithm 144; F(4x4, 5x5) has 64 instead of 400.
 
 Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
 """
@@ -39,21 +39,21 @@ from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
 from byoc_mlir.tensors import aligned_empty
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
-"""The tiles that are handled together: how often weights are used that were read once."""
+"""Minimum and maximum number of tiles of a block, which is the reuse of weights per load."""
 
 _WEIGHTS_TO_ROWS = 2
-"""The matrices of the weights are about that much larger than those of a block of tiles."""
+"""Approximate ratio of the weight matrices' size to the size of a block's matrices."""
 
 _MOST_WEIGHTS = 1 << 20
-"""Elements of the weights for each tile at most; 512 channels at 7² have 2.4 million in F(4x4)."""
+"""Maximum number of weights for each tile; 512 channels at 7² have 2.4 million in F(4x4)."""
 
 _PACKED_TOGETHER = 1 << 18
-"""Multiplications for the windows that are transformed at once: their points fit in a cache.
-OpenBLAS starts threads for more, which wait for each other longer than they compute."""
+"""MACs of the weight transform's chunks, whose points fit in a cache. For larger chunks OpenBLAS
+starts threads, which wait for each other longer than they compute."""
 
 _TILE_GAP = 16
-"""Elements between the matrices' rows of one tile and of the next, so that the same row of
-several tiles falls into different sets of a cache."""
+"""Elements between the rows of consecutive tiles, so that the same row of several tiles falls into
+different cache sets."""
 
 
 @dataclass(frozen=True)
@@ -66,26 +66,27 @@ class Matrices:
 
     @property
     def tile(self) -> int:
-        """Elements from tile to tile."""
+        """Returns the elements between tiles."""
         return self.matrices * self.channels + _TILE_GAP
 
     @property
     def elements(self) -> int:
-        """The elements of all."""
+        """Returns the number of elements of all matrices."""
         return self.tiles * self.tile
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """How the tiles are shared by threads.
+    """Partition of the tiles among threads.
 
-    Where there are enough, they are cut into blocks, which a thread handles from the first
-    transform to the last, in matrices of its own. Otherwise all tiles are one block, of which each
-    thread transforms some and multiplies by some of the weights. A symbolic number is cut.
+    If there are enough tiles, they are cut into blocks. One thread runs a block from the first
+    transform to the last, in matrices of its own. Otherwise all tiles are one block: each thread
+    transforms some tiles and multiplies by some panels of weights. A symbolic number of tiles is
+    cut into blocks.
     """
 
     tiles: Size
-    """All of them."""
+    """Total number of tiles."""
     count: Size
     threads: int
     source: Matrices
@@ -93,18 +94,18 @@ class Blocks:
 
     @property
     def elements(self) -> int:
-        """The memory of one block."""
+        """Returns the number of elements of one block's matrices."""
         return self.source.elements + self.result.elements
 
     @property
     def byte_size(self) -> int:
-        """The memory of all that are handled at the same time."""
+        """Returns the bytes of all blocks that are processed at the same time."""
         most = self.count if isinstance(self.count, int) else self.threads
         return 4 * self.elements * min(most, self.threads)
 
     @property
     def sizes(self) -> Set[int]:
-        """How many tiles a block may have."""
+        """Returns the possible numbers of tiles of a block."""
         if not isinstance(self.tiles, int) or not isinstance(self.count, int):
             return {*range(1, self.source.tiles + 1)}
         return {self.tiles // self.count, -(-self.tiles // self.count)}
@@ -112,7 +113,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Winograd(ConvolutionKernel):
-    """A convolution by such an algorithm."""
+    """Convolution by Winograd's algorithm."""
 
     convolution: Convolution
     unit: VectorUnit
@@ -124,18 +125,18 @@ class Winograd(ConvolutionKernel):
 
     @property
     def grid(self) -> tuple[Size, Size, Size]:
-        """The images, and the tiles of each along both axes."""
+        """Returns the number of images, and the tiles of each image along height and width."""
         batch, _, height, width = self.convolution.result.shape
         step = self.algorithm.step
         return batch, ceildiv(height, step), ceildiv(width, step)
 
     @property
     def tiles(self) -> Size:
-        """All tiles of all images."""
+        """Returns the number of tiles of all images."""
         return math.prod(self.grid)
 
     def blocks(self, threads: int) -> Blocks:
-        """How that many threads share the tiles."""
+        """Returns the partition of the tiles among `threads` threads."""
         inputs, outputs = self.convolution.inputs, self.convolution.outputs
         balanced = inputs * outputs // (inputs + outputs) // _WEIGHTS_TO_ROWS
         most = min(max(balanced, _FEWEST_TILES), _MOST_TILES)
@@ -149,7 +150,7 @@ class Winograd(ConvolutionKernel):
 
     @property
     def weights_shape(self) -> tuple[int, int, int, int]:
-        """The matrices of the weights, each a panel of columns after the other."""
+        """Returns the shape of the packed weights: matrix, panel, input channel, column."""
         matrices, panel = self.algorithm.matrices, self.unit.panel
         return (matrices, self.panels, self.convolution.inputs, panel)
 
@@ -159,19 +160,19 @@ class Winograd(ConvolutionKernel):
 
     @property
     def products(self) -> int:
-        """The multiplications of all matrices."""
+        """Returns the MACs of all matrix products."""
         it = self.convolution
         return hint(self.tiles) * self.algorithm.matrices * it.inputs * it.outputs
 
     @property
     def transformed_bytes(self) -> int:
-        """What the transforms write and read of the matrices."""
+        """Returns the bytes of the matrices that the transforms write and read."""
         it = self.convolution
         return 4 * hint(self.tiles) * self.algorithm.matrices * (it.inputs + it.outputs)
 
     @property
     def weight_bytes(self) -> int:
-        """What is read of the weights; in a model, others have taken their place in caches."""
+        """Returns the bytes of weights that are read, as a rule not from caches within a model."""
         return 4 * math.prod(self.weights_shape)
 
     def milliseconds(self, direct: float, threads: int) -> float:
@@ -187,7 +188,7 @@ class Winograd(ConvolutionKernel):
 
     def pack(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         along_axis = self.algorithm.weight_transform()
-        transform = np.kron(along_axis, along_axis)  # a window to the points of a tile
+        transform = np.kron(along_axis, along_axis)  # from a window to the points of a tile
         together = _PACKED_TOGETHER // transform.size
         matrices, panels, inputs, columns = self.weights_shape
         points = aligned_empty((matrices, panels, inputs * columns), np.float32)
@@ -203,7 +204,7 @@ class Winograd(ConvolutionKernel):
         return self.code_for(FloatPixels(epilogue.bias, epilogue.residual), threads)
 
     def code_for(self, pixels: Pixels, threads: int) -> KernelCode:
-        """What computes it from such pixels."""
+        """Returns the code for a pixel format."""
         blocks = self.blocks(threads)
         define = partial(
             define_winograd,
@@ -250,7 +251,7 @@ class Winograd(ConvolutionKernel):
 
 
 def _cut(tiles: Size, most: int, threads: int) -> tuple[Size, int]:
-    """Into how many blocks of at most so many tiles, and how many tiles the largest may have."""
+    """Returns the number of blocks of at most `most` tiles, and the tiles of the largest block."""
     count = ceildiv(ceildiv(tiles, most), threads) * threads
     if isinstance(tiles, Dim) or isinstance(count, Dim):
         return count, most
@@ -259,7 +260,7 @@ def _cut(tiles: Size, most: int, threads: int) -> tuple[Size, int]:
 
 
 def winograd_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Winograd]:
-    """The convolution by each of the algorithms; none where that is not written."""
+    """Yields the convolution by each applicable algorithm; none if strides or layout do not fit."""
     fits = (
         {*convolution.strides, *convolution.dilation} == {1}
         and convolution.source.has_vectors(unit.lanes)
