@@ -81,7 +81,8 @@ def _define_activation(
 
 
 def _define_elements(module: ModuleBuilder, name: str, formula: Formula, element: Attribute) -> str:
-    """Defines `void (buffer, begin, end)`, a scalar loop that LLVM vectorises; returns its symbol.
+    """Defines `void (buffer, begin, end)`, a scalar loop for LLVM to vectorise; returns its
+    symbol.
     """
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     buffer, begin, end = function.parameters

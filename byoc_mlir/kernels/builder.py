@@ -258,7 +258,9 @@ class FunctionBuilder:
         return self.sign_extend(self.call("omp_get_thread_num"))
 
     def loop(self, count: SSAValue, body: Callable[[SSAValue], None], *, copies: int = 1) -> None:
-        """Generates a loop that runs `body` for each index below `count`, unrolled `copies` times.
+        """Generates a loop that runs `body` for each index below `count`.
+
+        `copies` is the unroll factor.
         """
 
         def once(index: SSAValue, _: Sequence[SSAValue]) -> Sequence[SSAValue]:

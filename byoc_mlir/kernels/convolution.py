@@ -1,5 +1,4 @@
-"""Convolution kernels: the problem, the memory layout of its tensors, and the calling convention.
-"""
+"""Convolution kernels: the problem, the memory layout of its tensors, the calling convention."""
 
 from __future__ import annotations
 

@@ -210,6 +210,5 @@ MEASURED: tuple[type[Table], ...] = (
 
 
 def calibration(kind: type[_Table]) -> _Table:
-    """Returns one calibration table, from the compilation's file, the store, or a new measurement.
-    """
+    """Returns a calibration table: from the compilation's file, the store, or new measurements."""
     return current_calibration().view(kind.of)

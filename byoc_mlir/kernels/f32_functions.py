@@ -1,9 +1,8 @@
-"""Elementary functions of f32 as straight-line arithmetic, for LLVM to vectorise.
+"""Elementary functions of `f32` as straight-line arithmetic, for LLVM to vectorise.
 
-Each function is accurate for every input, with NaN, infinities, signed zeros and denormals as in
-the C library. The errors in ulp are the largest found against f64 over a dense sweep (with fused
-multiply-adds; tests keep them below). Coefficients are minimax fits, weighted by the relative error
-of the result.
+Each function is accurate for every input, and treats NaN, infinities, signed zeros and denormals as
+the C library does. The errors in ulp are the largest found against `f64` over a dense sweep (with
+FMA; tests check them). Coefficients are minimax fits, weighted by the relative error of the result.
 """
 
 from __future__ import annotations
@@ -219,7 +218,8 @@ def sinh(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def cosh(code: F32Code, x: SSAValue) -> SSAValue:
-    """Computes `cosh x` to 1.6 ulp, as `e^|x| / 2 + e^-|x| / 2`, the first term without overflow.
+    """Computes `cosh x` to 1.6 ulp, as `e^|x| / 2 + e^-|x| / 2`; the first term does not
+    overflow.
     """
     half = _half_exp(code, code.absolute(x))
     return code.add(half, code.divide(0.25, half))

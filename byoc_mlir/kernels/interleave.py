@@ -74,7 +74,7 @@ def _define_blocks(module: ModuleBuilder, name: str, channels: int) -> str:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Writes the code of a block."""
+    """Writer of the code of one block."""
 
     function: FunctionBuilder
     channels: int

@@ -155,7 +155,9 @@ class _Pixels:
         function.fold(self._parameters.parts, (zero, zero), self._part)
 
     def _part(self, part: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Generates the loops of one part; carries its first channel and its offset in the result.
+        """Generates the loops of one part.
+
+        Carries the part's first channel and its offset in the result.
         """
         function, lanes = self._function, self._variant.lanes
         channel, place = state

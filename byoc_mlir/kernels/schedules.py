@@ -36,8 +36,7 @@ class Scheduled:
 
 
 def schedules_of(kernel: ConvolutionKernel) -> Mapping[str, Scheduled]:
-    """Returns the schedules by name, without the usual one; only measuring shows which is fastest.
-    """
+    """Returns the schedules by name, without the default; only measuring shows which is fastest."""
     found = {name: Scheduled(tiled) for name, tiled in kernel.tilings.items()}
     if is_symbolic((*kernel.convolution.source.shape, *kernel.convolution.result.shape)):
         return found

@@ -45,7 +45,7 @@ Step = Callable[[Vectors, SSAValue, SSAValue], SSAValue]
 
 @dataclass(frozen=True)
 class SoftmaxParameters(Generic[T]):
-    """Sizes, in elements."""
+    """Sizes of a softmax, in elements."""
 
     rows: T
     columns: T

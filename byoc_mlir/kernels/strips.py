@@ -25,7 +25,7 @@ class Counted(Protocol):
 
 @dataclass(frozen=True)
 class Strips(ABC):
-    """A way to cut lines."""
+    """Strategy to cut rows into strips."""
 
     longest: int
     """Pixels of a long strip."""

@@ -57,7 +57,7 @@ _trial: ContextVar[Trial | None] = ContextVar("trial", default=None)
 
 @contextmanager
 def trying(trial: Trial) -> Generator[None]:
-    """Makes this thread's compilations inside the context part of `trial`."""
+    """Applies `trial` to what this thread compiles inside the context."""
     token = _trial.set(trial)
     try:
         yield

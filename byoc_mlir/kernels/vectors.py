@@ -57,7 +57,8 @@ class VectorUnit:
 
     @staticmethod
     def of(features: Collection[str]) -> VectorUnit:
-        """Returns the vectors of a processor with these features, by the kernel's names (`avx2`).
+        """Returns the vectors of a processor with these features, by the kernel's names
+        (`avx2`).
         """
         if "avx512f" in features:
             return VectorUnit(16, 32)
@@ -217,8 +218,7 @@ class Vectors:
         return self._extreme(MinimumOp, self.maximum(value, lower), upper)
 
     def limited(self, lower: float, upper: float) -> Callable[[SSAValue], SSAValue]:
-        """Returns code that clamps to constant limits, with one instruction for each finite limit.
-        """
+        """Returns code that clamps to constant limits, with one instruction for each finite one."""
 
         def limit(value: SSAValue) -> SSAValue:
             if lower != -math.inf:

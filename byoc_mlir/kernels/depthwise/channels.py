@@ -33,7 +33,7 @@ class Channels(ABC):
 
     @property
     def vectors(self) -> Vectors:
-        """Arithmetic on one part."""
+        """Returns the arithmetic on one part."""
         return Vectors(self.function, self.lanes)
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Products of bytes, summed in `i32`: matrix products and convolutions."""
+"""Int8 GEMMs and convolutions, summed in `i32`."""
 
 NAME = "integer_gemm"
-"""What IR and reports call the kernel for convolutions."""
+"""Name of the convolution kernel in IR and reports."""

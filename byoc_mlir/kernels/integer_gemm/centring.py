@@ -1,6 +1,7 @@
-"""Images of bytes as what is multiplied: padded, filled up, and centred as `i16` or `f32`.
+"""Conversion of int8 images to operand A: padded, channels filled up, centred as `i16` or `f32`.
 
-What is multiplied as bytes has no sign; its zero point, or 128 more, stays what stands for 0.
+Operands of bytes are unsigned and not centred: their zero point, plus 128 if they were signed,
+stands for 0.
 """
 
 from __future__ import annotations
@@ -29,43 +30,44 @@ from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
 T = TypeVar("T")
 
 _LANES = 16
-"""Numbers that are converted together; LLVM splits what the processor does not have."""
+"""Elements that are converted together; LLVM splits vectors that the processor does not have."""
 
 SIGN = 128
-"""What makes bytes with a sign bytes without one."""
+"""Offset that converts signed bytes to unsigned ones."""
 
 _COPIES = 4
-"""Such vectors that are written one behind the other."""
+"""Unroll factor of the loop over vectors."""
 
 
 def padded(shape: Sequence[int], begins: Pair, ends: Pair) -> Pair:
-    """Lines and pixels of images `[N, H, W, C]` with padding."""
+    """Returns rows and pixels of images `[N, H, W, C]` with padding."""
     (_, lines, pixels, _), (top, left), (bottom, right) = shape, begins, ends
     return top + lines + bottom, left + pixels + right
 
 
 @dataclass(frozen=True)
 class CentringParameters(Generic[T]):
-    """Sizes of the source, and of what is made of it."""
+    """Sizes of the source and of the centred image."""
 
     zero_point: T
     height: T
     width: T
     channels: T
-    """Of an image of the source."""
+    """Channels of the source, after its height and width."""
     top: T
     left: T
-    """How many lines and pixels are before its first."""
+    """Padding left of the source; `top` is the padding above it."""
     lines: T
     pixels: T
     filled: T
-    """Of an image of the result: with padding, and channels that fill words."""
+    """Channels of the centred image, filled up to whole 32-bit groups; `lines` and `pixels` include
+    padding."""
 
     @staticmethod
     def of(
         zero_point: int, shape: Sequence[int], begins: Pair, ends: Pair, filled: int
     ) -> CentringParameters[int]:
-        """Those of images `[N, H, W, C]`."""
+        """Returns the parameters for images `[N, H, W, C]`."""
         (_, height, width, channels), (top, left) = shape, begins
         lines, pixels = padded(shape, begins, ends)
         return CentringParameters(
@@ -76,9 +78,9 @@ class CentringParameters(Generic[T]):
 def define_centring(
     module: ModuleBuilder, *, is_signed: bool, element: IntegerType | Float32Type = i16
 ) -> str:
-    """`void (source, result, words of the parameters…, begin, end)`.
+    """Defines `void (source, result, words of the parameters…, begin, end)`; returns its symbol.
 
-    Writes the lines `[begin, end)` of all images of the result. Returns its symbol.
+    The function writes rows `[begin, end)` of all images of the result.
     """
     name = f"byoc_centre_{'i8' if is_signed else 'u8'}_{element}"
     if module.has(name):
@@ -100,11 +102,13 @@ def define_lines(
     centring: str,
     told: Callable[[FunctionBuilder, SSAValue], CentringParameters[SSAValue]],
 ) -> str:
-    """`void (slots, begin, end)`: centres some lines of the source into the workspace.
+    """Defines `void (slots, begin, end)`, which centres a range of source rows into the workspace.
+
+    Returns its symbol.
 
     Args:
         centring: the symbol that `define_centring` returned.
-        told: reads the parameters from the slots.
+        told: generates the loads of the parameters from the slots.
     """
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
@@ -117,7 +121,7 @@ def define_lines(
 
 @dataclass(frozen=True)
 class _Centring:
-    """Writes the code of a line."""
+    """Writer of the code of a row."""
 
     function: FunctionBuilder
     source: SSAValue
@@ -127,7 +131,7 @@ class _Centring:
     element: IntegerType | Float32Type
 
     def line(self, number: SSAValue) -> None:
-        """Writes one line of the result: zeros, or pixels between zeros."""
+        """Generates one row of the result: all padding, or pixels between padding."""
         function, it = self.function, self.parameters
         image, y = function.divmod(number, it.lines)
         row = function.subtract(y, it.top)
@@ -170,7 +174,7 @@ class _Centring:
         function.when(is_short, lambda: function.loop(it.width, filled))
 
     def _numbers(self, source: SSAValue, to: SSAValue, count: SSAValue) -> None:
-        """Converts so many bytes: vectors, then what is left."""
+        """Converts `count` bytes: whole vectors, then the rest."""
         function = self.function
         vectors = function.divide(count, _LANES)
         done = function.multiply(vectors, _LANES)
@@ -218,7 +222,7 @@ class _Centring:
 
     @property
     def _nothing(self) -> SSAValue:
-        """A vector of 0."""
+        """Returns a vector of 0."""
         if isinstance(self.element, Float32Type):
             return Vectors(self.function, _LANES).splat(0.0)
         type_ = VectorType(self.element, [_LANES])
@@ -226,7 +230,7 @@ class _Centring:
 
     @property
     def _zero(self) -> SSAValue:
-        """What stands for 0."""
+        """Returns the element that stands for 0."""
         function = self.function
         if self.element == f32:
             return function.real(0.0)

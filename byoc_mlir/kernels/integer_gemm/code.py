@@ -1,4 +1,4 @@
-"""The function of an integer product: a range of its units, each some rows by a panel."""
+"""Function of an integer GEMM: a range of units, each of which is a block of rows by one panel."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ from byoc_mlir.kernels.vectors import Vectors, split
 _PREFIX = "byoc_integer_gemm"
 
 Factors: TypeAlias = "Sequence[tuple[SSAValue | None, SSAValue | None]]"
-"""The scale and the offset of each vector of a tile's columns."""
+"""Scale and offset of each vector of a tile's columns."""
 
 _LINE_BYTES = 64
-"""Of a cache line."""
+"""Bytes of a cache line."""
 
 _ELEMENTS = {"sums": i32, "numbers": f32, "bytes": i8}
 
 
 @dataclass(frozen=True)
 class IntegerGemmVariant:
-    """What the code depends on."""
+    """Properties that the code depends on."""
 
     unit: IntegerUnit
     rows: int
-    """Those of a tile; the result has at least as many."""
+    """Rows of a tile; the result has at least as many."""
     epilogue: IntegerEpilogue
     parts: int = 1
-    """Of how many tiles each prefetches another part of the next panel; blocks have as many."""
+    """Number of tiles that together prefetch the next panel; each block has at least as many."""
     is_matrix: bool = False
-    """Whether windows are single pixels, all of which are one line: those of a tile are equally far
-    from each other."""
+    """True if windows are single pixels in one row of pixels: a tile's pixels have equal distances.
+    """
 
     @property
     def name(self) -> str:
-        """The function's symbol."""
+        """Returns the function's symbol."""
         rows = f"{self.rows}_of_{self.parts}" if self.parts > 1 else f"{self.rows}"
         rows += "_matrix" * self.is_matrix
         return f"{_PREFIX}_{rows}_{self.unit.name}_{self.epilogue.suffix}"
@@ -65,29 +65,30 @@ class IntegerGemmVariant:
 
 @dataclass(frozen=True)
 class GemmArguments:
-    """The pointers that the function takes; null for what there is not."""
+    """Pointers among the function's arguments; null for absent arrays."""
 
     parameters: SSAValue
-    """The words of `IntegerGemmParameters`."""
+    """Words of `IntegerGemmParameters`."""
     left: SSAValue
     right: SSAValue
-    """The panels."""
+    """Panels of operand B; `left` is operand A."""
     start: SSAValue
     scale: SSAValue
     offset: SSAValue
-    """What sums begin with, their scales and offsets: whole panels of them."""
+    """Offsets of the columns; before them their initial sums and scales. Each array has whole
+    panels."""
     residual: SSAValue
     result: SSAValue
 
 
 POINTERS = 8
-"""How many arguments are pointers."""
+"""Number of arguments that are pointers."""
 
 
 def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
-    """`void (parameters, left, right, start, scale, offset, residual, result, begin, end)`.
+    """Defines `void (parameters, left, right, start, scale, offset, residual, result, begin, end)`.
 
-    Computes the units `[begin, end)` of `blocks * panels`. Returns its symbol.
+    The function computes the units `[begin, end)` of `blocks * panels`. Returns its symbol.
     """
     if module.has(variant.name):
         return variant.name
@@ -112,33 +113,33 @@ def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What a unit has of the columns."""
+    """Columns of a unit."""
 
     left: SSAValue
-    """Where the left numbers of its group begin."""
+    """Address of operand A of the unit's group of channels."""
     panel: Panel
     start: SSAValue
     scale: SSAValue
     offset: SSAValue
-    """Where those of its panel begin."""
+    """Address of the panel's offsets; before it those of its initial sums and its scales."""
     first: SSAValue
-    """The panel's first one in the result."""
+    """Index of the panel's first column in the result."""
     left_over: SSAValue
-    """How many of the group there are from the panel's first on."""
+    """Number of the group's columns from the panel's first column on."""
     shift: SSAValue
-    """What is added to right numbers that are widened."""
+    """Shift that is added to the widened elements of operand B."""
 
 
 @dataclass(frozen=True)
 class _Units:
-    """Writes the loops of a thread."""
+    """Writer of one thread's loops."""
 
     function: FunctionBuilder
     variant: IntegerGemmVariant
     arguments: GemmArguments
     parameters: IntegerGemmParameters[SSAValue]
     aside: SSAValue
-    """Memory for whole panels of a tile's rows."""
+    """Buffer for whole panels of a tile's rows."""
     finish: Finish
 
     @property
@@ -147,11 +148,11 @@ class _Units:
 
     @property
     def _offsets(self) -> range:
-        """Where the vectors of a panel begin."""
+        """Returns the offsets of a panel's vectors."""
         return range(0, self.variant.unit.panel, self.variant.unit.lanes)
 
     def write(self, number: SSAValue) -> None:
-        """Writes the code of one unit: the tiles of a block of rows, by one panel."""
+        """Generates the code of one unit: the tiles of a block of rows, by one panel."""
         function, rows = self.function, self.variant.rows
         block, panel = function.divmod(number, self.parameters.panels)
         tiles = function.divide(
@@ -163,7 +164,7 @@ class _Units:
 
         def tile(index: SSAValue) -> None:
             row = function.multiply(function.add(first, index), rows)
-            # the last may repeat some rows
+            # the last tile may repeat some rows
             self._tile(function.least(row, final), columns, self._ahead(index, columns))
 
         function.loop(function.subtract(last, first), tile)
@@ -189,19 +190,19 @@ class _Units:
         )
 
     def _words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
-        """The address of a word of 32 bits."""
+        """Returns the address of a 32-bit word."""
         return self.function.gep(pointer, index, i32)
 
     def _left_numbers(self, pointer: SSAValue, index: SSAValue) -> SSAValue:
-        """The address of a left number."""
+        """Returns the address of an element of operand A."""
         return self.function.gep(pointer, index, self.variant.unit.left_number)
 
     def _right_words(self, pointer: SSAValue, index: SSAValue | int) -> SSAValue:
-        """The address of a word of right numbers."""
+        """Returns the address of a packed group of operand B."""
         return self.function.gep(pointer, index, self.variant.unit.right_word)
 
     def _ahead(self, tile: SSAValue, columns: _Columns) -> SSAValue:
-        """The part of the next panel that a tile prefetches."""
+        """Returns the address of the part of the next panel that a tile prefetches."""
         function, parts = self.function, self.variant.parts
         _, part = function.divmod(tile, function.integer(parts))
         size = function.multiply(columns.panel.words, self.variant.unit.panel)
@@ -249,7 +250,7 @@ class _Units:
         ahead: SSAValue,
         sums: Sums,
     ) -> Sums:
-        """Adds the products of a run of each row."""
+        """Adds the products of a run for each row."""
         run = columns.panel.run(number)
         step = partial(self._word, sources, run, columns)
         prefetch = partial(self._prefetch, ahead, run.first)
@@ -257,7 +258,7 @@ class _Units:
         return self.function.fold(run.words, sums, step, copies=copies, before=prefetch)
 
     def _prefetch(self, ahead: SSAValue, first: SSAValue, index: SSAValue) -> None:
-        """Prefetches for the words that are multiplied without a jump."""
+        """Prefetches for the groups of one unrolled iteration."""
         function, unit, parts = self.function, self.variant.unit, self.variant.parts
         word = unit.panel * unit.right_word.size
         place = function.multiply(function.add(first, index), word // parts)
@@ -272,7 +273,7 @@ class _Units:
         index: SSAValue,
         sums: Sums,
     ) -> Sums:
-        """Adds the products of a word of each row."""
+        """Adds the products of one packed group for each row."""
         function, vectors, unit = self.function, self._vectors, self.variant.unit
         before = function.multiply(function.add(run.first, index), unit.panel)
         place = self._right_words(columns.panel.weights, before)
@@ -285,7 +286,7 @@ class _Units:
         return add_products(vectors.multiply_add, words, weights, sums)
 
     def _store(self, sums: Sums, row: SSAValue, columns: _Columns) -> None:
-        """Writes a tile; by way of memory of our own, where the last panel is not filled."""
+        """Stores a tile, by way of the buffer if the last panel is not full."""
         function, unit, parameters = self.function, self.variant.unit, self.parameters
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
         result = function.gep(self.arguments.result, place, self._element)
@@ -325,7 +326,7 @@ class _Units:
         return _ELEMENTS[self.variant.epilogue.kind]
 
     def _residuals(self, address: SSAValue | None) -> list[SSAValue | None]:
-        """The bytes that are added to a row, if there are any."""
+        """Loads the residual bytes of a row; `None` for each vector if there is no residual."""
         if address is None:
             return [None] * len(self._offsets)
         type_ = VectorType(i8, [self.variant.unit.lanes])
@@ -341,7 +342,7 @@ class _Units:
             at += _lanes(value)
 
     def _factors(self, columns: _Columns) -> Factors:
-        """The scale and the offset of each vector of columns, where there are such."""
+        """Loads scale and offset of each vector of columns, or `None` if there is none."""
         unit, epilogue = self.variant.unit, self.variant.epilogue
         vectors = Vectors(self.function, unit.lanes)
         return [
@@ -354,7 +355,9 @@ class _Units:
 
     @property
     def _together(self) -> int:
-        """The rows that are finished together: as many as their vectors are narrowed."""
+        """Returns how many rows are finished together: as many vectors as `Narrowing` narrows at
+        once.
+        """
         width, most = len(self._offsets), self.finish.narrowing.most
         return most // width if self.variant.epilogue.kind == "bytes" and most % width == 0 else 1
 
@@ -364,7 +367,7 @@ class _Units:
         factors: Factors,
         residuals: Sequence[Sequence[SSAValue | None]],
     ) -> Sequence[Sequence[SSAValue]]:
-        """What is stored of some rows, whose sums these are."""
+        """Applies the epilogue to the sums of some rows; returns the vectors to store."""
         vectors = [
             (*factor, added)
             for row in residuals

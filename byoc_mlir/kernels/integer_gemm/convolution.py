@@ -1,4 +1,4 @@
-"""Convolutions of images of bytes, with channels last, as one function for all threads."""
+"""Int8 convolutions in NHWC, as one function for all threads."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ from byoc_mlir.kernels.parameters import read, words
 T = TypeVar("T")
 
 _BEFORE = len(CentringParameters.__dataclass_fields__) + 2
-"""Words before those of the product."""
+"""Words before the words of `IntegerGemmParameters`."""
 
 
 @dataclass(frozen=True)
 class _Told(Generic[T]):
-    """What the code is told before what the product is."""
+    """Parameters of the code, before the parameters of the GEMM."""
 
     centring: CentringParameters[T]
     lines: T
-    """Those of all images, with padding."""
+    """Number of rows of all images, with padding."""
     columns: T
-    """The words of what there is for each column, before packed weights."""
+    """Words of each array of per-column values; three such arrays precede the packed weights."""
 
 
 @dataclass(frozen=True)
 class IntegerConvolution:
-    """A convolution of bytes `[N, H, W, C]` to bytes, multiplied as pairs of `i16` or as bytes."""
+    """Int8 convolution `[N, H, W, C]`, multiplied as packed pairs of `i16` or as bytes."""
 
     unit: IntegerUnit
     shape: tuple[int, int, int, int]
-    """Images, lines, pixels and channels of the source."""
+    """Images, rows, pixels and channels of the source."""
     is_signed: bool
     zero_point: int
-    """Of the source: what its bytes are, and which stands for 0."""
+    """Zero point of the source, whose bytes are signed if `is_signed`."""
     outputs: int
     window: Pair
     strides: Pair
@@ -67,9 +67,9 @@ class IntegerConvolution:
     ends: Pair
     epilogue: IntegerEpilogue
     groups: int = 1
-    """Of channels; those of several groups fill whole words."""
+    """Groups of channels; with several groups, each one fills whole 32-bit groups."""
     overlap: float = 1.0
-    """Of words, see `IntegerGemm`."""
+    """Growth factor of overlapping groups, as `IntegerGemm.overlap`."""
 
     @property
     def _gemm(self) -> IntegerGemm:
@@ -91,70 +91,74 @@ class IntegerConvolution:
 
     @property
     def _is_dense(self) -> bool:
-        """Whether lines of the window are filled up to words, and not each pixel."""
+        """True if whole window rows are filled up to 32-bit groups, instead of each pixel."""
         return self.groups == self.dilation[1] == 1
 
     @property
     def packing(self) -> Hashable:
-        """What the order of packed weights depends on, beside their shape."""
+        """Returns the key of the packed weights' order, besides their shape."""
         return self.unit, self.groups, self._is_dense, self._zero_byte
 
     @property
     def products(self) -> int:
-        """How many products of numbers there are."""
+        """Returns the number of MACs."""
         return int(self._gemm.products)
 
     @property
     def name(self) -> str:
-        """What IR and reports call it."""
+        """Returns the kernel's name in IR and reports."""
         return NAME
 
     def milliseconds(self, threads: int) -> float:
-        """About what it takes, with weights from memory, and the source as it is multiplied."""
+        """Estimates the run time in milliseconds, with the conversion and loads of weights from
+        memory.
+        """
         moved = self._numbers * (1 + self.unit.left_type.itemsize)
         copying = moved / calibration(ConvolutionCalibration).transformed_bytes
         return (copying + self._gemm.milliseconds(int(self._gemm.rows))) / threads
 
     @property
     def weight_bytes(self) -> int:
-        """The memory of packed weights."""
+        """Returns the bytes of the packed weights."""
         return round(self._gemm.right_bytes * self.overlap)
 
     def forms(self, weights: NDArray[np.int8]) -> tuple[IntegerConvolution, ...]:
-        """The same, and in words that overlap as the weights `[O, I / groups, H, W]` ask, where
-        words may."""
+        """Returns this form and, if the processor allows, the form with overlapping groups.
+
+        `weights` are `[O, I / groups, H, W]`; they determine how many groups overlap.
+        """
         found = self._gemm.overlapping(weights.transpose(2, 3, 1, 0))
         return (self, *(replace(self, unit=one.unit, overlap=one.overlap) for one in found))
 
     def workspace_bytes(self, threads: int) -> int:
-        """The memory for the source as it is multiplied, where it is not so already."""
+        """Returns the bytes of the converted source; 0 if the source needs no conversion."""
         if self._reads_source:
             return 0
         size = self._numbers * self.unit.left_type.itemsize
-        return size + WORD_BYTES  # the last word may end behind
+        return size + WORD_BYTES  # the last group may end after the source
 
     @property
     def _numbers(self) -> int:
-        """Those of the source as it is multiplied, where it is not so already."""
+        """Returns the elements of the converted source; 0 if the source needs no conversion."""
         return int(self._lines * self._gemm.pixels) * self._gemm.left_channels
 
     @property
     def _reads_source(self) -> bool:
-        """Whether the source is multiplied where it is."""
+        """True if the code multiplies the source in place, without conversion."""
         is_padded = any((*self.begins, *self.ends))
         is_filled = self._gemm.left_channels == self.shape[3]
         return self.unit.takes_bytes and is_filled and not (self.is_signed or is_padded)
 
     @property
     def _zero_byte(self) -> int:
-        """What stands for 0 in what is multiplied."""
+        """Returns the byte of operand A that stands for 0."""
         if not self.unit.takes_bytes:
             return 0
         return self.zero_point + SIGN * self.is_signed
 
     @property
     def _lines(self) -> int:
-        """Those that are written before anything is multiplied."""
+        """Returns the number of rows to convert."""
         return 0 if self._reads_source else int(self._gemm.images * self._gemm.lines)
 
     def pack(
@@ -163,8 +167,9 @@ class IntegerConvolution:
         scales: NDArray[np.float32],
         offsets: NDArray[np.float32],
     ) -> NDArray[np.int32]:
-        """What sums begin with, scales and offsets of columns, and the weights `[O, I / groups, H,
-        W]` as the code reads them."""
+        """Packs weights `[O, I / groups, H, W]`, after the columns' initial sums, scales and
+        offsets.
+        """
         gemm = self._gemm
         packed = gemm.pack(weights.transpose(2, 3, 1, 0)).reshape(-1)
         starts = -self._zero_byte * weights.sum((1, 2, 3), np.int32)
@@ -175,7 +180,7 @@ class IntegerConvolution:
         return np.concatenate((columns.reshape(-1), packed.view(np.int32)))
 
     def code(self, threads: int) -> KernelCode:
-        """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
+        """Returns the code; `Slot.WEIGHTS` holds the result of `pack`, and there is no bias."""
         (variant,) = self._gemm.variants
         define = partial(
             define_convolution,
@@ -197,7 +202,7 @@ class IntegerConvolution:
 def define_convolution(
     module: ModuleBuilder, *, variant: IntegerGemmVariant, is_signed: bool, reads_source: bool
 ) -> str:
-    """`void (slots)`: runs one convolution."""
+    """Defines `void (slots)`, which runs one convolution; returns its symbol."""
     kind = "in_place" if reads_source else "i8" if is_signed else "u8"
     name = f"byoc_convolution_{kind}_{variant.name}"
     if module.has(name):
@@ -229,7 +234,7 @@ def _told(
 
 
 def _define_units(module: ModuleBuilder, name: str, units: str, left_slot: Slot) -> str:
-    """`void (slots, begin, end)`: some units of the product."""
+    """Defines `void (slots, begin, end)` for a range of the GEMM's units; returns its symbol."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     told, _ = _told(function, slots)

@@ -1,8 +1,8 @@
-"""Convolutions of bytes whose channels are on their own, as one function for all threads.
+"""Depthwise int8 convolutions, as one function for all threads.
 
-The numbers of two places of the window are laid beside each other, channel by channel, and
-multiplied as pairs of `i16`. They are interleaved within 128 bits, as processors do it at once: so
-a vector of sums has every other four channels, in the order of `_order`.
+The values at two window positions are interleaved channel by channel, and multiplied as packed
+pairs of `i16`. They are interleaved within 128 bits, which is one instruction. So a vector of sums
+holds every other four channels, in the order of `_order`.
 """
 
 from __future__ import annotations
@@ -38,49 +38,50 @@ from byoc_mlir.kernels.vectors import Vectors, shuffled, splat
 T = TypeVar("T")
 
 NAME = "integer_depthwise"
-"""What IR and reports call it."""
+"""Name of the kernel in IR and reports."""
 
 _STRIP = 4
-"""Neighbours in a line of the result that share what is read of the weights."""
+"""Adjacent pixels of a result row that share each load of weights."""
 
 _HALVES, _INTERLEAVED = 2, 8
-"""Vectors of sums for one of `i16`, and how many of those are in 128 bits."""
+"""Vectors of sums for one vector of `i16`, and `i16` elements in 128 bits."""
 
 
 @dataclass(frozen=True)
 class _Told(Generic[T]):
-    """What the code is told: sizes, and distances in numbers of the centred source."""
+    """Parameters of the code: sizes, and distances in elements of the centred source."""
 
     centring: CentringParameters[T]
     lines: T
-    """Those of all images of the source, with padding."""
+    """Number of rows of all images of the source, with padding."""
     rows: T
-    """Lines of all images of the result."""
+    """Number of rows of all images of the result."""
     height: T
     width: T
-    """Of an image of the result."""
+    """Width of an image of the result, after its height."""
     blocks: T
     channels: T
     image: T
     line: T
-    """From the window of a pixel of the result to that in the next image and line."""
+    """Distance between windows of consecutive result rows; `image` is their distance between
+    images."""
     window_line: T
-    """What the lines of the window step."""
+    """Distance between the window's rows."""
     weights: T
-    """Words of the packed weights; scales and offsets are behind them."""
+    """Words of the packed weights; scales and offsets follow them."""
     bytes: BytesParameters[T]
 
 
 @dataclass(frozen=True)
 class DepthwiseOfBytes:
-    """A convolution of bytes `[N, H, W, C]` to bytes, each channel with a window of its own."""
+    """Depthwise int8 convolution of images `[N, H, W, C]`."""
 
     unit: IntegerUnit
     shape: tuple[int, int, int, int]
-    """Images, lines, pixels and channels of the source; the channels are whole blocks."""
+    """Images, rows, pixels and channels of the source; the channels are whole blocks."""
     is_signed: bool
     zero_point: int
-    """Of the source: what its bytes are, and which stands for 0."""
+    """Zero point of the source, whose bytes are signed if `is_signed`."""
     window: Pair
     strides: Pair
     dilation: Pair
@@ -90,37 +91,37 @@ class DepthwiseOfBytes:
 
     @property
     def packing(self) -> Hashable:
-        """What the order of packed weights depends on, beside their shape."""
+        """Returns the key of the packed weights' order, besides their shape."""
         return self.unit
 
     @property
     def name(self) -> str:
-        """What IR and reports call it."""
+        """Returns the kernel's name in IR and reports."""
         return NAME
 
     @property
     def block(self) -> int:
-        """The channels that are multiplied together."""
+        """Returns the number of channels that are multiplied together."""
         return _HALVES * self.unit.lanes
 
     @property
     def products(self) -> int:
-        """How many products of numbers there are."""
+        """Returns the number of MACs."""
         height, width = self._result
         places = self.window[0] * self.window[1]
         return self.shape[0] * height * width * self.shape[3] * places
 
     def milliseconds(self, threads: int) -> float:
-        """About what it takes."""
+        """Estimates the run time in milliseconds."""
         return self.products / calibration(IntegerCalibration).depthwise / threads
 
     @property
     def weight_bytes(self) -> int:
-        """The memory of packed weights."""
+        """Returns the bytes of the packed weights."""
         return self.shape[3] * self.variant.pairs * i32.size
 
     def workspace_bytes(self, threads: int) -> int:
-        """The memory for the centred source."""
+        """Returns the bytes of the centred source."""
         lines, pixels = self._padded
         return self.shape[0] * lines * pixels * self.shape[3] * 2
 
@@ -134,7 +135,7 @@ class DepthwiseOfBytes:
 
     @property
     def variant(self) -> _Variant:
-        """What the code depends on."""
+        """Returns the properties that the code depends on."""
         strip = min(_STRIP, self._result[1])
         steps = (self.strides[1], self.dilation[1])
         return _Variant(self.unit, strip, self.window, steps, self.is_signed, self.epilogue)
@@ -145,8 +146,10 @@ class DepthwiseOfBytes:
         scales: NDArray[np.float32],
         offsets: NDArray[np.float32],
     ) -> NDArray[np.int32]:
-        """The weights `[C, 1, H, W]` as the code reads them, then scales and offsets: for each
-        block the channels of each vector of sums."""
+        """Packs weights `[C, 1, H, W]`, followed by scales and offsets.
+
+        Each block's channels are in the order of its vectors of sums.
+        """
         (height, width), words_, order = self.window, self.variant.pairs, self._order
         padded = np.zeros((self.shape[3], 2 * words_), np.int16)
         columns = weights.reshape(-1, height, width).transpose(0, 2, 1)
@@ -161,7 +164,7 @@ class DepthwiseOfBytes:
         return _order(self.unit.lanes)
 
     def code(self, threads: int) -> KernelCode:
-        """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
+        """Returns the code; `Slot.WEIGHTS` holds the result of `pack`, and there is no bias."""
         return KernelCode(partial(_define, variant=self.variant), words(self._told()))
 
     def _told(self) -> _Told[int]:
@@ -189,25 +192,25 @@ class DepthwiseOfBytes:
 
 @dataclass(frozen=True)
 class _Variant:
-    """What the code depends on."""
+    """Properties that the code depends on."""
 
     unit: IntegerUnit
     strip: int
-    """The pixels of a strip; the result has lines of at least as many."""
+    """Pixels of a strip; rows of the result have at least as many."""
     window: Pair
     steps: Pair
-    """From pixel to pixel of the result, and of the window."""
+    """Strides between pixels of the result, and between pixels of the window."""
     is_signed: bool
     epilogue: IntegerEpilogue
 
     @property
     def pairs(self) -> int:
-        """Those of places in the window, the last one filled up."""
+        """Returns the number of pairs of window positions; the last pair may be filled up."""
         return -(-self.window[0] * self.window[1] // 2)
 
     @property
     def name(self) -> str:
-        """The function's symbol."""
+        """Returns the function's symbol."""
         size, sign = "x".join(map(str, self.window)), "i8" if self.is_signed else "u8"
         kind = (
             f"{self.strip}_{self.steps[0]}_{self.steps[1]}_{self.unit.lanes}_{self.epilogue.suffix}"
@@ -216,7 +219,7 @@ class _Variant:
 
 
 def _order(lanes: int) -> list[int]:
-    """The channels of a block in the order of their sums."""
+    """Returns a block's channels in the order of their sums."""
     half = _INTERLEAVED // 2
     return [
         start + place
@@ -227,7 +230,7 @@ def _order(lanes: int) -> list[int]:
 
 
 def _define(module: ModuleBuilder, *, variant: _Variant) -> str:
-    """`void (slots)`: runs one convolution."""
+    """Defines `void (slots)`, which runs one convolution; returns its symbol."""
     if module.has(variant.name):
         return variant.name
     centring = define_centring(module, is_signed=variant.is_signed)
@@ -252,7 +255,7 @@ def _read(function: FunctionBuilder, slots: SSAValue) -> _Told[SSAValue]:
 
 
 def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
-    """`void (slots, begin, end)`: some lines of the result."""
+    """Defines `void (slots, begin, end)` for a range of result rows; returns its symbol."""
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
     pointers = (
@@ -267,7 +270,7 @@ def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Writes the code of a line of the result."""
+    """Writer of the code of a result row."""
 
     function: FunctionBuilder
     variant: _Variant
@@ -278,7 +281,7 @@ class _Rows:
     result: SSAValue
 
     def write(self, row: SSAValue) -> None:
-        """Writes one line: block by block of channels, strip by strip."""
+        """Generates one row: block by block of channels, strip by strip."""
         function, told = self.function, self.told
         strip, (step, _) = self.variant.strip, self.variant.steps
         image, y = function.divmod(row, told.height)
@@ -317,7 +320,7 @@ class _Rows:
             self._store(totals, factors, function.add(at, channel))
 
     def _sums(self, channel: SSAValue, place: SSAValue) -> list[list[SSAValue]]:
-        """For each pixel of a strip its vectors of sums."""
+        """Computes the sums of a strip: for each pixel its vectors."""
         function, told, unit = self.function, self.told, self.variant.unit
         vectors = IntegerVectors(function, unit)
         zero = function.constant(splat(0, vectors.type), vectors.type)
@@ -336,14 +339,17 @@ class _Rows:
             weights = [vectors.load(function.gep(panel, at + n * unit.lanes, i32)) for n in (0, 1)]
             for number, totals in enumerate(sums):
                 some = [(line, x + number * step) for line, x in places[2 * pair : 2 * pair + 2]]
-                # the second weight of a place on its own is 0
+                # the second weight of an unpaired position is 0
                 numbers = self._interleaved(some[0], some[-1])
                 for half, (left, right) in enumerate(zip(numbers, weights, strict=True)):
                     totals[half] = vectors.multiply_add(left, right, totals[half])
         return sums
 
     def _interleaved(self, *places: tuple[SSAValue, int]) -> list[SSAValue]:
-        """Words of the numbers at two places, each so many pixels from an address."""
+        """Interleaves the values at two window positions to packed pairs.
+
+        Each position is an address and a distance in pixels.
+        """
         function, lanes = self.function, self.variant.unit.lanes
         type_, words_ = vector_type(i16, _HALVES * lanes), vector_type(i32, lanes)
         one, other = (
@@ -362,7 +368,7 @@ class _Rows:
     def _store(
         self, totals: Sequence[SSAValue], factors: Sequence[Sequence[SSAValue]], place: SSAValue
     ) -> None:
-        """Writes the bytes of a pixel's block."""
+        """Stores the result bytes of a pixel's block."""
         function, unit, epilogue = self.function, self.variant.unit, self.variant.epilogue
         finish = Finish.told(function, unit.lanes, epilogue, self.told.bytes, narrows=unit.narrows)
         order = _order(unit.lanes)

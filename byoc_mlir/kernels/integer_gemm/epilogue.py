@@ -1,6 +1,6 @@
-"""What an integer product does with its sums on their way to memory.
+"""Epilogues of integer GEMMs, applied to the sums before they are stored.
 
-Numbers become bytes between two limits by means of any processor, or of those with AVX2.
+Two strategies narrow values to bytes between two limits: one for any processor, one for AVX2.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ from byoc_mlir.kernels.vectors import Vectors, broadcast, joined, shuffled
 _EXACT = llvm.FastMathAttr(None)
 _NO_NANS = llvm.FastMathAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
 _ROUNDING = 1.5 * 2.0**23
-"""What a number of less than 22 bits is added to, so that its fraction finds no place."""
+"""Magic number: added to a value below 2^22 in magnitude, it rounds off the fraction."""
 
 AVX2_LANES = 8
-"""Those of the vectors that AVX2 narrows."""
+"""Lanes of the vectors that AVX2 narrows."""
 
 _HALF, _FOURTH = 16, 4
-"""Bytes of half a vector, and those in it that one vector of numbers gives."""
+"""Bytes of half a vector, and bytes in it that come from one vector of values."""
 
 _ROUND = "llvm.x86.avx.cvt.ps2dq.256"
 _TO_WORDS = "llvm.x86.avx2.packssdw"
 _TO_BYTES = {16: "llvm.x86.sse2.packuswb.128", 32: "llvm.x86.avx2.packuswb"}
-"""By how many bytes there are."""
+"""Narrowing intrinsics by the number of result bytes."""
 
 
 class Narrowing(Protocol):
-    """Writes what makes bytes of vectors of numbers."""
+    """Code that narrows vectors of `f32` to bytes."""
 
     @property
     def most(self) -> int:
-        """How many vectors become bytes together, at the lowest cost for each."""
+        """Returns the number of vectors that are cheapest to narrow together."""
         ...
 
     def of(self, numbers: Sequence[SSAValue]) -> SSAValue:
-        """The bytes of one, two or, where that is the most, four vectors of `f32`, in a vector."""
+        """Narrows one, two or (if `most` is four) four vectors of `f32` to one vector of bytes."""
         ...
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """With arithmetic of `f32`."""
+    """Narrowing by `f32` arithmetic, for any processor."""
 
     function: FunctionBuilder
     lanes: int
     lower: SSAValue
     upper: SSAValue
-    """Vectors of the least and the largest number, less what stands for 0."""
+    """Upper limit, less the zero point, in all lanes; `lower` is the lower limit, likewise."""
     zero_point: SSAValue
     most = 2
 
@@ -67,7 +67,7 @@ class Rounding:
     def told(
         function: FunctionBuilder, lanes: int, parameters: BytesParameters[SSAValue]
     ) -> Rounding:
-        """That for the limits that a kernel is told."""
+        """Returns the narrowing for the limits in a kernel's parameters."""
         return Rounding(
             function,
             lanes,
@@ -93,20 +93,22 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Saturating:
-    """With the instructions of AVX2 that round, and whose results saturate in fewer bits: less the
-    lowest byte, numbers that are too small become 0."""
+    """Narrowing by AVX2 instructions that round and saturate.
+
+    Values are taken relative to the lower limit, so values below it saturate to 0.
+    """
 
     function: FunctionBuilder
     upper: SSAValue
-    """A vector of the largest number, less what stands for 0."""
+    """Upper limit, less the zero point, in all lanes."""
     distance: SSAValue
-    """From the lowest byte to what stands for 0."""
+    """Distance from the lower limit to the zero point."""
     lowest: SSAValue
     most = 4
 
     @staticmethod
     def told(function: FunctionBuilder, parameters: BytesParameters[SSAValue]) -> Saturating:
-        """That for the limits that a kernel is told."""
+        """Returns the narrowing for the limits in a kernel's parameters."""
         distance = function.subtract(parameters.zero_point, parameters.lower)
         return Saturating(
             function,
@@ -120,7 +122,7 @@ class Saturating:
         if len(integers) == 1:
             integers *= 2
         words = [self._words(*integers[at : at + 2]) for at in range(0, len(integers), 2)]
-        if len(words) == 1:  # the lower and the upper half
+        if len(words) == 1:  # use its lower and its upper half
             (both,) = words
             words = [shuffled(self.function, both, both, range(at, at + 8)) for at in (0, 8)]
         size = _HALF * len(integers) // 2
@@ -129,12 +131,16 @@ class Saturating:
         return _added(self.function, ordered, self.lowest)
 
     def _rounded(self, number: SSAValue) -> SSAValue:
-        """The nearest integers, halves to even; the least one, where a number is smaller."""
+        """Rounds to the nearest integers, ties to even; out-of-range values become the least
+        integer.
+        """
         within = _extreme(self.function, llvm.VectorFMinOp, number, self.upper)
         return self.function.call_intrinsic(_ROUND, [within], vector_type(i32, AVX2_LANES))
 
     def _words(self, one: SSAValue, other: SSAValue) -> SSAValue:
-        """Words of 16 bits, less the lowest byte: first halves of both, then the others."""
+        """Packs two vectors to 16 bits, relative to the lower limit: first halves of both, then
+        second.
+        """
         type_ = vector_type(i16, 2 * AVX2_LANES)
         words = self.function.call_intrinsic(_TO_WORDS, [one, other], type_)
         distances = broadcast(self.function, self.distance, words)
@@ -144,7 +150,7 @@ class Saturating:
 
 
 def _order(vectors: int, half: int) -> list[int]:
-    """Where the bytes of each vector are: a fourth of 16 in each of both halves."""
+    """Returns the positions of each vector's bytes: a fourth of 16 in each of the two halves."""
     return [
         first + byte
         for vector in range(vectors)
@@ -156,7 +162,7 @@ def _order(vectors: int, half: int) -> list[int]:
 def limited(
     function: FunctionBuilder, number: SSAValue, lower: SSAValue, upper: SSAValue
 ) -> SSAValue:
-    """Numbers between two limits."""
+    """Clamps values to two limits."""
     above = _extreme(function, llvm.VectorFMaxOp, number, lower)
     return _extreme(function, llvm.VectorFMinOp, above, upper)
 
@@ -167,7 +173,7 @@ def _extreme(
     lhs: SSAValue,
     rhs: SSAValue,
 ) -> SSAValue:
-    """The larger or the smaller ones of two vectors."""
+    """Returns the lane-wise maximum or minimum of two vectors."""
     properties: dict[str, Attribute] = {"fastmathFlags": _NO_NANS}
     return function.insert(
         op.create(operands=[lhs, rhs], result_types=[lhs.type], properties=properties)
@@ -196,23 +202,23 @@ _SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
 
 @dataclass(frozen=True)
 class ByteResidual:
-    """Bytes that are added to a result: `(limited(number) + byte) * factor + shift`."""
+    """Residual bytes that are added to a result: `(limited(number) + byte) * factor + shift`."""
 
     is_signed: bool
     lower: float
     upper: float
-    """Where the numbers are cut before anything is added."""
+    """Upper limit of the values before the residual is added; `lower` is the lower limit."""
     factor: float
     shift: float
 
 
 @dataclass(frozen=True)
 class IntegerEpilogue:
-    """What becomes of the sums, to each of which the number of its column was added.
+    """Epilogue of the sums, to which per-column initial values were added.
 
-    `sums` stay `i32`; `numbers` are `sum * scale`, in `f32`, with an offset where there is one;
-    `bytes` are `round(number) + zero_point` between two limits, of numbers to which a residual was
-    added where there is one. There is a scale, and an offset, for each column.
+    `sums` stay `i32`. `numbers` are `sum * scale` in `f32`, plus an optional offset. `bytes` are
+    `round(number) + zero_point` between two limits, with an optional residual added to the number.
+    Scale and offset are per column.
     """
 
     kind: Kind = "sums"
@@ -224,12 +230,12 @@ class IntegerEpilogue:
 
     @property
     def suffix(self) -> str:
-        """What tells code apart."""
+        """Returns a symbol suffix that distinguishes epilogues."""
         signs = "" if self.residual is None else "i8" if self.residual.is_signed else "u8"
         return self.kind + "_offset" * self.offset + "_plus_" * bool(signs) + signs
 
     def parameters(self) -> BytesParameters[Size]:
-        """What the code is told."""
+        """Returns the parameters of the code."""
         it = self.residual or ByteResidual(False, 0, 0, 0, 0)
         bits = map(float_bits, (it.lower, it.upper, it.factor, it.shift))
         return BytesParameters(
@@ -238,25 +244,25 @@ class IntegerEpilogue:
 
     @property
     def element_bytes(self) -> int:
-        """Those of an element of the result."""
+        """Returns the bytes of an element of the result."""
         return _SIZES[self.kind]
 
 
 Finished: TypeAlias = "tuple[SSAValue, SSAValue | None, SSAValue | None, SSAValue | None]"
-"""A vector of sums, integers or the `f32` of them, and three of the same columns: of scales (`None`
-for sums that stay what they are), of offsets and of bytes that are added, where there are such."""
+"""Vector of sums, `i32` or converted to `f32`, with vectors of the same columns: scales (`None`
+leaves sums unchanged), offsets, and residual bytes, or `None` if absent."""
 
 
 @dataclass(frozen=True)
 class Finish:
-    """Writes what follows the sums."""
+    """Writer of the code after the sums."""
 
     function: FunctionBuilder
     lanes: int
     epilogue: IntegerEpilogue
     narrowing: Narrowing
     residual: Sequence[SSAValue]
-    """Vectors of the fields of `ByteResidual`; none where nothing is added."""
+    """Vectors of the fields of `ByteResidual`; empty without a residual."""
 
     @staticmethod
     def told(
@@ -267,10 +273,10 @@ class Finish:
         *,
         narrows: bool = False,
     ) -> Finish:
-        """What a kernel is told in its parameters is read here, once for all sums.
+        """Generates the loads of the parameters, once for all sums.
 
         Args:
-            narrows: whether the instructions of `Saturating` are there.
+            narrows: True if the processor has the instructions of `Saturating`.
         """
         vectors, it = Vectors(function, lanes), parameters.residual
         bits = (it.lower, it.upper, it.factor, it.shift)
@@ -285,7 +291,9 @@ class Finish:
         )
 
     def of(self, vectors: Sequence[Finished]) -> Sequence[SSAValue]:
-        """Vectors of the result, next to each other in memory: bytes are as few as can be."""
+        """Finishes vectors of sums; returns vectors to store consecutively, bytes in as few as
+        possible.
+        """
         numbers = [self._number(*vector) for vector in vectors]
         if self.epilogue.kind != "bytes":
             return numbers

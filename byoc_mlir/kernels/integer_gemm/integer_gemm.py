@@ -1,9 +1,8 @@
-"""Matrix products and convolutions of bytes.
+"""Integer GEMMs and convolutions of bytes.
 
-The left numbers are pixels with their channels last (the rows of a matrix are pixels, too); the
-right ones are constant weights. Padding is there already: rows are made of what is in memory.
-Words are made of the channels of a pixel, or of those of all pixels in a line of the window, as if
-these were one long pixel.
+Operand A are NHWC pixels (the rows of a matrix are pixels, too); operand B are constant weights. A
+has its padding already: the code reads memory only. A 32-bit group packs channels of one pixel, or
+channels of all pixels in a window's row, as if these were one long pixel.
 """
 
 from __future__ import annotations
@@ -31,28 +30,28 @@ from byoc_mlir.tensors import aligned_empty
 _SUMS = IntegerEpilogue()
 
 _SAMPLED_PANELS, _SAMPLED_CHANNELS = 4, 256
-"""Weights that tell how many words overlap."""
+"""Sample of weights that estimates how many groups overlap: panels, and channels."""
 
 _BLOCK_BYTES = 1 << 16
-"""What a block of rows reads of the left numbers for each panel: they stay in the second
-cache of any processor, and the panel in the first."""
+"""Bytes of A that a block of rows reads for each panel: they stay in L2 on any processor, the panel
+in L1."""
 
 _BYTES = np.iinfo(np.int8)
 
 _FEW = (4, 1)
-"""Rows of the tiles for results that may have fewer rows than a tile of the unit."""
+"""Tile heights for results that may have fewer rows than a tile of the unit."""
 
 _BLOCK_ROWS = 48
-"""The fewest rows of a block: how often right numbers are used that were read once."""
+"""Minimum rows of a block, which is the reuse of operand B per load."""
 
 
 @dataclass(frozen=True)
 class IntegerGemm:
-    """A product of windows `[images, height, width]` of pixels by a matrix.
+    """Integer GEMM of windows `[images, height, width]` of pixels by a matrix.
 
-    The pixels are `[images, lines, pixels, channels]`, of the unit's left type; the channels of
-    each group are filled up to whole words, unless the pixels are dense. How many images, lines
-    and pixels there are may be symbolic.
+    The pixels are `[images, lines, pixels, channels]`, of the unit's type of A. The channels of
+    each group are filled up to whole 32-bit groups, unless the pixels are dense. The numbers of
+    images, rows and pixels may be symbolic.
     """
 
     unit: IntegerUnit
@@ -60,56 +59,57 @@ class IntegerGemm:
     lines: Size
     pixels: Size
     channels: int
-    """Those of the left numbers, before they are filled up."""
+    """Channels of operand A, before they are filled up."""
     outputs: int
     window: Pair = (1, 1)
     strides: Pair = (1, 1)
     dilation: Pair = (1, 1)
     epilogue: IntegerEpilogue = _SUMS
     groups: int = 1
-    """Of channels and of outputs, each multiplied with its own weights."""
+    """Groups of channels and of outputs, each with weights of its own."""
     shift: int = 0
-    """What right numbers that are widened are less in memory."""
+    """Value that was subtracted from operand B in memory, if it is widened."""
     is_dense: bool = False
-    """Whether nothing is between two pixels; some numbers behind the last one are read. Then there
-    is one group, and the pixels of a window's line are neighbours."""
+    """True if pixels follow each other without a gap; the code then reads a few elements after the
+    last pixel. It requires one group, and adjacent pixels in a window's row."""
     overlap: float = 1.0
-    """How many words that overlap there are for each that need not."""
+    """Growth factor of operand B: overlapping groups, divided by groups without overlap."""
 
     @staticmethod
     def of_matrices(
         unit: IntegerUnit, rows: Size, steps: int, columns: int, epilogue: IntegerEpilogue
     ) -> IntegerGemm:
-        """`[rows, steps]` by `[steps, columns]`."""
+        """Returns the GEMM `[rows, steps]` by `[steps, columns]`."""
         return IntegerGemm(unit, 1, 1, rows, steps, columns, epilogue=epilogue)
 
     @property
     def left_channels(self) -> int:
-        """The left numbers of a pixel in memory."""
+        """Returns the elements of A for each pixel in memory."""
         if self.is_dense or self.unit.overlaps:
             return self.channels
         return self.groups * self._filled(self.channels // self.groups)
 
     @property
     def columns(self) -> int:
-        """Those of all panels: of what sums begin with, of scales and offsets."""
+        """Returns the columns of all panels, which is also the length of the per-column arrays."""
         return self._panels * self.unit.panel
 
     @property
     def units(self) -> Size:
-        """Into how many units the work is cut."""
+        """Returns the number of units of work."""
         return self._blocks * self._panels
 
     @property
     def products(self) -> Size:
-        """How many products of numbers there are."""
+        """Returns the number of MACs."""
         inner = self.channels // self.groups * math.prod(self.window)
         return self.rows * self.outputs * inner
 
     @property
     def variants(self) -> tuple[IntegerGemmVariant, ...]:
-        """What the code depends on: of tiles of so many rows, the largest that the result has. The
-        largest comes first; there is one where the rows are a number.
+        """Returns the code's variants, by tile height, the largest first.
+
+        There is one variant if the number of rows is known.
         """
         if isinstance(self.rows, int):
             rows = self._tile_rows(self.rows)
@@ -124,20 +124,22 @@ class IntegerGemm:
 
     @property
     def _is_matrix(self) -> bool:
-        """Whether windows are single pixels, and none is left out: all are one line."""
+        """True if windows are single pixels and none is skipped: all pixels form one row."""
         return self.window == self.strides == (1, 1)
 
     def _tile_rows(self, rows: int) -> int:
-        """Those of the tiles that are fastest for so many: a tile takes the time of its rows, and
-        of one more to begin and to end."""
+        """Returns the fastest tile height for `rows` rows.
+
+        A tile takes the time of its rows, and of one more row to begin and to end.
+        """
         accepted = range(min(self.unit.tile_rows, rows), 0, -1)
         return min(accepted, key=lambda tile: ceildiv(rows, tile) * (tile + 1))
 
     def milliseconds(self, rows: int) -> float:
-        """About what so many rows take on one thread.
+        """Estimates the run time of `rows` rows on one thread, in milliseconds.
 
-        Right numbers come from memory for each block, and are widened for each tile: a vector of
-        them as fast as one is multiplied.
+        Operand B comes from memory for each block, and is widened for each tile: widening a vector
+        takes as long as multiplying one.
         """
         right = self.depth * self.columns * self.overlap
         tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
@@ -155,11 +157,11 @@ class IntegerGemm:
 
     @property
     def right_bytes(self) -> int:
-        """Those of the right numbers in memory."""
+        """Returns the bytes of operand B in memory."""
         return self.depth * self.columns * self.unit.right_type.itemsize
 
     def forms(self, right: NDArray[np.integer]) -> tuple[IntegerGemm, ...]:
-        """The product with its right numbers in each form in memory that they fit."""
+        """Returns the GEMM with operand B in each memory format that its values fit."""
         lowest, highest = int(right.min()), int(right.max())
         fits = _BYTES.min <= lowest and highest <= _BYTES.max
         if fits and self.unit.has_vnni:
@@ -172,8 +174,10 @@ class IntegerGemm:
         return pairs, widened, *(self.overlapping(right) if fits else ())
 
     def overlapping(self, right: NDArray[np.integer]) -> tuple[IntegerGemm, ...]:
-        """The product in words that overlap as these right numbers, bytes, ask for; nothing where
-        that cannot be: words have to be in a run of numbers."""
+        """Returns the GEMM with overlapping groups for these weights, which are bytes.
+
+        Returns nothing if the unit does not saturate, or if a run is shorter than a group.
+        """
         if not self.unit.saturates:
             return ()
         unit = replace(self.unit, overlaps=True).for_outputs(self._group_outputs)
@@ -187,8 +191,10 @@ class IntegerGemm:
         return (replace(it, overlap=overlap),)
 
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
-        """The weights `[height, width, channels / groups, outputs]` as the code reads them; they
-        may be large, so nothing but the result is as large as they are."""
+        """Packs weights `[height, width, channels / groups, outputs]` for the code.
+
+        The weights may be large, so no other array is as large as they are.
+        """
         unit, panels = self.unit, self._in_panels(right)
         if unit.overlaps:
             return OverlappingWords.of(panels).packed
@@ -203,19 +209,19 @@ class IntegerGemm:
             yield from self.unit.panels_of(self._runs(group))
 
     def _runs(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
-        """The weights of a group as `[runs, numbers, outputs]`."""
+        """Returns the weights of a group of channels as `[runs, numbers, outputs]`."""
         height, width, channels, outputs = right.shape
         together = self._together if self.is_dense or self.unit.overlaps else 1
         return right.reshape(height * width // together, channels * together, outputs)
 
     def in_columns(self, numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-        """One number for each output, as many as there are columns: zeros behind each group."""
+        """Spreads one value for each output over the columns, with zeros after each group."""
         columns = np.zeros((self.groups, self.columns // self.groups), numbers.dtype)
         columns[:, : self._group_outputs] = numbers.reshape(self.groups, -1)
         return columns.reshape(-1)
 
     def parameters(self) -> tuple[Size, ...]:
-        """The words that the code is told."""
+        """Returns the words of the code's parameters."""
         (stride_y, stride_x), (dilation_y, dilation_x) = self.strides, self.dilation
         height, width = self._result
         if self._is_matrix:
@@ -248,22 +254,22 @@ class IntegerGemm:
 
     @property
     def _together(self) -> int:
-        """The pixels of a window's line that are neighbours in memory."""
+        """Returns the number of a window row's pixels that are adjacent in memory."""
         return self.window[1] if self.dilation[1] == self.groups == 1 else 1
 
     @property
     def _words(self) -> int:
-        """Those that a group has of the pixels which are neighbours."""
+        """Returns the number of 32-bit groups of adjacent pixels, for one group of channels."""
         numbers = self._together * self.left_channels // self.groups
         return self._filled(numbers) // self.unit.group
 
     def _filled(self, numbers: int) -> int:
-        """The numbers of so many that fill whole words."""
+        """Rounds a number of elements up to whole 32-bit groups."""
         return -(-numbers // self.unit.group) * self.unit.group
 
     @property
     def depth(self) -> int:
-        """The left numbers of a group in a window, filled up."""
+        """Returns the elements of A in a window, for one group of channels, filled up."""
         return math.prod(self.window) // self._together * self._words * self.unit.group
 
     @property
@@ -280,17 +286,17 @@ class IntegerGemm:
 
     @property
     def _result(self) -> tuple[Size, Size]:
-        """Height and width of an image of the result."""
+        """Returns height and width of an image of the result."""
         return result_sizes((self.lines, self.pixels), self.window, self.strides, self.dilation)
 
     @property
     def rows(self) -> Size:
-        """Those of the result: the pixels of all images."""
+        """Returns the rows of the result: the pixels of all images."""
         return self.images * math.prod(self._result)
 
     @property
     def _blocks(self) -> Size:
-        """Into how many blocks the rows are cut; each has a tile at least."""
+        """Returns the number of blocks of rows; each block has at least one tile."""
         return ceildiv(self.rows, self._block_rows)
 
     @property

@@ -1,9 +1,9 @@
-"""Weights in words of four bytes, none of whose pairs saturates.
+"""Weights in overlapping 4-byte groups, which `pmaddubsw` multiplies without saturation.
 
-Processors without VNNI multiply bytes without a sign by bytes with one, and add two such products
-in 16 bits. That is exact where the weights of one sign in a pair are `_MOST` together at most. So a
-word may begin at any byte: words overlap where a weight has to stand beside another one, or in
-parts in both of them. Of weights with a normal distribution one pair in 50 to 100 is too much.
+Processors without VNNI multiply unsigned by signed bytes, and add two such products in 16 bits. The
+sum is exact if the weights of one sign in a pair add up to at most `_MOST`. So a group may begin at
+any byte. Groups overlap if a weight needs another neighbour, or has to be split into parts in both
+groups. With normally distributed weights, one pair in 50 to 100 is too large.
 """
 
 from __future__ import annotations
@@ -20,42 +20,41 @@ from numpy.typing import DTypeLike, NDArray
 from byoc_mlir.tensors import aligned_empty
 
 Weights: TypeAlias = "NDArray[np.integer]"
-"""`[runs, bytes, columns]`, within the limits of `i8`."""
+"""Weights `[runs, bytes, columns]`, within the limits of `i8`."""
 Flags: TypeAlias = "NDArray[np.bool_]"
 
 WORD = 4
-"""Bytes of a word: two pairs."""
+"""Bytes of a group: two pairs."""
 
 _MOST = np.iinfo(np.int16).max // np.iinfo(np.uint8).max
-"""What the weights of one sign in a pair may be together."""
+"""Maximum sum of the weights of one sign in a pair."""
 
 LINE_WORDS = 16
 """Words of a cache line."""
 
 _BLOCK = 1 << 18
-"""Weights that are looked at together: they stay in a second cache, and are worth the calls."""
+"""Weights that are processed together: they stay in L2, and are many enough for NumPy's calls."""
 
 
 @dataclass(frozen=True)
 class OverlappingWords:
-    """The words of runs of bytes, one run behind the other."""
+    """Groups of runs of bytes, one run after the other."""
 
     begins: NDArray[np.int32]
-    """The first word of each run, and how many there are."""
+    """Index of each run's first group, then the number of all groups."""
     places: NDArray[np.int32]
-    """For each word the byte of its run at which it begins."""
+    """Byte of its run at which each group begins."""
     weights: NDArray[np.int8]
-    """`[words, columns, bytes of a word]`."""
+    """Weights `[words, columns, bytes of a word]`."""
     packed: NDArray[np.int8]
-    """The memory of all three, as code reads it: the weights begin at a cache line."""
+    """Memory of the other three arrays, as the code reads it; the weights begin at a cache line."""
 
     @staticmethod
     def of(panels: Iterable[Weights]) -> OverlappingWords:
-        """The words for weights in panels of as many columns, one panel behind the other; a run
-        has a word's bytes at least.
+        """Returns the groups for the weights of consecutive panels of equal width.
 
-        Weights may be large, so some panels are looked at after others, and all of them twice:
-        before the memory of their words is there, and to fill it.
+        A run has at least the bytes of one group. Weights may be large, so panels are processed
+        block by block, and all of them twice: to find the size of the memory, and to fill it.
         """
         blocks = list(_blocks(panels))
         cuts = [Cut.of(block) for block in blocks]
@@ -77,20 +76,20 @@ class OverlappingWords:
 
 @dataclass(frozen=True)
 class Cut:
-    """Where the words of some panels are, run by run."""
+    """Positions of the groups of some panels, run by run."""
 
     counts: list[int]
-    """How many words each run has."""
+    """Number of groups of each run."""
     places: NDArray[np.int32]
-    """For each word the byte of its run at which it begins."""
+    """Byte of its run at which each group begins."""
     before: NDArray[np.int32]
-    """The state, see `_steps`, in which a word finds the weights."""
+    """State, as in `_steps`, before each group."""
     behind: NDArray[np.int32]
-    """The state in which it leaves them."""
+    """State after each group."""
 
     @staticmethod
     def of(panels: Sequence[Weights]) -> Cut:
-        """That of panels of as many columns."""
+        """Computes the groups of panels of equal width."""
         lines = _lines(panels, np.int16)
         total = lines[..., :-1] + lines[..., 1:]
         beside = _excess(total)[..., :-1] + lines[..., 2:]
@@ -103,11 +102,11 @@ class Cut:
 
     @property
     def words(self) -> int:
-        """How many there are."""
+        """Returns the number of groups."""
         return len(self.places)
 
     def fill(self, panels: Sequence[Weights], words: NDArray[np.int8]) -> None:
-        """Writes the words of the panels, `[words, columns, bytes of a word]`."""
+        """Fills `words`, `[words, columns, bytes of a word]`, with the groups of the panels."""
         lines = _lines(panels, np.int8)
         run = np.repeat(np.arange(len(self.counts)), self.counts)
         states = lines.shape[2] + 1
@@ -115,32 +114,32 @@ class Cut:
             divmod(state, states) for state in (self.before, self.behind)
         )
         words[...] = sliding_window_view(lines, WORD, axis=2)[run, :, self.places]
-        # bytes that belong to the words before and behind are zeros
+        # bytes that belong to the groups before and after are zeros
         bytes_ = self.places[:, None] + np.arange(WORD, dtype=np.int32)
         is_kept = (bytes_ >= first[:, None]) & (bytes_ < end[:, None])
         words.view(np.int32)[..., 0] &= (-is_kept.astype(np.int8)).view(np.int32)
 
         def excess(some: NDArray[np.intp], next_: NDArray[np.int32]) -> NDArray[np.int8]:
-            """What the last weight before the next one is too much, in some words."""
+            """Returns the excess of the weight before byte `next_`, for some groups."""
             pairs = np.add(*(lines[run[some], :, next_ - back] for back in (2, 1)), dtype=np.int16)
             return _excess(pairs).astype(np.int8)
 
-        # of a weight that is too much beside its neighbour, the rest is in the next word
+        # the excess of a weight beside its neighbour is in the next group
         (late,), (early,) = was_left.nonzero(), is_left.nonzero()
         words[late, :, (first - 1 - self.places)[late]] = excess(late, first[late])
         words[early, :, (end - 1 - self.places)[early]] -= excess(early, end[early])
 
 
 def _steps(is_exact: Flags, is_rest_exact: Flags) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """From each state of each run to the next one: where a word begins that finds the weights in
-    it, and in which state it leaves them; `[runs, states]`.
+    """Computes the state transitions of each run.
 
-    The states are the byte that comes next, and then the same where a rest of the byte before it
-    is left, which was too much beside its neighbour.
+    A state is the next byte, or the next byte with an excess left of the byte before it. Returns,
+    for each state, the byte at which a group in this state begins, and the state after it; both are
+    `[runs, states]`.
 
     Args:
-        is_exact: for each byte but the last whether its weight may stand beside the next one.
-        is_rest_exact: the same of what is too much of the next one, beside the one after that.
+        is_exact: for each byte but the last: True if its weight may stand beside the next one.
+        is_rest_exact: the same for the excess of the next weight, beside the weight after it.
     """
     length = is_exact.shape[1] + 1
     first = np.arange(length + 1, dtype=np.int32)
@@ -148,7 +147,7 @@ def _steps(is_exact: Flags, is_rest_exact: Flags) -> tuple[NDArray[np.int32], ND
     stays[:, 0] = True  # there is no byte before it
     rest_stays = np.pad(is_rest_exact, ((0, 0), (2, 1)), constant_values=True)
     place = np.stack((first - ~stays, first - 2 + rest_stays), 1)
-    # of the words that begin at the bytes from -2 on
+    # for groups that begin at the bytes from -2 on
     end = np.minimum(np.arange(2, length + WORD + 1, dtype=np.int32), length)
     behind_word = end + np.int32(length + 1) * ~is_exact[:, end - 2]
     one_back, two_back = behind_word[:, 1:-1], behind_word[:, :-2]
@@ -162,7 +161,7 @@ def _steps(is_exact: Flags, is_rest_exact: Flags) -> tuple[NDArray[np.int32], ND
 
 
 def _path(behind: memoryview[int]) -> NDArray[np.int32]:
-    """The states that the words of a run find, from its first byte to its end."""
+    """Returns the states of a run's groups, from its first byte to its end."""
     end = len(behind) // 2 - 1
     states, state = list[int](), 0
     while state != end:
@@ -172,7 +171,7 @@ def _path(behind: memoryview[int]) -> NDArray[np.int32]:
 
 
 def _blocks(panels: Iterable[Weights]) -> Iterator[list[Weights]]:
-    """Panels one behind the other, of `_BLOCK` weights together where they are small."""
+    """Yields consecutive panels in blocks of at most `_BLOCK` weights, or one larger panel."""
     block, size = list[Weights](), 0
     for panel in panels:
         if block and size + panel.size > _BLOCK:
@@ -184,16 +183,18 @@ def _blocks(panels: Iterable[Weights]) -> Iterator[list[Weights]]:
 
 
 def _lines(panels: Sequence[Weights], dtype: DTypeLike) -> NDArray[np.integer]:
-    """The weights as `[runs, columns, bytes]`: what is done to neighbours is done to vectors."""
+    """Transposes the weights to `[runs, columns, bytes]`, so that neighbours are processed as
+    vectors.
+    """
     lines = [panel.transpose(0, 2, 1) for panel in panels]
     return np.concatenate(lines, dtype=dtype, casting="unsafe")
 
 
 def _is_exact(total: NDArray[np.int16]) -> Flags:
-    """Whether sums of two weights are not too much in any column."""
+    """Returns for each byte whether its sums of two weights are small enough in all columns."""
     return (total.min(1) >= -_MOST) & (total.max(1) <= _MOST)
 
 
 def _excess(total: NDArray[np.int16]) -> NDArray[np.int16]:
-    """What of sums of two weights is too much, which is part of the second one."""
+    """Returns the excess of sums of two weights, which is part of the second weight."""
     return total - np.clip(total, -_MOST, _MOST)

@@ -1,6 +1,6 @@
-"""The words of a panel of right numbers in memory, and the left words that they are multiplied by.
+"""Packed groups of a panel of operand B in memory, and the matching groups of operand A.
 
-A run is what is multiplied without a step between two places of the window.
+A run is a sequence of groups without a step between two window positions.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
 @dataclass(frozen=True)
 class Run:
-    """Some words of a panel."""
+    """Run of a panel's groups."""
 
     first: SSAValue
-    """How many words of the panel come before."""
+    """Number of the panel's groups before the run."""
     words: SSAValue
 
 
 @dataclass(frozen=True)
 class Panel:
-    """As many words in each run, one behind the other in both numbers."""
+    """Panel with runs of equal length, contiguous in both operands."""
 
     function: FunctionBuilder
     weights: SSAValue
-    """Where its right numbers begin."""
+    """Address of its elements of operand B."""
     words: SSAValue
-    """How many there are."""
+    """Number of its groups."""
     run_words: SSAValue
 
     @staticmethod
@@ -44,7 +44,7 @@ class Panel:
         right: SSAValue,
         number: SSAValue,
     ) -> Panel:
-        """The panel of a number in the memory of right numbers."""
+        """Returns panel `number` of the memory of operand B."""
         runs = function.multiply(parameters.window_height, parameters.window_width)
         words = function.multiply(runs, parameters.words)
         before = function.multiply(function.multiply(number, unit.panel), words)
@@ -52,22 +52,22 @@ class Panel:
         return Panel(function, weights, words, parameters.words)
 
     def run(self, number: SSAValue) -> Run:
-        """One of its runs."""
+        """Returns run `number` of the panel."""
         return Run(self.function.multiply(number, self.run_words), self.run_words)
 
     def left(self, run: Run, word: SSAValue) -> SSAValue:
-        """How many bytes a left word of a run is behind the first."""
+        """Returns the byte offset of a group of operand A within its run."""
         return self.function.multiply(word, i32.size)
 
 
 @dataclass(frozen=True)
 class OverlappingPanel(Panel):
-    """What `OverlappingWords.packed` has of a panel."""
+    """Panel of overlapping groups, in the memory format of `OverlappingWords.packed`."""
 
     begins: SSAValue
-    """Where the first words of its runs stand."""
+    """Address of the first groups' indices, one for each of its runs."""
     places: SSAValue
-    """Where the places of its words do."""
+    """Address of its groups' positions in their runs."""
 
     @staticmethod
     def of(
@@ -116,7 +116,7 @@ def panel_of(
     right: SSAValue,
     number: SSAValue,
 ) -> Panel:
-    """The panel of a number in the memory of right numbers."""
+    """Returns panel `number` of the memory of operand B, with or without overlapping groups."""
     kind = OverlappingPanel if unit.overlaps else Panel
     return kind.of(function, unit, parameters, right, number)
 

@@ -1,4 +1,4 @@
-"""What the code of an integer product is told."""
+"""Run-time parameters of the integer GEMM code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ResidualParameters(Generic[T]):
-    """The bits of what `ByteResidual` has."""
+    """Bits of the fields of `ByteResidual`."""
 
     lower: T
     upper: T
@@ -20,7 +20,7 @@ class ResidualParameters(Generic[T]):
 
 @dataclass(frozen=True)
 class BytesParameters(Generic[T]):
-    """Of a quantised result: what stands for 0, the least and the largest number, and the rest."""
+    """Zero point, limits and residual of a quantised result."""
 
     zero_point: T
     lower: T
@@ -30,34 +30,35 @@ class BytesParameters(Generic[T]):
 
 @dataclass(frozen=True)
 class IntegerGemmParameters(Generic[T]):
-    """Sizes, and distances in left numbers."""
+    """Sizes, and distances in elements of operand A."""
 
     rows: T
-    """Those of the result: the pixels of all images."""
+    """Rows of the result: the pixels of all images."""
     blocks: T
-    """Into how many blocks the rows are cut."""
+    """Number of blocks of rows."""
     panels: T
     outputs: T
-    """The columns of the result."""
+    """Columns of the result."""
     group_panels: T
     group_outputs: T
-    """The panels, and the columns of the result, of a group of channels."""
+    """Columns of the result for one group of channels; `group_panels` are their panels."""
     height: T
     width: T
-    """The pixels of an image of the result."""
+    """Width of an image of the result, after its height."""
     image: T
     line: T
     pixel: T
-    """From the window of a pixel of the result to that in the next image, line and pixel."""
+    """Distance between windows of consecutive result pixels; also between rows and between images.
+    """
     window_height: T
     window_width: T
     window_line: T
     window_pixel: T
-    """The window, and what its lines and pixels step."""
+    """Distance between the window's pixels, after the distance between its rows and its sizes."""
     group: T
-    """From a group of channels to the next."""
+    """Distance between groups of channels."""
     words: T
-    """Those of a pixel of the window."""
+    """Number of 32-bit groups of a run of the window."""
     shift: T
-    """What is added to right numbers that are widened."""
+    """Shift that is added to the widened elements of operand B."""
     bytes: BytesParameters[T]

@@ -1,4 +1,4 @@
-"""Copies of some columns of a tile: those of a panel that is not filled."""
+"""Copies of some columns of a tile, for a panel that is not full."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 
 @dataclass(frozen=True)
 class StridedRows:
-    """Rows in memory, equally far from each other."""
+    """Rows in memory at equal distances."""
 
     first: SSAValue
     distance: SSAValue
-    """In elements."""
+    """Distance between rows, in elements."""
 
 
 @dataclass(frozen=True)
 class PartialPanel:
-    """Writes copies of so many columns, fewer than a panel has: 1, 2, 4 … of them at once."""
+    """Writer of copies of `columns` columns, fewer than a panel has, in pieces of 1, 2, 4 …
+    columns.
+    """
 
     function: FunctionBuilder
     rows: int
@@ -33,7 +35,7 @@ class PartialPanel:
     def copy(
         self, source: StridedRows, to: StridedRows, element: Attribute, alignment: int
     ) -> None:
-        """Writes the code of one copy."""
+        """Generates the code of one copy."""
         function = self.function
         for size in _powers_below(self.panel):
             rest = function.binary(llvm.AndOp, self.columns, function.integer(size))
@@ -43,7 +45,7 @@ class PartialPanel:
     def _copy_piece(
         self, source: StridedRows, to: StridedRows, type_: VectorType[Attribute], alignment: int
     ) -> None:
-        """Copies a vector of each row, behind what is a multiple of more."""
+        """Copies one vector of each row, after the larger pieces."""
         function, size = self.function, type_.element_count()
         first = function.binary(llvm.AndOp, self.columns, function.integer(-2 * size))
         for number in range(self.rows):
@@ -59,5 +61,5 @@ class PartialPanel:
 
 
 def _powers_below(limit: int) -> list[int]:
-    """The powers of two that numbers below a limit are made of."""
+    """Returns the powers of two that add up to any number below `limit`."""
     return [1 << bit for bit in range((limit - 1).bit_length())]

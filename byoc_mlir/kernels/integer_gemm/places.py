@@ -1,4 +1,4 @@
-"""Where the windows of a tile's rows begin: pixels next to each other, over the ends of lines."""
+"""Offsets of the windows of a tile's rows: consecutive result pixels, across ends of rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 
 @dataclass(frozen=True)
 class Places:
-    """Writes the code for so many rows, pixels of the result; a place is a left number."""
+    """Writer of offsets, in elements of operand A, for consecutive rows of the GEMM."""
 
     function: FunctionBuilder
     parameters: IntegerGemmParameters[SSAValue]
     rows: int
 
     def of(self, row: SSAValue) -> Sequence[SSAValue]:
-        """The places of a row and of those behind it."""
+        """Computes the offsets of `rows` consecutive GEMM rows, the first of which is `row`."""
         function, parameters = self.function, self.parameters
         line, x = function.divmod(row, parameters.width)
         image, y = function.divmod(line, parameters.height)
@@ -40,7 +40,7 @@ class Places:
         )
 
     def in_line(self, place: SSAValue) -> list[SSAValue]:
-        """The places of a row and of those behind it, where all are in one line."""
+        """Computes the offsets of consecutive GEMM rows whose pixels lie in one image row."""
         function, pixel = self.function, self.parameters.pixel
         return [
             function.add(place, function.multiply(pixel, number)) for number in range(self.rows)
@@ -70,8 +70,10 @@ class Places:
         place: SSAValue,
         distance: SSAValue,
     ) -> tuple[SSAValue, SSAValue, SSAValue]:
-        """A number of two digits whose lower one has become its limit at most, and the place that
-        it stands for; the distance is from the last one of a higher digit to the next one's first.
+        """Carries `low` into `high` when it reaches `limit`, and moves the offset by `distance`.
+
+        Returns the new `low`, `high` and offset. `distance` leads from the end of one `high` step
+        to the start of the next.
         """
         function = self.function
         is_full = function.compare("eq", low, limit)

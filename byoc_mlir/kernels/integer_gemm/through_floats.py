@@ -1,4 +1,4 @@
-"""Convolutions of bytes by Winograd's algorithm: they are `f32` while tiles are transformed."""
+"""Int8 convolutions by Winograd's algorithm, with tiles in `f32`."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _BytesTold(Generic[T]):
-    """What the code is told beside what the algorithm is."""
+    """Parameters of the code besides those of the algorithm."""
 
     zero_point: T
-    """Of the source."""
+    """Zero point of the source."""
     weights: T
-    """Numbers of the packed weights; scales and offsets are behind them."""
+    """Elements of the packed weights; scales and offsets follow them."""
     outputs: T
     bytes: BytesParameters[T]
 
 
 @dataclass(frozen=True)
 class _Told(Generic[T]):
-    """All that the code is told."""
+    """Parameters of the code: the algorithm's, then those for bytes."""
 
     algorithm: WinogradParameters[T]
     bytes: _BytesTold[T]
@@ -50,10 +50,10 @@ class _Told(Generic[T]):
 
 @dataclass(frozen=True)
 class _Bytes(Pixels):
-    """Bytes; what stands in the slot of biases is scales and offsets."""
+    """Pixels of bytes; the bias slot holds scales and offsets."""
 
     is_signed: bool
-    """Those of the source."""
+    """True if the bytes of the source are signed."""
     epilogue: IntegerEpilogue
 
     @property
@@ -114,36 +114,36 @@ class _Bytes(Pixels):
 
 @dataclass(frozen=True)
 class ThroughFloats:
-    """A convolution of bytes `[N, H, W, C]` to bytes by a kernel of `f32` with channels last."""
+    """Int8 convolution `[N, H, W, C]`, computed by an `f32` kernel in NHWC."""
 
     kernel: Winograd
-    """Its epilogue is nothing."""
+    """Kernel in `f32`, with an empty epilogue."""
     is_signed: bool
     zero_point: int
-    """Of the source: what its bytes are, and which stands for 0."""
+    """Zero point of the source, whose bytes are signed if `is_signed`."""
     epilogue: IntegerEpilogue
 
     @property
     def packing(self) -> Hashable:
-        """What the order of packed weights depends on, beside their shape."""
+        """Returns the key of the packed weights' order, besides their shape."""
         return self.kernel.packing
 
     @property
     def name(self) -> str:
-        """What IR and reports call it."""
+        """Returns the kernel's name in IR and reports."""
         return self.kernel.name
 
     def milliseconds(self, direct: float, threads: int) -> float:
-        """About what it takes, see `ConvolutionKernel.milliseconds`."""
+        """Estimates the run time in milliseconds, as `ConvolutionKernel.milliseconds`."""
         return self.kernel.milliseconds(direct, threads)
 
     @property
     def weight_bytes(self) -> int:
-        """The memory of packed weights."""
+        """Returns the bytes of the packed weights."""
         return self.kernel.weight_bytes
 
     def workspace_bytes(self, threads: int) -> int:
-        """The memory for the kernel."""
+        """Returns the bytes of the kernel's workspace."""
         return self.kernel.workspace_bytes(threads)
 
     def pack(
@@ -152,12 +152,12 @@ class ThroughFloats:
         scales: NDArray[np.float32],
         offsets: NDArray[np.float32],
     ) -> NDArray[np.float32]:
-        """The weights `[O, I, H, W]` as the kernel reads them, then scales and offsets."""
+        """Packs weights `[O, I, H, W]` for the kernel, followed by scales and offsets."""
         packed = self.kernel.pack(weights.astype(np.float32)).reshape(-1)
         return np.concatenate((packed, scales, offsets))
 
     def code(self, threads: int) -> KernelCode:
-        """What computes it: `Slot.WEIGHTS` is what `pack` gives; there is no bias."""
+        """Returns the code; `Slot.WEIGHTS` holds the result of `pack`, and there is no bias."""
         kernel = self.kernel.code_for(_Bytes(self.is_signed, self.epilogue), threads)
         told = _BytesTold(
             self.zero_point,
@@ -169,7 +169,10 @@ class ThroughFloats:
 
 
 def _define(module: ModuleBuilder, *, kernel: KernelCode) -> str:
-    """`void (slots)`: runs one convolution, with scales and offsets in the slot of biases."""
+    """Defines `void (slots)`, which runs one convolution; returns its symbol.
+
+    The function passes the address of scales and offsets in the bias slot.
+    """
     inner = kernel.define(module)
     name = f"{inner}_of_bytes"
     if module.has(name):

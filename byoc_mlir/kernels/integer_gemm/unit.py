@@ -1,10 +1,9 @@
-"""What a processor has to multiply small integers, and arithmetic with it.
+"""Vector unit for int8 GEMMs: the processor's instructions, and arithmetic with them.
 
-Numbers are multiplied in *words* of 32 bits: four bytes, the left ones without a sign and the right
-ones with one, where there is an instruction for that (VNNI); pairs of `i16` elsewhere, since the
-instruction that older processors have for bytes saturates in 16 bits. The right ones of such pairs
-may be bytes in memory, which are widened on the way to a register: half of what is read, for more
-instructions. Words of four bytes that overlap use that instruction nevertheless.
+Operands are packed in groups of 32 bits. With VNNI a group is four bytes: unsigned in A, signed in
+B. Otherwise it is a pair of `i16`, since the older instruction for bytes saturates in 16 bits. The
+pairs of B may be bytes in memory, which are widened when loaded: half the traffic, but more
+instructions. Overlapping groups of four bytes use the older instruction nevertheless.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from byoc_mlir.kernels.vectors import NARROW, WIDE, WIDE_REGISTERS, broadcast, s
 WORD_BYTES = 4
 
 _MANY_PANELS = 4
-"""With more panels, what is missing in the last one does not count."""
+"""Number of panels above which the unused columns of the last panel do not matter."""
 
 _BETWEEN = NARROW + 1
-"""The vectors of a panel for outputs that fill no narrow ones."""
+"""Vectors of a panel for outputs that fill no narrow panels."""
 
 _INSTRUCTIONS = {
     4: ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
     8: ("llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"),
     16: ("llvm.x86.avx512.pmaddubs.w.512", "llvm.x86.avx512.pmaddw.d.512"),
 }
-"""Those for two products of bytes and of `i16`, by lanes."""
+"""Instructions that add two products, of bytes and of `i16`, by lanes."""
 
 _MOST_ROWS = 8
 
@@ -51,23 +50,25 @@ _COPIES = 4
 
 @dataclass(frozen=True)
 class IntegerUnit:
-    """The vectors of `i32` that code is written for, and how it multiplies."""
+    """Vectors of `i32` that code is written for, and the format of the operands."""
 
     lanes: int
     registers: int
     has_vnni: bool
     panel_vectors: int = NARROW
-    """The vectors of right numbers that a tile has."""
+    """Vectors of operand B for each tile."""
     widens: bool = False
-    """Whether the right numbers of pairs are bytes in memory, less a number for all of them."""
+    """True if the pairs of B are bytes in memory, less a shift common to all."""
     saturates: bool = False
-    """Whether there is the older instruction for bytes, whose sums saturate."""
+    """True if the processor has the older instruction for bytes, whose sums saturate."""
     overlaps: bool = False
-    """Whether that multiplies the words of `OverlappingWords`."""
+    """True if that instruction multiplies the groups of `OverlappingWords`."""
 
     @staticmethod
     def of(features: Collection[str]) -> IntegerUnit:
-        """That of a processor with these features, by the kernel's names (`avx512_vnni`)."""
+        """Returns the unit of a processor with these features, by the kernel's names
+        (`avx512_vnni`).
+        """
         if "avx512_vnni" in features:
             return IntegerUnit(16, 32, has_vnni=True)
         if "avx512bw" in features:
@@ -81,42 +82,44 @@ class IntegerUnit:
 
     @property
     def takes_bytes(self) -> bool:
-        """Whether words are four bytes."""
+        """True if a group is four bytes."""
         return self.has_vnni or self.overlaps
 
     @property
     def narrows(self) -> bool:
-        """Whether there are the instructions of `Saturating`, those of AVX2."""
+        """True if the processor has the AVX2 instructions of `Saturating`."""
         return self.lanes == AVX2_LANES and (self.has_vnni or self.saturates)
 
     @property
     def group(self) -> int:
-        """The numbers of a word."""
+        """Returns the number of elements in a group."""
         return 4 if self.takes_bytes else 2
 
     @property
     def left_type(self) -> np.dtype[np.uint8] | np.dtype[np.int16]:
-        """That of the left numbers in memory."""
+        """Returns the element type of operand A in memory, for NumPy."""
         return np.dtype(np.uint8) if self.takes_bytes else np.dtype(np.int16)
 
     @property
     def left_number(self) -> IntegerType:
-        """The same, for code."""
+        """Returns the element type of operand A in memory, for IR."""
         return i8 if self.takes_bytes else i16
 
     @property
     def right_type(self) -> np.dtype[np.int8] | np.dtype[np.int16]:
-        """That of the right numbers in memory."""
+        """Returns the element type of operand B in memory."""
         return np.dtype(np.int8) if self.takes_bytes or self.widens else np.dtype(np.int16)
 
     @property
     def right_word(self) -> IntegerType:
-        """A word of right numbers in memory."""
+        """Returns the type of a packed group of operand B in memory."""
         return IntegerType(8 * self.group * self.right_type.itemsize)
 
     def for_outputs(self, outputs: int) -> IntegerUnit:
-        """The same vectors with the panels that are best for so many outputs: the widest that they
-        fill well, where there are registers for it."""
+        """Returns the unit with the best panel width for `outputs` outputs.
+
+        It is the widest one that the outputs fill well, if there are enough registers.
+        """
         wide = replace(self, panel_vectors=WIDE)
         is_filled = outputs % wide.panel == 0 or outputs > _MANY_PANELS * wide.panel
         if self.registers >= WIDE_REGISTERS:
@@ -125,52 +128,60 @@ class IntegerUnit:
         return min(units, key=lambda unit: unit._instructions(outputs))
 
     def _instructions(self, outputs: int) -> float:
-        """Those for a word of a row: products, sums, and loads."""
+        """Returns the instructions for one group of a row: products, sums, and loads."""
         panels = -(-outputs // self.panel)
         return panels * (2 * self.panel_vectors + 1 + self.panel_vectors / self.tile_rows)
 
     @property
     def panel(self) -> int:
-        """The columns of a tile; the right numbers are stored in such panels."""
+        """Returns the columns of a tile; operand B is stored in panels of this width."""
         return self.panel_vectors * self.lanes
 
     @property
     def tile_rows(self) -> int:
-        """The most rows of a tile: its sums, a row of the panel, a left word and a product stay in
-        registers, and a row of products and ones where words overlap.
+        """Returns the maximum number of rows of a tile.
+
+        Its sums, a row of the panel, a group of A and a product have to fit in the registers; with
+        overlapping groups also a row of products and a vector of ones.
         """
         others = self.panel_vectors + 2 + self.panel_vectors * self.overlaps
         return min(_MOST_ROWS, (self.registers - others) // self.panel_vectors)
 
     @property
     def copies(self) -> int:
-        """The words whose products are written one behind the other, without a jump; what widens
-        has no register left for that."""
+        """Returns the unroll factor over groups; a unit that widens has no registers left for more
+        than 1.
+        """
         return 1 if self.widens else _COPIES
 
     @property
     def words(self) -> str:
-        """The kind of its words."""
+        """Returns the name of the groups' format."""
         if self.overlaps:
             return "overlapping"
         return "bytes" if self.has_vnni else "widened" if self.widens else "pairs"
 
     @property
     def name(self) -> str:
-        """What tells the code of units apart."""
+        """Returns the unit's part of symbols."""
         return f"{self.words}_{self.panel_vectors}x{self.lanes}"
 
     def panels_of(self, runs: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
-        """`[runs, numbers, columns]` in panels `[runs, numbers, panel]`, with zeros behind the last
-        column."""
+        """Splits `[runs, numbers, columns]` into panels `[runs, numbers, panel]`.
+
+        Zeros fill the last panel.
+        """
         for first in range(0, runs.shape[2], self.panel):
             some = runs[..., first : first + self.panel]
             missing = self.panel - some.shape[2]
             yield np.pad(some, ((0, 0), (0, 0), (0, missing))) if missing else some
 
     def words_of(self, panel: NDArray[np.integer]) -> NDArray[np.integer]:
-        """A panel `[runs, numbers, panel]` in the order in which tiles read it: `[words, panel,
-        group]`, with zeros where a run ends before its last word does."""
+        """Packs a panel `[runs, numbers, panel]` to `[words, panel, group]`, the order in which
+        tiles read.
+
+        Zeros fill the last group of a run.
+        """
         _, numbers, columns = panel.shape
         filled = np.pad(panel, ((0, 0), (0, -numbers % self.group), (0, 0)))
         return filled.reshape(-1, self.group, columns).transpose(0, 2, 1)
@@ -178,27 +189,29 @@ class IntegerUnit:
 
 @dataclass(frozen=True)
 class IntegerVectors:
-    """Appends arithmetic on vectors of `i32` to a function."""
+    """Builder of arithmetic on vectors of `i32`."""
 
     function: FunctionBuilder
     unit: IntegerUnit
 
     @property
     def type(self) -> VectorType[IntegerType]:
-        """The type of a vector."""
+        """Returns the type of a vector."""
         return vector_type(i32, self.unit.lanes)
 
     def load(self, address: SSAValue) -> SSAValue:
-        """The words from an address on."""
+        """Loads a vector of packed groups."""
         return self.function.load(address, self.type, 1)
 
     def row(self, address: SSAValue, panel: int) -> list[SSAValue]:
-        """The vectors of so many words from an address on."""
+        """Loads a row of `panel` packed groups as vectors."""
         columns = range(0, panel, self.unit.lanes)
         return [self.load(self.function.gep(address, column, i32)) for column in columns]
 
     def widened_row(self, address: SSAValue, panel: int, shift: SSAValue) -> list[SSAValue]:
-        """The same of words of two bytes, to each of which an `i16` is added."""
+        """Loads a row of 2-byte groups, widens them to `i16` pairs, and adds `shift` to each
+        element.
+        """
         function, narrow, wide = self.function, self._of(i8), self._of(i16)
 
         def widened(column: int) -> SSAValue:
@@ -210,16 +223,16 @@ class IntegerVectors:
         return [widened(column) for column in range(0, panel, self.unit.lanes)]
 
     def repeated(self, address: SSAValue) -> SSAValue:
-        """The word at an address, for all lanes."""
+        """Loads a packed group and broadcasts it to all lanes."""
         return self.broadcast(self.function.load(address, i32, 1))
 
     def broadcast(self, word: SSAValue) -> SSAValue:
-        """A word for all lanes."""
+        """Broadcasts a packed group to all lanes."""
         zeros = self.function.constant(splat(0, self.type), self.type)
         return broadcast(self.function, word, zeros)
 
     def multiply_add(self, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
-        """The total and, in each lane, the products of the numbers of two words."""
+        """Adds the dot product of two packed groups to `total` in each lane."""
         if self.unit.has_vnni:
             name = f"llvm.x86.avx512.vpdpbusd.{32 * self.unit.lanes}"
             numbers = self._numbers(i8, lhs, rhs)
@@ -229,7 +242,7 @@ class IntegerVectors:
         return self.add(total, self._pairs(lhs, rhs))
 
     def _words(self, left: SSAValue, right: SSAValue) -> SSAValue:
-        """Sums of four products of bytes, each two of which do not saturate."""
+        """Computes sums of four int8 products; the sums of pairs must not saturate."""
         names = _INSTRUCTIONS[self.unit.lanes]
         ones = self.function.constant(splat(1, self._pair_type), self._pair_type)
         pairs = self.function.call_intrinsic(
@@ -242,7 +255,7 @@ class IntegerVectors:
         return vector_type(i16, 2 * self.unit.lanes)
 
     def _pairs(self, left: SSAValue, right: SSAValue) -> SSAValue:
-        """Sums of two products, in the form that LLVM knows as one instruction."""
+        """Computes sums of two products, in a form that LLVM matches to one instruction."""
         function = self.function
         wide = vector_type(i32, 2 * self.unit.lanes)
         one, other = (
@@ -257,14 +270,14 @@ class IntegerVectors:
         return self.add(even, odd)
 
     def _numbers(self, element: IntegerType, *words: SSAValue) -> list[SSAValue]:
-        """Vectors of words as vectors of the numbers in them."""
+        """Reinterprets vectors of packed groups as vectors of their elements."""
         type_ = self._of(element)
         return [self.function.insert(unary(llvm.BitcastOp, word, type_)) for word in words]
 
     def _of(self, element: IntegerType) -> VectorType[IntegerType]:
-        """The numbers of a vector of words."""
+        """Returns the type of a vector of the groups' elements."""
         return vector_type(element, self.unit.lanes * self.unit.group)
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs + rhs`."""
+        """Computes `lhs + rhs`."""
         return self.function.binary(llvm.AddOp, lhs, rhs)

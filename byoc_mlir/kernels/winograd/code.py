@@ -95,7 +95,7 @@ def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> s
             first, last = function.share(tiles, index, count)
             rows = function.gep(read_from, function.multiply(first, source_stride))
             to = function.gep(write_to, function.multiply(first, result_stride))
-            distance = function.divide(function.integer(unit.panel), count)  # strips share the part
+            distance = function.divide(function.integer(unit.panel), count)  # shared by strips
             passed = function.multiply(index, function.multiply(steps, distance))
             ahead = function.gep(following, passed)
             length = function.subtract(last, first)

@@ -61,8 +61,10 @@ class Pixels(ABC):
     def result(
         self, vectors: Vectors, parameters: SSAValue, biases: SSAValue
     ) -> Callable[[SSAValue], Finishing]:
-        """What is done with a vector of each pixel's channels, by its number; `biases` is what
-        stands in that slot."""
+        """Returns the code that finishes sums, for the channel vector with a given number.
+
+        `biases` is the pointer in the bias slot.
+        """
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,7 @@ Bounds = tuple[SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class _Grid:
-    """Grid of pixel vectors in memory: base address, and elements between rows and between pixels.
-    """
+    """Grid of pixel vectors in memory: base address, and elements between rows and pixels."""
 
     base: SSAValue
     line: SSAValue

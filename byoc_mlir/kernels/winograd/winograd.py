@@ -58,7 +58,7 @@ different cache sets."""
 
 @dataclass(frozen=True)
 class Matrices:
-    """The memory of one block's matrices: for each tile, a row of each matrix."""
+    """Memory of one block's matrices: for each tile, a row of each matrix."""
 
     matrices: int
     tiles: int
