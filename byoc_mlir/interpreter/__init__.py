@@ -1,5 +1,5 @@
-"""Runs an ONNX model node by node, at once: nothing here imports the compiler.
+"""Interpreter tier: runs an ONNX model immediately, one node after the other.
 
-Answers come from here while another process compiles (`runtime.execution.tier`). `tier_ops`
-says which models are run so, `ops` computes their nodes.
+Nothing here imports the compiler. The tier runs a model while another process compiles it
+(`runtime.execution.tier`). `tier_ops` lists the supported ops; `ops` implements them.
 """

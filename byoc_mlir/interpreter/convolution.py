@@ -1,4 +1,4 @@
-"""oneDNN's convolution called at once, on weights that it has in a layout of its own."""
+"""oneDNN's convolution as a direct call, with cached weights in oneDNN's layout."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from byoc_mlir.tensors import Array, aligned_empty
 
 @dataclass(frozen=True)
 class Convolution:
-    """The sizes of a convolution.
+    """Sizes of a convolution.
 
-    Tensors have their channels last, weights are `[group, results, channels, *kernel]`. Dilations
-    are ONNX's: 1 for neighbours.
+    Tensors are NHWC; weights are `[group, results, channels, *kernel]`. Dilations are ONNX's: 1 for
+    adjacent taps.
     """
 
     data: tuple[int, ...]
@@ -37,21 +37,24 @@ class Convolution:
     ends: tuple[int, ...]
 
     def primitive(self, *, has_bias: bool) -> ConvolutionPrimitive:
-        """Returns the primitive for the threads that are set now."""
+        """Returns the primitive for the current number of threads."""
         return _primitive(self, engine().threads, has_bias)
 
 
 @lru_cache(KEPT)
 def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> ConvolutionPrimitive:
-    """
+    """Creates and caches a primitive.
+
     Args:
-        threads: those that are set now; primitives share out their work when they are made.
+        threads: current number of threads; a primitive partitions its work when it is created.
     """
     return ConvolutionPrimitive(sizes, has_bias=has_bias)
 
 
 class ConvolutionPrimitive:
-    """oneDNN's code for the sizes of a convolution. Any number of threads may call it at once."""
+    """oneDNN primitive for the sizes of a convolution; any number of threads may call it at
+    once.
+    """
 
     def __init__(self, sizes: Convolution, *, has_bias: bool):
         self._result = sizes.result
@@ -73,17 +76,17 @@ class ConvolutionPrimitive:
         self._given = given
 
     def arrange(self, weights: Array) -> ArrangedWeights:
-        """Returns weights, as `Convolution` describes them, as they are read here."""
+        """Returns weights, shaped as in `Convolution`, in the primitive's layout."""
         given = np.ascontiguousarray(weights)
         memory, layout = arranged(self._primitive, Arg.WEIGHTS, given, self._given)
         return ArrangedWeights({Arg.WEIGHTS: memory}, {Arg.WEIGHTS: layout})
 
     def reads(self, weights: ArrangedWeights) -> bool:
-        """True if weights arranged for another size are what it would have made of them."""
+        """True if weights that were arranged for another size are in the primitive's layout."""
         return weights.suit(self._primitive)
 
     def run(self, data: Array, weights: ArrangedWeights, bias: Array | None) -> Array:
-        """The result for contiguous arrays of `f32`, as `Convolution` describes them."""
+        """Computes the result for contiguous arrays of `f32`, shaped as in `Convolution`."""
         result = aligned_empty(self._result, np.float32)
         arrays = {Arg.SRC: data, **weights.arrays, Arg.DST: result}
         self._primitive.execute(arrays if bias is None else {**arrays, Arg.BIAS: bias})

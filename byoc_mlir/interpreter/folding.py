@@ -1,4 +1,4 @@
-"""Convolutions take over what follows them: normalisations, and functions of single elements."""
+"""Folding of normalisations and clips into the convolutions before them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from onnx import AttributeProto, GraphProto, NodeProto, helper
 from byoc_mlir.tensors import Array
 
 LEAST, MOST = "least", "most"
-"""Attributes of a folded Conv: its result is brought between them, where they are there."""
+"""Attributes of a folded Conv: lower and upper limit of its result, if it has them."""
 
 
 def folded(
     graph: GraphProto, tensors: Mapping[str, Array]
 ) -> tuple[list[NodeProto], Mapping[str, Array]]:
-    """The nodes and constants of a graph, without nodes that a convolution can take over.
+    """Folds BatchNormalization, Relu and Clip into convolutions; returns nodes and constants.
 
     ```
-    y = Conv(x, w, b)                          r = Conv<least = 0>(x, w', b')
+    y = Conv(x, w, b)                        r = Conv<least = 0>(x, w', b')
     z = BatchNormalization(y, s, t, m, v)
     r = Relu(z)
     ```
 
-    with w' = w f, b' = (b - m) f + t and f = s / sqrt(v + epsilon), where all of them are constants
-    of `f32` that no input replaces, and nobody else reads y or z.
+    Here w' = w f, b' = (b - m) f + t and f = s / sqrt(v + epsilon). All of them have to be
+    constants of `f32` that no input overrides, and y and z must have no other users.
 
     Args:
-        graph: its nodes are in an order in which they can run.
+        graph: graph with its nodes in topological order.
         tensors: its initializers by name.
     """
     nodes = list(graph.node)
     if any(item.type == AttributeProto.GRAPH for node in nodes for item in node.attribute):
-        return nodes, tensors  # nodes in it may read any of the names
+        return nodes, tensors  # nodes of the subgraph may read any of the names
     outputs, inputs = ({info.name for info in infos} for infos in (graph.output, graph.input))
     known = {name for name, tensor in tensors.items() if tensor.dtype == np.float32} - inputs
     found = dict(tensors)
@@ -60,11 +60,12 @@ _Merge = Callable[[NodeProto, NodeProto], NodeProto | None]
 def _merge(
     nodes: list[NodeProto], outputs: Set[str], follows: Callable[[NodeProto], bool], merge: _Merge
 ) -> list[NodeProto]:
-    """Nodes, where one has taken the place of a convolution and what follows it.
+    """Merges convolutions with nodes that follow them; returns the remaining nodes.
 
     Args:
-        outputs: names of results that are read elsewhere, too.
-        merge: `None` where it has to stay as it is.
+        outputs: names of results that have users elsewhere.
+        follows: returns whether a node is of a kind that can be merged.
+        merge: returns the merged node, or `None` if both have to stay.
     """
     readers = Counter(name for node in nodes for name in node.input)
     readers.update(outputs)
@@ -94,8 +95,9 @@ def _has_limits(node: NodeProto) -> bool:
 def _normalised(
     convolution: NodeProto, norm: NodeProto, tensors: dict[str, Array], taken: Set[str]
 ) -> NodeProto | None:
-    """A convolution with the result of a normalisation; its weights and bias go to `tensors`, under
-    names that are not taken.
+    """Returns a convolution that includes a normalisation, or `None`.
+
+    Its weights and bias go to `tensors`, under new names; `None` if these are taken.
     """
     weights, *biases = (tensors[name] for name in convolution.input[1:] if name)
     scale, shift, mean, variance = (tensors[name] for name in norm.input[1:])
@@ -119,7 +121,10 @@ def _normalised(
 def _limited(
     convolution: NodeProto, limits: NodeProto, tensors: Mapping[str, Array]
 ) -> NodeProto | None:
-    """A convolution with the result of Relu, or of Clip, whose limits were attributes once."""
+    """Returns a convolution that includes a Relu or Clip, or `None` if a limit is not a scalar.
+
+    In old versions Clip's limits are attributes.
+    """
     found = {LEAST: 0.0} if limits.op_type == "Relu" else {}
     named = {item.name: item.f for item in limits.attribute}
     found |= {new: named[old] for old, new in (("min", LEAST), ("max", MOST)) if old in named}

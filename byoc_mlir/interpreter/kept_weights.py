@@ -1,4 +1,4 @@
-"""Weights in the layouts of oneDNN's primitives."""
+"""Cache of weights in the layouts of oneDNN's primitives."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from byoc_mlir.tensors import Array
 
 
 class _Arranging(Protocol):
-    """A primitive that reads weights in a layout of its own."""
+    """Primitive that reads weights in a layout of its own."""
 
     @property
     def arrange(self) -> Callable[..., ArrangedWeights]:
-        """The function that returns a copy of weights in its layout."""
+        """Returns the function that copies weights to the primitive's layout."""
         ...
 
     def reads(self, weights: ArrangedWeights) -> bool:
-        """True if weights arranged for another size are in its layout."""
+        """True if weights that were arranged for another size are in the primitive's layout."""
         ...
 
 
 class KeptWeights:
-    """Weights as primitives read them; constants are arranged once for all sizes.
+    """Weights in primitives' layouts; constants are arranged once for all sizes.
 
     Args:
-        constants: the weights, if they are constant; `None` for those that are not.
+        constants: the constant weights; `None` for each weight that is not constant.
     """
 
     def __init__(self, constants: Sequence[Array | None]):

@@ -1,4 +1,4 @@
-"""oneDNN's LSTM called at once, on weights that it has in an order of its own."""
+"""oneDNN's LSTM as a direct call, with cached weights in oneDNN's order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from byoc_mlir.onednn.primitives import (
 from byoc_mlir.tensors import Array, aligned_empty
 
 _GATES = [0, 2, 3, 1]
-"""oneDNN's input, forget, cell, output in ONNX's input, output, forget, cell."""
+"""Positions of oneDNN's input, forget, cell and output gate in ONNX's order (input, output, forget,
+cell)."""
 
 _MATRICES = (Arg.WEIGHTS, Arg.WEIGHTS_1)
 _NO_FLAGS = 0
@@ -28,7 +29,7 @@ _NO_FLAGS = 0
 
 @dataclass(frozen=True)
 class Layer:
-    """The sizes of an LSTM; its direction is ONNX's word."""
+    """Sizes of an LSTM; `direction` is ONNX's attribute."""
 
     steps: int
     rows: int
@@ -41,27 +42,27 @@ class Layer:
         return 2 if self.direction == "bidirectional" else 1
 
     def primitive(self) -> LstmPrimitive | None:
-        """Returns the primitive for the threads that are set now.
+        """Returns the primitive for the current number of threads.
 
-        `None` where oneDNN has only its reference code: that is slow, and reading the layout of its
-        weights crashes.
+        Returns `None` if oneDNN has only its reference code: it is slow, and reading the layout of
+        its weights crashes.
         """
         return made(self, engine().threads)
 
 
 @lru_cache(KEPT)
 def made(layer: Layer, threads: int) -> LstmPrimitive | None:
-    """The primitive of a layer, see there.
+    """Creates and caches a layer's primitive; `None` as in `Layer.primitive`.
 
     Args:
-        threads: those that are set now; primitives share out their work when they are made.
+        threads: current number of threads; a primitive partitions its work when it is created.
     """
     primitive = LstmPrimitive(layer)
     return None if primitive.is_reference else primitive
 
 
 class LstmPrimitive:
-    """oneDNN's code for the sizes of a layer. Any number of threads may call it at once."""
+    """oneDNN primitive for the sizes of a layer; any number of threads may call it at once."""
 
     def __init__(self, layer: Layer):
         self._layer = layer
@@ -87,15 +88,15 @@ class LstmPrimitive:
 
     @property
     def is_reference(self) -> bool:
-        """True if it is code for any machine."""
+        """True if the primitive is oneDNN's reference code."""
         return self._primitive.descriptor.implementation.startswith("ref")
 
     def arrange(self, w: Array, r: Array, b: Array | None) -> ArrangedWeights:
-        """ONNX's weights, recurrent weights and biases in the order in which they are read here.
+        """Returns ONNX's weights, recurrent weights and biases in the primitive's order.
 
         Args:
-            w, r, b: of `f32`, `[directions, gates * hidden, inputs]`, and
-                `[directions, 2 * gates * hidden]`.
+            w, r: `f32` `[directions, gates * hidden, inputs]`.
+            b: `f32` `[directions, 2 * gates * hidden]`, or `None`.
         """
         found = {
             argument: self._matrix(argument, array)
@@ -106,14 +107,16 @@ class LstmPrimitive:
         return ArrangedWeights({**arrays, Arg.BIAS: self._bias(b)}, layouts)
 
     def reads(self, weights: ArrangedWeights) -> bool:
-        """True if weights arranged for another size are what it would have made of them."""
+        """True if weights that were arranged for another size are in the primitive's layout."""
         return weights.suit(self._primitive)
 
     def run(self, x: Array, weights: ArrangedWeights, h: Array, c: Array) -> tuple[Array, ...]:
-        """The states after each step, `[steps, rows, directions * hidden]`, and the last ones.
+        """Returns the states after each step, `[steps, rows, directions * hidden]`, and the last
+        states.
 
         Args:
-            x, h, c: contiguous, of `f32`: `[steps, rows, features]`, `[directions, rows, hidden]`.
+            x: contiguous `f32` `[steps, rows, features]`.
+            h, c: contiguous `f32` `[directions, rows, hidden]`.
         """
         layer = self._layer
         result = aligned_empty(
@@ -126,8 +129,11 @@ class LstmPrimitive:
         return (result, *last)
 
     def _matrix(self, argument: Arg, weights: Array) -> tuple[Array, Descriptor]:
-        """`[directions, gates * hidden, inputs]` in a layout of `[1, directions, inputs, gates,
-        hidden]`, and that layout."""
+        """Arranges `[directions, gates * hidden, inputs]` as `[1, directions, inputs, gates,
+        hidden]`.
+
+        Returns the arranged weights and their layout.
+        """
         directions, hidden, inputs = self._layer.directions, self._layer.hidden, weights.shape[-1]
         gates = _in_order(weights.reshape(directions, len(_GATES), hidden, inputs))
         gate = hidden * inputs
@@ -138,7 +144,7 @@ class LstmPrimitive:
         return arranged(self._primitive, argument, gates, given)
 
     def _bias(self, bias: Array | None) -> Array:
-        """The sums of what is added to inputs and to states: `[directions, gates, hidden]`."""
+        """Sums the biases of inputs and of states, to `[directions, gates, hidden]`."""
         directions, hidden = self._layer.directions, self._layer.hidden
         if bias is None:
             return np.zeros((directions, len(_GATES), hidden), np.float32)
@@ -146,5 +152,5 @@ class LstmPrimitive:
 
 
 def _in_order(gates: Array) -> Array:
-    """A contiguous copy with oneDNN's order of the gates, which are along the second dimension."""
+    """Copies gates, along the second dimension, to oneDNN's order."""
     return np.ascontiguousarray(gates[:, _GATES])

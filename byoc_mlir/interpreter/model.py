@@ -1,4 +1,4 @@
-"""A model that is run node by node."""
+"""Model of the interpreter tier."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from byoc_mlir.tensors import Array
 
 
 class InterpretedModel:
-    """Runs the nodes of a model one after the other.
+    """Interpreter of a model, which runs its nodes one after the other.
 
     Args:
-        model: checked, of ops that are known here (`tier_ops`).
+        model: a checked model, whose ops are supported (`tier_ops`).
         tensors: its initializers by name.
-        threads: that a run uses.
+        threads: number of threads of a run.
     """
 
     def __init__(self, model: ModelProto, tensors: Mapping[str, Array], threads: int):
@@ -34,34 +34,34 @@ class InterpretedModel:
         self._steps = _steps(nodes, runs, {*self._outputs, *self._tensors})
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """Returns the outputs by name, arrays of the caller's own.
+        """Returns the outputs by name, as arrays that belong to the caller.
 
         Raises:
-            Exception: whatever an op raises; the model, or the inputs, may be wrong.
+            Exception: any error of an op; the model or the inputs may be wrong.
         """
         values: dict[str, Any] = {"": None, **self._tensors, **inputs}
-        # signals wait: products may have the stack pointer elsewhere, see docs/dnnl.md
+        # signals wait: GEMMs may move the stack pointer, see docs/dnnl.md
         with openmp_threads(self._threads), signals_held(), np.errstate(all="ignore"):
             for step in self._steps:
                 results = step.run(*[values[name] for name in step.inputs])
-                values.update(zip(step.outputs, results))  # noqa: B905 - optional ones are left out
+                values.update(zip(step.outputs, results))  # noqa: B905 - optional ones may be absent
                 for name in step.freed:
                     del values[name]
         return {name: np.array(values[name], order="C") for name in self._outputs}
 
 
 class _Step(NamedTuple):
-    """The call of a node."""
+    """Call of a node."""
 
     run: Run
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     freed: tuple[str, ...]
-    """Values that no further node reads."""
+    """Values without further users, which are freed after the call."""
 
 
 def _steps(nodes: Sequence[NodeProto], runs: Sequence[Run], kept: set[str]) -> list[_Step]:
-    """Returns the calls of nodes in their order.
+    """Returns the calls of the nodes, in their order.
 
     Args:
         kept: values that are not freed.

@@ -1,4 +1,4 @@
-"""Nodes as functions of arrays."""
+"""Conversion of nodes to functions of arrays."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from byoc_mlir.interpreter.schemas import schema_of, value_of
 from byoc_mlir.tensors import Array
 
 Run = Callable[..., tuple[Array, ...]]
-"""The results of a node, for operands of which `None` are left out."""
+"""Function that computes a node's results; omitted operands are `None`."""
 
 
 def run_of(node: NodeProto, opset: int, constants: Mapping[str, Array]) -> Run:
-    """Returns what runs a node.
+    """Returns the function that computes a node.
 
     Args:
-        node: of an op of the default domain.
-        opset: the version of the domain, which gives the attributes that are left out.
-        constants: arrays that nobody changes, by the names of inputs.
+        node: node of an op of the default domain.
+        opset: version of the domain, which determines the defaults of omitted attributes.
+        constants: arrays that never change, by input name.
     """
     op = OPS[node.op_type]
     function = op(*map(constants.get, node.input)) if isinstance(op, type) else op
@@ -37,8 +37,10 @@ def run_of(node: NodeProto, opset: int, constants: Mapping[str, Array]) -> Run:
 
 
 def _attributes(node: NodeProto, opset: int, function: Callable[..., Any]) -> dict[str, Any]:
-    """Returns the attributes of a node that a function takes, with the node's `opset`, and the
-    number of its `outputs`."""
+    """Returns the attributes that the node's function takes.
+
+    They include the node's `opset` and its number of `outputs`.
+    """
     if isinstance(function, np.ufunc):
         return {}
     schema = schema_of(node.op_type, opset)

@@ -1,4 +1,4 @@
-"""Products of matrices, for all ops that have some."""
+"""Matrix products for all ops of the interpreter tier."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from byoc_mlir.onednn.gemm import sgemm
 from byoc_mlir.tensors import Array, aligned_empty
 
 _SMALL, _SMALL_VECTOR = 1 << 16, 1 << 13
-"""Multiplications, with matrices and with a vector, for which NumPy takes no other threads; it
-loops over many such products sooner than calls are made."""
+"""Maximum MACs, for a matrix and for a vector, of products that NumPy computes. NumPy uses no other
+threads for them, and its loop over a batch is faster than separate calls."""
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """`np.matmul(a, b)`; of `f32` on as many threads as are set for oneDNN."""
+    """Computes `np.matmul(a, b)`; for `f32` with oneDNN, on its current number of threads."""
     if not a.dtype == b.dtype == np.float32 or not a.ndim or not b.ndim:
         return np.matmul(a, b)
     left, right = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]

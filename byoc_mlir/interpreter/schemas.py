@@ -1,4 +1,4 @@
-"""The schemas of ONNX's ops: the types of operands and results, and the defaults of attributes."""
+"""Schemas of ONNX's ops: types of operands and results, and defaults of attributes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper
 
 Types = Sequence["int | None"]
-"""The element types of operands; `None` where one is left out."""
+"""Element types of operands; `None` for an omitted operand."""
 
 
 @dataclass(frozen=True)
 class Schema:
-    """An op of a version.
+    """Schema of an op in one version.
 
     Attributes:
-        operands, results: the type variable of each, the last one of all further ones.
-        allowed: the element types that a variable may stand for; of other types 0.
-        defaults: of attributes that have one.
+        operands, results: type variable of each; the last one stands for all further ones.
+        allowed: element types that each variable allows; 0 stands for other types.
+        defaults: default values of the attributes that have one.
     """
 
     operands: Sequence[str]
@@ -29,7 +29,7 @@ class Schema:
     defaults: Mapping[str, Any]
 
     def variables(self, types: Types) -> Mapping[str, int] | None:
-        """Returns what the variables stand for, or `None` if operands do not fit."""
+        """Returns the type of each variable, or `None` if the operands do not fit."""
         found = {name: min(those) for name, those in self.allowed.items() if len(those) == 1}
         for place, kind in enumerate(types):
             if kind is None:
@@ -40,7 +40,7 @@ class Schema:
         return found
 
     def made(self, node: NodeProto, variables: Mapping[str, int]) -> dict[str, int]:
-        """The types of what a node makes, by name."""
+        """Returns the types of a node's results, by name."""
         told = _TOLD[node.op_type](node) if node.op_type in _TOLD else 0
         last = len(self.results) - 1
         return {
@@ -51,7 +51,7 @@ class Schema:
 
 
 def opset_of(model: ModelProto) -> int:
-    """The version of the default domain; 0 where a model names none."""
+    """Returns the version of the default domain, or 0 if the model names none."""
     return next((each.version for each in model.opset_import if not each.domain), 0)
 
 
@@ -74,7 +74,9 @@ def schema_of(op_type: str, opset: int) -> Schema | None:
 
 
 def value_of(attribute: AttributeProto) -> Any:
-    """The value, texts as such; `None` of an attribute without one."""
+    """Returns an attribute's value, with text as `str`, or `None` for an attribute without a
+    value.
+    """
     if attribute.type == AttributeProto.UNDEFINED:
         return None
     value = helper.get_attribute_value(attribute)
@@ -113,4 +115,4 @@ _TOLD: Mapping[str, Callable[[NodeProto], int]] = {
     "Constant": _type_of_constant,
     "ConstantOfShape": _type_of_constant,
 }
-"""Ops whose results' type an attribute tells."""
+"""Ops whose result type is in an attribute: a function that returns the type."""

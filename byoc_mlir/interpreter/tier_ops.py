@@ -1,4 +1,4 @@
-"""The ops that are run eagerly: those whose results are ONNX Runtime's, and quick enough."""
+"""Ops of the interpreter tier: their results equal ONNX Runtime's, and they are fast enough."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 from byoc_mlir.interpreter.schemas import Schema, Types, opset_of, schema_of, value_of
 
 _OPSETS = range(7, 29)
-"""The versions of the default domain whose ops were compared with ONNX Runtime's."""
+"""Versions of the default domain whose ops were compared with ONNX Runtime's."""
 
 _FLOAT = frozenset((TensorProto.FLOAT,))
 _FLOATS = _FLOAT | {TensorProto.DOUBLE}
@@ -22,18 +22,18 @@ _ALL = _NUMBERS | _BOOL | {TensorProto.UINT8}
 
 _Attributes = Mapping[str, Any]
 _Check = Callable[[NodeProto, _Attributes, Types], str]
-"""Why a node is not run, from its attributes and the types of its operands; empty where it is."""
+"""Check that returns why a node is not supported, from its attributes and the types of its
+operands; "" if it is."""
 
 
 @dataclass(frozen=True)
 class TierOp:
-    """The forms of an op that the tier runs.
+    """Forms of an op that the tier supports.
 
     Attributes:
-        types: that its first operand may have; the others have one of any op, and ONNX's schema
-            says which.
-        attributes: names of those that may have any value; others may have their default.
-        refused: why a node is not run, where the rest does not tell.
+        types: types of the first operand; ONNX's schema restricts the types of the others.
+        attributes: names of attributes that may have any value; all others must have their default.
+        refused: additional check.
     """
 
     types: Set[int]
@@ -99,7 +99,7 @@ _RECURRENT = "direction hidden_size layout activations"
 _WINDOW = "auto_pad kernel_shape strides pads dilations"
 
 TIER_OPS: Mapping[str, TierOp] = {
-    # one result for each element
+    # element-wise ops
     **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _op(_NUMBERS)),
     **dict.fromkeys(("Neg", "Abs"), _op(_NUMBERS)),
     "Pow": _op(_FLOATS),
@@ -124,7 +124,7 @@ TIER_OPS: Mapping[str, TierOp] = {
     "Where": _op(_BOOL),
     "Cast": _op(_ALL, "to saturate", refused=_cast),
     "Dropout": _op(_FLOAT, "ratio seed", refused=_dropout),
-    # elements that move, and sizes
+    # data movement, and sizes
     "Identity": _op(_ALL),
     "Constant": _op(_ALL, "value value_int value_ints value_float value_floats"),
     "ConstantOfShape": _op(_INTEGERS, "value"),
@@ -142,7 +142,7 @@ TIER_OPS: Mapping[str, TierOp] = {
     "Pad": _op(_ALL, "pads value mode", refused=_pad),
     "Trilu": _op(_ALL, "upper"),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _op(_FLOAT, "blocksize mode")),
-    # places that tensors hold
+    # indices in tensors
     **dict.fromkeys(("Gather", "GatherElements"), _op(_ALL, "axis")),
     "GatherND": _op(_ALL, "batch_dims"),
     "ScatterElements": _op(_ALL, "axis reduction", refused=_scatter),
@@ -152,7 +152,7 @@ TIER_OPS: Mapping[str, TierOp] = {
     **dict.fromkeys(("ArgMax", "ArgMin"), _op(_NUMBERS, "axis keepdims select_last_index")),
     "CumSum": _op(_NUMBERS, "exclusive reverse"),
     "NonMaxSuppression": _op(_FLOAT, "center_point_box"),
-    # sums and the like
+    # reductions and normalisations
     **dict.fromkeys(("ReduceSum", "ReduceProd"), _op(_NUMBERS, _REDUCED_OR_NOT)),
     **dict.fromkeys(("ReduceMax", "ReduceMin"), _op(_NUMBERS, _REDUCED_OR_NOT)),
     "ReduceMean": _op(_FLOAT, _REDUCED_OR_NOT),
@@ -173,17 +173,17 @@ TIER_OPS: Mapping[str, TierOp] = {
     "LSTM": _op(_FLOAT, _RECURRENT, refused=_recurrent),
     "GRU": _op(_FLOAT, f"{_RECURRENT} linear_before_reset", refused=_recurrent),
 }
-"""By their names in ONNX's default domain."""
+"""Supported ops by their names in ONNX's default domain."""
 
 
 def unknown(model: ModelProto) -> str:
-    """Why a model is not run eagerly: the first node, or the like, that is not known.
+    """Returns why the tier does not support a model, or "" if it does.
 
     Args:
-        model: that ONNX's checker accepts.
+        model: a model that ONNX's checker accepts.
 
     Returns:
-        The reason, which is empty where the model is run.
+        The first unsupported node, type or feature, with the reason.
     """
     return next(_problems(model), "")
 

@@ -1,1 +1,1 @@
-"""Passes from `relay` to `relay`: simplification and partitioning."""
+"""Passes from `relay` to `relay`: simplification, quantisation, precision and partitioning."""

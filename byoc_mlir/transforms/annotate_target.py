@@ -1,4 +1,4 @@
-"""Asks the backends' rules which single ops they run, and annotates them."""
+"""The pass `annotate-target`: asks the backends' rules which single ops they run."""
 
 from __future__ import annotations
 
@@ -29,19 +29,18 @@ from byoc_mlir.transforms.blocks import (
 )
 
 CONTROL_FLOW = "the host runs control flow; what is inside has a place of its own"
-"""The reason of ops that no backend can take."""
+"""Reason of ops that no backend can run."""
 
 UNUSED = "its results are not used"
-"""The reason of ops that no backend is asked about."""
+"""Reason of ops that the pass skips because no result is used."""
 
 
 @dataclass(frozen=True)
 class AnnotateTarget(ModulePass):
-    """Annotates each op and composite that a backend runs, the first of `targets` that accepts it.
+    """Annotates each op and composite for the first of `targets` whose backend accepts it.
 
-    A composite belongs to the backend in its name. Annotations that there are already stay.
-    What stays on the host gets `byoc.reason`, with the reason of every backend that was asked, now
-    or before.
+    A composite belongs to the backend in its name. Existing annotations stay. Ops that stay on the
+    host get `byoc.reason`, with the reason of every backend that refused them, now or earlier.
 
     ```mlir
     %0 = relay.nn.relu %x : (tensor<…>) -> tensor<…>
@@ -93,7 +92,7 @@ def _annotate_block(
 
 
 def _give_reasons(op: Operation, reasons: Sequence[str]) -> None:
-    """Adds reasons to those that the op has of targets asked before."""
+    """Adds reasons to the op's earlier ones in `byoc.reason`, without repeating any."""
     known = op.attributes.get(REASON)
     said = known.data if isinstance(known, StringAttr) and known.data != UNUSED else ""
     new = [reason for reason in reasons if f"; {reason}; " not in f"; {said}; "]
@@ -107,11 +106,11 @@ def _is_region_call(op: Operation, outlined: frozenset[str]) -> bool:
 def _choose(
     op: Operation, rules: Mapping[str, Mapping[str, Rule]]
 ) -> tuple[str | None, Sequence[str]]:
-    """The target that takes the op, or why none does."""
+    """Returns the target that accepts the op, or `None` and the reasons of all targets."""
     if isinstance(op, CompositeOp):
         if op.compiler in rules:
             return op.compiler, ()
-        return None, [f"composite '{op.composite_name.data}' is for no target asked for"]
+        return None, [f"composite '{op.composite_name.data}' belongs to no requested target"]
     if isinstance(op, ControlOp):
         return None, [CONTROL_FLOW]
     if not can_offload(op):
@@ -126,7 +125,7 @@ def _choose(
 
 
 def ask_rule(target: str, by_name: Mapping[str, Rule], op: Operation) -> str | None:
-    """Why a backend's rules refuse an op; `None` if one accepts it.
+    """Returns why a backend's rules refuse an op, or `None` if they accept it.
 
     Raises:
         BackendError: the rule failed.
@@ -137,6 +136,6 @@ def ask_rule(target: str, by_name: Mapping[str, Rule], op: Operation) -> str | N
     who = f"the rule of backend '{target}' for {name}"
     try:
         answer = by_name[name](op)
-    except Exception as error:  # the rule is a backend's code: say which one, and on what
+    except Exception as error:  # name the rule, which is a backend's code, and the op
         raise BackendError(f"{who} failed: {error!r}") from error
     return checked_reason(answer, who)

@@ -1,7 +1,7 @@
 """Annotated regions: reading them from a block, checking them, and writing them back.
 
-A region is what lies between annotations: ops that are joined by values without one, or by a
-`byoc.compiler_begin` that they share.
+A region is a set of ops between annotations. Values without an annotation join their ops, and so
+does a shared `byoc.compiler_begin`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ Annotation: TypeAlias = CompilerBeginOp | CompilerEndOp
 
 @dataclass(frozen=True)
 class AnnotatedRegion:
-    """Ops of one block that one backend shall run together, in program order."""
+    """Ops of one block, in program order, that one backend is to run together."""
 
     compiler: str
     ops: tuple[Operation, ...]
 
 
 def find_regions(block: Block) -> list[AnnotatedRegion]:
-    """The annotated regions of a block, by their first op.
+    """Returns the annotated regions of a block, ordered by their first op.
 
     Raises:
         PassFailedException: the annotations are inconsistent; the message says where and why.
@@ -64,16 +64,16 @@ def strip_annotations(block: Block) -> None:
 
 
 def unannotated(value: SSAValue) -> SSAValue:
-    """The value behind annotations."""
+    """Returns the value behind all annotations of a value."""
     while isinstance(value.owner, CompilerBeginOp | CompilerEndOp):
         value = value.owner.value
     return value
 
 
 def insert_annotations(regions: Iterable[AnnotatedRegion]) -> None:
-    """Annotates regions: one begin for each value that enters one, one end for each that leaves.
+    """Annotates regions: a begin for each value that enters, and an end for each that leaves.
 
-    Constants get no begin: they are copied into, or passed to, every region that uses them.
+    Constants get no begin: they are copied into each region that uses them, or passed as arguments.
     """
     for region in regions:
         inside = set(region.ops)
@@ -126,7 +126,9 @@ def _joined(block: Block) -> UnionFind[Operation]:
 
 
 def _ended_op(end: CompilerEndOp) -> Operation:
-    """What an end closes: the op that makes its value, or the begin of a value passed through."""
+    """Returns the op whose value an end closes: its producer, or the begin of a passed-through
+    value.
+    """
     op = end.value.owner
     if not isinstance(op, Operation) or op.parent is not end.parent:
         _fail(end, f"byoc.compiler_end of {describe(end.value)}, which no region computes")

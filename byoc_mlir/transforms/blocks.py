@@ -1,4 +1,4 @@
-"""The blocks that are partitioned, and what is in them."""
+"""Blocks that are partitioned, and the kinds of ops in them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from byoc_mlir.patterns.scope import is_movable
 
 
 def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
-    """The functions of which backends may take parts, in program order: not the outlined regions
-    themselves, nor what has sizes that are known when the model runs.
+    """Yields the functions that the partitioner may cut, in program order.
+
+    Skips outlined regions, and functions that bind sizes which are known only at run time.
     """
     for op in module.walk():
         if isinstance(op, FuncOp) and region_compiler(op) is None and bound_symbol(op) is None:
@@ -26,9 +27,9 @@ def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
 
 
 def blocks_of(func: FuncOp) -> Iterator[Block]:
-    """A function's blocks in program order, nested ones after the block that they are in.
+    """Yields a function's blocks in program order; nested blocks follow the block around them.
 
-    Each is a scope of its own.
+    Each block is partitioned by itself. Bodies of composites are skipped.
     """
     pending = list(reversed(func.body.blocks))
     while pending:
@@ -45,7 +46,7 @@ def blocks_of(func: FuncOp) -> Iterator[Block]:
 
 
 def is_constant(op: Operation) -> bool:
-    """Whether the op is a constant: no node of the graph, copied to where it is needed."""
+    """True if the op is a constant, which is no node of the graph but copied to its users."""
     return _is_constant_kind(type(op))
 
 
@@ -55,7 +56,7 @@ def _is_constant_kind(kind: type[Operation]) -> bool:
 
 
 def is_terminator(op: Operation) -> bool:
-    """Whether the op ends its block; an op that is not registered does where it is the last."""
+    """True if the op ends its block; an unregistered op does if it is the last one."""
     if isinstance(op, UnregisteredOp):
         return op.next_op is None
     return _is_terminator_kind(type(op))
@@ -67,22 +68,25 @@ def _is_terminator_kind(kind: type[Operation]) -> bool:
 
 
 def is_annotation(op: Operation) -> bool:
-    """Whether the op is an annotation."""
+    """True if the op is `byoc.compiler_begin` or `byoc.compiler_end`."""
     return isinstance(op, CompilerBeginOp | CompilerEndOp)
 
 
 def can_offload(op: Operation) -> bool:
-    """Whether a region may hold the op at all: a composite, or a pure op without regions."""
+    """True if a region can hold the op: it is a composite, or a pure op without regions."""
     return isinstance(op, CompositeOp) or is_movable(op)
 
 
 def is_node(op: Operation) -> bool:
-    """Whether the op is a node of the graph that is partitioned."""
+    """True if the op is a node of the graph that is partitioned."""
     return not (is_annotation(op) or is_constant(op) or is_terminator(op))
 
 
 def values_used(op: Operation) -> Iterator[SSAValue]:
-    """The operands of an op, and what its regions use of the values around it."""
+    """Yields the op's operands, and all operands of ops in its regions.
+
+    Skips the regions of a composite.
+    """
     yield from op.operands
     if isinstance(op, CompositeOp):
         return
@@ -92,7 +96,7 @@ def values_used(op: Operation) -> Iterator[SSAValue]:
 
 
 def region_symbols(module: ModuleOp) -> frozenset[str]:
-    """The symbols of the regions that are outlined already."""
+    """Returns the symbols of the outlined regions."""
     return frozenset(
         op.sym_name.data
         for op in module.walk()
@@ -101,9 +105,9 @@ def region_symbols(module: ModuleOp) -> frozenset[str]:
 
 
 def has_effects(op: Operation, regions: Container[str]) -> bool:
-    """Whether the op must keep its place among others that have effects.
+    """True if the op must keep its order relative to other ops with effects.
 
-    A call of one of the outlined `regions` has none.
+    A call of one of the outlined `regions` has no effects.
     """
     if isinstance(op, CallOp):
         return op.callee.string_value() not in regions
@@ -111,7 +115,7 @@ def has_effects(op: Operation, regions: Container[str]) -> bool:
 
 
 def live_ops(block: Block) -> set[Operation]:
-    """The ops of a block that its terminator or an effect needs."""
+    """Returns the ops of a block that its terminator or an op with effects depends on."""
     live = set[Operation]()
     pending = [
         op
@@ -132,7 +136,7 @@ def live_ops(block: Block) -> set[Operation]:
 
 
 def erase_unused(constants: Iterable[Operation]) -> None:
-    """Erases those of the constants that nothing uses any more."""
+    """Erases the unused ones of the given constants."""
     for constant in constants:
         if not any(result.uses.get_length() for result in constant.results):
             Rewriter.erase_op(constant)

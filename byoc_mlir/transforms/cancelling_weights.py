@@ -1,4 +1,4 @@
-"""Convolutions whose weights cancel: rounding them does not leave what is left of them."""
+"""Convolutions whose weights nearly cancel, so that rounded weights sum to something else."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.transforms.rewriting import constant_array
 
 _KEPT = 1 / 64
-"""How much of a sum of weights rounding may move."""
+"""Maximum relative change of a sum of weights by rounding."""
 
 
 def why_not_rounded(op: Operation, product: Operation) -> str | None:
-    """Why the weights of a product in an op, itself or a composite, shall not be rounded to `bf16`.
+    """Returns why a convolution's weights must not be rounded to `bf16`, or `None` if they may.
 
-    On even data, which pictures of text mostly are, a convolution gives the sum of its weights. An
-    edge detector's is close to zero: of such a sum little more is left than the errors of rounding.
+    On constant data, as in the background of a page of text, a convolution computes the sum of its
+    weights. An edge detector's sum is close to zero, and little of it is left beside the rounding
+    errors.
+
+    Args:
+        op: op of the block: the product itself, or the composite with it.
+        product: the convolution; `None` is returned for other products.
     """
     if not isinstance(product, ConvOp):
         return None

@@ -1,7 +1,7 @@
-"""A graph whose nodes merge, kept in a topological order.
+"""Graph whose nodes merge, kept in topological order.
 
-Merging takes time in the part of the order between the merged nodes only (the scheme of Pearce
-and Kelly's dynamic topological sort).
+Merging takes time only in the part of the order between the merged nodes, as in Pearce and Kelly's
+dynamic topological sort.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ class MergedNodes:
         self._predecessors = [set(nodes) for nodes in predecessors]
 
     def find(self, node: int) -> int:
-        """The representative of the node that `node` has become part of."""
+        """Returns the representative of the merged node that contains `node`."""
         return self._sets.find(node)
 
     def span(self, one: int, two: int, foreign: Callable[[int], bool]) -> set[int] | None:
-        """Both nodes and all on the paths between them, by representative.
+        """Returns both nodes and all nodes on paths between them, by representative.
 
-        `None` if such a path leads over a node that is `foreign`: both must stay apart for ever.
+        Returns `None` if such a path leads through a `foreign` (off-target) node: then both can
+        never merge.
         """
         one, two = self.find(one), self.find(two)
         if self._position[one] > self._position[two]:
@@ -66,7 +67,7 @@ class MergedNodes:
         return span
 
     def merge(self, span: set[int]) -> int:
-        """Makes one node of a span; returns its representative."""
+        """Merges a span into one node; returns its representative."""
         low = min(self._position[node] for node in span)
         high = max(self._position[node] for node in span)
         before = self._reach(span, self._before, lambda position: position > low)

@@ -53,11 +53,11 @@ _ELEMENTWISE: Mapping[type[Operation], type[RelayOp]] = {
 
 
 class ConvertTensorsToRelay(ModulePass):
-    """Turns upstream's ops on whole tensors of static shapes into `relay`.
+    """Converts upstream MLIR ops on whole tensors of static shapes to `relay`.
 
-    Those are the ops of `arith` and `math` on tensors that `relay` has, `linalg.fill`,
+    It converts the ops of `arith` and `math` on tensors that `relay` has, `linalg.fill`,
     `linalg.matmul`, `linalg.transpose` and the element-wise named ops, the ops of `tensor` that
-    move elements, and `scf.for` with constant bounds that carries tensors. Others stay.
+    move elements, and `scf.for` with constant bounds that carries tensors. Other ops stay.
 
     ```mlir
     %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
@@ -94,7 +94,7 @@ def _convert(block: Block, function: func.FuncOp) -> None:
 
 
 def _converted(op: Operation, function: func.FuncOp) -> Sequence[Operation]:
-    """Returns `relay` ops, the last of which has the results of `op`; none for other ops."""
+    """Returns `relay` ops, the last of which has the results of `op`; empty for other ops."""
     if isinstance(op, scf.ForOp):
         return _loop(op, function)
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
@@ -180,17 +180,17 @@ _RULES: Mapping[type[Operation], Callable[[Any], Sequence[Operation]]] = {
 
 
 def _number(value: SSAValue) -> int | float | None:
-    """Returns what a scalar constant is, `None` for other values."""
+    """Returns the value of a scalar constant, or `None` for other values."""
     made = value.owner
     constant = made.value if isinstance(made, arith.ConstantOp) else None
     return constant.value.data if isinstance(constant, IntegerAttr | FloatAttr) else None
 
 
 def _loop(op: scf.ForOp, function: func.FuncOp) -> Sequence[Operation]:
-    """Returns the loop as `relay.for`, its body as a function of the module.
+    """Returns the loop as `relay.for`; its body becomes a function of the module.
 
     Raises:
-        PassFailedException: it carries tensors, and no `relay.for` is equivalent.
+        PassFailedException: the loop carries tensors, and no `relay.for` is equivalent.
     """
     if not op.results or not all(isinstance(type_, TensorType) for type_ in op.result_types):
         return ()
@@ -223,7 +223,7 @@ def _loop(op: scf.ForOp, function: func.FuncOp) -> Sequence[Operation]:
 def _function(
     arguments: Sequence[SSAValue], ops: Sequence[Operation], caller: func.FuncOp
 ) -> func.FuncOp:
-    """Adds the body of a loop to the module, as a function of what it reads."""
+    """Adds a loop's body to the module, as a function of the values that it uses."""
     module = caller.parent_op()
     assert isinstance(module, ModuleOp)
     block = Block(arg_types=[NUMBER, *(value.type for value in arguments)])

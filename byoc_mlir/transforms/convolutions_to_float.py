@@ -25,7 +25,8 @@ from byoc_mlir.transforms.op_sequence import OpSequence
 from byoc_mlir.transforms.rewriting import constant_array, replace_op
 
 _HARMLESS = 64
-"""Two products of a byte and a weight up to here fit 16 bits, so that old processors are fast."""
+"""Maximum magnitude of weights for which two products of a byte and a weight fit in 16 bits, so
+that processors without VNNI multiply bytes fast."""
 
 _OF_FLOATS: Mapping[type[RelayOp], type[RelayOp]] = {
     kind: window.CONV[n] for n, kind in qnn_window.CONV.items()
@@ -36,18 +37,17 @@ _ROUNDING = (DequantizeOp, RequantizeOp)
 
 @dataclass(frozen=True)
 class ConvolutionsToFloat(ModulePass):
-    """Convolutions of bytes become convolutions of `f32` where those are faster.
+    """Converts int8 convolutions to `f32` where `f32` is faster.
 
-    That is on processors without VNNI, for windows of 3 x 3 pixels: for those of `f32` there is an
-    algorithm with fewer products than in sums of pairs of `i16`. Other windows stay, steps over
-    pixels, convolutions in groups, and weights up to 64 with data of `ui8`. Of convolutions of
-    channels apart, those of `i8` are converted: instructions for bytes multiply them with halved
-    weights, if at all.
-    The sums may be off by a few units then, so that only those are computed this way which are
-    scaled and rounded afterwards.
+    That is on processors without VNNI, for windows of 3 x 3 pixels with strides of 1: in `f32`,
+    Winograd's algorithm has fewer MACs than an int8 GEMM of `i16` pairs. These stay: other windows,
+    dilated and grouped convolutions, and weights up to 64 with data of `ui8`. Depthwise
+    convolutions with data of `i8` are converted, since int8 instructions multiply them with halved
+    weights, if at all. In `f32` a sum may be off by a few units. So the pass converts only
+    convolutions whose sums are scaled and rounded afterwards.
 
     Options:
-        vnni: whether the processor has VNNI; left out, as this one.
+        vnni: true if the processor has VNNI; the default is this processor.
 
     ```mlir
     %0 = relay.qnn.conv2d %x, %w, %x_zero, %w_zero {…} : … -> tensor<1x8x4x4xi32>
@@ -88,7 +88,7 @@ def _convert(op: qnn_window.QuantizedConvOp) -> None:
 
 
 def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
-    """The weights with their zero points taken off; `None` where they are not known."""
+    """Returns the weights less their zero points, or `None` if they are not constant."""
     weights, zeros = constant_array(op.weight), constant_array(op.weight_zero_point)
     if weights is None or zeros is None:
         return None
@@ -97,7 +97,7 @@ def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
 
 
 def _has_faster_algorithm(op: qnn_window.QuantizedConvOp) -> bool:
-    """Whether `f32` may need fewer products, or instructions."""
+    """True if `f32` may need fewer MACs or fewer instructions."""
     groups, (outputs, _, *window) = op.groups.value.data, shape_of(op.weight)
     if groups == 1:
         return window == [3, 3] and {*ints(op.strides), *ints(op.dilation)} == {1}
@@ -113,7 +113,7 @@ def _is_unsigned(op: qnn_window.QuantizedConvOp) -> bool:
 
 
 def _is_rounded(sums: SSAValue) -> bool:
-    """Whether all that is seen of some sums is rounded, or a number of `f32`."""
+    """True if all users round the sums, or convert them to `f32`."""
     return all(_rounds(cast(RelayOp, use.operation)) for use in sums.uses)
 
 

@@ -27,7 +27,7 @@ Decomposition: TypeAlias = Callable[[Any, OpSequence], SSAValue]
 
 @dataclass(frozen=True)
 class DecomposeQnn(ModulePass):
-    """Quantised tensors become arithmetic; exact to the bit.
+    """Replaces quantised ops by integer and float arithmetic with bit-identical results.
 
     ```mlir
     %0 = relay.qnn.dequantize %x, %scale, %zero : (tensor<4xui8>, tensor<f32>, tensor<ui8>) -> …
@@ -38,8 +38,8 @@ class DecomposeQnn(ModulePass):
     %0 = relay.multiply %3, %scale : …
     ```
 
-    Products and convolutions become those of `i32`. `kept` names ops that stay, for who computes
-    them as they are.
+    GEMMs and convolutions become ops on `i32`. `kept` names ops that stay, for lowerings that have
+    kernels for them.
     """
 
     name = "decompose-qnn"
@@ -59,7 +59,7 @@ class DecomposeQnn(ModulePass):
 
 
 def _spread(op: qnn.AffineOp, parameter: SSAValue, new: OpSequence) -> SSAValue:
-    """A scale or zero point, shaped to broadcast to the data."""
+    """Reshapes a scale or zero point so that it broadcasts to the data."""
     shape, block, data = sizes_of(parameter), op.block_size.value.data, sizes_of(op.data)
     if not shape:
         return parameter
@@ -76,7 +76,7 @@ def _spread(op: qnn.AffineOp, parameter: SSAValue, new: OpSequence) -> SSAValue:
 
 
 def _placed(scaled: SSAValue, zero_point: SSAValue, new: OpSequence) -> SSAValue:
-    """Numbers in units of the result's scale, rounded and cut to the zero point's type."""
+    """Rounds values in units of the result's scale, and saturates them to the zero point's type."""
     dtype = numpy_dtype(tensor_type(zero_point).element_type)
     low, high = integer_range(dtype)
     rounded = new.add(elementwise.RoundOp, scaled)
@@ -90,7 +90,7 @@ def _centred(data: SSAValue, zero_point: SSAValue, new: OpSequence) -> SSAValue:
 
 
 def _real(data: SSAValue, scale: SSAValue, zero_point: SSAValue, new: OpSequence) -> SSAValue:
-    """The numbers that integers stand for."""
+    """Computes the real values that quantised integers represent."""
     is_wide = numpy_dtype(tensor_type(data).element_type).itemsize > 2
     exact = new.cast(data, np.int32 if is_wide else np.float32)
     centred = new.shifted(elementwise.SubtractOp, exact, zero_point)
@@ -125,7 +125,9 @@ def _matmul(op: qnn.MatmulOp, new: OpSequence) -> SSAValue:
 
 
 def _convolution(kind: type[RelayOp], output_axis: int) -> Decomposition:
-    """A convolution of integers; the weight has its output channels along that axis."""
+    """Returns the decomposition of a convolution whose weight has its output channels on
+    `output_axis`.
+    """
 
     def apply(
         op: qnn_window.QuantizedConvOp | qnn_window.QuantizedConvTransposeOp, new: OpSequence

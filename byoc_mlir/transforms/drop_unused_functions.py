@@ -15,8 +15,10 @@ from byoc_mlir.dialects.symbols import mentioned_symbols
 
 
 class DropUnusedFunctions(ModulePass):
-    """Removes private functions of the host that no public function leads to: branches and bodies
-    of control flow whose results nobody needs. Symbols that they alone bind go with them.
+    """Removes private host functions that no public function reaches.
+
+    These are branches and loop bodies whose results are unused. Symbols that only they bind are
+    removed, too.
 
     ```mlir
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }
@@ -48,7 +50,7 @@ class DropUnusedFunctions(ModulePass):
 
 
 def _is_private(function: FuncOp) -> bool:
-    """Whether nobody outside of the module may call a function; a backend's region may be new."""
+    """True if only this module may call a function; regions of a backend are excluded."""
     visibility = function.sym_visibility
     is_private = visibility is not None and visibility.data == "private"
     return is_private and region_compiler(function) is None

@@ -27,7 +27,7 @@ _RULES: dict[type[Operation], Rule] = {**integer_products.RULES, **integer_moves
 
 @dataclass(frozen=True)
 class FakeQuantizationToInteger(ModulePass):
-    """Dequantise, compute, quantise becomes computing with the integers.
+    """Replaces sequences of dequantise, float op and quantise by integer ops.
 
     ```mlir
     %0 = relay.qnn.dequantize %x, %sx, %zx : …
@@ -41,10 +41,10 @@ class FakeQuantizationToInteger(ModulePass):
     %4 = relay.clip %3 {a_min = 128.0, a_max = 255.0} : …
     ```
 
-    The integers are the same but where rounding is close to a tie. Convolutions and products whose
-    result is not quantised end in a `dequantize` of their sums. What has no integer form stays,
-    and the module says why. `products` names the `qnn` products and convolutions that may be made,
-    where not all of them are faster than those of `f32`.
+    The integers are the same, except where rounding is close to a tie. Convolutions and GEMMs whose
+    result is not quantised end in a `dequantize` of their sums. Ops without an integer form stay,
+    and the module records why. `products` names the `qnn` GEMMs and convolutions that the pass may
+    create, if not all of them are faster than `f32`.
     """
 
     name = "fake-quantization-to-integer"
@@ -62,7 +62,7 @@ class FakeQuantizationToInteger(ModulePass):
         keep_float(op, reasons)
 
     def _rewrite(self, op: Operation) -> str | None:
-        """Puts integers in the place of an op; says why not, if its operands are integers."""
+        """Replaces an op by integer ops; returns why not if its operands are quantised."""
         new = OpSequence(op.location)
         if isinstance(op, QuantizeOp):
             if isinstance(op.data.owner, Operation):
@@ -77,12 +77,12 @@ class FakeQuantizationToInteger(ModulePass):
             return None
         new.discard()
         if unknown:
-            return f"{', '.join(unknown)} is not among the products that are to be made"
+            return f"{', '.join(unknown)} is not among the enabled products"
         return found if isinstance(found, str) else None
 
 
 def _values(found: SSAValue | Quantised | Sequence[Quantised], new: OpSequence) -> list[SSAValue]:
-    """The results of the op: integers, or the numbers that they stand for."""
+    """Returns the values that replace the op's results: integers, or their dequantised values."""
     if isinstance(found, SSAValue):
         return [found]
     each = [found] if isinstance(found, Quantised) else found

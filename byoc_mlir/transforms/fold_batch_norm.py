@@ -38,7 +38,7 @@ Linear: TypeAlias = ConvOp | ConvTransposeOp | DenseOp
 
 @dataclass(frozen=True)
 class Affine:
-    """`data * scale + shift` for every channel along `axis`, in double precision."""
+    """Affine map `data * scale + shift` for every channel along `axis`, in double precision."""
 
     data: SSAValue
     axis: int
@@ -57,10 +57,10 @@ class FoldBatchNorm(ModulePass):
     %1 = relay.nn.bias_add %0, %beta_minus_mean_times_s {axis = 1} : …
     ```
 
-    A `bias_add` may stand between the two. Multiplications and additions of one constant per
-    channel fold as well, being half a batch norm each, and those after a batch norm that stays fold
-    into that. Folded is only where the constants are known, the results finite, and no other op
-    reads what is in between.
+    A `bias_add` may stand between the two. A multiplication or addition with one constant per
+    channel folds as well, since it is half a batch norm. After a batch norm that stays, it folds
+    into the batch norm. The pass folds only if the constants are known, the results are finite, and
+    no other op uses the intermediate value.
     """
 
     name = "fold-batch-norm"
@@ -111,7 +111,9 @@ def _affine_of_binary(op: AddOp | SubtractOp | MultiplyOp) -> Affine | None:
 
 
 def _per_channel(array: Array, shape: Sequence[Size], axis: int) -> Array | None:
-    """One number per channel, if that is what broadcasting `array` to `shape` means."""
+    """Returns one value per channel, if broadcasting `array` to `shape` is constant on all other
+    axes.
+    """
     full = (1,) * (len(shape) - array.ndim) + array.shape
     channels = shape[axis]
     if isinstance(channels, Dim) or any(size != 1 and at != axis for at, size in enumerate(full)):
@@ -120,7 +122,7 @@ def _per_channel(array: Array, shape: Sequence[Size], axis: int) -> Array | None
 
 
 def _channel_axis(value: SSAValue) -> int | None:
-    """The axis of the channels in the result of an op that can take a factor per channel."""
+    """Returns the channel axis of the result of an op that can absorb a factor per channel."""
     match value.owner:
         case ConvOp() | ConvTransposeOp():
             return 1
@@ -189,12 +191,14 @@ def _fold_into_linear(
 
 
 def _results(op: Operation, output: SSAValue) -> list[SSAValue]:
-    """What takes the place of `op`'s results; batch norm hands its statistics on unchanged."""
+    """Returns the values that replace `op`'s results; batch norm's statistics pass through."""
     return [output, op.moving_mean, op.moving_var] if isinstance(op, BatchNormOp) else [output]
 
 
 def _scale_weight(linear: Linear, scale: Array) -> bool:
-    """Multiplies every output channel; `False`, and nothing done, where that is not possible."""
+    """Multiplies every output channel of the weight; returns `False`, without a change, if it
+    cannot.
+    """
     if (scale == 1.0).all():
         return True
     weight = constant_array(linear.weight)
@@ -217,22 +221,23 @@ def _scale_weight(linear: Linear, scale: Array) -> bool:
 
 
 def scaled(weight: Array, scale: Array, groups: int | None) -> Array:
-    """A weight with every output channel multiplied, in its own type.
+    """Returns a weight with every output channel multiplied, in the weight's type.
 
     Args:
-        groups: of a transposed convolution, in whose weight they come before the output channels.
+        groups: number of groups of a transposed convolution, whose weight has them before the
+            output channels.
     """
     trailing = [1] * (weight.ndim - 2)
     grouped = weight if groups is None else weight.reshape(groups, -1, *weight.shape[1:])
     leading = (-1, 1) if groups is None else (groups, 1, -1)
     product = aligned_empty(grouped.shape, grouped.dtype)
-    # rounded a bit at a time: no whole product in f64
+    # rounds piece by piece, without a whole product in f64
     np.multiply(grouped, scale.reshape(*leading, *trailing), out=product, casting="unsafe")
     return product.reshape(weight.shape)
 
 
 def _constant(op: RelayOp, what: str, array: Array, dtype: np.dtype[Any]) -> ConstantOp | None:
-    """A constant made of `op`'s, `None` when not all of it is finite in its type."""
+    """Returns a constant derived from `op`'s, or `None` if not all of it is finite in its type."""
     rounded = array.astype(dtype, copy=False)
     if not np.isfinite(rounded).all():
         return None

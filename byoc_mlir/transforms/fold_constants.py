@@ -25,7 +25,7 @@ from byoc_mlir.transforms.rewriting import (
 
 @dataclass(frozen=True)
 class FoldConstants(ModulePass):
-    """Computes the ops whose operands are all constants.
+    """Folds ops whose operands are all constants.
 
     ```mlir
     %a = relay.constant dense<[1.0, 2.0]> : tensor<2xf32>
@@ -35,8 +35,8 @@ class FoldConstants(ModulePass):
     %0 = relay.constant dense<[4.0, 5.0]> : tensor<2xf32>
     ```
 
-    What would be larger than `max_bytes` and larger than all operands together stays as it is, and
-    so does what reads weights whose bytes are not loaded.
+    An op stays if its result is larger than `max_bytes` and larger than all its operands together,
+    or if the bytes of a weight are not loaded.
     """
 
     name = "fold-constants"

@@ -24,7 +24,7 @@ _EXACT = frozenset(
         *(f"nn.{kind}_pool{rank}d" for kind in ("max", "global_max") for rank in (1, 2, 3)),
     }
 )
-"""Ops whose results are among what they read, or its opposite."""
+"""Ops whose results are elements of their inputs, possibly negated."""
 
 _ROUNDED = frozenset(
     {
@@ -36,15 +36,15 @@ _ROUNDED = frozenset(
         *(f"nn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
     }
 )
-"""Ops that are computed in `f32` anyway. Not among them are those that tell close numbers apart,
-such as comparisons, sorting and rounding: they read what the model says."""
+"""Ops that are computed in `f32`. Ops that separate close values, such as comparisons, sorting and
+rounding, are excluded: their inputs stay as precise as in the model."""
 
 
 class HalvesToFloat(ModulePass):
-    """Models of 16-bit floats are computed in `f32`, as ONNX Runtime does.
+    """Computes models of 16-bit floats in `f32`, as ONNX Runtime does.
 
-    Numbers are widened where they come in and rounded where they go out: inputs and outputs, casts
-    that the model has, and ops that tell close numbers apart. Weights are widened here.
+    The pass widens values after inputs, and rounds them before outputs, before casts of the model,
+    and before ops that separate close values. It widens weights at compile time.
 
     ```mlir
     func.func @main(%x: tensor<4x8xf16>) -> tensor<4x2xf16> {
@@ -79,7 +79,7 @@ class HalvesToFloat(ModulePass):
 class _Widener:
     def __init__(self) -> None:
         self._types: dict[SSAValue, Attribute] = {}
-        """The values that are `f32` by now, with the type that they had."""
+        """Original element type of each value that is `f32` by now."""
         self._casts: dict[tuple[SSAValue, Attribute], SSAValue] = {}
 
     def visit(self, op: Operation) -> None:

@@ -1,4 +1,4 @@
-"""Undoes partitioning: puts the ops of outlined regions back where they are called."""
+"""The pass `inline-partitions`: undoes partitioning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from byoc_mlir.transforms.blocks import is_constant, is_terminator
 class InlinePartitions(ModulePass):
     """Inlines outlined regions, and the composites in them, into their callers.
 
-    `functions` names the regions; all when none is named.
+    `functions` names the regions; if it is empty, all regions are inlined.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -65,18 +65,19 @@ class InlinePartitions(ModulePass):
 
 
 def inline_partitions(module: ModuleOp, reasons: Mapping[FuncOp, str]) -> None:
-    """Puts outlined regions back into their callers and removes them.
+    """Inlines outlined regions into their callers and removes them.
 
     Args:
-        module: the module that holds regions and callers; composites in them are dissolved.
-        reasons: why, for each region: kept on its ops as `byoc.reason`, with its `byoc.times`.
+        module: the module with regions and callers; composites in the regions are dissolved.
+        reasons: why each region leaves; its ops get this as `byoc.reason`, and the region's
+            `byoc.times`.
     """
     note_reasons(reasons)
     inline_regions(module, reasons)
 
 
 def note_reasons(reasons: Mapping[FuncOp, str]) -> None:
-    """Writes on the ops of regions why they leave, as `byoc.reason`, with the region's times."""
+    """Writes the reason of each region, as `byoc.reason`, and its times on its ops."""
     for region, reason in reasons.items():
         kept: dict[str, Attribute] = {REASON: StringAttr(reason)}
         if TIMES in region.attributes:
@@ -87,7 +88,7 @@ def note_reasons(reasons: Mapping[FuncOp, str]) -> None:
 
 
 def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:
-    """Puts outlined regions, with their composites dissolved, back into their callers."""
+    """Inlines outlined regions, with their composites dissolved, into their callers."""
     by_name = {region.sym_name.data: region for region in regions}
     for name, region in by_name.items():
         if not region.body.blocks:

@@ -1,6 +1,6 @@
-"""Rules of `fake-quantization-to-integer`: ops that move numbers move their integers.
+"""Rules of `fake-quantization-to-integer` for ops that only move elements.
 
-Exact, whatever follows. `integer_products` says what a rule is.
+The integer forms are exact for any users. `integer_products` defines rules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Parameters: TypeAlias = dict[str, Any]
 def _moved(
     op: RelayOp, integers: Quantised, new: OpSequence, properties: Parameters | None = None
 ) -> Answer:
-    """The op on integers instead of on its first operand."""
+    """Applies the op to integers in place of its first operand."""
     if not integers.is_whole:
         return "its operand has parameters along an axis, accepted is one for the whole tensor"
     given = cast("Parameters", op.properties) if properties is None else properties
@@ -35,7 +35,7 @@ def _move(op: RelayOp, new: OpSequence) -> Answer:
 
 
 def _transpose(op: transform.TransposeOp, new: OpSequence) -> Answer:
-    """Parameters along an axis go with it, as those of weights do."""
+    """Moves the axis of per-axis parameters, as weights have them, along with the data."""
     integers = quantised(op.data)
     if integers is None or integers.is_whole:
         return _move(op, new)
@@ -45,13 +45,13 @@ def _transpose(op: transform.TransposeOp, new: OpSequence) -> Answer:
 
 
 def _may_add(op: transform.PadOp) -> bool:
-    """Whether there may be elements around the data, and not only fewer of them."""
+    """True if the op may add elements around the data, and not only remove some."""
     widths = size_list(op.pad_width)
     return is_symbolic(widths) or any(width > 0 for width in ints(op.pad_width))
 
 
 def _pad(op: transform.PadOp, new: OpSequence) -> Answer:
-    """Zeros become the zero point."""
+    """Pads with the zero point in place of zeros."""
     integers = quantised(op.data)
     if integers is None:
         return None
@@ -76,7 +76,9 @@ def _resize(op: image.ResizeOp, new: OpSequence) -> Answer:
 
 
 def _concatenate(op: transform.ConcatenateOp, new: OpSequence) -> Answer:
-    """Parts of the same parameters; others are joined where the result is quantised."""
+    """Concatenates parts with equal parameters; other parts are joined when the result is
+    quantised.
+    """
     parts = [quantised(value) for value in op.data]
     known = [part for part in parts if part is not None]
     first = known[0] if known else None

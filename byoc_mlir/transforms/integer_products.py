@@ -1,8 +1,8 @@
-"""Rules of `fake-quantization-to-integer`: convolutions and products, and what is added to them.
+"""Rules of `fake-quantization-to-integer` for convolutions, GEMMs, and biases after them.
 
-A rule gets an op and the sequence of ops that may take its place. It answers with the integers of
-the result (of each, where there are several); with why the op stays as it is though its operands
-are quantised; or with `None` for an op that is no matter of quantisation.
+A rule gets an op and the sequence of ops that may replace it. It returns the result's integers (one
+for each result, if there are several), or why the op stays although its operands are quantised, or
+`None` for an op without quantised operands.
 """
 
 from __future__ import annotations
@@ -34,15 +34,19 @@ Rule: TypeAlias = Callable[[Any, OpSequence], Answer]
 
 _UP_TO_BYTES = tuple(numpy_dtype(each) for each in NARROW_INTEGERS if each.width.data <= 8)
 _SAME_SCALE = 1e-4
-"""How far a bias's scale may be from the product of the operands' scales."""
+"""Maximum relative difference of a bias's scale from the product of the operands' scales."""
 _UNITS_IN_A_STEP = 32
-"""A bias of floats is rounded to units of accumulators where a step has so many of them."""
+"""Minimum number of accumulator units in a step of the result for which a float bias may be rounded
+to accumulator units."""
 _LARGEST_BIAS = 2.0**30
-"""In units of accumulators; sums stay in the range of `i32`."""
+"""Maximum bias, in accumulator units, for which sums stay in the range of `i32`."""
 
 
 def _unfit(data: Quantised, weight: Quantised, axis: int) -> str | None:
-    """Why integers cannot be multiplied: the weight may have parameters along `axis`."""
+    """Returns why integers cannot be multiplied, or `None` if they can.
+
+    The weight may have per-axis parameters along `axis`.
+    """
     if data.dtype not in BYTES:
         return f"its data is of {data.dtype}, integer units take int8 and uint8"
     if not data.is_whole:
@@ -55,7 +59,7 @@ def _unfit(data: Quantised, weight: Quantised, axis: int) -> str | None:
 
 
 def _as_bytes(weight: Quantised, new: OpSequence) -> Quantised:
-    """The weight with elements of 8 bits."""
+    """Casts the weight to elements of 8 bits."""
     dtype = np.uint8 if weight.dtype.name.startswith("u") else np.int8
     return Quantised(
         new.cast(weight.data, dtype), weight.scale, new.cast(weight.zero_point, dtype), weight.axis
@@ -70,7 +74,7 @@ def _accumulators(
     channels: int,
     **properties: Any,
 ) -> Quantised:
-    """The sums of a product or convolution; a vector of scales goes along axis `channels`."""
+    """Returns the sums of a GEMM or convolution; a vector of scales goes along axis `channels`."""
     total = new.add(kind, data.data, weight.data, data.zero_point, weight.zero_point, **properties)
     scale = scale_product(data.scale, weight.scale, new)
     zero = new.constant("zero", np.zeros((), np.int32))
@@ -78,7 +82,7 @@ def _accumulators(
 
 
 def _convolution(kind: type[RelayOp], axis: int) -> Rule:
-    """A convolution whose weight has its output channels along `axis`."""
+    """Returns the rule of a convolution whose weight has its output channels along `axis`."""
 
     def apply(op: window.ConvOp | window.ConvTransposeOp, new: OpSequence) -> Answer:
         data, weight = quantised(op.data), quantised(op.weight)
@@ -106,7 +110,7 @@ def _dense(op: nn.DenseOp, new: OpSequence) -> Answer:
 
 
 def _matmul(op: nn.MatmulOp, new: OpSequence) -> Answer:
-    """A product; with a constant matrix it is a dense layer."""
+    """Converts a matmul; with a constant matrix it becomes a dense layer."""
     data, weight = quantised(op.a), quantised(op.b)
     if data is None or weight is None:
         return None
@@ -133,7 +137,7 @@ def _bias(op: nn.BiasAddOp, new: OpSequence) -> Answer:
 
 
 def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
-    """A bias along the last axis, if one side is accumulators and the other a vector."""
+    """Adds a bias along the last axis, if one side is accumulators and the other a vector."""
     for data, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         if rank_of(bias) == 1 and rank_of(data) > 1:
             return _with_bias(data, bias, rank_of(data) - 1, op.output, new)
@@ -143,7 +147,9 @@ def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
 def _with_bias(
     data: SSAValue, vector: SSAValue, axis: int, result: SSAValue, new: OpSequence
 ) -> Answer:
-    """Accumulators plus a bias that is quantised as they are, or can be: then it is `result`."""
+    """Adds a bias to accumulators, if it is quantised as they are, or can be; the sum is
+    `result`.
+    """
     total = quantised(data)
     if total is None or total.dtype != np.int32 or not is_zero(total.zero_point):
         return None
@@ -166,9 +172,10 @@ def _with_bias(
 def _fine_bias(
     total: Quantised, vector: SSAValue, axis: int, result: SSAValue, new: OpSequence
 ) -> Quantised | None:
-    """A constant bias of floats in units of the accumulators.
+    """Quantises a constant float bias in units of the accumulators.
 
-    Only where `result` is quantised in steps so large that this rounding is lost in theirs.
+    Returns `None` unless `result` is quantised in steps so large that this rounding does not
+    matter.
     """
     scale, numbers, step = constant_array(total.scale), constant_array(vector), _step(result)
     channels = (sizes_of(total.data)[axis],)
@@ -182,7 +189,7 @@ def _fine_bias(
 
 
 def _step(value: SSAValue) -> float | None:
-    """The step in which a value is quantised, if nothing else becomes of it but relus and clips."""
+    """Returns the step in which a value is quantised, if only relus and clips come before."""
     while value.has_one_use():
         use = next(iter(value.uses)).operation
         if isinstance(use, qnn.QuantizeOp):
@@ -195,7 +202,7 @@ def _step(value: SSAValue) -> float | None:
 
 
 def _scaled_accumulators(op: elementwise.MultiplyOp, new: OpSequence) -> Answer:
-    """Accumulators that are cast and multiplied, as models with dynamic quantisation do it."""
+    """Recognises accumulators that are cast and scaled, as models with dynamic quantisation do."""
     for cast_value, scale in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         before = cast_value.owner
         if not isinstance(before, elementwise.CastOp) or not _is_product(before.data):
@@ -223,7 +230,7 @@ _CONVOLUTIONS: dict[type[RelayOp], tuple[type[RelayOp], int]] = {
 PRODUCTS = frozenset(
     [qnn.DenseOp.name, qnn.MatmulOp.name, *(kind.name for kind, _ in _CONVOLUTIONS.values())]
 )
-"""The names of the ops that give accumulators."""
+"""Names of the ops that return accumulators."""
 
 RULES: dict[type[RelayOp], Rule] = {
     **{float_: _convolution(kind, axis) for float_, (kind, axis) in _CONVOLUTIONS.items()},

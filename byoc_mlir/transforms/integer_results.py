@@ -1,8 +1,8 @@
-"""Rules of `fake-quantization-to-integer`: what ends in `qnn.quantize`.
+"""Rules of `fake-quantization-to-integer` for ops whose result is quantised.
 
-A rule gets the op that is quantised, the parameters and the sequence of ops that may take the
-place of the `qnn.quantize`. It answers with the integers, with why they must come from numbers, or
-with `None` where no operand is quantised.
+A rule gets the op before a `qnn.quantize`, the quantisation parameters, and the sequence of ops
+that may replace the `qnn.quantize`. It returns the integers, or why they have to be computed from
+floats, or `None` if no operand is quantised.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Rule: TypeAlias = "Callable[[Any, ResultParameters, OpSequence], Integers]"
 
 @dataclass(frozen=True)
 class ResultParameters:
-    """The parameters of a result: one number each."""
+    """Quantisation parameters of a result, for the whole tensor."""
 
     scale: SSAValue
     zero_point: SSAValue
 
     def is_of(self, integers: Quantised) -> bool:
-        """Whether integers have these parameters already."""
+        """True if integers have these parameters already."""
         return (
             integers.is_whole
             and same_value(integers.scale, self.scale)
@@ -47,17 +47,20 @@ class ResultParameters:
 
     @property
     def known(self) -> tuple[Array | None, Array | None]:
-        """Scale and zero point, where they are constants."""
+        """Returns scale and zero point, or `None` for each one that is not a constant."""
         return constant_array(self.scale), constant_array(self.zero_point)
 
     @property
     def is_bytes(self) -> bool:
-        """Whether the integers have 8 bits."""
+        """True if the integers have 8 bits."""
         return numpy_dtype(tensor_type(self.zero_point).element_type) in BYTES
 
 
 def integers_of(op: qnn.QuantizeOp, new: OpSequence) -> Integers:
-    """The integers that an op gives, without the numbers that it is given."""
+    """Computes the integers of a `qnn.quantize` directly from quantised operands.
+
+    Returns why that is not possible, or `None` if no operand is quantised.
+    """
     target = ResultParameters(op.scale, op.zero_point)
     if sizes_of(op.scale) or sizes_of(op.zero_point) or not target.is_bytes:
         return None
@@ -76,7 +79,7 @@ def integers_of(op: qnn.QuantizeOp, new: OpSequence) -> Integers:
 
 
 def _is_of_integers(op: RelayOp) -> bool:
-    """Whether all operands are quantised, or known."""
+    """True if all operands are quantised or constant, and at least one is quantised."""
     found = [quantised(value) for value in op.operands]
     known = [constant_array(value) for value in op.operands]
     return any(found) and all(
@@ -86,7 +89,7 @@ def _is_of_integers(op: RelayOp) -> bool:
 
 
 def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
-    """The bounds that relus and clips put to a value, and that value."""
+    """Returns the bounds that relus and clips impose on a value, and the value before them."""
     low, high = -math.inf, math.inf
     while isinstance(op := value.owner, elementwise.ClipOp | nn.ReluOp):
         inner = (0.0, math.inf)
@@ -100,7 +103,7 @@ def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
 def _clipped(
     integers: SSAValue, bounds: tuple[float, float], target: ResultParameters, new: OpSequence
 ) -> Integers:
-    """Bounds of the numbers as bounds of the integers; rounding keeps the order."""
+    """Clips integers to the quantised bounds, since rounding is monotonic."""
     if bounds == (-math.inf, math.inf):
         return integers
     scale, zero_point = target.known
@@ -175,7 +178,7 @@ def _pooled(
 
 
 def _mean(op: MeanOp, target: ResultParameters, new: OpSequence) -> Integers:
-    """The mean over all spatial dimensions is a global average pool."""
+    """Converts the mean over all spatial dimensions to a global average pool."""
     integers = quantised(op.data)
     if integers is None or not integers.is_bytes:
         return None
@@ -187,7 +190,7 @@ def _mean(op: MeanOp, target: ResultParameters, new: OpSequence) -> Integers:
 
 
 def _concatenated(op: ConcatenateOp, target: ResultParameters, new: OpSequence) -> Integers:
-    """Every part in the parameters of the whole."""
+    """Requantises every part to the parameters of the result, and concatenates."""
     parts = [quantised(value) for value in op.data]
     known = [part for part in parts if part is not None and part.is_bytes]
     if len(known) < len(parts):
@@ -196,7 +199,7 @@ def _concatenated(op: ConcatenateOp, target: ResultParameters, new: OpSequence) 
 
 
 def _table(value: SSAValue, target: ResultParameters, new: OpSequence) -> SSAValue | None:
-    """The 256 results of a function of one byte, looked up."""
+    """Converts a function of one byte to a lookup in a table of its 256 results."""
     scale, zero_point = target.known
     if scale is None or zero_point is None:
         return None
@@ -222,23 +225,25 @@ def _operand(value: SSAValue, values: dict[SSAValue, Array]) -> Array:
 
 
 _MOST_OPS = 32
-"""Longer functions of one byte are not tabulated."""
+"""Maximum number of ops of a function that is tabulated."""
 
 
 @dataclass(frozen=True)
 class _Function:
-    """A function of one byte."""
+    """Function of one byte."""
 
     byte: SSAValue
     numbers: dict[SSAValue, Array]
-    """Of each value that it begins with, what that is for the 256 bytes in the order of their
-    bits."""
+    """Values of each input of the function for the 256 bytes, in the order of their bits."""
     ops: list[RelayOp]
-    """Those of the function, in order."""
+    """Ops of the function, in order."""
 
 
 def _function_of_one_byte(value: SSAValue) -> _Function | None:
-    """The function that a value is, if it is one; what was looked up for the byte belongs to it."""
+    """Returns the function of one byte that computes a value, or `None`.
+
+    A lookup that produced the byte belongs to the function.
+    """
     bytes_: list[SSAValue] = []
     numbers: dict[SSAValue, Array] = {}
     ops: dict[RelayOp, None] = {}
@@ -266,7 +271,9 @@ def _function_of_one_byte(value: SSAValue) -> _Function | None:
 
 
 def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
-    """A byte, and the numbers that a quantised value is for each; looked up or as they are."""
+    """Returns a byte, and the 256 real values that a quantised value takes, through a lookup or
+    not.
+    """
     integers = quantised(value)
     if integers is None or not (integers.is_bytes and integers.is_known):
         return None
@@ -282,7 +289,7 @@ def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
 
 
 def _elementwise_ops() -> frozenset[type[RelayOp]]:
-    """The ops of which each element of the result depends on the same place of the operands."""
+    """Returns the ops that compute each element from the same position of the operands."""
     families = [*vars(elementwise).values(), *vars(logic).values()]
     kinds = (elementwise.UnaryOp, elementwise.BroadcastOp)
     found = [item for item in families if isinstance(item, type) and issubclass(item, kinds)]

@@ -1,4 +1,4 @@
-"""Why nodes are computed in `f32` for which integers or fewer bits were asked for."""
+"""Reasons why nodes stay in `f32` although integers or fewer bits were requested."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 
 KEPT_FLOAT = "byoc.kept_float"
-"""The attribute of the module: reasons by the names of nodes."""
+"""Attribute of the module: reasons by node name."""
 
 
 def keep_float(module: ModuleOp, reasons: Mapping[str, str]) -> None:
-    """Adds reasons by node to those that a module has."""
+    """Adds reasons by node name to the module's reasons."""
     if reasons:
         known = kept_float(module) | dict(reasons)
         module.attributes[KEPT_FLOAT] = DictionaryAttr(
@@ -20,7 +20,7 @@ def keep_float(module: ModuleOp, reasons: Mapping[str, str]) -> None:
 
 
 def kept_float(module: ModuleOp) -> dict[str, str]:
-    """The reasons that a module has."""
+    """Returns the module's reasons by node name."""
     known = module.attributes.get(KEPT_FLOAT)
     if not isinstance(known, DictionaryAttr):
         return {}

@@ -1,4 +1,4 @@
-"""The pass `limit-weight-growth`: how much memory packed weights may take."""
+"""The pass `limit-weight-growth`: limits the memory of packed weights."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from byoc_mlir.transforms.work import tensor_bytes
 
 @dataclass(frozen=True)
 class LimitWeightGrowth(ModulePass):
-    """Says how many bytes the packed weights of convolutions may take for each byte of them.
+    """Limits the bytes of convolutions' packed weights, as a multiple of the unpacked weights.
 
-    Algorithms that compute less have more weights. Those of all convolutions together, with what
-    the model has of other constants, may take `memory` times the constants of the model, and as
-    much again as the values that live at once take; a small model, whose code takes more than its
-    weights, at least `free` bytes more than without packing.
+    Algorithms with fewer MACs need larger weights. All packed weights and the model's other
+    constants may take `memory` times the model's constants, plus the peak size of live values. For
+    a small model, whose code is larger than its weights, the limit is at least `free` bytes more
+    than without packing.
 
     Options:
-        memory: times the constants of the model.
-        free: bytes that nobody misses.
+        memory: factor on the model's constants.
+        free: bytes that are always allowed.
 
     ```mlir
     func.func @main(…) -> … { … }
@@ -64,21 +64,20 @@ class LimitWeightGrowth(ModulePass):
 
 
 def _constants(module: ModuleOp) -> Iterator[ConstantOp]:
-    """The constants that lie beside the IR."""
+    """Yields the constants that are stored outside of the IR."""
     for op in module.walk():
         if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr):
             yield op
 
 
 def _bytes_of(constants: Iterable[ConstantOp]) -> int:
-    """The memory of constants, each content once."""
+    """Returns the bytes of constants, counting equal contents once."""
     sizes = {str(constant.value): _size(constant.output) for constant in constants}
     return sum(sizes.values())
 
 
 def _convolved(module: ModuleOp) -> Iterator[ConstantOp]:
-    """The weights of convolutions in `f32`, and of those of bytes: some are computed by way of
-    `f32`."""
+    """Yields the weights of convolutions in `f32` and in bytes, which may be computed in `f32`."""
     for op in module.walk():
         if not isinstance(op, ConvOp | QuantizedConvOp):
             continue
@@ -89,7 +88,7 @@ def _convolved(module: ModuleOp) -> Iterator[ConstantOp]:
 
 
 def _outside(value: SSAValue) -> SSAValue:
-    """The value that an argument of a composite stands for."""
+    """Returns the operand for an argument of a composite, or the value itself."""
     if isinstance(value, BlockArgument):
         composite = value.block.parent_op()
         if isinstance(composite, CompositeOp):
@@ -98,7 +97,7 @@ def _outside(value: SSAValue) -> SSAValue:
 
 
 def _live_bytes(block: Block) -> int:
-    """The most memory of values that a block uses at the same time."""
+    """Returns the peak size of a block's live values, in bytes."""
     last: dict[SSAValue, Operation] = {}
     for op in block.ops:
         last |= dict.fromkeys((*op.operands, *op.results), op)
@@ -119,5 +118,5 @@ def _is_constant(value: SSAValue) -> bool:
 
 
 def _size(value: SSAValue) -> int:
-    """The bytes of a tensor, for the hints of symbolic sizes."""
+    """Returns the bytes of a tensor, with the hints of symbolic sizes."""
     return hint(tensor_bytes(value))

@@ -1,6 +1,6 @@
-"""Merges regions of one backend wherever the result can still run as a whole.
+"""The pass `merge-compiler-regions`: merges regions of one backend.
 
-Pairs are looked at in an order that does not depend on how a block lists its ops.
+The merge order does not depend on the order in which a block lists its ops.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ from byoc_mlir.transforms.union_find import UnionFind
 
 @dataclass(frozen=True)
 class OffTargetDepths:
-    """For each node the largest number of foreign nodes on a path to it, and one such path.
+    """Off-target depth of each node: the largest number of off-target nodes on a path to it.
 
-    Foreign is what is neither of the backend nor a constant. The paths form a forest.
+    Off-target nodes belong to another backend or the host; constants do not count. The object also
+    records one deepest path to each node; these paths form a forest.
     """
 
     level: list[int]
@@ -40,7 +41,7 @@ class OffTargetDepths:
 
     @staticmethod
     def of(graph: RegionGraph, compiler: str) -> OffTargetDepths:
-        """The levels of a graph's nodes, seen from backend `compiler`."""
+        """Returns the depths of a graph's nodes, seen from backend `compiler`."""
         level = [0] * len(graph.nodes)
         children: list[list[int]] = [[] for _ in graph.nodes]
         roots: list[int] = []
@@ -57,10 +58,10 @@ class OffTargetDepths:
         return OffTargetDepths(level, *_tour(roots, children))
 
     def separated(self, one: int, two: int) -> bool:
-        """Whether something foreign lies on the recorded path between two nodes of the backend.
+        """True if an off-target node lies on the recorded path between two nodes of the backend.
 
-        `True` proves that they cannot merge; `False` says nothing, unless the levels are equal:
-        then nothing foreign is between them on any path.
+        `True` proves that they cannot merge. `False` proves nothing, unless the depths are equal:
+        then no path between them has an off-target node.
         """
         if self.level[one] > self.level[two]:
             one, two = two, one
@@ -68,8 +69,10 @@ class OffTargetDepths:
         return above and self.level[one] < self.level[two]
 
     def unseparated_pairs(self, nodes: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Every two of `nodes` for which `separated` is false, in time linear in their number."""
-        above: list[int] = []  # on the recorded path to the node at hand; levels only grow on it
+        """Yields all pairs of `nodes` for which `separated` is false, in time linear in their
+        number.
+        """
+        above: list[int] = []  # on the recorded path to the current node, along which depths grow
         aside: list[int] = []
         for node in sorted(nodes, key=self._enter.__getitem__):
             while above and self._leave[above[-1]] < self._enter[node]:
@@ -83,7 +86,7 @@ class OffTargetDepths:
 
 
 def _tour(roots: list[int], children: list[list[int]]) -> tuple[list[int], list[int]]:
-    """When a walk of the forest enters each node, and the last entry while it is below it."""
+    """Returns each node's entry time in a walk of the forest, and the last entry time below it."""
     enter, leave = [0] * len(children), [0] * len(children)
     clock = 0
     pending = [(root, False) for root in roots]
@@ -100,9 +103,9 @@ def _tour(roots: list[int], children: list[list[int]]) -> tuple[list[int], list[
 
 
 def canonical_keys(block: Block) -> Mapping[Operation, bytes]:
-    """A digest of how each op is computed and of what is made of its results.
+    """Returns a digest of each op: how it is computed, and how its results are used.
 
-    Ops with one key compute the same from the same values, for the same purposes.
+    Ops with equal digests compute the same from equal values, for the same users.
     """
     computed = _from_operands(block)
     used = _from_users(block, computed)
@@ -166,9 +169,9 @@ def _digest(*parts: bytes) -> bytes:
 class MergeCompilerRegions(ModulePass):
     """Merges regions of one backend that feed each other or share an input.
 
-    Two regions merge unless a path from one to the other leads over something else (the host,
-    another backend): the merged region would have to wait for its own result. Afterwards no two
-    neighbours are left that could merge, and the outcome does not depend on the order of the ops.
+    Two regions merge unless a path between them leads through the host or another backend: the
+    merged region would have to wait for its own result. Afterwards no two neighbours that could
+    merge are left. The result does not depend on the order of the ops.
 
     ```mlir
     %0 = byoc.compiler_begin %x for "dnnl" : tensor<…>
@@ -205,7 +208,7 @@ class MergeCompilerRegions(ModulePass):
 def merged_regions(
     block: Block, graph: RegionGraph, outlined: Container[str]
 ) -> Sequence[AnnotatedRegion]:
-    """The regions of `graph` merged as far as they can be; the block loses its annotations."""
+    """Merges the regions of `graph` as far as possible; removes the block's annotations."""
     for compiler in _compilers(graph):
         graph = _rebuild(block, graph, _merge_levels(graph, compiler), outlined)
     pairs = list(_candidates(graph))
@@ -215,9 +218,9 @@ def merged_regions(
 
 
 def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
-    """Groups neighbours with the same number of foreign nodes in sequence before them.
+    """Groups adjacent nodes of the same off-target depth.
 
-    On a path between two of one level lies nothing foreign, so that all of them can merge.
+    No off-target node lies between two nodes of equal depth, so all nodes of a group can merge.
     """
     level = OffTargetDepths.of(graph, compiler).level
     groups = UnionFind[int]()
@@ -238,10 +241,10 @@ def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
 def _merge_pairs(
     block: Block, graph: RegionGraph, pairs: Iterable[tuple[int, int]]
 ) -> Iterable[Sequence[int]]:
-    """Merges neighbours of different levels, one pair at a time in an order of their own.
+    """Merges adjacent nodes of different depths, one pair at a time in canonical order.
 
-    A pair that something foreign separates once is separated for ever, and merging a pair with
-    all between them closes no cycle: so that each pair needs to be looked at once.
+    One look at each pair is enough: pairs that an off-target node separates stay separated, and
+    merging a pair with all nodes between them creates no cycle.
     """
     contraction = MergedNodes(graph.order(), graph.successors, graph.predecessors)
     rank = _ranks(block, graph)
@@ -259,9 +262,9 @@ def _merge_pairs(
 
 
 def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
-    """Every two regions of one backend that feed each other or share an input, once.
+    """Yields each pair of one backend's regions that feed each other or share an input, once.
 
-    Left out are those that are known to be separated.
+    Skips pairs that are known to be separated.
     """
     for compiler in _compilers(graph):
         levels = OffTargetDepths.of(graph, compiler)
@@ -276,7 +279,7 @@ def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
 
 
 def _ranks(block: Block, graph: RegionGraph) -> list[int]:
-    """The place of each node by depth, then by what it computes and is used for."""
+    """Returns the rank of each node: by depth, then by the digests of its ops."""
     keys = canonical_keys(block)
     depth = [0] * len(graph.nodes)
     for node in graph.order():
@@ -307,7 +310,7 @@ def _rebuild(
     groups: Iterable[Sequence[int]],
     outlined: Container[str],
 ) -> RegionGraph:
-    """The graph after merging each group of nodes."""
+    """Rebuilds the graph after merging each group of nodes."""
     place = {op: position for position, op in enumerate(block.ops)}
     regions: list[AnnotatedRegion] = []
     for group in groups:

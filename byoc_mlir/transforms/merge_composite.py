@@ -1,4 +1,4 @@
-"""Finds the backends' patterns and wraps each match in a composite."""
+"""The pass `merge-composite`: wraps matches of the backends' patterns in composites."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from byoc_mlir.transforms.region_graph import check_annotations
 
 @dataclass(frozen=True)
 class MergeComposite(ModulePass):
-    """Wraps what matches a backend's patterns in `byoc.composite`s.
+    """Wraps matches of the backends' patterns in `byoc.composite`s.
 
-    Backends are served in the given order, their patterns in the order of their table, and for
-    each pattern the matches nearest to the results first. A match whose check refuses leaves its
-    ops free, with the reason in `byoc.refused`. In a region that is annotated already only the
-    patterns of its backend count.
+    The pass tries backends in the given order, patterns in the order of their table, and for each
+    pattern the matches nearest to the results first. If a pattern's check refuses a match, the ops
+    stay free, with the reason in `byoc.refused`. In an annotated region only the patterns of its
+    backend apply.
 
     ```mlir
     %0 = relay.nn.conv2d %x, %w : (tensor<…>, tensor<…>) -> tensor<…>
@@ -68,7 +68,7 @@ class MergeComposite(ModulePass):
 
 
 def pattern_table(target: str) -> Sequence[CompositePattern]:
-    """The pattern table of a backend, without the patterns that are left out.
+    """Returns the pattern table of a backend, without disabled patterns.
 
     Raises:
         BackendError: there is no such backend, or a row is ill-formed.
@@ -112,7 +112,7 @@ def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
 
 
 class _Candidates:
-    """The live ops of a block by name, the last first."""
+    """Live ops of a block by name, the last ones first."""
 
     def __init__(self, block: Block):
         live = live_ops(block)
@@ -122,7 +122,7 @@ class _Candidates:
             self._by_name.setdefault(relay_name(op), []).append(position)
 
     def roots(self, row: CompositePattern) -> Iterator[Operation]:
-        """The ops that can be the root of a match."""
+        """Yields the ops that can be the root of a match."""
         heads = row.pattern.heads
         if heads is not None and self._by_name.keys().isdisjoint(heads):
             return iter(())
@@ -140,10 +140,10 @@ def _accepted(
     scope: Scope,
     refusals: dict[Operation, dict[str, None]],
 ) -> Match | None:
-    """The first way in which the row matches at `op` and that its check accepts.
+    """Returns the first match of the row at `op` that the row's check accepts, or `None`.
 
     Raises:
-        BackendError: the check failed, or there are too many ways to try.
+        BackendError: the check failed, or there are too many ways to match.
     """
     matches = all_matches(row.pattern, op, scope)
     while (match := _next_match(row, matches)) is not None:
@@ -165,7 +165,7 @@ def _next_match(row: CompositePattern, matches: Iterator[Match]) -> Match | None
 
 
 def ask_check(row: CompositePattern, match: Match) -> str | None:
-    """Why a pattern's check refuses a match; `None` if it accepts it.
+    """Returns why a pattern's check refuses a match, or `None` if it accepts it.
 
     Raises:
         BackendError: the check failed.
@@ -175,13 +175,15 @@ def ask_check(row: CompositePattern, match: Match) -> str | None:
     who = f"the check of pattern '{row.name}'"
     try:
         answer = row.check(match)
-    except Exception as error:  # the check is a backend's code: say which one, and on what
+    except Exception as error:  # name the check, which is a backend's code, and the op
         raise BackendError(f"{who} failed on {relay_name(match.root)}: {error!r}") from error
     return checked_reason(answer, who)
 
 
 def _wrap(name: str, match: Match, replaced: dict[SSAValue, SSAValue]) -> None:
-    """Moves a match into a composite; `replaced` maps the results of earlier ones to theirs."""
+    """Moves a match into a composite; `replaced` maps results of earlier matches to composites'
+    results.
+    """
     inputs = [replaced.get(value, value) for value in match.inputs]
     block = Block(arg_types=[value.type for value in inputs])
     types = [value.type for value in match.results]

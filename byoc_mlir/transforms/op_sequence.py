@@ -1,4 +1,4 @@
-"""Several ops that take the place of one."""
+"""Sequences of ops that replace one op."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.transforms.rewriting import constant_array, constant_name
 class OpSequence:
     """Ops in the order in which they are added, all at one location.
 
-    No op is one that changes nothing; what is known is computed.
+    Ops that would change nothing are omitted; ops of constants are folded.
     """
 
     def __init__(self, location: LocationAttr):
@@ -36,7 +36,7 @@ class OpSequence:
         *operands: SSAValue | Sequence[SSAValue],
         **properties: PyValue,
     ) -> SSAValue:
-        """The result of an op of one result, or the constant that it is."""
+        """Adds an op with one result; returns the result, or the constant that it folds to."""
         (result,) = self.add_all(kind, *operands, **properties)
         return result
 
@@ -46,7 +46,7 @@ class OpSequence:
         *operands: SSAValue | Sequence[SSAValue],
         **properties: PyValue,
     ) -> Sequence[SSAValue]:
-        """The results of an op, or the constants that they are."""
+        """Adds an op; returns its results, or the constants that they fold to."""
         op = kind(*operands, **cast(Any, properties))
         arrays = [constant_array(value) for value in op.operands]
         known = [array for array in arrays if array is not None]
@@ -58,13 +58,13 @@ class OpSequence:
         return op.results
 
     def constant(self, name: str, content: Array) -> SSAValue:
-        """A constant."""
+        """Adds a constant."""
         op = ConstantOp.of(name, content)
         self._append(op)
         return op.output
 
     def discard(self) -> None:
-        """Forgets the ops; they use nothing any more."""
+        """Discards the ops, which drop their operands."""
         for op in reversed(self.ops):
             op.drop_all_references()
         self.ops.clear()
@@ -74,27 +74,27 @@ class OpSequence:
         self.ops.append(op)
 
     def cast(self, value: SSAValue, dtype: DTypeLike) -> SSAValue:
-        """The elements as another type."""
+        """Casts the elements to another type."""
         target = relay_type(np.dtype(dtype))
         if tensor_type(value).element_type == target:
             return value
         return self.add(elementwise.CastOp, value, dtype=target)
 
     def reinterpret(self, value: SSAValue, dtype: DTypeLike) -> SSAValue:
-        """The bits of the elements as another type."""
+        """Reinterprets the bits of the elements as another type."""
         target = relay_type(np.dtype(dtype))
         if tensor_type(value).element_type == target:
             return value
         return self.add(bits.ReinterpretOp, value, dtype=target)
 
     def reshape(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
-        """The elements in another shape."""
+        """Reshapes a value."""
         if sizes_of(value) == tuple(shape):
             return value
         return self.add(transform.ReshapeOp, value, newshape=shape)
 
     def along(self, value: SSAValue, axis: int, rank: int) -> SSAValue:
-        """A vector shaped to broadcast along `axis`; one number as it is."""
+        """Reshapes a vector to broadcast along `axis`; leaves a scalar as it is."""
         shape = sizes_of(value)
         if not shape:
             return value
@@ -103,7 +103,7 @@ class OpSequence:
     def shifted(
         self, kind: type[elementwise.BroadcastOp], value: SSAValue, by: SSAValue
     ) -> SSAValue:
-        """A sum or difference with a value of any type; nothing, where that is 0."""
+        """Adds or subtracts a value of any type; omits the op if that value is 0."""
         array = constant_array(by)
         if array is not None and not array.astype(np.float32).any():
             return value

@@ -1,4 +1,4 @@
-"""Which taps of a window meet the image, and not its padding alone."""
+"""Kernel taps of a window that overlap the image, and not only its padding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from byoc_mlir.dialects.relay.pool import PoolOp
 from byoc_mlir.dialects.relay.window import CorrelationOp, window_count
 
 _MOST_TAPS = 1 << 12
-"""Taps at each end of a window that are looked at: windows of models may be of any size."""
+"""Maximum number of taps to examine at each end of a window, since windows may have any size."""
 
 
 @dataclass(frozen=True)
 class MetTaps:
-    """Those along one spatial axis, and the padding that remains for them."""
+    """Overlapping taps along one spatial axis, and the padding that remains for them."""
 
     taps: slice
     before: int
@@ -23,7 +23,8 @@ class MetTaps:
 
 
 def overlapping_taps(op: CorrelationOp) -> list[MetTaps]:
-    """For each spatial axis, the part of the window outside of which taps read padding only.
+    """Returns the overlapping kernel taps along each spatial axis; all other taps read padding
+    only.
 
     Along an axis of symbolic size it is the whole window.
     """
@@ -41,8 +42,9 @@ def overlapping_taps(op: CorrelationOp) -> list[MetTaps]:
 
 
 def overlapping_taps_of_pool(op: PoolOp) -> list[MetTaps] | None:
-    """As `overlapping_taps`; where the last window reaches beyond the padding, that is padding,
-    too. `None` where a spatial size is symbolic.
+    """Returns the overlapping taps of a pool, or `None` if a spatial size is symbolic.
+
+    If the last window reaches beyond the padding, that part counts as padding, too.
     """
     rank = op.SPATIAL_RANK
     strides, padding, dilation = op.checked_window()
@@ -67,10 +69,10 @@ def _along_axis(
 
     def meets(tap: int) -> bool:
         place = tap * dilation - before
-        windows = max(0, -(place // stride))  # those before the image
+        windows = max(0, -(place // stride))  # windows before the image
         return windows < count and place + windows * stride < size
 
-    # no others can: these read before the image in the last window, or behind it in the first
+    # all others read before the image in the last window, or after it in the first
     lowest = max(0, -(((count - 1) * stride - before) // dilation))
     candidates = range(lowest, min(window, -(-(size + before) // dilation)))
     first, last = (
@@ -79,7 +81,7 @@ def _along_axis(
     )
     if first is None or last is None:
         return MetTaps(slice(0, window), before, after)
-    # what is cut reads padding in the first or last window: no pixel is cut with it
+    # cut taps read padding in the first or last window, so no pixel is lost
     begin = min(first, before // dilation)
     end = max(last + 1, window - after // dilation)
     cut = (window - end) * dilation

@@ -1,4 +1,4 @@
-"""The whole partitioning: patterns, rules, merging, outlining."""
+"""The pass `partition-for`: the whole partitioning, from patterns to outlined regions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from byoc_mlir.transforms.to_mixed_precision import ToMixedPrecision
 
 @dataclass(frozen=True)
 class PartitionFor(ModulePass):
-    """`merge-composite`, `annotate-target`, `merge-compiler-regions` and `partition-graph`.
+    """Runs `merge-composite`, `annotate-target`, `merge-compiler-regions` and `partition-graph`.
 
-    With `precision=bf16`, `to-mixed-precision` and `fold-constants` come after the first; with
-    `precision=bf16x3`, `split-products` and `fold-constants`.
+    After the first pass run `to-mixed-precision` and `fold-constants` with `precision=bf16`, or
+    `split-products` and `fold-constants` with `precision=bf16x3`.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -54,7 +54,7 @@ class PartitionFor(ModulePass):
     bind_constants: bool = True
     precision: Precision = "f32"
     exact: tuple[str, ...] = ()
-    """The names of nodes whose products are computed in `f32` whatever the precision."""
+    """Names of nodes whose matmuls and convolutions stay in `f32`, whatever the precision."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for pass_ in self._passes():

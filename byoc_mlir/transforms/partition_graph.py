@@ -1,4 +1,4 @@
-"""Moves each annotated region into a function of its own."""
+"""The pass `partition-graph`: outlines annotated regions."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class PartitionGraph(ModulePass):
     """Outlines annotated regions into private functions with the attribute `byoc.compiler`.
 
     A function has one parameter for each value that enters the region, in the order of first use,
-    and one result for each value that leaves it, in the order of the ops. Constants are copied
-    into the body (`bind-constants=true`) or passed as arguments. A region whose results nobody
-    uses stays where it is, without annotations.
+    and one result for each value that leaves it, in the order of the ops. Constants are copied into
+    the body (`bind-constants=true`) or passed as arguments. A region without used results stays in
+    place, without annotations.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -77,7 +77,7 @@ class PartitionGraph(ModulePass):
 
 
 class _Outliner:
-    """Outlines the regions of one module; keeps what names are taken."""
+    """Outliner of one module's regions, which tracks the symbols in use."""
 
     def __init__(self, module: ModuleOp, bind_constants: bool):
         self._bind_constants = bind_constants
@@ -92,7 +92,7 @@ class _Outliner:
     def outline_block(
         self, func: FuncOp, block: Block, graph: RegionGraph, order: Sequence[int]
     ) -> None:
-        """Outlines the regions of a block, whose nodes run in the given order."""
+        """Outlines the regions of a block, and reorders its nodes to the given order."""
         if all(node.compiler is None for node in graph.nodes):
             return
         _reorder(block, [op for node in order for op in graph.nodes[node].ops])
@@ -129,7 +129,7 @@ class _Outliner:
         self._insert_after(caller, function)
 
     def _entering(self, ops: Sequence[Operation]) -> tuple[list[SSAValue], list[Operation]]:
-        """The values from outside in the order of first use, and the constants to copy."""
+        """Returns the values from outside in the order of first use, and the constants to copy."""
         inside = set(ops)
         inputs, constants = dict[SSAValue, None](), dict[Operation, None]()
         for op in ops:
@@ -158,13 +158,15 @@ class _Outliner:
 
 
 def _sanitised(name: str) -> str:
-    """The name as an identifier: ASCII letters, digits and `_`, not starting with a digit."""
+    """Converts a name to an identifier: ASCII letters, digits and `_`, not starting with a
+    digit.
+    """
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{name}" if name[0].isdigit() else name
 
 
 def _reorder(block: Block, ops: Sequence[Operation]) -> None:
-    """Puts the ops of a block (all but its terminator) into the given order."""
+    """Reorders the ops of a block; its terminator stays last."""
     last = block.last_op
     if last is not None and last in set(ops):
         last = None

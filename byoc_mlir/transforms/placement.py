@@ -1,4 +1,4 @@
-"""Where each op of a partitioned module runs, and why."""
+"""Placement of each op of a partitioned module, with reasons."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ HOST = "host"
 
 @dataclass(frozen=True)
 class Placement:
-    """One op and where it runs."""
+    """Placement of one op."""
 
     nodes: tuple[str, ...]
-    """The ONNX nodes that it stands for."""
+    """Names of the ONNX nodes that the op stands for."""
     op: str
-    """Its Relay name."""
+    """Relay name of the op."""
     backend: str
-    """A backend's name, or `host`."""
+    """Name of a backend, or `host`."""
     region: str = ""
-    """The symbol of its outlined region."""
+    """Symbol of the op's outlined region."""
     composite: str = ""
-    """The name of its composite."""
+    """Name of the op's composite."""
     reason: str = ""
-    """On the host: why. In a region: the composites that refused it."""
+    """Reason for the host, or, in a region, the reasons of composites that refused the op."""
     precision: str = field(default="", compare=False)
-    """What it computes with."""
+    """Type that the op computes in."""
     multiplications: int = field(default=0, compare=False)
-    """How many products it has, for convolutions and matrix products."""
+    """Number of MACs of a convolution or matmul."""
     times: RegionTimes | None = field(default=None, compare=False)
-    """Of the region that it is in, or was in before that went back to the host."""
+    """Times of the op's region, or of the region that it was in before it went back to the host."""
 
 
 def placements(module: ModuleOp) -> list[Placement]:
-    """A row for every op of the module that computes something, in program order.
+    """Returns a row for every op of the module that computes something, in program order.
 
-    A region's rows stand where it is called first.
+    The rows of a region stand at its first call.
     """
     functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, FuncOp)}
     pending = {name: op for name, op in functions.items() if region_compiler(op) is not None}
@@ -66,7 +66,7 @@ def _in_function(func: FuncOp, regions: dict[str, FuncOp]) -> Iterator[Placement
 def _in_block(
     block: Block, compiler: str | None, symbol: str, regions: dict[str, FuncOp]
 ) -> Iterator[Placement]:
-    """The rows of a block; `regions` are those that no row stands for yet."""
+    """Yields the rows of a block; `regions` are the regions without rows so far."""
     for op in block.ops:
         if isinstance(op, CallOp):
             called = regions.pop(op.callee.string_value(), None)

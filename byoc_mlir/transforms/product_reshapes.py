@@ -1,4 +1,4 @@
-"""Reshapes of products go behind the element-wise ops that follow, as biases and activations."""
+"""Moves reshapes of matmul results behind the element-wise ops that follow, such as activations."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ELEMENTWISE = tuple(
 )
 
 _REACH = 16
-"""The element-wise ops behind a product that reshapes go behind."""
+"""Maximum number of element-wise ops between a matmul and the reshape."""
 
 
 def reshape_behind(op: RelayOp) -> tuple[ReshapeOp, Sequence[ReshapeOp]] | None:
-    """Returns `reshape(f(a · b, c))` for `f(reshape(a · b), c)`, and the reshapes whose place it
-    takes; `None` for other ops.
+    """Rewrites `f(reshape(a · b), c)` to `reshape(f(a · b, c))`.
 
-    `c` is one number, or one for each column, and the reshape keeps the columns.
+    Returns the new reshape and the reshapes that it replaces, or `None` for other ops. `c` is a
+    scalar, or has one value for each column; the reshape must keep the columns.
     """
     inputs = [value for value in op.operands if constant_array(value) is None]
     reshapes = [one for value in inputs if (one := _reshaped_rows(value)) is not None]
@@ -54,7 +54,7 @@ def reshape_behind(op: RelayOp) -> tuple[ReshapeOp, Sequence[ReshapeOp]] | None:
 
 
 def _reshaped_rows(value: SSAValue) -> ReshapeOp | None:
-    """The op that reshapes a product, or what follows one, and keeps its columns."""
+    """Returns the op that reshapes a matmul's result, or ops after it, and keeps the columns."""
     op = value.owner
     if not isinstance(op, ReshapeOp) or sizes_of(op.data)[-1:] != sizes_of(op.output)[-1:]:
         return None

@@ -1,4 +1,4 @@
-"""The products that backends compute faster in fewer bits than `f32` has."""
+"""GEMMs and convolutions that backends compute faster in fewer bits than `f32`."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.work import multiplications
 
 _FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
-"""What a composite with a product may hold besides: functions of the product's elements."""
+"""Ops that a composite may hold besides its GEMM: functions of the GEMM's elements."""
 
 
 @dataclass(frozen=True)
 class ProfitableGemm:
-    """A product that gains."""
+    """GEMM or convolution for which the precision pays."""
 
     op: Operation
     operands: tuple[int, ...]
-    """Which operands of the op in the block, this one or its composite, are multiplied."""
+    """Indices of the operands that are multiplied, in the block's op: the GEMM or its composite."""
 
 
 class ProfitableGemms:
-    """The products that backends compute faster in another precision.
+    """GEMMs and convolutions that backends compute faster in another precision.
 
     Args:
-        precision: what `Backend.profitability` is asked for.
-        exact: the names of nodes that stay in `f32`.
-        refuses: why an op with such a product, itself or in a composite, stays there for other
-            reasons than time; `None` where nothing speaks against it.
+        precision: argument of `Backend.profitability`.
+        exact: names of nodes that stay in `f32`.
+        refuses: returns why an op with such a GEMM, itself or its composite, must stay in `f32` for
+            reasons other than time, or `None`.
     """
 
     def __init__(
@@ -51,11 +51,14 @@ class ProfitableGemms:
         self._exact = frozenset(exact)
         self._profitability = {one.name: one.profitability(precision) for one in backends}
         self.kept_float: dict[str, str] = {}
-        """Why nodes stay in `f32` whose kind gains: of those that were asked for."""
+        """Reasons why nodes stay in `f32` although the precision pays for their kind of op."""
 
     def product(self, op: Operation) -> ProfitableGemm | None:
-        """The product of `f32` in an op that gains, which is itself or a composite with one
-        product; `None`, with a reason in `kept_float`, where that stays in `f32` after all."""
+        """Returns the profitable `f32` GEMM in an op: the op itself, or the only one of a
+        composite.
+
+        Returns `None` if the op stays in `f32`; `kept_float` may have the reason.
+        """
         product = self._candidate(op)
         if product is None or any(tensor_type(one).element_type != f32 for one in product.operands):
             return None
@@ -68,7 +71,9 @@ class ProfitableGemms:
         return None if self._stays(op, product) else ProfitableGemm(product, tuple(operands))
 
     def follows(self, op: CompositeOp) -> bool:
-        """Whether a composite may read and write the precision, though nothing in it gains."""
+        """True if a composite may read and write the precision, although none of its ops
+        profits.
+        """
         known = self._profitability.get(op.compiler)
         return known is not None and op.composite_name.data in known.following
 
@@ -84,7 +89,9 @@ class ProfitableGemms:
         return found[0] if all(isinstance(one, _FUSED) for one in others) else None
 
     def _stays(self, op: Operation, product: Operation) -> bool:
-        """Whether an op with such a product is faster, or needed more exactly, in `f32`."""
+        """True if an op with such a GEMM is faster in `f32`, or has to be exact; records the
+        reason.
+        """
         gains = self._profitability[self._taker(op)]
         reason = (
             self._asked_for(product)
@@ -100,7 +107,7 @@ class ProfitableGemms:
         return None if self._exact.isdisjoint(node_names(product)) else "asked for"
 
     def _taker(self, op: Operation) -> str:
-        """The backend that gets an op; "" for one that none of those gets that gain from it."""
+        """Returns the name of the backend that runs an op, or "" if none that profits does."""
         if isinstance(op, CompositeOp):
             return op.compiler
         if any(relay_name(op) in one.ops for one in self._profitability.values()):
@@ -112,7 +119,7 @@ class ProfitableGemms:
 
 
 def why_unprofitable(precision: str, targets: Sequence[str]) -> str | None:
-    """Why no target computes anything faster in a precision; `None` where one does."""
+    """Returns why no target computes anything faster in a precision, or `None` if one does."""
     answers = {target: get_backend(target).profitability(precision) for target in targets}
     if any(answer.ops for answer in answers.values()):
         return None
@@ -124,4 +131,4 @@ def _why_too_small(product: Operation, least: int) -> str | None:
     if not all(tensor_type(value).has_static_shape() for value in product.operands):
         return None
     count = multiplications(product)
-    return f"{count:,} multiplications gain nothing" if count < least else None
+    return f"{count:,} MACs do not pay" if count < least else None

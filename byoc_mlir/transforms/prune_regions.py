@@ -1,4 +1,4 @@
-"""Sends regions back to the host that are too small to pay."""
+"""The pass `prune-regions`: returns regions to the host that are too small to pay."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from byoc_mlir.transforms.work import estimated_work
 class PruneRegions(ModulePass):
     """Inlines regions without any of the `heavy` ops, and regions of less work than `min_work`.
 
-    `heavy` lists Relay names (`nn.conv2d`); empty, the kinds of ops do not matter. `min_work` is
-    in arithmetic operations. The ops get `byoc.reason`, starting with `demoted: `.
+    `heavy` lists Relay names (`nn.conv2d`); if it is empty, the kinds of ops do not matter.
+    `min_work` is a number of arithmetic operations. The ops get a `byoc.reason` that starts with
+    `demoted: `.
 
     ```mlir
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -65,7 +66,7 @@ class PruneRegions(ModulePass):
 
 
 DEMOTED = "demoted: "
-"""How the reasons of ops begin that were sent back."""
+"""Prefix of the reason of ops that were returned to the host."""
 
 
 def prune_regions(
@@ -73,15 +74,15 @@ def prune_regions(
     refuse: Callable[[FuncOp], str | None],
     send: Callable[[ModuleOp, Mapping[FuncOp, str]], None] = inline_partitions,
 ) -> list[str]:
-    """Sends every outlined region back to the host for which `refuse` gives a reason.
+    """Returns every outlined region to the host for which `refuse` gives a reason.
 
     Args:
         module: the partitioned module.
         refuse: returns why a region does not stay, or `None`.
-        send: removes regions from the module; told why each leaves.
+        send: removes regions from the module; its second argument maps each region to the reason.
 
     Returns:
-        The symbols of the regions that are gone. Their ops say `demoted: ` and the reason.
+        The symbols of the removed regions. Their ops have `demoted: ` and the reason.
     """
     reasons = {
         op: f"{DEMOTED}{reason}"
@@ -95,12 +96,12 @@ def prune_regions(
 
 
 def estimated_work_of(region: FuncOp) -> int:
-    """Arithmetic operations of an outlined region, by `estimated_work`."""
+    """Returns the arithmetic operations of an outlined region, as estimated by `estimated_work`."""
     return sum(map(estimated_work, computations(region)))
 
 
 def computations(region: FuncOp) -> Iterator[Operation]:
-    """The ops of an outlined region, those in composites one by one."""
+    """Yields the ops of an outlined region, with the ops of composites one by one."""
     for op in region.body.block.ops:
         if isinstance(op, CompositeOp):
             yield from op.ops()

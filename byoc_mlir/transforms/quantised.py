@@ -1,4 +1,4 @@
-"""Values whose integers are known: what passes over quantised models ask of them."""
+"""Quantised values, as the passes over quantised models see them."""
 
 from __future__ import annotations
 
@@ -22,44 +22,46 @@ BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 @dataclass(frozen=True)
 class Quantised:
-    """Numbers as integers: the operands of a `qnn.dequantize` that gives them."""
+    """Quantised tensor: the operands of the `qnn.dequantize` that returns its real values."""
 
     data: SSAValue
     scale: SSAValue
     zero_point: SSAValue
     axis: int = 1
-    """The axis of the parameters, counted from the front, where they are vectors."""
+    """Axis of the parameters, counted from the front, if they are vectors."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the integers."""
+        """Returns the type of the integers."""
         return numpy_dtype(tensor_type(self.data).element_type)
 
     @property
     def rank(self) -> int:
-        """The number of dimensions."""
+        """Returns the number of dimensions."""
         return rank_of(self.data)
 
     @property
     def is_whole(self) -> bool:
-        """Whether scale and zero point are for the whole tensor."""
+        """True if scale and zero point are for the whole tensor."""
         return not sizes_of(self.scale) and not sizes_of(self.zero_point)
 
     @property
     def is_bytes(self) -> bool:
-        """Whether the integers have 8 bits, and parameters for the whole tensor."""
+        """True if the integers have 8 bits, and parameters for the whole tensor."""
         return self.is_whole and self.dtype in BYTES
 
     @property
     def is_known(self) -> bool:
-        """Whether scale and zero point are constants."""
+        """True if scale and zero point are constants."""
         return (
             constant_array(self.scale) is not None and constant_array(self.zero_point) is not None
         )
 
 
 def quantised(value: SSAValue) -> Quantised | None:
-    """The integers behind a result of `qnn.dequantize`, if it has no blocks."""
+    """Returns the operands of a `qnn.dequantize`, or `None` for other values and for blocked
+    scales.
+    """
     op = value.owner
     if not isinstance(op, DequantizeOp) or op.block_size.value.data:
         return None
@@ -68,7 +70,7 @@ def quantised(value: SSAValue) -> Quantised | None:
 
 
 def same_value(one: SSAValue, two: SSAValue) -> bool:
-    """Whether two values are one, or equal constants."""
+    """True if two values are the same one, or equal constants."""
     if one is two:
         return True
     first, second = constant_array(one), constant_array(two)
@@ -81,13 +83,13 @@ def same_value(one: SSAValue, two: SSAValue) -> bool:
 
 
 def is_zero(value: SSAValue) -> bool:
-    """Whether a value is a constant of zeros."""
+    """True if a value is a constant of zeros."""
     array = constant_array(value)
     return array is not None and not array.astype(np.float32).any()
 
 
 def scale_product(one: SSAValue, two: SSAValue, new: OpSequence) -> SSAValue:
-    """The product of two scales, computed now where both are known."""
+    """Multiplies two scales, at compile time if both are constant."""
     first, second = constant_array(one), constant_array(two)
     if first is None or second is None:
         return new.add(MultiplyOp, one, two)
@@ -95,7 +97,7 @@ def scale_product(one: SSAValue, two: SSAValue, new: OpSequence) -> SSAValue:
 
 
 def placed(numbers: Array, scale: Array, zero_point: Array) -> Array:
-    """Numbers as integers of known parameters, as `qnn.quantize` rounds and cuts them."""
+    """Quantises values with constant parameters, rounded and saturated as by `qnn.quantize`."""
     low, high = integer_range(zero_point.dtype)
     with np.errstate(all="ignore"):
         shifted = np.rint(numbers.astype(np.float32) / scale) + zero_point.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The graph whose nodes are regions and host ops: what must run before what."""
+"""Dependency graph whose nodes are regions and host ops."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from byoc_mlir.transforms.blocks import (
 
 @dataclass(frozen=True)
 class RegionNode:
-    """A region, a host op, or a constant."""
+    """Node of the graph: a region, a host op, or a constant."""
 
     ops: tuple[Operation, ...]
     compiler: str | None
-    """The backend of a region; `None` for what is on the host."""
+    """Backend of a region; `None` for a host op or a constant."""
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a constant, which is copied where it is needed and so separates nothing."""
+        """True if the node is a constant; it separates no regions, since it is copied to its
+        users.
+        """
         return self.compiler is None and is_constant(self.ops[0])
 
 
@@ -47,10 +49,10 @@ class RegionGraph:
     successors: Sequence[Sequence[int]]
     predecessors: Sequence[Sequence[int]]
     readers: Mapping[SSAValue, Sequence[int]]
-    """For values that are no constants: the regions that they enter, if there are several."""
+    """Regions that a value enters, for non-constant values that enter several regions."""
 
     def order(self) -> list[int]:
-        """The nodes in an order in which they can run, as close to program order as possible.
+        """Returns the nodes in an executable order, as close to program order as possible.
 
         Raises:
             PassFailedException: there is none, as a region depends on its own results.
@@ -106,10 +108,10 @@ def check_annotations(module: ModuleOp) -> None:
 def build_graph(
     block: Block, regions: Sequence[AnnotatedRegion], outlined: Container[str]
 ) -> RegionGraph:
-    """The graph of an annotated block.
+    """Builds the graph of an annotated block.
 
     Args:
-        block: the block; annotations on the way of a value are looked through.
+        block: the block; the graph skips annotations between a value and its users.
         regions: its regions.
         outlined: symbols of outlined regions, whose calls have no effects.
     """

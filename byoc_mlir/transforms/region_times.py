@@ -1,4 +1,4 @@
-"""What a region takes in both places, as an attribute."""
+"""Attribute `byoc.times`: a region's estimated or measured times on its backend and on the host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BACKEND_MILLISECONDS, _HOST_MILLISECONDS = "backend_milliseconds", "host_millis
 
 
 def set_times(op: Operation, times: RegionTimes) -> None:
-    """Writes `byoc.times`, in place of what was said before."""
+    """Writes `byoc.times`, and replaces an earlier one."""
     found: dict[str, Attribute] = {
         _BACKEND: StringAttr(times.backend),
         _OBTAINED: StringAttr(times.obtained),
@@ -26,7 +26,7 @@ def set_times(op: Operation, times: RegionTimes) -> None:
 
 
 def times_of(op: Operation) -> RegionTimes | None:
-    """What `byoc.times` says, if there is one."""
+    """Returns the times in `byoc.times`, or `None` without the attribute."""
     said = op.attributes.get(TIMES)
     if not isinstance(said, DictionaryAttr):
         return None

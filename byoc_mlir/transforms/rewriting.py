@@ -1,4 +1,4 @@
-"""What the linear passes over `relay` share: what to walk, how to replace, what is constant."""
+"""Helpers of the linear passes over `relay`: replacing ops, and reading constants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from byoc_mlir.tensors import Array
 
 
 def place_after(value: SSAValue) -> InsertPoint:
-    """The first place where a value is known."""
+    """Returns the first insertion point after a value's definition."""
     owner = value.owner
     return InsertPoint.at_start(owner) if isinstance(owner, Block) else InsertPoint.after(owner)
 
 
 def constant_array(value: SSAValue) -> Array | None:
-    """The content of a constant, `None` for other values and where the bytes are not loaded."""
+    """Returns a constant's content, or `None` for other values and for weights that are not
+    loaded.
+    """
     op = value.owner
     if not isinstance(op, ConstantOp):
         return None
@@ -28,7 +30,7 @@ def constant_array(value: SSAValue) -> Array | None:
 
 
 def constant_name(op: Operation, fallback: str) -> str:
-    """The name for a constant computed from `op`'s operands: the first weight's among them."""
+    """Returns a name for a constant made of `op`'s operands: the name of the first weight."""
     for operand in op.operands:
         if isinstance(operand.owner, ConstantOp) and isinstance(operand.owner.value, WeightAttr):
             return operand.owner.value.data.name
@@ -36,23 +38,23 @@ def constant_name(op: Operation, fallback: str) -> str:
 
 
 def replace_op(op: Operation, new_ops: Sequence[Operation], values: Sequence[SSAValue]) -> None:
-    """Puts `new_ops` in the place of `op` and `values` in the place of its results.
+    """Replaces `op` by `new_ops`, and its results by `values`.
 
-    Name hints carry over; locations are the caller's to set, since it knows what was merged.
+    Name hints carry over. The caller sets locations, since it knows which ops were merged.
     """
     Rewriter.insert_op(new_ops, InsertPoint.before(op))
     Rewriter.replace_op(op, (), values)
 
 
 def erase_dead_ops(block: Block) -> None:
-    """Removes `relay` ops that nothing uses, and what only they used."""
+    """Removes unused `relay` ops of a block, and ops that only they used."""
     for op in reversed(list(block.ops)):
         if isinstance(op, RelayOp):
             erase_if_dead(op)
 
 
 def erase_if_dead(op: RelayOp) -> None:
-    """Removes an op that nothing uses."""
+    """Removes an op whose results are unused."""
     if isinstance(op, ConstantOp):
         op.erase_if_unused()
     elif op.parent is not None and all(result.first_use is None for result in op.results):

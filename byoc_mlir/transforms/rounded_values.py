@@ -1,4 +1,4 @@
-"""Which values of a block are rounded to 16 bits: what `to-mixed-precision` decides."""
+"""Selection of a block's values that `to-mixed-precision` rounds to 16 bits."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ _FOLLOWING = frozenset(
         *("mean", "image.resize"),
     }
 )
-"""Ops that move numbers, or are computed in `f32` and rounded once, where all that they read is
-rounded already, but for what is much smaller than their result.
+"""Ops that follow: they move elements, or are computed in `f32` and rounded once. They may write 16
+bits if all their inputs are rounded, except inputs much smaller than their result.
 
 All others stay in `f32`: softmax, norms, sums, exponentials, logarithms, …, and composites without
-a product, but for those that follow in their backend (`Profitability.following`).
-"""
+a GEMM or convolution, except those in `Profitability.following` of their backend."""
 
 _MUCH = 16
-"""Of how many elements one may be converted without a thought."""
+"""Ratio of element counts at which converting the smaller value costs next to nothing."""
 
 
 class RoundedValues:
-    """The plan for one block: which ops write rounded numbers, and who reads them."""
+    """Plan for one block: the ops that write rounded values, and the users of these values."""
 
     def __init__(self, block: Block, gains: ProfitableGemms):
         self.ops = [op for op in block.ops if is_node(op)]
@@ -48,19 +47,22 @@ class RoundedValues:
         self._read = {op: self._reading(op) for op in self.ops}
 
     def product(self, op: Operation) -> ProfitableGemm | None:
-        """The product that gains in an op of the block."""
+        """Returns the profitable GEMM in an op of the block, or `None`."""
         return self._products.get(op)
 
     def is_rounding(self, op: Operation) -> bool:
-        """Whether an op writes numbers of 16 bits."""
+        """True if an op writes values of 16 bits."""
         return op in self._rounding
 
     def rounded_operands(self, op: Operation) -> Collection[int]:
-        """The operands that an op reads as numbers of 16 bits, by position."""
+        """Returns the indices of the operands that an op reads in 16 bits."""
         return self._read.get(op, ())
 
     def _able(self, kept: Container[SSAValue]) -> set[Operation]:
-        """Ops that could write rounded numbers, for all that they read; not those of `kept`."""
+        """Returns the ops that could write rounded values, as far as their inputs allow.
+
+        Ops with a result in `kept` are excluded.
+        """
         able: set[Operation] = set()
         for op in self.ops:
             follows = self._follows(op) and self._reads_rounded(op, able)
@@ -69,7 +71,7 @@ class RoundedValues:
         return able
 
     def _follows(self, op: Operation) -> bool:
-        """Whether an op is computed as well on rounded numbers, none of which is a constant."""
+        """True if an op is as good on rounded values, none of which is a constant."""
         if isinstance(op, CompositeOp):
             return self._profitability.follows(op)
         if relay_name(op) not in _FOLLOWING:
@@ -78,7 +80,7 @@ class RoundedValues:
         return bool(floats) and not any(isinstance(value.owner, ConstantOp) for value in floats)
 
     def _reads_rounded(self, op: Operation, able: Container[Operation | Block]) -> bool:
-        """Whether all that an op reads is rounded, but for what is much smaller than its result."""
+        """True if all inputs of an op are rounded, except inputs much smaller than its result."""
         values = [op.operands[one] for one in _floats(op)]
         rounded = [value for value in values if value.owner in able]
         return bool(rounded) and all(
@@ -86,7 +88,9 @@ class RoundedValues:
         )
 
     def _wanted(self, able: Collection[Operation]) -> set[Operation]:
-        """Those of them whose numbers a product reads in the end, and reductions."""
+        """Returns the ops of `able` that are reductions, or that a profitable GEMM reads, maybe
+        indirectly.
+        """
         wanted: set[Operation | Block] = set()
         for op in reversed(self.ops):
             is_reduction = op not in self._products and _reduces(op)
@@ -106,7 +110,7 @@ class RoundedValues:
 
 
 def _reduces(op: Operation) -> bool:
-    """Whether widening all that an op reads would cost more than rounding what it writes."""
+    """True if widening all inputs of an op costs more than rounding its result."""
     return len(op.results) == 1 and any(
         _is_much_smaller(op.results[0], op.operands[one]) for one in _floats(op)
     )
@@ -119,7 +123,7 @@ def _is_much_smaller(value: SSAValue, other: SSAValue) -> bool:
 
 
 def _floats(op: Operation) -> Sequence[int]:
-    """The positions of the operands of `f32`; constants of a composite stay what they are."""
+    """Returns the indices of the `f32` operands, without constants of a composite."""
     return [
         index
         for index, value in enumerate(op.operands)

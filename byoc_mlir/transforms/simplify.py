@@ -13,7 +13,7 @@ from byoc_mlir.transforms.simplify_rules import Replacements
 
 
 class Simplify(ModulePass):
-    """Removes ops that change nothing and merges neighbours that one op can do; exact to the bit.
+    """Removes ops without effect and merges adjacent ops into one, with bit-identical results.
 
     ```mlir
     %0 = relay.nn.pad %x {pad_width = [0, 0, 0, 0, 1, 1, 1, 1]} : …
@@ -25,10 +25,10 @@ class Simplify(ModulePass):
     %3 = relay.clip %1 {a_min = 0.0, a_max = 6.0} : …
     ```
 
-    Reshapes, squeezes and expansions of each other become one reshape, transposes compose, paddings
-    go into convolutions and pools, windows lose what reads padding only, nested clips and relus
-    become one clip, and what is dead goes.
-    One walk in order of the program: every op sees its operands as they are after simplification.
+    Chains of reshapes, squeezes and expand_dims become one reshape, and chains of transposes one
+    transpose. Paddings move into convolutions and pools; windows lose taps that read padding only.
+    Nested clips and relus become one clip. Dead ops are removed. The pass walks the program once,
+    in order: each op sees its simplified operands.
     """
 
     name = "simplify"

@@ -1,4 +1,4 @@
-"""What the pass `simplify` does with each op: one function per kind, in one table."""
+"""Rules of the pass `simplify`: one function per simplification, in a table by kind of op."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ _RULES: dict[type[Operation], list[Rule]] = {}
 
 @dataclass(frozen=True)
 class Merged:
-    """An op that does what others did."""
+    """Op that replaces several ops."""
 
     op: RelayOp
     replaced: tuple[Operation, ...]
 
 
 class Replacements:
-    """The ops that took the place of others, and so stand for their ONNX nodes, too.
+    """Record of the ops that each new op replaced, whose ONNX nodes it stands for as well.
 
-    Locations are written once, at the end: one of an op that replaces thousands is long.
+    Locations are written once, at the end: the location of an op that replaces thousands is long.
     """
 
     def __init__(self) -> None:
         self._replaced: dict[Operation, list[Operation]] = {}
 
     def simplify(self, op: Operation) -> None:
-        """Replaces one op by something simpler that is already there, or by one simpler op."""
+        """Replaces an op by an existing value or by one simpler op, if a rule applies."""
         simpler = next(filter(None, (rule(op) for rule in _RULES.get(type(op), ()))), None)
         if isinstance(simpler, SSAValue):
             owner = simpler.owner
@@ -70,18 +70,18 @@ class Replacements:
             self.simplify(simpler.op)
 
     def locate(self) -> None:
-        """Gives each op that is left the locations of those that it replaced."""
+        """Gives each remaining op the locations of the ops that it replaced."""
         for op in self._replaced:
             if op.parent is not None and (origins := self._origins(op)):
                 op.location = fused_location(origins)
 
     def _origins(self, op: Operation) -> Sequence[Operation]:
-        """Returns the ops as they were imported whose place an op has, in order."""
+        """Returns the imported ops that an op stands for, in order."""
         found, seen, pending = list[Operation](), set[Operation](), [op]
         while pending:
             one = pending.pop()
             if one is not op and one.parent is not None:
-                continue  # it is left, and stands for itself
+                continue  # it remains, and stands for itself
             if one in seen or one not in self._replaced:
                 found.append(one)
             else:
@@ -108,7 +108,7 @@ ReshapeLike: TypeAlias = transform.ReshapeOp | transform.SqueezeOp | transform.E
 
 @_rule(transform.ReshapeOp, transform.SqueezeOp, transform.ExpandDimsOp)
 def reshapes_compose(op: ReshapeLike) -> Simplified:
-    """`reshape(reshape(x)) = reshape(x)`, and none at all when the shape is `x`'s."""
+    """Rewrites `reshape(reshape(x))` to `reshape(x)`, or to `x` if the shapes are equal."""
     if op.data.type == op.output.type:
         return op.data
     before = op.data.owner
@@ -121,14 +121,14 @@ def reshapes_compose(op: ReshapeLike) -> Simplified:
 
 @_rule(*ELEMENTWISE)
 def reshape_of_a_product_goes_behind(op: RelayOp) -> Simplified:
-    """`f(reshape(a · b), c) = reshape(f(a · b, c))`, so that `f` follows the product."""
+    """Rewrites `f(reshape(a · b), c)` to `reshape(f(a · b, c))`, so that `f` can be fused."""
     found = reshape_behind(op)
     return None if found is None else _merged(found[0], *found[1])
 
 
 @_rule(transform.TransposeOp)
 def transposes_compose(op: transform.TransposeOp) -> Simplified:
-    """`transpose(transpose(x))` is one transpose, and one that moves nothing is none."""
+    """Merges nested transposes, and removes a transpose that keeps the order."""
     axes = ints(op.axes)
     if axes == tuple(range(len(axes))):
         return op.data
@@ -142,7 +142,7 @@ def transposes_compose(op: transform.TransposeOp) -> Simplified:
 
 @_rule(transform.TransposeOp)
 def transpose_of_ones_is_a_reshape(op: transform.TransposeOp) -> Simplified:
-    """A transpose that keeps the order of the dimensions other than 1 moves no element."""
+    """Rewrites a transpose that only moves dimensions of size 1 to a reshape."""
     shape = sizes_of(op.data)
     moved = [axis for axis in ints(op.axes) if shape[axis] != 1]
     if moved != sorted(moved):
@@ -152,20 +152,22 @@ def transpose_of_ones_is_a_reshape(op: transform.TransposeOp) -> Simplified:
 
 @_rule(transform.ConcatenateOp)
 def concatenate_of_one(op: transform.ConcatenateOp) -> Simplified:
-    """The concatenation of one tensor is that tensor."""
+    """Removes the concatenation of a single tensor."""
     return op.data[0] if len(op.data) == 1 else None
 
 
 @_rule(transform.SplitOp)
 def split_into_one(op: transform.SplitOp) -> Simplified:
-    """A split into one part is its operand, but for a symbol where the part has a number."""
+    """Removes a split into one part, unless only the part's type has a known size."""
     is_whole = len(op.outputs) == 1 and op.data.type == op.outputs[0].type
     return op.data if is_whole else None
 
 
 @_rule(transform.BroadcastToOp, transform.PadOp, elementwise.CastOp)
 def same_type(op: transform.BroadcastToOp | transform.PadOp | elementwise.CastOp) -> Simplified:
-    """No broadcast to the same shape, no cast to the same type, no padding by nothing."""
+    """Removes a broadcast to the same shape, a cast to the same type, and padding by zero
+    widths.
+    """
     is_shift = isinstance(op, transform.PadOp) and any(
         width != 0 for width in size_list(op.pad_width)
     )
@@ -174,13 +176,15 @@ def same_type(op: transform.BroadcastToOp | transform.PadOp | elementwise.CastOp
 
 @_rule(transform.StridedSliceOp)
 def whole_slice(op: transform.StridedSliceOp) -> Simplified:
-    """A slice of everything, forward, is its operand."""
+    """Removes a slice that takes all elements in order."""
     forward = all(stride == 1 for stride in ints(op.strides))
     return op.data if forward and op.data.type == op.output.type else None
 
 
 def _is_all(value: SSAValue, number: float) -> bool:
-    """Whether `value` is a constant that holds `number` in every place, sign of zero included."""
+    """True if `value` is a constant whose elements all equal `number`, including the sign of
+    zero.
+    """
     array = constant_array(value)
     if array is None or array.size == 0 or array.dtype.kind not in "iuf":
         return False
@@ -205,38 +209,38 @@ def _other_operand(op: elementwise.BroadcastOp, neutral: Callable[[SSAValue], bo
 
 @_rule(elementwise.AddOp)
 def add_zero(op: elementwise.AddOp) -> Simplified:
-    """`x + 0 = x`; for floats the zero is -0.0, since `-0.0 + 0.0` is `0.0`."""
+    """Removes `+ 0`; for floats only `+ -0.0`, since `-0.0 + 0.0` is `0.0`."""
     return _other_operand(op, lambda value: _neutral_operand(value, number=0, zero=-0.0))
 
 
 @_rule(elementwise.SubtractOp)
 def subtract_zero(op: elementwise.SubtractOp) -> Simplified:
-    """`x - 0 = x`."""
+    """Rewrites `x - 0` to `x`."""
     return op.lhs if op.lhs.type == op.output.type and _is_all(op.rhs, 0) else None
 
 
 @_rule(elementwise.MultiplyOp)
 def multiply_by_one(op: elementwise.MultiplyOp) -> Simplified:
-    """`x * 1 = x`."""
+    """Rewrites `x * 1` to `x`."""
     return _other_operand(op, lambda value: _is_all(value, 1))
 
 
 @_rule(elementwise.DivideOp, elementwise.PowerOp)
 def divide_by_one(op: elementwise.DivideOp | elementwise.PowerOp) -> Simplified:
-    """`x / 1 = x`, `x ** 1 = x`."""
+    """Rewrites `x / 1` and `x ** 1` to `x`."""
     return op.lhs if op.lhs.type == op.output.type and _is_all(op.rhs, 1) else None
 
 
 @_rule(elementwise.MaximumOp)
 def maximum_with_zero_is_relu(op: elementwise.MaximumOp) -> Simplified:
-    """`maximum(x, 0) = relu(x)`."""
+    """Rewrites `maximum(x, 0)` to `relu(x)`."""
     data = _other_operand(op, lambda value: _is_all(value, 0))
     return _merged(nn.ReluOp(data), op) if isinstance(data, SSAValue) else None
 
 
 @_rule(nn.MatmulOp)
 def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
-    """`a · w = dense(a, wᵀ)`, of a constant matrix."""
+    """Rewrites `a · w` to `dense(a, wᵀ)` for a constant matrix `w`."""
     weight = constant_array(op.b)
     if weight is None or weight.ndim != 2 or op.transpose_a.value.data:
         return None
@@ -248,7 +252,7 @@ def product_with_a_weight_is_dense(op: nn.MatmulOp) -> Simplified:
 
 
 def _weight_before(op: Operation, array: Array) -> SSAValue:
-    """A constant in front of an op, which is made of its weight."""
+    """Inserts a constant before an op, named after the op's weight."""
     constant = ConstantOp.of(constant_name(op, "weight"), array)
     constant.location = op.location
     Rewriter.insert_op(constant, InsertPoint.before(op))
@@ -256,7 +260,7 @@ def _weight_before(op: Operation, array: Array) -> SSAValue:
 
 
 def _bounds(op: Operation) -> tuple[float, float] | None:
-    """The bounds of a clip or relu."""
+    """Returns the bounds of a clip or relu."""
     if isinstance(op, elementwise.ClipOp):
         return op.a_min.value.data, op.a_max.value.data
     return (0.0, math.inf) if isinstance(op, nn.ReluOp) else None
@@ -264,7 +268,7 @@ def _bounds(op: Operation) -> tuple[float, float] | None:
 
 @_rule(elementwise.ClipOp, nn.ReluOp)
 def clips_compose(op: elementwise.ClipOp | nn.ReluOp) -> Simplified:
-    """A clip or relu of a clip or relu is one of them; the outer bounds clip the inner ones."""
+    """Merges nested clips and relus; the outer bounds clip the inner ones."""
     before = op.data.owner
     outer = _bounds(op)
     inner = _bounds(before) if isinstance(before, Operation) else None
@@ -279,9 +283,9 @@ def clips_compose(op: elementwise.ClipOp | nn.ReluOp) -> Simplified:
 
 
 def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, list[int]] | None:
-    """The pad op that makes `value` by adding `fill` around the spatial dimensions, and how much.
+    """Returns the pad op that adds `fill` around the spatial dimensions of `value`, and the widths.
 
-    The amounts are in the order of `padding`: all begins, then all ends.
+    The widths are in the order of `padding`: all begins, then all ends.
     """
     op = value.owner
     if not isinstance(op, transform.PadOp) or op.pad_mode.data != "constant":
@@ -296,7 +300,7 @@ def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, lis
 
 
 def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -> Merged:
-    """The same window op on the data before padding."""
+    """Returns the same window op on the data before padding, with more padding of its own."""
     total = [own + more for own, more in zip(ints(op.padding), widths, strict=True)]
     properties = {**op.properties, "padding": total}
     new = type(op)(*[pad.data, *op.operands[1:]], **cast(Any, properties))
@@ -305,14 +309,14 @@ def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -
 
 @_rule(*window.CONV.values())
 def pad_into_convolution(op: window.ConvOp) -> Simplified:
-    """A convolution pads with zeros itself."""
+    """Moves zero padding into a convolution."""
     found = _spatial_padding(op.data, 0.0)
     return _padded_more(op, *found) if found else None
 
 
 @_rule(*pool.AVG_POOL.values())
 def pad_into_average_pool(op: pool.AvgPoolOp) -> Simplified:
-    """An average pool pads with zeros itself, where all padding counts in the divisor."""
+    """Moves zero padding into an average pool, if its divisor counts all padding."""
     found = _spatial_padding(op.data, 0.0)
     counts = op.count_include_pad.value.data or not any(ints(op.padding))
     if not found or not counts or op.ceil_mode.value.data:
@@ -324,14 +328,14 @@ def pad_into_average_pool(op: pool.AvgPoolOp) -> Simplified:
 
 @_rule(*pool.MAX_POOL.values())
 def pad_into_max_pool(op: pool.MaxPoolOp) -> Simplified:
-    """Padding of a max pool counts as minus infinity."""
+    """Moves padding with minus infinity into a max pool."""
     found = _spatial_padding(op.data, -math.inf)
     return _padded_more(op, *found) if found and not op.ceil_mode.value.data else None
 
 
 @_rule(*window.CONV.values(), *qnn_window.CONV.values())
 def taps_on_padding_are_cut(op: window.CorrelationOp) -> Simplified:
-    """A convolution whose window is larger than the image has no taps that read padding only."""
+    """Removes a convolution's taps that read padding only."""
     weight = constant_array(op.weight)
     if weight is None or not any(ints(op.padding)) or 0 in weight.shape:
         return None
@@ -353,7 +357,7 @@ def taps_on_padding_are_cut(op: window.CorrelationOp) -> Simplified:
 
 @_rule(*pool.MAX_POOL.values(), *pool.AVG_POOL.values())
 def windows_beyond_the_image_are_cut(op: pool.PoolOp) -> Simplified:
-    """A pool whose window is larger than the image reads no padding that does not count."""
+    """Shrinks a pool's window by the taps that read only padding that does not count."""
     is_average = isinstance(op, pool.AvgPoolOp)
     if is_average and op.count_include_pad.value.data and any(ints(op.padding)):
         return None

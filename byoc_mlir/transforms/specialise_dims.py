@@ -38,8 +38,7 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class SpecialiseDims(ModulePass):
-    """Puts numbers in the place of all symbols but those that functions bind: what is left is the
-    module of that shape.
+    """Replaces symbolic dimensions by numbers, except symbols that functions bind.
 
     ```mlir
     relay.symbol @n {hint = 8}
@@ -50,7 +49,7 @@ class SpecialiseDims(ModulePass):
       %0 = relay.reshape %x {newshape = [8]} : (tensor<4x2xf32>) -> tensor<8xf32>
     ```
 
-    What follows from sizes alone becomes a constant. Each symbol is an option.
+    Ops that compute sizes fold to constants. Each symbol is an option of the pass.
     """
 
     name = "specialise-dims"
@@ -76,7 +75,7 @@ class SpecialiseDims(ModulePass):
 
 
 def specialised(module: ModuleOp, sizes: Mapping[str, int]) -> ModuleOp:
-    """The module with numbers for its symbols; the one given stays as it is.
+    """Returns a copy of the module with numbers in place of its symbols.
 
     Raises:
         UndecidedSizeError: a symbol has no size or one outside of its bounds, or a guard does not
@@ -95,10 +94,10 @@ def specialised(module: ModuleOp, sizes: Mapping[str, int]) -> ModuleOp:
 
 
 def check_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
-    """Refuses sizes that the module is not made for.
+    """Checks that sizes fit the module's symbols and guards.
 
     Raises:
-        UndecidedSizeError: they are not.
+        UndecidedSizeError: a size is missing, unknown or out of bounds, or a guard does not hold.
     """
     facts = facts_of(module)
     if sizes.keys() != facts.symbols.keys():
@@ -117,17 +116,17 @@ def check_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
 
 
 class _Function:
-    """The copy of one function: its ops in order, a constant before the op that first uses it."""
+    """Copier of one function: ops in order, with constants before their first users."""
 
     def __init__(self, sizes: Mapping[str, int]):
         self._sizes = sizes
         self._block = Block()
         self._values: dict[SSAValue, SSAValue] = {}
         self._constants: dict[SSAValue, ConstantOp] = {}
-        """What the results of ops that follow from sizes alone are, placed or not."""
+        """Constants that replace results which follow from sizes alone, inserted or not."""
 
     def of(self, function: func.FuncOp) -> func.FuncOp:
-        """The copy."""
+        """Returns the copy."""
         if function.is_declaration:
             return function.clone()
         source = function.body.block
@@ -167,7 +166,7 @@ class _Function:
         return constant.output
 
     def _folded(self, op: Operation) -> bool:
-        """Computes an op of constants, as it is done while importing."""
+        """Folds an op of constants as the importer does; returns whether it is folded."""
         known = [self._constants.get(operand) for operand in op.operands]
         constants = [constant for constant in known if constant is not None]
         makes_sizes = isinstance(op, SizesOp | ArangeOp)
@@ -221,7 +220,7 @@ class _Function:
 
 
 def _is_symbolic(op: RelayOp) -> bool:
-    """Whether it has a symbol that a function binds."""
+    """True if the op has a symbol that a function binds."""
     has_sizes = any(isinstance(value, ShapeAttr | SizeAttr) for value in op.properties.values())
     return has_sizes or any(is_symbolic(sizes_of(result)) for result in op.results)
 
@@ -230,7 +229,7 @@ def _check_repeats(loop: ForOp) -> None:
     count = one_size(loop.count)
     if isinstance(count, int) and count < FEWEST_ITERATIONS:
         raise UndecidedSizeError(
-            f"{loop.name} has {count} iterations; importing the model for these sizes writes it out"
+            f"{loop.name} has {count} iterations; importing the model for these sizes unrolls it"
         )
 
 

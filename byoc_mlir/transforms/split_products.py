@@ -27,31 +27,30 @@ from byoc_mlir.transforms.work import PRECISION
 PRECISION_NAME = "bf16x3"
 
 _LARGEST = float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)
-"""What a larger number of `f32` has for its high part, which is never infinite by rounding."""
+"""Maximum magnitude of a high part, so that rounding never makes it infinite."""
 
 _LARGEST_REST = float((1 - 2**-8) * 2.0**120)
-"""The largest low part: with `_LARGEST` it makes a number of `f32` still."""
+"""Maximum magnitude of a low part: added to `_LARGEST` it still fits in `f32`."""
 
 
 @dataclass(frozen=True)
 class SplitProducts(ModulePass):
-    """Products of `f32` become products of `bf16` with sums three times as long, where backends
-    compute these faster.
+    """Splits `f32` matmuls and convolutions into `bf16` ones with sums three times as long.
 
-    A number is split into a high part, rounded to `bf16`, and a low one, what that leaves of it,
-    rounded too: 16 bits of its 24. Of the four products of the parts of two numbers the one of both
-    low parts is left out. The other three are added up by one product, whose operands hold the
-    parts side by side: `high, high, low` of the data, `high, low, high` of the weights.
+    The pass does so where a backend computes these faster. It splits a value into a high part,
+    rounded to `bf16`, and a low part, the rounded rest: 16 of 24 bits. The product of both low
+    parts is omitted. One product sums the other three: its operands hold the parts side by side,
+    `high, high, low` of the data and `high, low, high` of the weights.
 
-    What is not finite is a high part alone, and 0 in all others: no product has an infinity and a
-    NaN that `f32` would not have there.
+    Infinities and NaNs are in one high part only; the other parts are 0. So no product has an
+    infinity or NaN that `f32` would not have.
 
-    Runs between `merge-composite` and `annotate-target`. What is in one composite with a product
-    is computed in `f32`, as before.
+    Runs between `merge-composite` and `annotate-target`. Other ops in a composite with such a
+    product are computed in `f32`, as before.
 
     Options:
-        targets: the backends that are asked what they compute faster.
-        exact: the names of nodes whose products stay in `f32`.
+        targets: backends that report what they compute faster.
+        exact: names of nodes whose products stay in `f32`.
 
     ```mlir
     %0 = relay.nn.dense %x, %w : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<4x2xf32>
@@ -85,7 +84,7 @@ def _split_block(block: Block, gains: ProfitableGemms) -> None:
 
 
 def _lengthen(op: Operation, product: ProfitableGemm, splitter: _Splitter) -> None:
-    """Gives a product, itself an op of the block or in a composite, the parts of its operands."""
+    """Replaces a product's operands by their parts, in the block or in a composite."""
     inner = product.op
     places = _places(inner)
     joined = [
@@ -103,14 +102,14 @@ def _lengthen(op: Operation, product: ProfitableGemm, splitter: _Splitter) -> No
 
 
 def _arguments(op: CompositeOp, values: Sequence[SSAValue]) -> list[SSAValue]:
-    """New arguments of a composite's body for further operands."""
+    """Adds operands to a composite; returns the new arguments of its body."""
     block = op.body.block
     op.operands = [*op.operands, *values]
     return [block.insert_arg(value.type, len(block.args)) for value in values]
 
 
 def _drop_unused(op: CompositeOp) -> None:
-    """Removes the operands of a composite that nothing in it reads."""
+    """Removes the operands of a composite that its body does not use."""
     block, operands = op.body.block, list(op.operands)
     for argument in reversed(block.args):
         if argument.first_use is None:
@@ -121,18 +120,18 @@ def _drop_unused(op: CompositeOp) -> None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where the parts of an operand stand, so that a product adds up theirs."""
+    """Position of an operand's parts, so that the product sums over them."""
 
     axis: int
-    """The one that the product adds along."""
+    """Axis along which the product sums."""
     is_data: bool
-    """Whether the order is that of data, not of weights."""
+    """True if the parts are in the order of data, not of weights."""
     groups: int = 1
-    """Of channels, each with its parts."""
+    """Groups of channels, each with parts of its own."""
 
 
 def _places(op: Operation) -> tuple[_Place, _Place]:
-    """Those of the two operands of a product."""
+    """Returns the positions for the two operands of a product."""
     if isinstance(op, window.ConvOp):
         return _Place(1, True, op.groups.value.data), _Place(1, False)
     if isinstance(op, window.ConvTransposeOp):
@@ -148,13 +147,13 @@ def _places(op: Operation) -> tuple[_Place, _Place]:
 
 
 class _Splitter:
-    """Splits values of a block, each once."""
+    """Splitter of a block's values, each once."""
 
     def __init__(self) -> None:
         self._joined: dict[tuple[SSAValue, _Place], SSAValue] = {}
 
     def joined(self, value: SSAValue, place: _Place) -> SSAValue:
-        """The parts of a value, side by side."""
+        """Returns the parts of a value, side by side."""
         key = (value, place)
         if key not in self._joined:
             ops = OpSequence(UnknownLoc())
@@ -169,7 +168,7 @@ class _Splitter:
 
 
 def _parts(ops: OpSequence, value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The high part of a value, the same with 0 for what is not finite, and the low part."""
+    """Returns a value's high part, the same with 0 for infinities and NaNs, and its low part."""
     largest, zero = (
         ops.constant(name, np.array(number, np.float32))
         for name, number in (("largest", np.finfo(np.float32).max), ("zero", 0))
@@ -188,7 +187,7 @@ def _clipped(ops: OpSequence, value: SSAValue, bound: float) -> SSAValue:
 
 
 def _side_by_side(ops: OpSequence, parts: Sequence[SSAValue], place: _Place) -> SSAValue:
-    """The parts joined along an axis, group by group."""
+    """Concatenates the parts along an axis, group by group."""
     axis, groups = place.axis, place.groups
     if groups == 1:
         return ops.add(transform.ConcatenateOp, parts, axis=axis)

@@ -29,22 +29,22 @@ _TYPES: Mapping[MixedType, Attribute] = {"bf16": bf16}
 
 @dataclass(frozen=True)
 class ToMixedPrecision(ModulePass):
-    """Gives the products that a backend computes faster in 16 bits to it in this type.
+    """Converts matmuls and convolutions to 16 bits, where a backend computes them faster.
 
-    Products are summed in `f32`, and what is in one composite with them is computed in `f32`.
-    Rounded is what they read, and what they write if another such product reads it, directly or
-    through ops that *follow* (`rounded_values.py` lists them). What only other ops read stays in
-    `f32`, and so do inputs and outputs of the model.
+    They sum in `f32`, and other ops in their composites are computed in `f32`. The pass rounds
+    their inputs. It rounds their results if another such op reads them, directly or through ops
+    that *follow* (`rounded_values.py` lists them). Values with other users stay in `f32`, and so do
+    inputs and outputs of the model.
 
-    A product stays in `f32` of which its backend says that it is faster so, and a convolution whose
-    weights cancel (`cancelling_weights.py`). The module says why.
+    A product also stays in `f32` if its backend reports that it is faster so, or if it is a
+    convolution whose weights cancel (`cancelling_weights.py`). The module records why.
 
     Runs between `merge-composite` and `annotate-target`.
 
     Options:
         type: `bf16`.
-        targets: the backends that are asked what they compute faster.
-        exact: the names of nodes whose products stay in `f32`.
+        targets: backends that report what they compute faster.
+        exact: names of nodes whose products stay in `f32`.
 
     ```mlir
     %0 = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
@@ -85,12 +85,12 @@ class ToMixedPrecision(ModulePass):
 
 
 class _Mixer:
-    """Rewrites the ops of a block, in their order."""
+    """Rewriter of the ops of a block, in their order."""
 
     def __init__(self, plan: RoundedValues, type_: Attribute):
         self._plan, self._type = plan, type_
         self._rounded: dict[SSAValue, SSAValue] = {}
-        """Values of `f32` with their casts."""
+        """Cast of each `f32` value that is read in the rounded type."""
 
     def run(self) -> None:
         for op in self._plan.ops:
@@ -115,7 +115,7 @@ class _Mixer:
         return self._rounded[value]
 
     def _mix(self, op: Operation, product: ProfitableGemm) -> None:
-        """Lets a product of rounded operands have the result that it had."""
+        """Keeps the `f32` results of a product, unless the plan rounds them."""
         is_rounding = self._plan.is_rounding(op)
         if isinstance(op, CompositeOp):
             _mix_body(op, product.op)
@@ -125,7 +125,7 @@ class _Mixer:
             product.op.properties["out_dtype"] = f32
 
     def _retype(self, op: Operation, result: SSAValue) -> None:
-        """Makes a result one of rounded numbers; who wants `f32` gets that."""
+        """Changes a result to the rounded type, with a cast for users that need `f32`."""
         type_ = tensor_of(self._type, type_sizes(tensor_type(result)))
         new = Rewriter.replace_value_with_new_type(result, type_)
         uses = [
@@ -139,7 +139,7 @@ class _Mixer:
 
 
 def _mix_body(op: CompositeOp, product: Operation | None = None) -> None:
-    """Lets the body of a composite read what its operands became; all but a product in `f32`."""
+    """Adapts a composite's body to its new operand types; all ops but `product` get `f32`."""
     block = op.body.block
     for argument, operand in zip(block.args, op.inputs, strict=True):
         if argument.type == operand.type:

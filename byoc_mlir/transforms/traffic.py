@@ -1,4 +1,4 @@
-"""How much a part of a model computes, and how much memory it has to read and write."""
+"""Work and memory traffic of parts of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byoc_mlir.transforms.work import dynamic_macs, tensor_bytes
 
 @dataclass(frozen=True)
 class _Op:
-    """An op by the numbers of the values that it reads and writes."""
+    """Op with the numbers of the values that it reads and writes."""
 
     nodes: frozenset[str]
     multiplications: Size
@@ -27,8 +27,9 @@ class _Op:
 
 @dataclass
 class Traffic:
-    """The ops of a module in `relay`, kept when it has been lowered; in terms of the symbols in its
-    shapes, if it has some."""
+    """Traffic of a `relay` module, which outlives the module; in terms of its symbolic
+    dimensions.
+    """
 
     _ops: list[_Op] = field(default_factory=list[_Op])
     _bytes: list[Size] = field(default_factory=list[Size])
@@ -36,7 +37,7 @@ class Traffic:
 
     @staticmethod
     def of(module: ModuleOp) -> Traffic:
-        """What the ops of a module compute, read and write."""
+        """Collects what the ops of a module compute, read and write."""
         traffic, numbers = Traffic(), dict[SSAValue, int]()
 
         def number(values: Sequence[SSAValue]) -> Iterator[int]:
@@ -58,11 +59,13 @@ class Traffic:
         return traffic
 
     def multiplications(self, nodes: Collection[str]) -> Size:
-        """The products of the ops that belong to these ONNX nodes."""
+        """Returns the MACs of the ops that belong to these ONNX nodes."""
         return sum(op.multiplications for op in self._ops_of(nodes))
 
     def bytes(self, nodes: Collection[str]) -> Size:
-        """The bytes that these nodes read from elsewhere and write for others, each once."""
+        """Returns the bytes that these nodes read from and write for other nodes, each value
+        once.
+        """
         ops = self._ops_of(nodes)
         written = {value for op in ops for value in op.writes}
         read = {value for op in ops for value in op.reads} - written

@@ -23,11 +23,11 @@ from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops, repla
 
 
 class UnfoldTransposedConvolutions(ModulePass):
-    """Quantised transposed convolutions become convolutions of single pixels, which are computed in
-    integers, where each place of the result reads one pixel.
+    """Converts quantised transposed convolutions to 1x1 convolutions, which run in integers.
 
-    That is where the strides are as large as the window, as in networks that enlarge pictures. The
-    results of a window are channels, until they are bytes: those change places last.
+    The pass does so where each result position reads one pixel: the strides equal the window, as in
+    upsampling networks. The results of a window are channels until they are quantised; then a
+    transpose moves the bytes to their positions.
 
     Runs before `fake-quantization-to-integer`.
 
@@ -67,7 +67,7 @@ def _is_supported(op: window.ConvTransposeOp) -> bool:
 
 
 def _unfold(op: window.ConvTransposeOp) -> None:
-    """Writes all up to the quantised result anew, if there is one."""
+    """Rewrites the ops up to the quantised result, if there is one."""
     chain = _chain(op)
     if chain is None:
         return
@@ -88,7 +88,9 @@ def _unfold(op: window.ConvTransposeOp) -> None:
 
 
 def _chain(op: window.ConvTransposeOp) -> Sequence[Operation] | None:
-    """What follows up to the one op that quantises the result, and nothing else reads."""
+    """Returns the ops up to the one that quantises the result, or `None` if there are other
+    users.
+    """
     found: list[Operation] = []
     value: SSAValue = op.output
     while value.has_one_use():
@@ -104,7 +106,7 @@ def _chain(op: window.ConvTransposeOp) -> Sequence[Operation] | None:
 
 
 def _of_pixels(op: window.ConvTransposeOp, new: OpSequence) -> SSAValue:
-    """The convolution, with the results of the window's places as channels."""
+    """Builds the 1x1 convolution, whose channels are the results at the window's positions."""
     weight = quantised(op.weight)
     assert weight is not None
     rank, strides = op.SPATIAL_RANK, ints(op.strides)
@@ -122,7 +124,7 @@ def _of_pixels(op: window.ConvTransposeOp, new: OpSequence) -> SSAValue:
 
 
 def _for_places(bias: SSAValue, op: window.ConvTransposeOp, new: OpSequence) -> SSAValue:
-    """A bias for the results of each place; one that is quantised stays so."""
+    """Repeats a bias for each window position; a quantised bias stays quantised."""
     strides, integers = ints(op.strides), quantised(bias)
     if integers is None:
         return _repeated(bias, strides, new)
@@ -131,14 +133,14 @@ def _for_places(bias: SSAValue, op: window.ConvTransposeOp, new: OpSequence) -> 
 
 
 def _repeated(value: SSAValue, strides: Sequence[int], new: OpSequence) -> SSAValue:
-    """A vector once for each place; one number as it is."""
+    """Repeats a vector for each window position; leaves a scalar as it is."""
     if not sizes_of(value):
         return value
     return new.add(transform.ConcatenateOp, [value] * math.prod(strides), axis=0)
 
 
 def _side_by_side(value: SSAValue, strides: Sequence[int], new: OpSequence) -> SSAValue:
-    """Channels of places as places."""
+    """Moves the channels of window positions to these positions."""
     batch, channels, *spatial = sizes_of(value)
     outputs, rank = channels // math.prod(strides), len(strides)
     apart = new.reshape(value, [batch, *strides, outputs, *spatial])

@@ -1,4 +1,4 @@
-"""Sets that grow together."""
+"""Disjoint sets that grow together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class UnionFind(Generic[Item]):
         self._size: dict[Item, int] = {}
 
     def find(self, item: Item) -> Item:
-        """The item that stands for the set `item` is in."""
+        """Returns the representative of the set with `item`."""
         root = item
         while (parent := self._parent.get(root, root)) is not root:
             root = parent
@@ -26,7 +26,7 @@ class UnionFind(Generic[Item]):
         return root
 
     def join(self, one: Item, two: Item) -> Item:
-        """Makes one set of the sets of both items; returns what stands for it."""
+        """Joins the sets of both items; returns the new representative."""
         one, two = self.find(one), self.find(two)
         if one is two:
             return one

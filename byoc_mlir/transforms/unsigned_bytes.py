@@ -37,34 +37,34 @@ _READS: Mapping[type[RelayOp], Mapping[str, str]] = {
     qnn.DequantizeOp: {"data": "zero_point"},
     qnn.LookupOp: {"data": "table"},
 }
-"""Ops that read bytes: what says which of them stands for 0, by the operand that is read."""
+"""Ops that read bytes: for each such operand, the operand that determines its zero point."""
 
 _WRITES: Mapping[type[RelayOp], str] = {
     **dict.fromkeys((qnn.RequantizeOp, qnn.AddOp, qnn.MultiplyOp, *_MEANS), "output_zero_point"),
     qnn.QuantizeOp: "zero_point",
     qnn.LookupOp: "table",
 }
-"""Ops that write bytes: what says which of them stands for 0."""
+"""Ops that write bytes: the operand that determines the result's zero point."""
 
 _MOVES = (
     *(*pool.MAX_POOL.values(), *pool.GLOBAL_MAX_POOL.values(), ClipOp),
     *(transform.ReshapeOp, transform.TransposeOp, transform.SqueezeOp, transform.ExpandDimsOp),
     *(transform.ConcatenateOp, transform.SplitOp, transform.StridedSliceOp),
 )
-"""Ops that take bytes and give the same ones, or the largest of them."""
+"""Ops whose result bytes are bytes of their inputs, or their maxima."""
 
 
 @dataclass(frozen=True)
 class UnsignedBytes(ModulePass):
-    """Quantised tensors of `i8` become those of `ui8`, with zero points that are 128 more.
+    """Converts quantised tensors of `i8` to `ui8`, with zero points larger by 128.
 
-    Instructions of processors without VNNI take only bytes without a sign on one side. With VNNI a
-    block of ops is changed where more zero points become 0 by that than were 0 before, as behind
-    relus: those cost nothing. A tensor stays what it is where an op that writes or reads it says
-    nothing of zero points, or where they are not known.
+    Without VNNI, instructions require one operand of unsigned bytes. With VNNI the pass converts a
+    block if more zero points become 0 than were 0 before, as after relus: zero points of 0 cost
+    nothing. A tensor stays `i8` if one of its producers or users has no zero point, or if a zero
+    point is not constant.
 
     Options:
-        vnni: whether the processor has VNNI; left out, as this one.
+        vnni: true if the processor has VNNI; the default is this processor.
 
     ```mlir
     %0 = relay.qnn.quantize %x, %scale, %zero : (…, tensor<f32>, tensor<i8>) -> tensor<4xi8>
@@ -93,7 +93,7 @@ class UnsignedBytes(ModulePass):
 
 
 def _convertible(ops: Sequence[Operation]) -> Collection[SSAValue]:
-    """The values that may become `ui8`: all that touch each other may."""
+    """Returns the values that may become `ui8`, as all ops that touch them allow it."""
     found = {
         value
         for op in ops
@@ -109,7 +109,7 @@ def _convertible(ops: Sequence[Operation]) -> Collection[SSAValue]:
 
 
 def _gains_zeros(values: Collection[SSAValue]) -> bool:
-    """Whether more zero points are 0 when they are raised."""
+    """True if more zero points are 0 after adding 128."""
     zero_points = [
         constant_array(getattr(value.owner, _WRITES[type(value.owner)]))
         for value in values
@@ -154,7 +154,7 @@ def _moves_all(op: Operation, found: Container[SSAValue]) -> bool:
 
 
 def _convert(op: Operation, values: Container[SSAValue]) -> None:
-    """Changes what an op says of the bytes that it reads and writes."""
+    """Changes the zero points, tables and bounds of an op for its converted values."""
     if isinstance(op, ClipOp) and op.output in values:
         op.a_min = FloatAttr(op.a_min.value.data + _SIGN, op.a_min.type)
         op.a_max = FloatAttr(op.a_max.value.data + _SIGN, op.a_max.type)
@@ -168,7 +168,7 @@ def _convert(op: Operation, values: Container[SSAValue]) -> None:
 
 
 def _replace(op: RelayOp, name: str, changed: Callable[[Array], Array]) -> None:
-    """Puts another constant in the place of an operand."""
+    """Replaces an operand by another constant."""
     index = [one for one, _ in op.get_irdl_definition().operands].index(name)
     array = constant_array(op.operands[index])
     assert array is not None

@@ -1,4 +1,4 @@
-"""How much work an op is, estimated from types alone."""
+"""Work of an op, estimated from types alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
 
 PRECISION = "byoc.computed_in"
-"""On a product: what it is computed in, where its operands' type does not say it."""
+"""Attribute of a product: the type it is computed in, if its operands' type differs."""
 
 _ShapeOf: TypeAlias = Callable[[SSAValue], Sequence[Size]]
 
@@ -26,10 +26,10 @@ _RECURRENT = ("lstm", "gru")
 
 
 def estimated_work(op: Operation) -> int:
-    """Arithmetic operations of one op or composite; unknown dimensions count as 1.
+    """Returns the arithmetic operations of an op or composite; unknown dimensions count as 1.
 
-    Convolutions and matrix products count two for each product, other ops one for each element
-    they write.
+    A MAC of a convolution or matmul counts as two operations. Other ops count one operation for
+    each element of their results.
     """
     if isinstance(op, CompositeOp):
         return sum(estimated_work(inner) for inner in op.ops())
@@ -39,26 +39,30 @@ def estimated_work(op: Operation) -> int:
 
 
 def multiplications(op: Operation) -> int:
-    """The products of one convolution or matrix product; 0 for other ops. Unknown dimensions count
-    as 1."""
+    """Returns the MACs of a convolution, matmul or recurrent layer; 0 for other ops.
+
+    Unknown dimensions count as 1.
+    """
     return cast(int, _products(op, _shape))
 
 
 def dynamic_macs(op: Operation) -> Size:
-    """As `multiplications`, in terms of the symbols in shapes."""
+    """Returns the MACs as `multiplications` does, in terms of symbolic dimensions."""
     return _products(op, tensor_sizes)
 
 
 def tensor_sizes(value: SSAValue) -> tuple[Size, ...]:
-    """The sizes of a tensor, with symbols where it has some; none of other values. What has neither
-    name nor number counts as 1."""
+    """Returns the sizes of a tensor, with symbols; empty for other values.
+
+    A size with neither name nor number counts as 1.
+    """
     if not isinstance(value.type, TensorType):
         return ()
     return tuple(1 if size == DYNAMIC else size for size in type_sizes(cast(Tensor, value.type)))
 
 
 def tensor_bytes(value: SSAValue) -> Size:
-    """The bytes of a tensor, in terms of the symbols in its shape; 0 for other values."""
+    """Returns the bytes of a tensor, in terms of symbolic dimensions; 0 for other values."""
     if not isinstance(value.type, TensorType):
         return 0
     return math.prod(tensor_sizes(value)) * numpy_dtype(value.type.element_type).itemsize
@@ -79,8 +83,11 @@ def _products(op: Operation, shape_of: _ShapeOf) -> Size:
 
 
 def precision(op: Operation) -> str:
-    """What an op computes with: the type of its first operand, or of a recurrent layer's weight,
-    `int8` for bytes of either sign, or what is said on it."""
+    """Returns the type that an op computes in.
+
+    It is the attribute `PRECISION` if there is one, otherwise the type of the first operand, or of
+    a recurrent layer's weight. `int8` stands for bytes of either sign.
+    """
     said = op.attributes.get(PRECISION)
     if isinstance(said, StringAttr):
         return said.data

@@ -1,8 +1,8 @@
-"""The ops that are run node by node, one file a kind.
+"""Ops of the interpreter tier, one file for each kind.
 
-An op is a function of operands, of which `None` are left out, and of attributes by their names; it
-may take the node's `opset`, and the number of its `outputs`. An op that keeps constants in a layout
-of its own is a class, made with the constants among the operands.
+An op is a function of operands, which are `None` if omitted, and of attributes by name. It may take
+the node's `opset`, and the number of its `outputs`. An op that caches constants in a layout of its
+own is a class, created with the constant operands.
 """
 
 from __future__ import annotations
@@ -31,4 +31,4 @@ OPS: Mapping[str, Callable[..., Any]] = {
     **recurrent.OPS,
     **rows.OPS,
 }
-"""By their names in ONNX's default domain."""
+"""Implementations by their names in ONNX's default domain."""

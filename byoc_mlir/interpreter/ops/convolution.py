@@ -1,7 +1,7 @@
-"""Convolutions, forward and transposed, of `f32`, as products of matrices.
+"""Convolutions of `f32`, forward and transposed, as matrix products.
 
-Their results lie in memory with the channels last, and so do those of NumPy's ops on them: a chain
-of convolutions never moves them back. ONNX's order of the dimensions is a view of that.
+Their results are NHWC in memory, and so are the results of NumPy's ops on them: a chain of
+convolutions never converts back. ONNX's order of dimensions is a view.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ from byoc_mlir.onednn.gemm import sgemm
 from byoc_mlir.tensors import Array, aligned_empty, transposed
 
 _CHUNK = 1 << 20
-"""Bytes of windows, and of results, that are made at a time: what a second cache holds about."""
+"""Bytes of window matrices and results that are computed at once, about the size of an L2 cache."""
 
 _FEW = 8
-"""Channels for which sums of products are too short: they take up to eight times as long."""
+"""Number of channels below which sums of products are too short: they take up to eight times as
+long."""
 
 _LONG, _MANY = 100_000_000, 1 << 10
-"""Multiplications that take longer than oneDNN's code for the sizes takes to be made (1 ms), and
-places from which on that code is faster than copies of the windows."""
+"""Minimum MACs for oneDNN's code, whose creation takes 1 ms, and minimum positions above which that
+code is faster than copying windows."""
 
 
 class Conv:
-    """ONNX's Conv of `f32`: for each line of the kernel, what windows read with it is a matrix, and
-    its products with weights add up.
+    """ONNX's Conv of `f32`, computed row by row of the kernel.
 
-    oneDNN's own convolution takes groups of a few channels, and those that run for long: its code
-    is made for the sizes, which takes longer than most convolutions run.
+    For each kernel row, the elements that windows read with it form a matrix; its products with the
+    weights add up. oneDNN computes groups of few channels, and long-running convolutions: its code
+    is created for the sizes, which takes longer than most convolutions run.
 
     Args:
-        weights: those that are constant, which are brought to another layout once.
+        weights: constant weights, which are converted to another layout once, or `None`.
 
     Raises:
         NotInterpretedError: another type, or sizes that do not fit.
@@ -55,7 +56,7 @@ class Conv:
         self._arranged = KeptWeights([weights])
 
     def __call__(self, x: Array, w: Array, b: Array | None = None, **attributes: Any) -> Array:
-        """Returns the result."""
+        """Computes the convolution."""
         _check(x, w, b, len(w), attributes)
         group: int = attributes["group"]
         if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
@@ -74,7 +75,7 @@ class Conv:
         return _channels_second(result)
 
     def _matrix_of(self, weights: Array) -> Array:
-        """Returns `[*kernel * channels, results]`."""
+        """Returns the weights as `[*kernel * channels, results]`."""
         if weights is self._constant and self._matrix is not None:
             return self._matrix
         found = transposed(np.moveaxis(weights, 1, -1).reshape(len(weights), -1))
@@ -102,13 +103,13 @@ class Conv:
 
 @dataclass(frozen=True)
 class _Limits:
-    """Between which elements of a result are brought."""
+    """Lower and upper limit of a result."""
 
     least: float = -math.inf
     most: float = math.inf
 
     def apply(self, result: Array) -> None:
-        """Changes an array in place. NumPy's clip by two limits is faster than one maximum."""
+        """Clips an array in place. NumPy's clip with two limits is faster than one maximum."""
         if self != _Limits():
             np.clip(result, np.float32(self.least), np.float32(self.most), out=result)
 
@@ -160,8 +161,11 @@ def _convolve(
 
 
 def _windows(data: Array, axes: Sequence[Axis]) -> Array:
-    """A view `[batch, size, *places, *kernel, channels]` of contiguous data with its channels last,
-    whose windows are within the lines along the first spatial dimension."""
+    """Returns a view of the windows, `[batch, size, *places, *kernel, channels]`, without copying.
+
+    The data are contiguous and NHWC; each window lies within one row along the first spatial
+    dimension.
+    """
     batch, line, *steps, channel = data.strides
     return np.ndarray(
         (*data.shape[:2], *(a.count for a in axes), *(a.kernel for a in axes), data.shape[-1]),
@@ -177,7 +181,7 @@ def _windows(data: Array, axes: Sequence[Axis]) -> Array:
 
 
 def _chunks(images: int, lines: int, line_bytes: int) -> Iterator[tuple[slice, int, int]]:
-    """Yields which images, and which of their lines, are multiplied at a time."""
+    """Yields the images, and the range of their rows, to multiply at once."""
     at_once = max(1, _CHUNK // line_bytes)
     step = max(1, at_once // lines)
     for image, start in product(range(0, images, step), range(0, lines, min(at_once, lines))):
@@ -185,7 +189,7 @@ def _chunks(images: int, lines: int, line_bytes: int) -> Iterator[tuple[slice, i
 
 
 def _conv_transpose(x: Array, w: Array, b: Array | None = None, **attributes: Any) -> Array:
-    """Returns ONNX's ConvTranspose of `f32`.
+    """Computes ONNX's ConvTranspose of `f32`.
 
     Raises:
         NotInterpretedError: another type, or sizes that do not fit.
@@ -204,13 +208,13 @@ def _conv_transpose(x: Array, w: Array, b: Array | None = None, **attributes: An
 def transposed_axes(
     sizes: tuple[int, ...], kernel: tuple[int, ...], attributes: dict[str, Any]
 ) -> list[Axis]:
-    """The windows of the forward convolution that a transposed one turns around: of them, there
-    are as many as elements of the data, and `size` is that of the result.
+    """Returns the windows of the forward convolution that a transposed one reverses.
+
+    There is one window for each element of the data; `size` is the size of the result.
 
     Raises:
-        NotInterpretedError: the attributes do not fit, nothing is left of the result, or more is
-        wanted
-            than there is, which runtimes understand in two ways.
+        NotInterpretedError: the attributes do not fit, the result is empty, or `output_shape` is
+            larger than the result, which runtimes interpret differently.
     """
     rank, placing = len(sizes), Placing.of(attributes)
     strides, dilations, pads = placing.lists(kernel)
@@ -240,9 +244,10 @@ def transposed_axes(
 def _check(
     x: Array, weights: Array, bias: Array | None, results: int, attributes: dict[str, Any]
 ) -> None:
-    """
+    """Checks types and shapes of a convolution.
+
     Raises:
-        NotInterpretedError: something is not of `f32`, or does not fit.
+        NotInterpretedError: a type is not `f32`, or a shape does not fit.
     """
     if any(array is not None and array.dtype != np.float32 for array in (x, weights, bias)):
         raise NotInterpretedError(f"a convolution of {x.dtype}")
@@ -260,7 +265,7 @@ def _channels_last(x: Array) -> Array:
     if moved.flags.c_contiguous or x.shape[1] >= _FEW:
         return np.ascontiguousarray(moved)
     found = aligned_empty(moved.shape, x.dtype)
-    for channel in range(x.shape[1]):  # NumPy's innermost loop would be over these few
+    for channel in range(x.shape[1]):  # otherwise NumPy's innermost loop covers few channels
         found[..., channel] = x[:, channel]
     return found
 
@@ -270,7 +275,7 @@ def _channels_second(x: Array) -> Array:
 
 
 def _padded(x: Array, axes: Sequence[Axis]) -> Array:
-    """Returns the data with its channels last, and with as many zeros around as windows reach."""
+    """Returns the data in NHWC, padded with zeros as far as windows reach."""
     sizes = [axis.padded_size for axis in axes]
     if (*sizes,) == x.shape[2:]:
         return _channels_last(x)
@@ -280,4 +285,4 @@ def _padded(x: Array, axes: Sequence[Axis]) -> Array:
 
 
 OPS: Mapping[str, Callable[..., Any]] = {"Conv": Conv, "ConvTranspose": _conv_transpose}
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

@@ -36,7 +36,9 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
 
 
 def _remainder(one: Array, other: Array, fmod: int) -> Array:
-    """Returns the remainder with the sign of the divisor, or with `fmod` that of the dividend."""
+    """Returns the remainder with the sign of the divisor, or with `fmod` the sign of the
+    dividend.
+    """
     return FUNCTIONS["mod" if fmod else "floor_mod"](one, other)
 
 
@@ -49,7 +51,7 @@ def _is_infinite(x: Array, detect_negative: int, detect_positive: int) -> Array:
 
 
 def _dropout(x: Array, *_: Array) -> Array:
-    """Returns `x`: nothing is left out but in training."""
+    """Returns `x`, as dropout has no effect in inference."""
     return x
 
 
@@ -71,7 +73,7 @@ _NAMES: Mapping[str, str] = {
     "Xor": "logical_xor",
     "Not": "logical_not",
 }
-"""Names in Relay, of ops that have another one there."""
+"""Relay names of ops whose name in Relay differs."""
 
 _SHARED = {**FUNCTIONS, **PREDICATES}
 _FOUND = {name: _NAMES.get(name, name.lower()) for name in TIER_OPS}
@@ -100,4 +102,4 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "ThresholdedRelu": activation.thresholded_relu,
     "Where": _where,
 }
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

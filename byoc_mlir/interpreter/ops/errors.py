@@ -1,14 +1,14 @@
-"""The error of ops that are not to answer, and checks that raise it."""
+"""Error of ops that the interpreter tier does not compute, and checks that raise it."""
 
 from __future__ import annotations
 
 
 class NotInterpretedError(NotImplementedError):
-    """An op does not do this, or the model is wrong: the compiled program is to answer."""
+    """Unsupported case of an op, or a wrong model: the compiled program has to run it."""
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """Returns an axis counted from the first one.
+    """Returns an axis counted from the front.
 
     Raises:
         NotInterpretedError: there is no such axis.

@@ -1,4 +1,4 @@
-"""Ops that read or write elements at places that a tensor holds."""
+"""Ops that read or write elements at the indices in a tensor."""
 
 from __future__ import annotations
 
@@ -91,4 +91,4 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "ScatterND": _scatter_nd,
     "TopK": _topk,
 }
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

@@ -1,4 +1,4 @@
-"""Products of matrices: of `f32` by oneDNN, of other types by NumPy."""
+"""Matrix products: in `f32` by oneDNN, in other types by NumPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.tensors import Array, aligned_empty
 
 
 def _gemm(a: Array, b: Array, c: Array | None = None, **attributes: Any) -> Array:
-    """Returns ONNX's Gemm since opset 7. NumPy multiplies what is not `f32`."""
+    """Computes ONNX's Gemm since opset 7, with NumPy for types other than `f32`."""
     alpha, beta = float(attributes["alpha"]), float(attributes["beta"])
     a = a.T if attributes["transA"] else a
     b = b.T if attributes["transB"] else b
@@ -34,4 +34,4 @@ def _gemm(a: Array, b: Array, c: Array | None = None, **attributes: Any) -> Arra
 
 
 OPS: Mapping[str, Callable[..., Any]] = {"Gemm": _gemm, "MatMul": matmul}
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

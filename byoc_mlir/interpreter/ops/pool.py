@@ -1,4 +1,4 @@
-"""Pools of ONNX."""
+"""Pooling ops of ONNX."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "GlobalMaxPool": window.global_max_pool,
     "MaxPool": _max_pool,
 }
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

@@ -1,4 +1,4 @@
-"""Ops that move elements about; many give views, so what an op reads is never written."""
+"""Ops that move elements; many return views, so ops never write to their inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _shape(x: Array, start: int | None = None, end: int | None = None) -> Array:
 
 
 def _bound(place: int | None, absent: int, count: int) -> int:
-    """Returns a place between 0 and a count; negative ones are counted from the end."""
+    """Clamps an index to [0, count]; negative indices count from the end."""
     if place is None:
         return absent
     return min(max(place + count if place < 0 else place, 0), count)
@@ -145,9 +145,10 @@ def _slice(x: Array, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 
 
 def _part(size: int, start: int, end: int, stride: int) -> slice:
-    """Returns the elements between bounds; those that are outside are moved to the axis's ends.
+    """Returns the slice between two bounds, which are clamped to the axis.
 
-    Python has no elements where a backward slice starts before the first one, ONNX has that one.
+    A backward slice that starts before the first element is empty in Python; in ONNX it has that
+    element.
     """
     if not stride:
         raise NotInterpretedError("a step of 0")
@@ -163,7 +164,7 @@ def _part(size: int, start: int, end: int, stride: int) -> slice:
 
 
 _WHOLE = ((1 << 31) - 1, (1 << 63) - 1)
-"""Numbers that exporters write for the end of an axis of any size."""
+"""Values that exporters write for the end of an axis of any size."""
 
 
 def _split(
@@ -179,7 +180,7 @@ def _split(
 
 
 def _equal_sizes(size: int, count: int, may_differ: bool) -> Sequence[int]:
-    """Returns parts of equal size, the last one of what is left, if that may be less."""
+    """Returns equal part sizes, with a smaller last part if `may_differ`, or [] if impossible."""
     largest = -(-size // count)
     last = size - largest * (count - 1)
     return [largest] * (count - 1) + [last] if may_differ or last == largest else []
@@ -238,4 +239,4 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "Trilu": _trilu,
     "Unsqueeze": _unsqueeze,
 }
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

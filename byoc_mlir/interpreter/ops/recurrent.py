@@ -1,6 +1,6 @@
-"""Recurrent layers: an LSTM is oneDNN's.
+"""Recurrent layers, by oneDNN where it has an LSTM for the case.
 
-Where oneDNN has none: products of the inputs of all steps at once, and all directions in one step.
+The fallback multiplies the inputs of all steps at once, and then runs all directions in one step.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from byoc_mlir.numpy_ops.recurrent import gru_step, lstm_step
 from byoc_mlir.tensors import Array
 
 _Step = Callable[[Array, Sequence[Array]], Sequence[Array]]
-"""From the products of a step's inputs and the states before it to those after it."""
+"""Function that maps the input products of a step and the states before it to the states
+after it."""
 
 
 @dataclass(frozen=True)
 class _Sequences:
-    """Inputs of a layer: `x` of steps, rows and features, and how many steps each row has."""
+    """Inputs of a layer: `x` as `[steps, rows, features]`, and the number of steps of each row."""
 
     x: Array
     directions: Sequence[bool]
     lengths: Array | None
 
     def order(self, backwards: bool) -> Array | slice:
-        """The step that each step of a direction reads, for each row if they differ."""
+        """Returns the step that each step of a direction reads, for each row if rows differ."""
         if not backwards:
             return slice(None)
         if self.lengths is None:
@@ -40,7 +41,7 @@ class _Sequences:
         return np.where(step < self.lengths, self.lengths - 1 - step, step)
 
     def put_in_order(self, values: Array, backwards: bool) -> Array:
-        """Values of steps and rows in the order of a direction, or from it in that of time."""
+        """Reorders values from time order to a direction's order, or back."""
         order = self.order(backwards)
         if isinstance(order, slice):
             return values[order]
@@ -50,7 +51,10 @@ class _Sequences:
 def _run_layer(
     sequences: _Sequences, w: Array, bias: Array, states: Sequence[Array], step: _Step
 ) -> tuple[Array, Sequence[Array]]:
-    """The first state after each step (steps, directions, rows, hidden), and the last states."""
+    """Runs a layer; returns the first state after each step, and the last states.
+
+    The first result is `[steps, directions, rows, hidden]`.
+    """
     steps, rows, features = sequences.x.shape
     inputs = sequences.x.reshape(steps * rows, features)
     gates = np.empty((steps, len(w), rows, w.shape[1]), np.float32)
@@ -73,7 +77,7 @@ def _run_layer(
 
 
 def _products(states: Array, weights: Array) -> Array:
-    """Returns the product of each direction."""
+    """Multiplies states by weights for each direction."""
     pairs = zip(states, weights, strict=True)
     return np.stack([matmul(state, matrix) for state, matrix in pairs])
 
@@ -90,7 +94,7 @@ def _sequences(x: Array, directions: int, direction: str, lengths: Array | None)
 
 
 def _with_layout(layout: int, result: Array, states: Sequence[Array]) -> tuple[Array, ...]:
-    """Steps come first, or behind the rows."""
+    """Converts results to the layout: steps first, or rows first."""
     if not layout:
         return (result, *states)
     return (result.transpose(2, 0, 1, 3), *(state.swapaxes(0, 1) for state in states))
@@ -106,9 +110,10 @@ def _initial(state: Array | None, layout: int, shape: tuple[int, ...]) -> Array:
 
 
 def _check_weights(x: Array, w: Array, r: Array, b: Array | None, gates: int) -> None:
-    """
+    """Checks types and shapes of a layer.
+
     Raises:
-        NotInterpretedError: something is not of `f32`, or does not fit.
+        NotInterpretedError: a type is not `f32`, or a shape does not fit.
     """
     if any(each is not None and each.dtype != np.float32 for each in (x, w, r, b)):
         raise NotInterpretedError(f"a layer of {x.dtype}")
@@ -121,7 +126,7 @@ def _check_weights(x: Array, w: Array, r: Array, b: Array | None, gates: int) ->
 
 
 class _Lstm:
-    """ONNX's LSTM of `f32`, by oneDNN where all rows have all steps."""
+    """ONNX's LSTM of `f32`, by oneDNN if all rows have all steps."""
 
     def __init__(self, x: object, *constants: Array | None):
         self._arranged = KeptWeights((*constants, None, None)[:3])
@@ -139,7 +144,7 @@ class _Lstm:
         direction: str = "forward",
         layout: int = 0,
     ) -> tuple[Array, ...]:
-        """Returns the states after each step, and the last ones."""
+        """Returns the states after each step, and the last states."""
         if peepholes is not None:
             raise NotInterpretedError("peepholes")
         _check_weights(x, w, r, b, 4)
@@ -170,7 +175,7 @@ class _Lstm:
         weights: tuple[Array, Array, Array | None],
         states: Sequence[Array],
     ) -> tuple[Array, Sequence[Array]]:
-        """Returns what `_run_layer` does."""
+        """Runs oneDNN's primitive; returns results in the shapes of `_run_layer`."""
         arranged = self._arranged.arranged(primitive, weights)
         h, c = map(np.ascontiguousarray, states)
         result, *last = primitive.run(np.ascontiguousarray(x), arranged, h, c)
@@ -189,7 +194,7 @@ def _gru(
     layout: int = 0,
     linear_before_reset: int = 0,
 ) -> tuple[Array, ...]:
-    """Returns the states after each step of ONNX's GRU of `f32`, and the last one."""
+    """Computes ONNX's GRU of `f32`; returns the states after each step, and the last state."""
     _check_weights(x, w, r, b, 3)
     hidden = r.shape[-1]
     sequences = _sequences(x.swapaxes(0, 1) if layout else x, len(w), direction, lengths)
@@ -216,4 +221,4 @@ def _gru(
 
 
 OPS: Mapping[str, Callable[..., Any]] = {"GRU": _gru, "LSTM": _Lstm}
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

@@ -1,4 +1,4 @@
-"""Reductions over axes, which are an attribute or an operand, and normalisations."""
+"""Reductions over axes from an attribute or an operand, and normalisations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _cumsum(x: Array, axis: Array, exclusive: int, reverse: int) -> Array:
 
 
 def _of_rows(function: Callable[[Array, int], Array]) -> Callable[..., Array]:
-    """Returns a function of one axis, and before opset 13 of it and all behind."""
+    """Returns the op for a function of one axis; before opset 13 it covers all later axes, too."""
 
     def run(x: Array, opset: int, axis: int = -1) -> Array:
         if opset >= 13:
@@ -90,4 +90,4 @@ OPS: Mapping[str, Callable[..., Any]] = {
     "ReduceSumSquare": _over_axes(reduction.sum_of_squares),
     "Softmax": _of_rows(activation.softmax),
 }
-"""By their names in ONNX."""
+"""Implementations by their names in ONNX."""

@@ -1,4 +1,4 @@
-"""The windows that attributes of ONNX describe."""
+"""Windows of ONNX's convolutions and pools, from their attributes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from byoc_mlir.interpreter.ops.errors import NotInterpretedError
 from byoc_mlir.numpy_ops.window import Axis
 
 SAME = ("SAME_UPPER", "SAME_LOWER")
-"""Paddings with which there are as many windows as strides in the data."""
+"""Values of `auto_pad` with which the number of windows is the size divided by the stride."""
 
 
 @dataclass(frozen=True)
 class Placing:
-    """Attributes that say where a window goes; what is left out is `None`."""
+    """Attributes that place a window; omitted ones are `None`."""
 
     auto_pad: str | None
     strides: tuple[int, ...] | None
@@ -38,11 +38,11 @@ class Placing:
     def lists(
         self, kernel: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Returns strides, dilations and padding of a window; no padding where it is to be found.
+        """Returns strides, dilations and padding of a window; the padding is 0 for `auto_pad`.
 
         Raises:
-            NotInterpretedError: they are not of as many dimensions, or the padding has an unknown
-            name.
+            NotInterpretedError: their lengths differ from the window's rank, or `auto_pad` is
+                unknown.
         """
         rank = len(kernel)
         strides, dilations = self.strides or (1,) * rank, self.dilations or (1,) * rank
@@ -59,10 +59,10 @@ class Placing:
 def window_axes(
     sizes: tuple[int, ...], kernel: tuple[int, ...], placing: Placing
 ) -> tuple[Axis, ...]:
-    """Returns where a window goes along each spatial dimension.
+    """Returns the placement of a window along each spatial dimension.
 
     Raises:
-        NotInterpretedError: the attributes do not fit, or there is no place for a window.
+        NotInterpretedError: the attributes do not fit, or no window fits in the data.
     """
     auto_pad, ceil_mode = placing.auto_pad, placing.ceil_mode
     strides, dilations, pads = placing.lists(kernel)
@@ -84,7 +84,7 @@ def window_axes(
         room = size + begin + end - spread
         count = (-(-room // stride) if ceil_mode else room // stride) + 1
         if ceil_mode and (count - 1) * stride >= size + begin:
-            count -= 1  # it would begin behind the data
+            count -= 1  # it would begin after the data
         if count < 1:
             raise NotInterpretedError(f"a window of {spread} elements does not fit in {size}")
         axes.append(Axis(size, extent, stride, dilation, begin, end, count))

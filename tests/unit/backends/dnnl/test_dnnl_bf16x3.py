@@ -47,7 +47,7 @@ def test_with_amx_products_are_split_that_take_less_time_so(
         rows = {row.node: row.precision for row in executable.report()}
     wanted = run_onnxruntime(model, inputs)["y"]
     assert np.abs(found - wanted).max() <= BOUND * np.abs(wanted).max()
-    assert rows["/Conv"] == "f32: 16,384 multiplications gain nothing"
+    assert rows["/Conv"] == "f32: 16,384 MACs do not pay"
     for node in ("/Conv_1", "/Conv_2", "/Gemm"):
         assert re.fullmatch("bf16x3|f32: .* takes .* ms, .* in bf16x3 .*", rows[node]), rows
 
