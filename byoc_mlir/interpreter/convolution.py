@@ -52,9 +52,7 @@ def _primitive(sizes: Convolution, threads: int, has_bias: bool) -> ConvolutionP
 
 
 class ConvolutionPrimitive:
-    """oneDNN primitive for the sizes of a convolution; any number of threads may call it at
-    once.
-    """
+    """Primitive for the sizes of a convolution; any number of threads may call it at once."""
 
     def __init__(self, sizes: Convolution, *, has_bias: bool):
         self._result = sizes.result

@@ -111,8 +111,9 @@ class LstmPrimitive:
         return weights.suit(self._primitive)
 
     def run(self, x: Array, weights: ArrangedWeights, h: Array, c: Array) -> tuple[Array, ...]:
-        """Returns the states after each step, `[steps, rows, directions * hidden]`, and the last
-        states.
+        """Returns the states after each step and the last states.
+
+        The states after each step are `[steps, rows, directions * hidden]`.
 
         Args:
             x: contiguous `f32` `[steps, rows, features]`.
@@ -129,10 +130,10 @@ class LstmPrimitive:
         return (result, *last)
 
     def _matrix(self, argument: Arg, weights: Array) -> tuple[Array, Descriptor]:
-        """Arranges `[directions, gates * hidden, inputs]` as `[1, directions, inputs, gates,
-        hidden]`.
+        """Arranges the weights `[directions, gates * hidden, inputs]` of all gates.
 
-        Returns the arranged weights and their layout.
+        Returns them as `[1, directions, inputs, gates, hidden]` in the primitive's layout, and that
+        layout.
         """
         directions, hidden, inputs = self._layer.directions, self._layer.hidden, weights.shape[-1]
         gates = _in_order(weights.reshape(directions, len(_GATES), hidden, inputs))

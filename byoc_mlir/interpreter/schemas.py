@@ -57,7 +57,7 @@ def opset_of(model: ModelProto) -> int:
 
 @cache
 def schema_of(op_type: str, opset: int) -> Schema | None:
-    """The schema of an op of the default domain; `None` where the version has no such op."""
+    """Returns the schema of an op of the default domain, or `None` if this version has none."""
     try:
         found = defs.get_schema(op_type, opset, "")
     except defs.SchemaError:
@@ -74,9 +74,7 @@ def schema_of(op_type: str, opset: int) -> Schema | None:
 
 
 def value_of(attribute: AttributeProto) -> Any:
-    """Returns an attribute's value, with text as `str`, or `None` for an attribute without a
-    value.
-    """
+    """Returns an attribute's value, with text as `str`; `None` if it has no value."""
     if attribute.type == AttributeProto.UNDEFINED:
         return None
     value = helper.get_attribute_value(attribute)

@@ -81,8 +81,9 @@ def _define_activation(
 
 
 def _define_elements(module: ModuleBuilder, name: str, formula: Formula, element: Attribute) -> str:
-    """Defines `void (buffer, begin, end)`, a scalar loop for LLVM to vectorise; returns its
-    symbol.
+    """Defines `void (buffer, begin, end)`, a scalar loop for LLVM to vectorise.
+
+    Returns its symbol.
     """
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     buffer, begin, end = function.parameters
@@ -125,9 +126,7 @@ class ScalarCode(FloatCode):
         return self.function.insert(llvm.FCmpOp(lhs, self._value(rhs), predicate))
 
     def exp(self, x: SSAValue) -> SSAValue:
-        """Computes `e^x` with the `llvm.exp.f32` intrinsic, a call of the C library for each
-        element.
-        """
+        """Computes `e^x` with `llvm.exp.f32`, which calls the C library for each element."""
         return self.function.insert(llvm.CallIntrinsicOp("llvm.exp.f32", [x], [f32]))
 
     def _value(self, value: SSAValue | float) -> SSAValue:

@@ -100,9 +100,7 @@ class FunctionBuilder:
         return self.insert(ops.offset(base, index, element, inbounds=False))
 
     def prefetch(self, address: SSAValue, cache: int = 1) -> None:
-        """Prefetches an address for reading into cache level `cache` (1 or 2) and the levels behind
-        it.
-        """
+        """Prefetches an address for reading into cache level `cache` (1 or 2)."""
         locality = 4 - cache  # LLVM counts from the memory on
         hints = [self.integer(value, i32) for value in (_READ, locality, _DATA)]
         self.append(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, *hints], []))

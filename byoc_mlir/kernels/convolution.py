@@ -31,9 +31,7 @@ D = TypeVar("D", bound=np.generic)
 
 
 def pair_of(sizes: Sequence[S], missing: S) -> tuple[S, S]:
-    """Returns sizes as (height, width); a single spatial size becomes the width, with `missing`
-    before it.
-    """
+    """Returns sizes as (height, width); a single spatial size is the width, after `missing`."""
     first, second = (missing, *sizes)[-2:]
     return first, second
 

@@ -32,9 +32,7 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
 
 
 def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[ConvolutionKernel]:
-    """Yields the kernels for one group. An implicit GEMM requires channel vectors of the result
-    only.
-    """
+    """Yields the kernels for one group; an implicit GEMM only needs vectors of the result."""
     from byoc_mlir.kernels.implicit_gemm.implicit_gemm import implicit_gemm_kernel
     from byoc_mlir.kernels.winograd.winograd import winograd_kernels
 

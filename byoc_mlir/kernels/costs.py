@@ -63,9 +63,7 @@ _Table = TypeVar("_Table", bound=Table)
 
 @dataclass(frozen=True)
 class ConvolutionCalibration(Table):
-    """Rates of the built-in `f32` convolutions, with the processor's longest vectors, on one
-    thread.
-    """
+    """Rates of the built-in `f32` convolutions on one thread, with the longest vectors."""
 
     name: ClassVar[str] = "convolutions"
 
@@ -206,7 +204,7 @@ MEASURED: tuple[type[Table], ...] = (
     RoundedCalibration,
     ActivationCalibration,
 )
-"""The tables of calibration."""
+"""Calibration tables."""
 
 
 def calibration(kind: type[_Table]) -> _Table:

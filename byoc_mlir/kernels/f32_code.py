@@ -142,8 +142,7 @@ class F32Code(FloatCode):
         return self.from_bits(self.emit(arith.ShLIOp(biased, self.integer(MANTISSA_BITS))))
 
     def nearest_integer(self, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Returns the nearest integer of a float of magnitude below 2^22, as a float and as an
-        `i32`.
+        """Rounds a float of magnitude below 2^22 to the nearest integer, as a float and an `i32`.
 
         Adding 1.5 * 2^23 leaves the integer in the lowest bits of the sum.
         """

@@ -77,13 +77,15 @@ _ERF_DENOMINATOR = (
 )
 """`erf(x) / x` as a quotient of polynomials of x^2, for |x| <= 3.83."""
 _ERF_IS_ONE = 3.925
-"""Smallest checked x whose quotient is at least 1 under any rounding; `erf` is 1 from 3.8325 on."""
+"""Value of x at which the quotient is at least 1 under any rounding; `erf` rounds to 1 from 3.8325
+on."""
 
 _EXP_UNDERFLOW, _EXP_OVERFLOW = -104.0, 89.0
 _EXP_IS_ZERO, _EXP_SHIFT = -104.6, 24
 _EXPM1_IS_MINUS_ONE = -20.0
 _TANH_IS_ONE = 9.09
-"""Smallest checked x whose quotient is at least 1 under any rounding; `tanh` is 1 from 9.01 on."""
+"""Value of x at which the quotient is at least 1 under any rounding; `tanh` rounds to 1 from 9.01
+on."""
 
 _SMALLEST_NORMAL = 2.0**-126
 _DENORMAL_SHIFT = 23
@@ -218,9 +220,7 @@ def sinh(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def cosh(code: F32Code, x: SSAValue) -> SSAValue:
-    """Computes `cosh x` to 1.6 ulp, as `e^|x| / 2 + e^-|x| / 2`; the first term does not
-    overflow.
-    """
+    """Computes `cosh x` to 1.6 ulp, as `e^|x| / 2 + e^-|x| / 2` without early overflow."""
     half = _half_exp(code, code.absolute(x))
     return code.add(half, code.divide(0.25, half))
 
@@ -248,9 +248,7 @@ def _expm1_polynomial(code: F32Code, remainder: SSAValue) -> SSAValue:
 
 
 def _scaled(code: F32Code, mantissa: SSAValue, exponent: SSAValue) -> SSAValue:
-    """Computes `mantissa * 2^exponent` in two steps, so that the result may be denormal or
-    infinite.
-    """
+    """Computes `mantissa * 2^exponent` in two steps; the result may be denormal or infinite."""
     half = code.emit(arith.ShRSIOp(exponent, code.integer(1)))
     other = code.emit(arith.SubiOp(exponent, half))
     scaled = code.multiply(mantissa, code.power_of_two(half))
@@ -302,4 +300,4 @@ FUNCTIONS: Mapping[type[Operation], Callable[[F32Code, SSAValue], SSAValue]] = {
     math.CosOp: cos,
     math.TanOp: tan,
 }
-"""The expansion of each math op of one operand."""
+"""Expansion of each math op with one operand."""

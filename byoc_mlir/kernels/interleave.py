@@ -31,10 +31,10 @@ _BLOCK = 16
 
 
 def interleave_code(images: int, channels: int, pixels: int) -> KernelCode | None:
-    """Returns the kernel from `[images, channels, pixels]` of `f32` to `[images, pixels, channels]`
-    of `bf16`.
+    """Returns the kernel from `[images, channels, pixels]` to `[images, pixels, channels]`.
 
-    Returns `None` unless there are 2 to 4 channels and at least 16 pixels.
+    It converts `f32` to `bf16`. Returns `None` unless there are 2 to 4 channels and at least 16
+    pixels.
     """
     if not 2 <= channels <= MOST_CHANNELS or pixels < _BLOCK:
         return None
@@ -84,9 +84,7 @@ class _Blocks:
     pixels: SSAValue
 
     def write(self, number: SSAValue) -> None:
-        """Generates the conversion of one block; an image's last block ends at the image's last
-        pixel.
-        """
+        """Generates the conversion of one block; an image's last block ends at its last pixel."""
         function = self.function
         image, block = function.divmod(number, self.blocks)
         final = function.subtract(self.pixels, _BLOCK)

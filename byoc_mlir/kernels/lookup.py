@@ -25,8 +25,9 @@ _WORD = 8
 
 
 def lookup_code(elements: int, features: Collection[str]) -> KernelCode:
-    """Returns the kernel that maps each byte of the source through a 256-byte table in the weights'
-    slot.
+    """Returns the kernel that maps each byte of the source through a table of 256 bytes.
+
+    The table is in the weights' slot.
 
     Args:
         elements: number of bytes.
@@ -77,8 +78,7 @@ class _Lookup:
     def in_steps(
         self, size: int, begin: SSAValue, end: SSAValue, write: Callable[[SSAValue], None]
     ) -> SSAValue:
-        """Generates a loop over whole steps of `size` bytes; returns the offset of the first byte
-        after them.
+        """Generates a loop over whole steps of `size` bytes; returns the offset after them.
 
         `write` generates the code of the step at an offset.
         """

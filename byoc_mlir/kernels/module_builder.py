@@ -53,7 +53,8 @@ class ModuleBuilder:
     def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
         """Begins a new internal function without a result, whose code is fully vectorised already.
 
-        LLVM compiles it with few passes. Use it only where measurements show code as fast.
+        LLVM compiles it without optimisations. Use it only where measurements show that it is as
+        fast.
         """
         type_, internal = llvm.LLVMFunctionType(parameters, VOID), llvm.LinkageAttr("internal")
         return self._begin(name, type_, internal, {VECTORISED: UnitAttr()})

@@ -81,9 +81,7 @@ class JoinVariant:
 
 
 def define_normalized_join(module: ModuleBuilder, variant: JoinVariant) -> str:
-    """Defines `void (slots)`, which joins and normalises all pixels on all threads; returns its
-    symbol.
-    """
+    """Defines `void (slots)`, which joins and normalises all pixels; returns its symbol."""
     name = f"{PREFIX}_join_{variant.suffix}"
     if module.has(name):
         return name
@@ -120,10 +118,9 @@ def _define_chunks(module: ModuleBuilder, variant: JoinVariant) -> str:
 
 
 def _define_pixels(module: ModuleBuilder, variant: JoinVariant) -> str:
-    """Defines `void (slots, parameters, target, begin, end)` for a range of pixels; returns its
-    symbol.
+    """Defines `void (slots, parameters, target, begin, end)` for a range of pixels.
 
-    `target` is the address of the range's first result.
+    `target` is the address of the range's first result. Returns the function's symbol.
     """
     name = f"{PREFIX}_pixels_{variant.suffix}"
     function = module.function(name, (POINTER,) * 3 + (i64, i64), result=VOID, internal=True)

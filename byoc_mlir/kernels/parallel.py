@@ -30,7 +30,8 @@ _RANGES = 8
 """Maximum number of ranges; more threads share them."""
 
 _CHUNKS = 8
-"""Chunks for each thread."""
+"""Chunks for each thread. With eight, the other threads wait for at most an eighth of a thread's
+share, half of it on average."""
 
 _DATA, _TOTAL, _COUNTERS, _WORDS = 1, 2, 8, 8 + 8 * _RANGES
 """Layout of a job in words of 8 bytes, after its body. Each range has a counter of claimed chunks,
@@ -128,8 +129,7 @@ llvm.func internal @{_RUN_CHUNKS}(%job: !llvm.ptr) {{
 
 
 def parallel_functions(known: Container[str] = ()) -> Sequence[llvm.FuncOp]:
-    """Returns the functions of this module, and declarations of the OpenMP functions that they
-    call.
+    """Returns the functions of this module, and declarations of the OpenMP functions they use.
 
     Args:
         known: symbols that a module already has.

@@ -54,8 +54,9 @@ class SoftmaxParameters(Generic[T]):
 
 
 def define_softmax(module: ModuleBuilder, lanes: int) -> str:
-    """Defines `void (slots)` for all rows, on all threads if there are enough elements; returns its
-    symbol.
+    """Defines `void (slots)` for all rows, on all threads if there are enough elements.
+
+    Returns its symbol.
     """
     name = f"{PREFIX}_{lanes}"
     if module.has(name):

@@ -57,9 +57,7 @@ class VectorUnit:
 
     @staticmethod
     def of(features: Collection[str]) -> VectorUnit:
-        """Returns the vectors of a processor with these features, by the kernel's names
-        (`avx2`).
-        """
+        """Returns the vectors of a processor with these features, such as `avx2`."""
         if "avx512f" in features:
             return VectorUnit(16, 32)
         if "avx2" in features:
@@ -96,8 +94,9 @@ class VectorUnit:
         return VectorUnit(self.lanes, self.registers, 1) if outputs <= self.lanes else self
 
     def filled_by(self, outputs: int) -> Sequence[VectorUnit]:
-        """Returns the same vectors with each panel width that divides `outputs`, mostly the fastest
-        first.
+        """Returns the same vectors with each panel width that divides `outputs`, by preference.
+
+        The first one is mostly the fastest.
         """
         vectors, rest = divmod(outputs, self.lanes)
         wide = (WIDE,) if self.registers >= WIDE_REGISTERS else ()
@@ -232,9 +231,7 @@ class Vectors:
     def limiter(
         self, limits: Limits, lower: SSAValue, upper: SSAValue
     ) -> Callable[[SSAValue], SSAValue]:
-        """Returns code that clamps; `lower` and `upper` are `f32` bits in an `i64`, used for
-        "clip".
-        """
+        """Returns code that clamps; for "clip", `lower` and `upper` are `f32` bits in an `i64`."""
         if limits == "none":
             return lambda value: value
         if limits == "relu":

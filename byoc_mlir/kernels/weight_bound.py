@@ -17,11 +17,10 @@ class Way:
 
 
 def fastest_within(convolutions: Sequence[Sequence[Way]], most: float) -> list[Way]:
-    """Chooses an algorithm for each convolution: the fastest, unless the packed weights exceed
-    `most`.
+    """Chooses the fastest algorithms whose packed weights take at most `most` bytes.
 
-    In that case it replaces algorithms by slower ones with smaller weights, in the order of the
-    time lost per byte saved.
+    Starts with the fastest algorithm of each convolution. While the weights exceed `most`, it
+    switches to algorithms with smaller weights, in the order of the time lost per byte saved.
 
     Args:
         convolutions: candidates of each convolution, at least one.

@@ -126,9 +126,7 @@ def _joined(block: Block) -> UnionFind[Operation]:
 
 
 def _ended_op(end: CompilerEndOp) -> Operation:
-    """Returns the op whose value an end closes: its producer, or the begin of a passed-through
-    value.
-    """
+    """Returns the op that an end closes: its value's producer, or the begin of that value."""
     op = end.value.owner
     if not isinstance(op, Operation) or op.parent is not end.parent:
         _fail(end, f"byoc.compiler_end of {describe(end.value)}, which no region computes")

@@ -55,9 +55,12 @@ _ELEMENTWISE: Mapping[type[Operation], type[RelayOp]] = {
 class ConvertTensorsToRelay(ModulePass):
     """Converts upstream MLIR ops on whole tensors of static shapes to `relay`.
 
-    It converts the ops of `arith` and `math` on tensors that `relay` has, `linalg.fill`,
-    `linalg.matmul`, `linalg.transpose` and the element-wise named ops, the ops of `tensor` that
-    move elements, and `scf.for` with constant bounds that carries tensors. Other ops stay.
+    - `arith` and `math`: ops on tensors that `relay` has.
+    - `linalg`: `fill`, `matmul`, `transpose` and the element-wise named ops.
+    - `tensor`: ops that move elements.
+    - `scf.for` with constant bounds that carries tensors.
+
+    Other ops stay.
 
     ```mlir
     %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>

@@ -113,7 +113,7 @@ def _is_unsigned(op: qnn_window.QuantizedConvOp) -> bool:
 
 
 def _is_rounded(sums: SSAValue) -> bool:
-    """True if all users round the sums, or convert them to `f32`."""
+    """True if all users round the sums or convert them to `f32`, maybe after an addition."""
     return all(_rounds(cast(RelayOp, use.operation)) for use in sums.uses)
 
 

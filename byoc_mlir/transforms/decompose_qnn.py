@@ -125,9 +125,7 @@ def _matmul(op: qnn.MatmulOp, new: OpSequence) -> SSAValue:
 
 
 def _convolution(kind: type[RelayOp], output_axis: int) -> Decomposition:
-    """Returns the decomposition of a convolution whose weight has its output channels on
-    `output_axis`.
-    """
+    """Returns a convolution's decomposition; `output_axis` is the weight's output channels."""
 
     def apply(
         op: qnn_window.QuantizedConvOp | qnn_window.QuantizedConvTransposeOp, new: OpSequence

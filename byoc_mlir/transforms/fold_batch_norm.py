@@ -111,9 +111,7 @@ def _affine_of_binary(op: AddOp | SubtractOp | MultiplyOp) -> Affine | None:
 
 
 def _per_channel(array: Array, shape: Sequence[Size], axis: int) -> Array | None:
-    """Returns one value per channel, if broadcasting `array` to `shape` is constant on all other
-    axes.
-    """
+    """Returns one value per channel, or `None` if `array` varies along other axes of `shape`."""
     full = (1,) * (len(shape) - array.ndim) + array.shape
     channels = shape[axis]
     if isinstance(channels, Dim) or any(size != 1 and at != axis for at, size in enumerate(full)):
@@ -196,9 +194,7 @@ def _results(op: Operation, output: SSAValue) -> list[SSAValue]:
 
 
 def _scale_weight(linear: Linear, scale: Array) -> bool:
-    """Multiplies every output channel of the weight; returns `False`, without a change, if it
-    cannot.
-    """
+    """Multiplies every output channel of the weight; `False`, without a change, if it cannot."""
     if (scale == 1.0).all():
         return True
     weight = constant_array(linear.weight)

@@ -76,8 +76,9 @@ def _resize(op: image.ResizeOp, new: OpSequence) -> Answer:
 
 
 def _concatenate(op: transform.ConcatenateOp, new: OpSequence) -> Answer:
-    """Concatenates parts with equal parameters; other parts are joined when the result is
-    quantised.
+    """Concatenates parts with equal parameters.
+
+    Parts with different parameters are concatenated where the result is quantised.
     """
     parts = [quantised(value) for value in op.data]
     known = [part for part in parts if part is not None]

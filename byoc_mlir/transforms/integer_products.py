@@ -1,8 +1,10 @@
 """Rules of `fake-quantization-to-integer` for convolutions, GEMMs, and biases after them.
 
-A rule gets an op and the sequence of ops that may replace it. It returns the result's integers (one
-for each result, if there are several), or why the op stays although its operands are quantised, or
-`None` for an op without quantised operands.
+A rule gets an op and the sequence of ops that may replace it. It returns one of these:
+
+- the result's integers, one for each result if there are several;
+- why the op stays although its operands are quantised;
+- `None` for an op without quantised operands.
 """
 
 from __future__ import annotations
@@ -147,8 +149,9 @@ def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
 def _with_bias(
     data: SSAValue, vector: SSAValue, axis: int, result: SSAValue, new: OpSequence
 ) -> Answer:
-    """Adds a bias to accumulators, if it is quantised as they are, or can be; the sum is
-    `result`.
+    """Adds a bias to accumulators, if it is quantised as they are, or can be.
+
+    `result` is the sum in the model.
     """
     total = quantised(data)
     if total is None or total.dtype != np.int32 or not is_zero(total.zero_point):

@@ -271,9 +271,7 @@ def _function_of_one_byte(value: SSAValue) -> _Function | None:
 
 
 def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
-    """Returns a byte, and the 256 real values that a quantised value takes, through a lookup or
-    not.
-    """
+    """Returns a byte, and a quantised value's 256 real values for it, maybe through a lookup."""
     integers = quantised(value)
     if integers is None or not (integers.is_bytes and integers.is_known):
         return None

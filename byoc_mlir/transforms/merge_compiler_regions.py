@@ -69,9 +69,7 @@ class OffTargetDepths:
         return above and self.level[one] < self.level[two]
 
     def unseparated_pairs(self, nodes: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """Yields all pairs of `nodes` for which `separated` is false, in time linear in their
-        number.
-        """
+        """Yields all pairs of `nodes` for which `separated` is false, in linear time."""
         above: list[int] = []  # on the recorded path to the current node, along which depths grow
         aside: list[int] = []
         for node in sorted(nodes, key=self._enter.__getitem__):
@@ -218,7 +216,7 @@ def merged_regions(
 
 
 def _merge_levels(graph: RegionGraph, compiler: str) -> Iterable[Sequence[int]]:
-    """Groups adjacent nodes of the same off-target depth.
+    """Groups nodes of equal off-target depth that feed each other or share an input.
 
     No off-target node lies between two nodes of equal depth, so all nodes of a group can merge.
     """

@@ -181,9 +181,7 @@ def ask_check(row: CompositePattern, match: Match) -> str | None:
 
 
 def _wrap(name: str, match: Match, replaced: dict[SSAValue, SSAValue]) -> None:
-    """Moves a match into a composite; `replaced` maps results of earlier matches to composites'
-    results.
-    """
+    """Moves a match into a composite; `replaced` maps results of ops to those of composites."""
     inputs = [replaced.get(value, value) for value in match.inputs]
     block = Block(arg_types=[value.type for value in inputs])
     types = [value.type for value in match.results]

@@ -23,8 +23,7 @@ class MetTaps:
 
 
 def overlapping_taps(op: CorrelationOp) -> list[MetTaps]:
-    """Returns the overlapping kernel taps along each spatial axis; all other taps read padding
-    only.
+    """Returns the overlapping kernel taps along each spatial axis; others read padding only.
 
     Along an axis of symbolic size it is the whole window.
     """

@@ -31,10 +31,10 @@ from byoc_mlir.transforms.region_graph import RegionGraph, build_graph
 class PartitionGraph(ModulePass):
     """Outlines annotated regions into private functions with the attribute `byoc.compiler`.
 
-    A function has one parameter for each value that enters the region, in the order of first use,
-    and one result for each value that leaves it, in the order of the ops. Constants are copied into
-    the body (`bind-constants=true`) or passed as arguments. A region without used results stays in
-    place, without annotations.
+    A function has one parameter for each value that enters the region, in the order of first use.
+    It has one result for each value that leaves the region, in the order of the ops. Constants are
+    copied into the body (`bind-constants=true`) or passed as arguments. A region without used
+    results stays in place, without annotations.
 
     ```mlir
     func.func @main(%x: tensor<…>) -> tensor<…> {
@@ -158,9 +158,7 @@ class _Outliner:
 
 
 def _sanitised(name: str) -> str:
-    """Converts a name to an identifier: ASCII letters, digits and `_`, not starting with a
-    digit.
-    """
+    """Converts a name to an ASCII identifier, which does not start with a digit."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{name}" if name[0].isdigit() else name
 

@@ -1,4 +1,4 @@
-"""Moves reshapes of matmul results behind the element-wise ops that follow, such as activations."""
+"""Rewrite that moves reshapes of matmul results behind the element-wise ops that follow."""
 
 from __future__ import annotations
 

@@ -54,8 +54,7 @@ class ProfitableGemms:
         """Reasons why nodes stay in `f32` although the precision pays for their kind of op."""
 
     def product(self, op: Operation) -> ProfitableGemm | None:
-        """Returns the profitable `f32` GEMM in an op: the op itself, or the only one of a
-        composite.
+        """Returns the profitable `f32` GEMM in an op: the op itself, or the one of a composite.
 
         Returns `None` if the op stays in `f32`; `kept_float` may have the reason.
         """
@@ -71,9 +70,7 @@ class ProfitableGemms:
         return None if self._stays(op, product) else ProfitableGemm(product, tuple(operands))
 
     def follows(self, op: CompositeOp) -> bool:
-        """True if a composite may read and write the precision, although none of its ops
-        profits.
-        """
+        """True if a composite may read and write the precision, although it has no such GEMM."""
         known = self._profitability.get(op.compiler)
         return known is not None and op.composite_name.data in known.following
 
@@ -89,9 +86,7 @@ class ProfitableGemms:
         return found[0] if all(isinstance(one, _FUSED) for one in others) else None
 
     def _stays(self, op: Operation, product: Operation) -> bool:
-        """True if an op with such a GEMM is faster in `f32`, or has to be exact; records the
-        reason.
-        """
+        """True if an op with such a GEMM stays in `f32`; records the reason."""
         gains = self._profitability[self._taker(op)]
         reason = (
             self._asked_for(product)

@@ -59,9 +59,7 @@ class Quantised:
 
 
 def quantised(value: SSAValue) -> Quantised | None:
-    """Returns the operands of a `qnn.dequantize`, or `None` for other values and for blocked
-    scales.
-    """
+    """Returns the operands of a `qnn.dequantize`; `None` for other values and blocked scales."""
     op = value.owner
     if not isinstance(op, DequantizeOp) or op.block_size.value.data:
         return None

@@ -34,9 +34,7 @@ class RegionNode:
 
     @property
     def is_constant(self) -> bool:
-        """True if the node is a constant; it separates no regions, since it is copied to its
-        users.
-        """
+        """True if the node is a constant, which is copied to its users and separates no regions."""
         return self.compiler is None and is_constant(self.ops[0])
 
 

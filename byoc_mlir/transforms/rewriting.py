@@ -18,9 +18,7 @@ def place_after(value: SSAValue) -> InsertPoint:
 
 
 def constant_array(value: SSAValue) -> Array | None:
-    """Returns a constant's content, or `None` for other values and for weights that are not
-    loaded.
-    """
+    """Returns a constant's content; `None` for other values and weights that are not loaded."""
     op = value.owner
     if not isinstance(op, ConstantOp):
         return None

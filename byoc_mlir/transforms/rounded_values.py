@@ -88,9 +88,7 @@ class RoundedValues:
         )
 
     def _wanted(self, able: Collection[Operation]) -> set[Operation]:
-        """Returns the ops of `able` that are reductions, or that a profitable GEMM reads, maybe
-        indirectly.
-        """
+        """Returns the ops of `able` that reduce, or whose values a profitable GEMM needs."""
         wanted: set[Operation | Block] = set()
         for op in reversed(self.ops):
             is_reduction = op not in self._products and _reduces(op)

@@ -165,9 +165,7 @@ def split_into_one(op: transform.SplitOp) -> Simplified:
 
 @_rule(transform.BroadcastToOp, transform.PadOp, elementwise.CastOp)
 def same_type(op: transform.BroadcastToOp | transform.PadOp | elementwise.CastOp) -> Simplified:
-    """Removes a broadcast to the same shape, a cast to the same type, and padding by zero
-    widths.
-    """
+    """Removes broadcasts to the same shape, casts to the same type, and padding by zero widths."""
     is_shift = isinstance(op, transform.PadOp) and any(
         width != 0 for width in size_list(op.pad_width)
     )
@@ -182,9 +180,7 @@ def whole_slice(op: transform.StridedSliceOp) -> Simplified:
 
 
 def _is_all(value: SSAValue, number: float) -> bool:
-    """True if `value` is a constant whose elements all equal `number`, including the sign of
-    zero.
-    """
+    """True if `value` is a constant whose elements all equal `number`, sign of zero included."""
     array = constant_array(value)
     if array is None or array.size == 0 or array.dtype.kind not in "iuf":
         return False

@@ -27,9 +27,7 @@ class _Op:
 
 @dataclass
 class Traffic:
-    """Traffic of a `relay` module, which outlives the module; in terms of its symbolic
-    dimensions.
-    """
+    """Traffic of a `relay` module, which outlives it; in terms of its symbolic dimensions."""
 
     _ops: list[_Op] = field(default_factory=list[_Op])
     _bytes: list[Size] = field(default_factory=list[Size])
@@ -63,9 +61,7 @@ class Traffic:
         return sum(op.multiplications for op in self._ops_of(nodes))
 
     def bytes(self, nodes: Collection[str]) -> Size:
-        """Returns the bytes that these nodes read from and write for other nodes, each value
-        once.
-        """
+        """Returns the bytes that these nodes exchange with other nodes, each value once."""
         ops = self._ops_of(nodes)
         written = {value for op in ops for value in op.writes}
         read = {value for op in ops for value in op.reads} - written

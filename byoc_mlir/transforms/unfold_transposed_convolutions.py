@@ -88,9 +88,7 @@ def _unfold(op: window.ConvTransposeOp) -> None:
 
 
 def _chain(op: window.ConvTransposeOp) -> Sequence[Operation] | None:
-    """Returns the ops up to the one that quantises the result, or `None` if there are other
-    users.
-    """
+    """Returns the ops up to the quantised result, or `None` if there are other users."""
     found: list[Operation] = []
     value: SSAValue = op.output
     while value.has_one_use():

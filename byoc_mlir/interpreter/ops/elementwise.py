@@ -36,9 +36,7 @@ def _where(condition: Array, x: Array, y: Array) -> Array:
 
 
 def _remainder(one: Array, other: Array, fmod: int) -> Array:
-    """Returns the remainder with the sign of the divisor, or with `fmod` the sign of the
-    dividend.
-    """
+    """Returns the remainder with the sign of the divisor; with `fmod`, of the dividend."""
     return FUNCTIONS["mod" if fmod else "floor_mod"](one, other)
 
 

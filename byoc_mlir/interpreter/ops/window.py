@@ -11,7 +11,8 @@ from byoc_mlir.interpreter.ops.errors import NotInterpretedError
 from byoc_mlir.numpy_ops.window import Axis
 
 SAME = ("SAME_UPPER", "SAME_LOWER")
-"""Values of `auto_pad` with which the number of windows is the size divided by the stride."""
+"""Values of `auto_pad` with which the number of windows is the size divided by the stride, rounded
+up."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,10 @@ class Placing:
     def lists(
         self, kernel: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Returns strides, dilations and padding of a window; the padding is 0 for `auto_pad`.
+        """Returns strides, dilations and padding of a window; with `auto_pad` the padding is 0.
 
         Raises:
-            NotInterpretedError: their lengths differ from the window's rank, or `auto_pad` is
-                unknown.
+            NotInterpretedError: a length differs from the window's rank, or `auto_pad` is unknown.
         """
         rank = len(kernel)
         strides, dilations = self.strides or (1,) * rank, self.dilations or (1,) * rank

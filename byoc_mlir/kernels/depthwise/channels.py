@@ -1,6 +1,4 @@
-"""Blocks of channels that a micro-kernel processes at once: `f32` in registers, `f32` or `bf16` in
-memory.
-"""
+"""Blocks of channels for one micro-kernel: `f32` in registers, `f32` or `bf16` in memory."""
 
 from __future__ import annotations
 

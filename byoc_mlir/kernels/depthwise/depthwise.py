@@ -86,9 +86,7 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def weights_shape(self) -> tuple[int, ...]:
-        """Returns the shape of the packed weights, followed by as many zeros as a pixel has
-        channels.
-        """
+        """Returns the shape of the packed weights, after which follow zeros for all channels."""
         return (self._weights + self.convolution.outputs,)
 
     @property

@@ -48,8 +48,8 @@ class DepthwiseParameters(Generic[T]):
     result_image: T
     result_line: T
     result_pixel: T
-    """Distance between pixels of the result; the fields before it are also distances: between
-    images, rows and pixels."""
+    """Distance between pixels of the result; the other distances are those between images, rows and
+    pixels of source and result."""
 
 
 PREFIX = "byoc_depthwise"

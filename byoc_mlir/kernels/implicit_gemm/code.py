@@ -63,8 +63,7 @@ _PARTS = 3
 def _told(
     function: FunctionBuilder, slots: SSAValue, kernels: Sequence[tuple[str, int]]
 ) -> SSAValue:
-    """Stores the arguments of units on the stack: the slots, then address and pixels of each
-    kernel.
+    """Stores a unit's arguments on the stack: the slots, then address and pixels of each kernel.
 
     Returns the address of the arguments.
     """

@@ -62,14 +62,16 @@ class ImplicitGemmParameters(Generic[T]):
     source_image: T
     source_line: T
     source_pixel: T
-    """Distance between windows of consecutive results; also between rows and between images."""
+    """Distance between windows of adjacent results; `source_line` and `source_image` are those
+    between rows and between images."""
     source_start: T
     """Distance from the source's first pixel to the first window."""
     result_image: T
     result_line: T
     result_pixel: T
     result_vector: T
-    """Distance between channel vectors of the result; also between pixels, rows and images."""
+    """Distance between channel vectors of the result; the distances before are those between
+    images, rows and pixels."""
     lower: T
     upper: T
     """Upper limit of a result; `lower` is its lower limit."""
@@ -197,9 +199,7 @@ class _Window:
             function.prefetch(function.gep(row, start))
 
     def _prefetch_pixels(self, last: SSAValue, index: SSAValue) -> None:
-        """Prefetches a share of the next pixels, as many as the kernel has, for each channel
-        vector.
-        """
+        """Prefetches a share of the pixels after the kernel's pixels, for each channel vector."""
         function, share = self._function, self.variant.pixels * self.variant.together
         following = function.gep(last, self.parameters.source_pixel)
         start = function.gep(following, function.multiply(index, share))

@@ -53,7 +53,7 @@ class CentringParameters(Generic[T]):
     height: T
     width: T
     channels: T
-    """Channels of the source, after its height and width."""
+    """Channels of the source, whose size is `height` by `width`."""
     top: T
     left: T
     """Padding left of the source; `top` is the padding above it."""

@@ -75,8 +75,8 @@ class GemmArguments:
     start: SSAValue
     scale: SSAValue
     offset: SSAValue
-    """Offsets of the columns; before them their initial sums and scales. Each array has whole
-    panels."""
+    """Offsets of the columns; `start` are their initial sums, `scale` their scales. Each array has
+    whole panels."""
     residual: SSAValue
     result: SSAValue
 
@@ -121,7 +121,8 @@ class _Columns:
     start: SSAValue
     scale: SSAValue
     offset: SSAValue
-    """Address of the panel's offsets; before it those of its initial sums and its scales."""
+    """Address of the panel's offsets; `start` and `scale` are the addresses of its initial sums and
+    scales."""
     first: SSAValue
     """Index of the panel's first column in the result."""
     left_over: SSAValue
@@ -355,9 +356,7 @@ class _Units:
 
     @property
     def _together(self) -> int:
-        """Returns how many rows are finished together: as many vectors as `Narrowing` narrows at
-        once.
-        """
+        """Returns the number of rows that are finished, and narrowed, together."""
         width, most = len(self._offsets), self.finish.narrowing.most
         return most // width if self.variant.epilogue.kind == "bytes" and most % width == 0 else 1
 

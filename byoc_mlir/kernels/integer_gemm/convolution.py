@@ -67,7 +67,8 @@ class IntegerConvolution:
     ends: Pair
     epilogue: IntegerEpilogue
     groups: int = 1
-    """Groups of channels; with several groups, each one fills whole 32-bit groups."""
+    """Number of groups of channels; with several, the channels of each are filled up to whole
+    32-bit groups."""
     overlap: float = 1.0
     """Growth factor of overlapping groups, as `IntegerGemm.overlap`."""
 
@@ -110,9 +111,7 @@ class IntegerConvolution:
         return NAME
 
     def milliseconds(self, threads: int) -> float:
-        """Estimates the run time in milliseconds, with the conversion and loads of weights from
-        memory.
-        """
+        """Estimates the run time in milliseconds, with conversion, and weights from memory."""
         moved = self._numbers * (1 + self.unit.left_type.itemsize)
         copying = moved / calibration(ConvolutionCalibration).transformed_bytes
         return (copying + self._gemm.milliseconds(int(self._gemm.rows))) / threads
@@ -167,9 +166,7 @@ class IntegerConvolution:
         scales: NDArray[np.float32],
         offsets: NDArray[np.float32],
     ) -> NDArray[np.int32]:
-        """Packs weights `[O, I / groups, H, W]`, after the columns' initial sums, scales and
-        offsets.
-        """
+        """Packs sums' initial values, scales and offsets, then weights `[O, I / groups, H, W]`."""
         gemm = self._gemm
         packed = gemm.pack(weights.transpose(2, 3, 1, 0)).reshape(-1)
         starts = -self._zero_byte * weights.sum((1, 2, 3), np.int32)

@@ -58,13 +58,12 @@ class _Told(Generic[T]):
     """Number of rows of all images of the result."""
     height: T
     width: T
-    """Width of an image of the result, after its height."""
+    """Width of an image of the result; `height` is its height."""
     blocks: T
     channels: T
     image: T
     line: T
-    """Distance between windows of consecutive result rows; `image` is their distance between
-    images."""
+    """Distance between windows of adjacent result rows; `image` is the distance between images."""
     window_line: T
     """Distance between the window's rows."""
     weights: T

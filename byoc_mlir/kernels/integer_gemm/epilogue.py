@@ -131,15 +131,17 @@ class Saturating:
         return _added(self.function, ordered, self.lowest)
 
     def _rounded(self, number: SSAValue) -> SSAValue:
-        """Rounds to the nearest integers, ties to even; out-of-range values become the least
-        integer.
+        """Clamps to the upper limit and rounds, ties to even.
+
+        Values below the range of `i32` become its minimum.
         """
         within = _extreme(self.function, llvm.VectorFMinOp, number, self.upper)
         return self.function.call_intrinsic(_ROUND, [within], vector_type(i32, AVX2_LANES))
 
     def _words(self, one: SSAValue, other: SSAValue) -> SSAValue:
-        """Packs two vectors to 16 bits, relative to the lower limit: first halves of both, then
-        second.
+        """Packs two vectors to 16 bits, relative to the lower limit.
+
+        The result has the first halves of both, then the second halves.
         """
         type_ = vector_type(i16, 2 * AVX2_LANES)
         words = self.function.call_intrinsic(_TO_WORDS, [one, other], type_)
@@ -291,9 +293,7 @@ class Finish:
         )
 
     def of(self, vectors: Sequence[Finished]) -> Sequence[SSAValue]:
-        """Finishes vectors of sums; returns vectors to store consecutively, bytes in as few as
-        possible.
-        """
+        """Finishes vectors of sums; returns consecutive vectors to store, as few as possible."""
         numbers = [self._number(*vector) for vector in vectors]
         if self.epilogue.kind != "bytes":
             return numbers

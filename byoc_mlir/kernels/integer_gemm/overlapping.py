@@ -183,9 +183,7 @@ def _blocks(panels: Iterable[Weights]) -> Iterator[list[Weights]]:
 
 
 def _lines(panels: Sequence[Weights], dtype: DTypeLike) -> NDArray[np.integer]:
-    """Transposes the weights to `[runs, columns, bytes]`, so that neighbours are processed as
-    vectors.
-    """
+    """Transposes the weights to `[runs, columns, bytes]`, for NumPy ops on adjacent bytes."""
     lines = [panel.transpose(0, 2, 1) for panel in panels]
     return np.concatenate(lines, dtype=dtype, casting="unsafe")
 

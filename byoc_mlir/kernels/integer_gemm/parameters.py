@@ -44,17 +44,17 @@ class IntegerGemmParameters(Generic[T]):
     """Columns of the result for one group of channels; `group_panels` are their panels."""
     height: T
     width: T
-    """Width of an image of the result, after its height."""
+    """Width of an image of the result; `height` is its height."""
     image: T
     line: T
     pixel: T
-    """Distance between windows of consecutive result pixels; also between rows and between images.
-    """
+    """Distance between windows of adjacent result pixels; `line` and `image` are those between rows
+    and between images."""
     window_height: T
     window_width: T
     window_line: T
     window_pixel: T
-    """Distance between the window's pixels, after the distance between its rows and its sizes."""
+    """Distance between the window's pixels; `window_line` is the distance between its rows."""
     group: T
     """Distance between groups of channels."""
     words: T

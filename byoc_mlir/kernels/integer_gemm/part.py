@@ -23,9 +23,7 @@ class StridedRows:
 
 @dataclass(frozen=True)
 class PartialPanel:
-    """Writer of copies of `columns` columns, fewer than a panel has, in pieces of 1, 2, 4 …
-    columns.
-    """
+    """Writer of copies of fewer columns than a panel has, in pieces of 1, 2, 4 … columns."""
 
     function: FunctionBuilder
     rows: int

@@ -66,9 +66,7 @@ class IntegerUnit:
 
     @staticmethod
     def of(features: Collection[str]) -> IntegerUnit:
-        """Returns the unit of a processor with these features, by the kernel's names
-        (`avx512_vnni`).
-        """
+        """Returns the unit of a processor with these features, such as `avx512_vnni`."""
         if "avx512_vnni" in features:
             return IntegerUnit(16, 32, has_vnni=True)
         if "avx512bw" in features:
@@ -149,9 +147,7 @@ class IntegerUnit:
 
     @property
     def copies(self) -> int:
-        """Returns the unroll factor over groups; a unit that widens has no registers left for more
-        than 1.
-        """
+        """Returns the unroll factor over groups; 1 if the unit widens, for lack of registers."""
         return 1 if self.widens else _COPIES
 
     @property
@@ -177,8 +173,7 @@ class IntegerUnit:
             yield np.pad(some, ((0, 0), (0, 0), (0, missing))) if missing else some
 
     def words_of(self, panel: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Packs a panel `[runs, numbers, panel]` to `[words, panel, group]`, the order in which
-        tiles read.
+        """Packs a panel `[runs, numbers, panel]` to `[words, panel, group]`, as tiles read it.
 
         Zeros fill the last group of a run.
         """
@@ -209,9 +204,7 @@ class IntegerVectors:
         return [self.load(self.function.gep(address, column, i32)) for column in columns]
 
     def widened_row(self, address: SSAValue, panel: int, shift: SSAValue) -> list[SSAValue]:
-        """Loads a row of 2-byte groups, widens them to `i16` pairs, and adds `shift` to each
-        element.
-        """
+        """Loads a row of 2-byte groups, widens them to `i16` pairs, and adds `shift`."""
         function, narrow, wide = self.function, self._of(i8), self._of(i16)
 
         def widened(column: int) -> SSAValue:

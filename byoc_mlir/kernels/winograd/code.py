@@ -178,10 +178,9 @@ def define_winograd(
     strips: Strips,
     pixels: Pixels,
 ) -> str:
-    """Defines `void (slots)`, which runs one convolution with the arguments of `Slot`; returns its
-    symbol.
+    """Defines `void (slots)`, which runs one convolution with the arguments of `Slot`.
 
-    `strips` are the strips of all blocks.
+    `strips` are the strips of all blocks. Returns the function's symbol.
     """
     suffix = strips_suffix(strips) + pixels.of_source + pixels.of_result
     name = f"{_PREFIX}_{algorithm.name}_{unit.tile}_{suffix}"

@@ -23,7 +23,8 @@ class ImageParameters(Generic[T]):
     vector: T
     line: T
     pixel: T
-    """Elements between pixels; the fields before it: between images, channel vectors and rows."""
+    """Elements between pixels; the fields `image`, `vector` and `line` are those between images,
+    channel vectors and rows."""
     matrix: T
     tile: T
     """Elements between tiles; `matrix` is the number of elements between matrices."""
