@@ -59,7 +59,7 @@ def _pad(op: transform.PadOp, new: OpSequence) -> Answer:
         return _moved(op, integers, new)
     zero = constant_array(integers.zero_point)
     if zero is None or op.pad_value.value.data != 0:
-        return "it pads with a number that is not known to be the zero point"
+        return "it pads with a value that is not known to be the zero point"
     properties = {**op.properties, "pad_value": float(zero.reshape(-1)[0])}
     return _moved(op, integers, new, properties)
 
@@ -69,9 +69,9 @@ def _resize(op: image.ResizeOp, new: OpSequence) -> Answer:
     if integers is None:
         return None
     if op.method.data != "nearest":
-        return f"it interpolates by method '{op.method.data}', which has numbers in between"
+        return f"it interpolates by method '{op.method.data}', which computes values in between"
     if op.coordinate_transformation_mode.data == "tf_crop_and_resize":
-        return "it may take numbers from outside of its data"
+        return "it may take values from outside of its data"
     return _moved(op, integers, new)
 
 

@@ -167,7 +167,7 @@ def _with_bias(
     ):
         return "its bias has another scale than the product of its operands"
     if sizes_of(bias.data) != (sizes_of(total.data)[axis],) or not is_zero(bias.zero_point):
-        return "its bias is not one number for each channel, with zero point 0"
+        return "its bias is not one value for each channel, with zero point 0"
     biased = new.add(nn.BiasAddOp, total.data, bias.data, axis=axis)
     return Quantised(biased, total.scale, total.zero_point, total.axis)
 
