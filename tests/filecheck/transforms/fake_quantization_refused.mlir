@@ -54,7 +54,7 @@ func.func @interpolation(%x: tensor<1x1x2x2xi8>, %s: tensor<f32>, %z: tensor<i8>
   %2 = relay.qnn.quantize %1, %s, %z : (tensor<1x1x4x4xf32>, tensor<f32>, tensor<i8>) -> tensor<1x1x4x4xi8>
   func.return %2 : tensor<1x1x4x4xi8>
 }
-// CHECK:       linear = "it interpolates by method 'linear', which has numbers in between"
+// CHECK:       linear = "it interpolates by method 'linear', which computes values in between"
 
 // -----
 
@@ -73,7 +73,7 @@ func.func @pad_of_ones(%x: tensor<2xi8>, %s: tensor<f32>, %z: tensor<i8>) -> ten
   %1 = relay.nn.pad %0 {pad_width = [0, 1], pad_value = 1.0} : (tensor<2xf32>) -> tensor<3xf32> loc("ones")
   func.return %1 : tensor<3xf32>
 }
-// CHECK:       byoc.kept_float = {ones = "it pads with a number that is not known to be the zero point"}
+// CHECK:       byoc.kept_float = {ones = "it pads with a value that is not known to be the zero point"}
 
 // -----
 
