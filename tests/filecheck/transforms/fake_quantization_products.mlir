@@ -8,7 +8,7 @@ func.func @dense(%x: tensor<2x3xi8>, %w: tensor<4x3xi8>, %s: tensor<f32>, %z: te
   %3 = relay.qnn.quantize %2, %s, %z : (tensor<2x4xf32>, tensor<f32>, tensor<i8>) -> tensor<2x4xi8>
   func.return %3 : tensor<2x4xi8>
 }
-// CHECK:       byoc.kept_float = {dense = "relay.qnn.dense is not among the products that are to be made"
+// CHECK:       byoc.kept_float = {dense = "relay.qnn.dense is not among the enabled products"
 // CHECK:       %[[X:.*]] = relay.qnn.dequantize %x
 // CHECK:       %[[W:.*]] = relay.qnn.dequantize %w
 // CHECK:       %[[D:.*]] = relay.nn.dense %[[X]], %[[W]]

@@ -60,7 +60,7 @@ func.func @composite(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     %1 = relay.add %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     byoc.yield %1 : tensor<4xf32>
   }
-  // CHECK-NEXT: byoc.composite "gamma.thing" {{.*}} attributes {byoc.reason = "composite 'gamma.thing' is for no target asked for"} {
+  // CHECK-NEXT: byoc.composite "gamma.thing" {{.*}} attributes {byoc.reason = "composite 'gamma.thing' belongs to no requested target"} {
   %2 = byoc.composite "gamma.thing" from "" (%b = %x : tensor<4xf32>) -> tensor<4xf32> {
     %3 = relay.add %b, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     byoc.yield %3 : tensor<4xf32>
