@@ -53,13 +53,13 @@ _NAMES: Mapping[str, str] = {
     "a model's ops run in their order, here": "ExecutionOrder has_collective_ops",
     "byoc_mlir.Limits(seconds=…) bounds a compilation": "set_load_cancellation_flag",
 }
-"""What to do instead, and the names that it is for."""
+"""Names that have no meaning here, by the advice on what to do instead."""
 
 _INSTEAD = {name: instead for instead, names in _NAMES.items() for name in names.split()}
 
 
 class Absent:
-    """A name that has no meaning here; whoever uses it gets a `ByocError`."""
+    """Name that has no meaning here; each use raises a `ByocError`."""
 
     def __init__(self, name: str, instead: str):
         self._refusal = f"'{name}' is ONNX Runtime's alone; {instead}"

@@ -1,4 +1,4 @@
-"""What a session and a run can be told."""
+"""Options of a session and of a run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Options(Partial):
 
 
 def _kind_of(default: object) -> type:
-    """The type of a field: that of its default; for an enumeration any whole number will do."""
+    """Returns the type of a field by its default; for an enumeration any integer is accepted."""
     return int if isinstance(default, IntEnum) else type(default)
 
 
@@ -121,7 +121,8 @@ class SessionOptions(Options):
         return False
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Says what a symbolic dimension of inputs or outputs is; others are refused then."""
+        """Sets the size of a symbolic dimension of inputs or outputs; other sizes are refused
+        then."""
         if size < 0:
             raise ByocError(f"the size of '{name}' is {size}, accepted are 0 and more")
         self._sizes[name] = size
@@ -133,7 +134,7 @@ class SessionOptions(Options):
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """An entry that was added before.
+        """Returns an entry that was added before.
 
         Raises:
             ByocError: there is none.
@@ -141,10 +142,10 @@ class SessionOptions(Options):
         return _entry(self._entries, key)
 
     def register_custom_ops_library(self, path: str) -> None:
-        """Refused: such libraries are made for ONNX Runtime.
+        """Refuses the library, since it is built for ONNX Runtime.
 
         Raises:
-            ByocError: always; it says what to do instead.
+            ByocError: always; it names the alternative.
         """
         raise ByocError(
             f"'{path}' has code for ONNX Runtime; byoc_mlir.frontend.register_op imports ops of"
@@ -153,17 +154,17 @@ class SessionOptions(Options):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The symbolic dimensions that are known."""
+        """Returns the sizes of symbolic dimensions that are set."""
         return dict(self._sizes)
 
     @property
     def initialisers(self) -> dict[str, Array]:
-        """The content of initializers, by name."""
+        """Returns the values of initializers by name."""
         return dict(self._initialisers)
 
     @property
     def flushes_denormals(self) -> bool:
-        """Whether denormals are taken for zero."""
+        """True if denormals are treated as zero."""
         return self._entries.get(_FLUSH) == "1"
 
 
@@ -183,7 +184,7 @@ class RunOptions(Options):
         self._entries[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
-        """An entry that was added before.
+        """Returns an entry that was added before.
 
         Raises:
             ByocError: there is none.

@@ -48,8 +48,8 @@ class InferenceSession(Partial):
             bytes of an ONNX model.
         sess_options: see `SessionOptions`.
         providers: names of backends in order of preference; `CPUExecutionProvider` is the host.
-            Left out, or the host alone: the backends that are used by default. A name of ONNX
-            Runtime's that is none of these is passed over with a warning.
+            Without any, or with the host alone: the default backends. A provider of ONNX Runtime
+            that is none of these is ignored with a warning.
         provider_options: for each provider its options, in the same order.
 
     Raises:
@@ -86,8 +86,8 @@ class InferenceSession(Partial):
         """Runs the model.
 
         Args:
-            output_names: the outputs that are wanted, in this order; `None`: all.
-            input_feed: arrays by input name; what has a default value may be left out.
+            output_names: the requested outputs, in this order; `None`: all.
+            input_feed: arrays by input name; inputs with a default value may be omitted.
 
         Raises:
             InvalidInputError: a name is unknown, or an input missing or of a wrong dtype or shape.
@@ -104,11 +104,11 @@ class InferenceSession(Partial):
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
-        """As `run`, from values to values."""
+        """Runs the model as `run` does, on `OrtValue`s in place of arrays."""
         return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values)]
 
     def io_binding(self) -> IOBinding:
-        """Says where inputs are and outputs go, for `run_with_iobinding`."""
+        """Returns a binding of inputs and outputs to memory, for `run_with_iobinding`."""
         return IOBinding(self)
 
     def run_with_iobinding(
@@ -123,23 +123,23 @@ class InferenceSession(Partial):
         iobinding.results = {name: values[name] for name in wanted}
 
     def get_inputs(self) -> list[NodeArg]:
-        """What has to be given, in order."""
+        """Returns the required inputs, in order."""
         return list(self._model_info.inputs)
 
     def get_outputs(self) -> list[NodeArg]:
-        """What comes out, in order."""
+        """Returns the outputs, in order."""
         return list(self._model_info.outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Inputs with a default value. They keep it here: none can be given."""
+        """Returns the inputs with a default value, which cannot be overridden here."""
         return list(self._model_info.initialisers)
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the file says of the model."""
+        """Returns the model's metadata."""
         return self._model_info.metadata
 
     def get_providers(self) -> list[str]:
-        """The backends that were asked, then the host."""
+        """Returns the names of the requested backends, then the host."""
         return [*self._providers, _HOST]
 
     def set_providers(
@@ -153,11 +153,11 @@ class InferenceSession(Partial):
             self._executable = self._open()
 
     def get_provider_options(self) -> dict[str, dict[str, Any]]:
-        """The options of each provider."""
+        """Returns the options of each provider."""
         return {name: dict(options) for name, options in self._providers.items()} | {_HOST: {}}
 
     def get_session_options(self) -> SessionOptions:
-        """The options that the session was made with."""
+        """Returns the options with which the session was created."""
         return self._options
 
     disable_fallback = enable_fallback = release_captured_graph = set_tuning_results = accepted
@@ -167,7 +167,7 @@ class InferenceSession(Partial):
 
     @property
     def executable(self) -> Executable:
-        """The compiled model, with its report."""
+        """Returns the compiled model, with its report."""
         return self._executable
 
     def _open(self) -> Executable:
@@ -237,7 +237,7 @@ def _with_options(
     providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
     options: Sequence[Mapping[str, Any]] | None,
 ) -> dict[str, Mapping[str, Any]]:
-    """The backends that are asked for, with their options."""
+    """Returns the requested backends with their options, and warns about unknown providers."""
     asked: Sequence[str | tuple[str, Mapping[str, Any]]] = providers or ()
     if options is not None and len(options) != len(asked):
         raise InvalidInputError(

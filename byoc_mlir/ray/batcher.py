@@ -65,7 +65,7 @@ class Batcher:
         self._working: asyncio.Task[None] | None = None
 
     async def infer(self, arrays: Arrays) -> Outputs:
-        """The outputs for one request.
+        """Returns the outputs for one request, which may run in a batch with others.
 
         Raises:
             OverloadedError: too many wait.
@@ -103,7 +103,9 @@ class Batcher:
             self._working = None
 
     def _next_batch(self) -> Sequence[_Waiting]:
-        """Who waits for longest, and those behind that fit."""
+        """Takes from the queue the request that has waited longest and later ones that fit its
+        batch.
+        """
         first = self._waiting.popleft()
         batch, rows, others = [first], first.rows, deque[_Waiting]()
         for one in self._waiting:
@@ -117,7 +119,9 @@ class Batcher:
         return batch
 
     def _answers(self, batch: Sequence[_Waiting]) -> Sequence[Outputs | ByocError]:
-        """What each of a batch gets, in a thread of the executor."""
+        """Returns the outputs or the error of each request of a batch; runs in a thread of the
+        executor.
+        """
         batch_outputs = self._together(batch) if len(batch) > 1 else None
         if batch_outputs is not None:
             return batch_outputs
@@ -135,7 +139,9 @@ class Batcher:
             return translated(error, "run")
 
     def _together(self, batch: Sequence[_Waiting]) -> Sequence[Outputs] | None:
-        """What one run gives for all; `None` where it fails, or gives no rows."""
+        """Runs a batch as one input and returns each request's rows of the outputs; `None` if the
+        run fails or an output has no rows.
+        """
         names, rows = batch[0].arrays, [one.rows for one in batch]
         try:
             joined = {name: np.concatenate([one.arrays[name] for one in batch]) for name in names}

@@ -36,7 +36,7 @@ _ENVIRONMENT = {
     # it does on a busy machine
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
 }
-"""Of Ray's processes on a machine that serves alone."""
+"""Environment variables of Ray's processes on a machine that serves alone."""
 
 
 def prepare() -> None:
@@ -46,9 +46,9 @@ def prepare() -> None:
 
 
 def _keep_to_loopback() -> None:
-    """Lets servers of gRPC in this process listen on the loopback address alone.
+    """Restricts gRPC servers in this process to the loopback address.
 
-    Ray starts one in each replica, on all interfaces, and has no option for it.
+    Ray starts one in each replica, on all interfaces, and has no option to change it.
     """
     server = import_extra("grpc.aio._server", EXTRA).Server
     add_port = server.add_insecure_port
@@ -97,16 +97,16 @@ def application(
     limits: ServingLimits | Limits | None = None,
     **options: Any,
 ) -> Any:
-    """A model as an application for `serve.run`.
+    """Returns a model as an application for `serve.run`.
 
     Args:
-        path: of an `.onnx` or `.so` file, on all nodes that have replicas.
-        name: of the model, in the paths of requests; left out, that of the file.
-        replicas: processes that answer, each with the model.
-        limits: how much each takes on; `byoc_mlir.Limits`: how much the model may ask for, which
-            is `ServingLimits(model=…)`.
-        options: those of `compile`; of a `.so` file `threads` alone. Left out, a replica uses one
-            thread.
+        path: an `.onnx` or `.so` file, on all nodes that have replicas.
+        name: the model's name in the paths of requests; by default the file's stem.
+        replicas: processes that answer requests, each with the model.
+        limits: limits of each replica; `byoc_mlir.Limits` limits the model alone and is short for
+            `ServingLimits(model=…)`.
+        options: options of `compile`; for a `.so` file `threads` alone. By default a replica uses
+            one thread.
 
     Raises:
         MissingExtraError: Ray is not installed.

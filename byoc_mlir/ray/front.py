@@ -1,4 +1,5 @@
-"""What runs in Ray Serve's proxy, before replicas: it bounds bodies and repeats lost requests."""
+"""Middleware of Ray Serve's proxy, in front of replicas: bounds bodies and repeats lost
+requests."""
 
 from __future__ import annotations
 
@@ -128,7 +129,9 @@ class _Request:
 
     @property
     def status_of_ray(self) -> int | None:
-        """The status of an error that Ray and no replica answers with; 500 if a replica died."""
+        """Returns the status of an error that Ray itself sends, 500 if a replica died; `None` for a
+        replica's answer.
+        """
         start = self.messages[0]
         types = [value for name, value in start["headers"] if name.lower() == b"content-type"]
         is_ours = start["status"] < 400 or types[:1] == [b"application/json"]

@@ -19,7 +19,7 @@ class RefusedRequestError(ByocError):
 
 
 class UnknownPathError(RefusedRequestError):
-    """There is nothing at that path, or no such model."""
+    """Error for a path that does not exist, or names an unknown model."""
 
     status = 404
 
@@ -64,6 +64,8 @@ def status_of(error: ByocError) -> int:
 
 
 def described(error: ByocError) -> dict[str, str]:
-    """What the client is told: `error` as the protocol says, and the class of it."""
+    """Returns the JSON document for an error: the message as `error`, its class as `type`, and its
+    ONNX node.
+    """
     document = {"error": str(error), "type": type(error).__name__}
     return {**document, "node": error.node} if error.node else document

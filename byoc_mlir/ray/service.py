@@ -40,25 +40,27 @@ _SMALL = 1 << 16
 """Bytes of a request and elements of an answer that are handled without a thread of their own."""
 
 VERSION = "1"
-"""That of every model: there is one."""
+"""Version of every model: there is one."""
 
 
 @dataclass(frozen=True)
 class ServingLimits:
-    """How much one replica takes on."""
+    """Limits of one replica."""
 
     request_bytes: int = 64 << 20
-    """Of the body of a request."""
+    """Maximum size of a request's body."""
     batch_rows: int = 32
-    """Of requests that run together; 1: each runs alone."""
+    """Maximum number of rows that run as one batch; with 1, each request runs alone."""
     waiting: int = 256
     """Requests that wait for the model; further ones are refused with status 503."""
     json_elements: int = MOST_ELEMENTS
-    """Of the JSON of a request or an answer; tensors as bytes do not count."""
+    """Maximum number of elements in the JSON of a request or an answer; tensors as bytes do not
+    count.
+    """
     seconds: int = 120
     """Until a request is answered."""
     model: Limits = DEFAULT_LIMITS
-    """How much the model may ask for, for each request, too."""
+    """Limits of the model, which hold for each request, too."""
 
     def __post_init__(self) -> None:
         check_argument("limits: model", self.model, Limits, "byoc_mlir.Limits")
@@ -131,10 +133,10 @@ class Service:
     async def answer(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Answer:
-        """The answer to one request; whatever is wrong with it is an answer, too.
+        """Returns the answer to one request; errors become answers, too.
 
         Args:
-            headers: their names in small letters.
+            headers: header values; the names are in lower case.
         """
         start, is_inference = time.perf_counter(), path.endswith("/infer")
         kind = ""

@@ -28,14 +28,15 @@ class ShippedModel:
     """
 
     name: str
-    """Of the model's file."""
+    """Name of the model's file."""
     digest: str
     """The hash of all files."""
     files: Mapping[str, Any]
     """References to their bytes, by paths relative to the model's folder."""
 
     def place(self) -> Path:
-        """The model's file on this node.
+        """Returns the path of the model's file on this node, and writes the files there first if
+        they are missing.
 
         Raises:
             UnsafeCacheError: others may write to the folder for it.
@@ -52,7 +53,7 @@ class ShippedModel:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a file that appears complete or not at all, whoever else does the same."""
+    """Writes a file that appears complete or not at all, even if several processes write it."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     unfinished.write_bytes(content)
     unfinished.replace(path)

@@ -59,7 +59,7 @@ class ByocOptMain(xDSLOptMain):
     """xDSL's opt tool with our dialects and passes, ONNX input and users' backends."""
 
     _nodes: Sequence[OnnxNode] = ()
-    """What became of the nodes of the model that was read."""
+    """Nodes of the input model, with the result of each."""
     _lines: dict[Operation, int]
     """Lines of the ops that were parsed, where diagnostics are verified."""
 
@@ -193,7 +193,7 @@ class ByocOptMain(xDSLOptMain):
 
 
 _PIPELINE_ERRORS = (ArgSpecParseError, ValueError)
-"""What xDSL raises for a malformed pipeline; the first is no `Exception`."""
+"""Errors of xDSL for a malformed pipeline; `ArgSpecParseError` is no `Exception`."""
 
 
 def _llvm_ir_target() -> type[Target]:
@@ -203,7 +203,7 @@ def _llvm_ir_target() -> type[Target]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """The entry point of the `byoc-opt` command.
+    """Runs the `byoc-opt` command.
 
     Returns:
         0 on success, 1 on a user's error; argparse exits with 2 on bad usage.
@@ -239,10 +239,10 @@ def _run(tool: ByocOptMain) -> None:
 
 
 def _tool(args: Sequence[str] | None) -> ByocOptMain:
-    """The tool for these arguments.
+    """Returns the tool for these arguments.
 
     Raises:
-        ByocError: the pipeline, a backend or the input's name is not as it must be.
+        ByocError: the pipeline, a backend or the input's name is invalid.
     """
     try:
         tool = ByocOptMain("modular optimizer driver of byoc_mlir", args)

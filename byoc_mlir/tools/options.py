@@ -67,7 +67,7 @@ def limits_of(args: argparse.Namespace) -> Limits:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Returns what reads a whole number for `argparse`."""
+    """Returns a parser of integers of at least `least`, for `argparse`."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -147,7 +147,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "sizes": _size,
     "limits": _limit,
 }
-"""What reads an argument that is no plain text."""
+"""Parser of each option whose argument is no plain text."""
 
 _COLLECTED: Mapping[str, Callable[[Any], Any]] = {
     "targets": _targets,
@@ -155,4 +155,4 @@ _COLLECTED: Mapping[str, Callable[[Any], Any]] = {
     "limits": _limits,
     "samples": _samples,
 }
-"""What makes the value for `compile` of what the arguments say, where these are not the same."""
+"""Converter of each option whose value for `compile` differs from the parsed arguments."""

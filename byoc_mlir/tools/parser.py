@@ -19,12 +19,12 @@ class Parser(argparse.ArgumentParser):
     _options: tuple[str, ...] = ()
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """Also notes the names of options, to guess from."""
+        """Adds an argument and records the names of options, for suggestions."""
         self._options += tuple(name for name in names if str(name).startswith("-"))
         return super().add_argument(*names, **options)
 
     def parsed(self, args: Sequence[str] | None) -> argparse.Namespace:
-        """The arguments; what is not known is the matter of the subcommand, `parser`."""
+        """Returns the parsed arguments; the parser of the subcommand reports unknown ones."""
         found, unknown = self.parse_known_args(args)
         if unknown:
             chosen: Parser = getattr(found, "parser", self)

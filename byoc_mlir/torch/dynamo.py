@@ -24,11 +24,11 @@ def dynamo_backend(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """What `torch.compile(module, backend="byoc_mlir")` calls.
+    """Returns the compiled graph for `torch.compile(module, backend="byoc_mlir")`.
 
-    A graph that wants gradients, or that cannot be compiled, runs in PyTorch, with a warning that
-    says why. Graphs are compiled when they are first called: while PyTorch traces a module, it
-    would take what is captured here for a part of that.
+    A graph that requires gradients, or that cannot be compiled, runs in PyTorch, with a warning
+    that gives the reason. Graphs are compiled at their first call: while PyTorch traces a module,
+    it would trace the capture, too.
 
     Args:
         graph: a `torch.fx.GraphModule`.
@@ -47,9 +47,9 @@ class _Input:
     kind: str
     """`tensor`, `parameter`, `size`: of a tensor, or `value`: a number that is compiled in."""
     dynamic: tuple[int, ...] = ()
-    """Of a tensor, the dimensions that change from call to call."""
+    """Dimensions of a tensor that change from call to call."""
     source: tuple[int, int] = (0, 0)
-    """Of a size, the position of the tensor's input and the dimension."""
+    """Source of a size: the position of a tensor among the inputs, and its dimension."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class _Program:
 
     module: CompiledModule
     arguments: Sequence[Any]
-    """What it was compiled for, held so that no other tensor has the memory of a parameter."""
+    """Arguments for which the program was compiled, held so that no other tensor reuses a
+    parameter's memory.
+    """
 
 
 class CompiledGraph:
@@ -83,7 +85,7 @@ class CompiledGraph:
 
     @property
     def programs(self) -> int:
-        """How many programs there are."""
+        """Returns the number of programs."""
         return len(self._programs)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -102,7 +104,7 @@ class CompiledGraph:
         return self._graph(*arguments)
 
     def _positions(self, kind: str) -> list[int]:
-        """Where the inputs of a kind are."""
+        """Returns the positions of the inputs of a kind."""
         return [position for position, one in enumerate(self._inputs) if one.kind == kind]
 
     def _program(self, arguments: Sequence[Any]) -> CompiledModule:
@@ -118,7 +120,7 @@ class CompiledGraph:
         return module
 
     def _key(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """What a program is right for."""
+        """Returns the key of a program: the parameters, values and shapes for which it is valid."""
         parameters = [arguments[position].data_ptr() for position in self._parameters]
         values = [arguments[position] for position in self._values]
         shapes = [tuple(arguments[position].shape) for position in self._sized]
@@ -182,7 +184,8 @@ def _dynamic_dimensions(torch: Any, value: Any) -> tuple[int, ...]:
 
 
 def _frozen(graph: Any, inputs: Sequence[_Input], arguments: Sequence[Any]) -> Any:
-    """The graph as a module of its tensors, which has the parameters that it is given."""
+    """Returns the graph as a module that takes its tensors, with the given parameters as
+    buffers."""
     torch = pytorch()
 
     class Frozen(torch.nn.Module):

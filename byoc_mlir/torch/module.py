@@ -169,7 +169,7 @@ class CompiledModule:
         return self._results.of(leaves, [tensor_of(arrays[name]) for name in self._outputs])
 
     def changed_parameter(self) -> str | None:
-        """The name of a parameter that was changed since the module was compiled, if one was."""
+        """Returns the name of a parameter that changed after compilation, or `None` if none did."""
         return self._parameters.changed()
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class CompiledModule:
         return f"<CompiledModule of {self.executable!r}>"
 
     def _leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
-        """The arguments without their structure, which is that of the example."""
+        """Returns the arguments without their structure, which must equal the example's."""
         if set(kwargs) == set(self._keywords):
             kwargs = {name: kwargs[name] for name in self._keywords}
         leaves, spec = self._tree.tree_flatten((tuple(args), dict(kwargs)))
@@ -209,10 +209,10 @@ def from_torch(
         kwargs: keyword arguments that belong to them.
         dynamic_shapes: which sizes change from call to call, as `torch.export.export` takes it;
             names of dimensions may be text, `{"tokens": {1: "length"}}`.
-        copy_parameters: all matrices are copied into the layout that is the fastest; left out,
-            kernels read them where they are, if they can.
-        options: of `byoc_mlir.compile`; `threads`, left out, is what PyTorch uses. Nothing is put
-            into a cache.
+        copy_parameters: if true, all matrices are copied into the fastest layout, else kernels read
+            them in place if they can.
+        options: of `byoc_mlir.compile`; the default of `threads` is PyTorch's. Nothing is put into
+            a cache.
 
     Raises:
         InvalidInputError: the module does not take the example, or the example has not the sizes

@@ -89,7 +89,7 @@ def _atan2(y: Any, x: Any) -> Any:
 
 
 def _is_negative(x: Any) -> Any:
-    """True for elements with a sign, -0 among them."""
+    """Returns a mask of the elements with a sign, -0 among them."""
     return (x < 0) | (1 / x < 0)
 
 
@@ -103,7 +103,7 @@ def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) 
 def _logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, **_: Any
 ) -> Any:
-    """As `_linspace`, of exponents."""
+    """Computes `logspace` as powers of `_linspace`."""
     if steps != 1:
         return NotImplemented
     torch = pytorch()

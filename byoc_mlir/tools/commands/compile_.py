@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
-    """The program for this machine, and the files that were written."""
+    """Compiles for this machine; returns the program and the files that were written."""
     cache = False if args.time_passes or args.write_calibration else None
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
         if args.input:
@@ -125,7 +125,7 @@ def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, l
 
 
 def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
-    """The program for another machine, and the files that were written."""
+    """Compiles for another machine; returns the program and the files that were written."""
     from byoc_mlir.compiler.cross import program_for, write_program  # the rest of the compiler
 
     if args.input:
@@ -155,7 +155,9 @@ def _code_size(program: Program) -> str:
 
 
 def _sizes(program: Program) -> dict[str, int]:
-    """The bytes of code and weights; nothing of a program that is in a file."""
+    """Returns the bytes of code and weights; an empty mapping for a program that was loaded from a
+    file.
+    """
     code = program.code
     if not isinstance(code, ObjectCode):
         return {}

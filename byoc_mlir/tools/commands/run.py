@@ -99,12 +99,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _changed(args: argparse.Namespace, **values: str) -> argparse.Namespace:
-    """The arguments, some of them with other values."""
+    """Returns a copy of the arguments with some values changed."""
     return argparse.Namespace(**{**vars(args), **values})
 
 
 def differences_of(outputs: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Difference]:
-    """How far outputs of numbers are from others."""
+    """Returns the differences between numeric outputs and the expected ones."""
     return {
         name: difference(array, wanted[name])
         for name, array in outputs.items()
@@ -113,7 +113,7 @@ def differences_of(outputs: Mapping[str, Any], wanted: Mapping[str, Any]) -> dic
 
 
 def difference_table(differences: Mapping[str, Difference], precision: str) -> Table:
-    """How far outputs are from those in another precision."""
+    """Returns a table of the differences between outputs and the outputs in another precision."""
     table = Table(title=f"difference from {precision}", title_justify="left")
     for column in ("output", "largest", "mean", "largest element"):
         table.add_column(column, justify="left" if column == "output" else "right")
@@ -123,7 +123,7 @@ def difference_table(differences: Mapping[str, Difference], precision: str) -> T
 
 
 def _described(array: Any) -> dict[str, object]:
-    """The type and shape of an output, and its elements where they are few."""
+    """Returns the type and shape of an output, and its elements if there are few."""
     if not isinstance(array, np.ndarray):
         return {"value": str(array)}
     typed = cast("NDArray[Any]", array)
@@ -135,7 +135,7 @@ _FEW = 16
 
 
 def placement_table(report: Report) -> Table:
-    """How many nodes of each kind went where."""
+    """Returns a table of the number of nodes by op type, placement and reason."""
     table = Table(title="where each op ran", title_justify="left")
     for column in ("op", "placement", "as", "nodes", "reason"):
         table.add_column(column, justify="right" if column == "nodes" else "left")

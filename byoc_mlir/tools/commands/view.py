@@ -65,7 +65,7 @@ def _page(args: argparse.Namespace, dump: Path) -> str:
 
 
 def _loaded_page(args: argparse.Namespace) -> str:
-    """That of a compiled file, which has no IR."""
+    """Returns the page of a compiled file, which has no IR."""
     with open_model(args) as executable:
         return _drawn(args, executable, None)
 
