@@ -37,7 +37,7 @@ PRELOADED = (
     "byoc_mlir.testing.networks",
     "byoc_mlir.testing.reference",
 )
-"""What compiling needs: else each fork imports it."""
+"""Modules that the compiler needs, imported before the fork so that not each fork imports them."""
 
 CONTEXT.set_forkserver_preload([*PRELOADED])
 

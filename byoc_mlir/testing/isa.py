@@ -20,7 +20,9 @@ getattr(importlib.import_module(module), function)(*arguments)
 
 
 def distinct_levels(*levels: str) -> list[str]:
-    """Of levels at which a process of this machine does the same, the first one."""
+    """Returns the first level of each group of levels at which a process of this machine behaves
+    the same.
+    """
     first: dict[int, str] = {}
     for level in levels:
         first.setdefault(_reached(level), level)
@@ -57,12 +59,12 @@ def run_at(level: str, code: str, *arguments: str, seconds: float = 300) -> str:
 
 
 def _reached(level: str) -> int:
-    """How many levels, from the lowest on, the machine has at a level."""
+    """Returns the number of levels, from the lowest on, that the machine supports up to `level`."""
     missing = missing_by_level(Cpu.machine().features)
     allowed = LEVELS[: LEVELS.index(_lowered(level)) + 1]
     return sum(1 for _ in takewhile(lambda name: not missing[name], allowed))
 
 
 def _lowered(level: str) -> str:
-    """A level, or that of this process where it is lower."""
+    """Returns a level, or the level of this process if that is lower."""
     return min(level, max_level() or level, key=LEVELS.index)

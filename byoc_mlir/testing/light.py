@@ -22,17 +22,18 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 def light_networks() -> dict[str, Path]:
-    """Name (`light_resnet50`) to file of every light network in the installed `onnx`."""
+    """Returns the file of each light network in the installed `onnx`, by name
+    (`light_resnet50`)."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     return {path.stem: path for path in sorted(folder.glob("light_*.onnx"))}
 
 
 def with_random_weights(model: ModelProto, seed: int = 0) -> ModelProto:
-    """A copy of `model` whose float parameters are seeded random numbers.
+    """Returns a copy of `model` whose float parameters are seeded random values.
 
-    Parameters are the outputs of `ConstantOfShape` nodes and the float initializers. What they are
-    drawn from depends on the op that reads them, and keeps activations near one. In the result
-    all of them are initializers, and no initializer is a graph input.
+    Parameters are the outputs of `ConstantOfShape` nodes and the float initializers. Their
+    distribution depends on the op that reads them, and keeps activations near one. In the result
+    all parameters are initializers, and no initializer is a graph input.
     """
     graph = model.graph
     nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
@@ -70,16 +71,17 @@ def _parameter_shapes(model: ModelProto) -> dict[str, _Shape]:
 
 @dataclass(frozen=True)
 class _Role:
-    """What a value is to the first op that reads it."""
+    """Role of a value for the first op that reads it."""
 
     op_type: str
     operand: int
     in_branch: bool
-    """Whether that op ends a residual branch, which must not dominate the sum."""
+    """True if that op ends a residual branch, which must not dominate the sum."""
 
 
 def _roles(nodes: Sequence[NodeProto]) -> dict[str, _Role]:
-    """Role of every value, seen through the ops that only change a parameter's shape."""
+    """Returns the role of every value, seen through the ops that only change a parameter's
+    shape."""
     summed = {name for node in nodes if node.op_type == "Sum" for name in node.input}
     roles: dict[str, _Role] = {}
     for node in reversed(nodes):

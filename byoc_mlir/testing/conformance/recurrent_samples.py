@@ -25,7 +25,7 @@ def _gru(directions: int, batch: int) -> Rest:
 
 
 def _layers(gates: int, rest: Mapping[str, Rest], **more: PyValue) -> Iterator[Sample]:
-    """A layer in each direction, with the state and the weights computed, and constant."""
+    """Yields a layer in each direction, with constant and with computed states and weights."""
     for direction, count in _DIRECTIONS.items():
         data: Shape = (_STEPS, count, _BATCH, gates * _HIDDEN)
         sample = Sample(data, rest[direction], {"direction": direction, **more})

@@ -1,4 +1,4 @@
-"""What the kit found, and how it is shown."""
+"""Findings of the kit, and tables of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a network the backend ran: pairs of a part and the whole."""
+    """Share of a network that the backend ran, as pairs of a part and the whole."""
 
     network: str
     nodes: tuple[int, int]
@@ -56,12 +56,12 @@ class ConformanceReport:
 
     @property
     def failures(self) -> Sequence[Outcome]:
-        """What went wrong."""
+        """Returns the outcomes that failed."""
         return [outcome for outcome in self.outcomes if outcome.status == "failed"]
 
     @property
     def untested(self) -> Sequence[Outcome]:
-        """What was claimed and could not be tried, without what is known."""
+        """Returns the claims that could not be tried, without the known ones."""
         return [
             outcome
             for outcome in self.outcomes
@@ -70,7 +70,7 @@ class ConformanceReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every claim was tried, and nothing went wrong."""
+        """True if every claim was tried and nothing failed."""
         return not self.failures and not self.untested
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class ConformanceReport:
         return file.getvalue()
 
     def subjects_table(self) -> Table:
-        """A row for each op and composite."""
+        """Returns a table with a row for each op and composite."""
         counts = f"{len(self.failures)} failed, {len(self.untested)} untested"
         decision = "passed" if self.passed else counts
         table = Table(title=f"backend '{self.backend}': {decision}", title_justify="left")
@@ -114,7 +114,7 @@ class ConformanceReport:
         return table
 
     def coverage_table(self) -> Table:
-        """A row for each network."""
+        """Returns a table with a row for each network."""
         table = Table(title="offloaded", title_justify="left")
         for name in ("network", "nodes", "op kinds", "estimated work", "regions", "largest error"):
             table.add_column(name, justify="left" if name == "network" else "right")

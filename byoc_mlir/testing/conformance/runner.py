@@ -25,7 +25,7 @@ from byoc_mlir.testing.conformance.accuracy import accepted_error, error_of, exp
 from byoc_mlir.testing.conformance.graph import Case
 
 RETRIES = 3
-"""How many wrong cases of a model are tried again alone."""
+"""Maximum number of wrong cases of a model that are repeated alone."""
 
 GUARD = 64
 """Elements before and behind each input, of a value that shows in results."""
@@ -35,14 +35,14 @@ THREAD_RUNS = 4
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of running a case."""
+    """Result of running a case."""
 
     error: float = 0.0
     accepted: float = 0.0
     problem: str = ""
-    """What is wrong, empty when nothing is."""
+    """Description of the problem; empty if there is none."""
     is_right_alone: bool = False
-    """Whether it is wrong only where the model has other regions too."""
+    """True if the case is wrong only in a model with other regions."""
 
 
 def run_cases(target: str, cases: Sequence[Case], least: float = 0.0) -> list[Finding]:
@@ -131,9 +131,9 @@ class _Run:
         self._got, self._changed = _outputs(executable, feed)
 
     def judged(self, findings: Sequence[Finding], which: str = "") -> list[Finding]:
-        """The findings, with what this run adds to those without a problem.
+        """Returns the findings, with the problems of this run added to findings without a problem.
 
-        What the run returned is looked at now, not when it was returned.
+        The returned arrays are compared now, not when the run returned them.
         """
         results = zip(findings, self._got, self._wanted, self._changed, strict=True)
         return [
@@ -160,7 +160,9 @@ def _judge(
 def _outputs(
     executable: Executable, feed: _Feed
 ) -> tuple[Sequence[Sequence[Array]], Sequence[bool]]:
-    """The outputs of each case, and whether one of its inputs is not what it was."""
+    """Returns the outputs of each case, and `True` for each case one of whose inputs was changed by
+    the run.
+    """
     guarded = [[_guarded(array) for array in each] for each in feed.inputs]
     arrays = [array for each in guarded for array in each]
     outputs = executable.run({f"arg{index}": array for index, array in enumerate(arrays)})
@@ -178,7 +180,7 @@ def _same(one: Array, other: Array) -> bool:
 def _run_in_threads(
     executable: Executable, feeds: Sequence[_Feed], findings: Sequence[Finding]
 ) -> list[Finding]:
-    """The findings after runs with two sets of inputs at once."""
+    """Runs the model in two threads at once, each with its own inputs, and returns the findings."""
     barrier = threading.Barrier(len(feeds))
 
     def work(feed: _Feed) -> list[Finding]:
@@ -198,9 +200,10 @@ def _run_in_threads(
 
 
 def _others(inputs: Sequence[Sequence[Array]], seed: int) -> Sequence[Sequence[Array]]:
-    """The same numbers at other places, so that they are of the same ranges.
+    """Returns inputs with the same elements at other positions, so that their ranges are equal.
 
-    Each goes elsewhere along the first axis that is longer than one: ranges depend on the last.
+    Elements are permuted along the first axis that is longer than one, since ranges depend on the
+    last axis.
     """
     rng = np.random.default_rng(seed)
 
@@ -212,7 +215,9 @@ def _others(inputs: Sequence[Sequence[Array]], seed: int) -> Sequence[Sequence[A
 
 
 def _guarded(array: Array) -> Array:
-    """A copy between guards: who reads outside of it gets numbers that show."""
+    """Returns a copy between guard elements, whose values show if a kernel reads outside of the
+    array.
+    """
     around = np.zeros(array.size + 2 * GUARD, array.dtype)
     around[:] = _loud(array)
     inner = around[GUARD : GUARD + array.size].reshape(array.shape)
@@ -227,7 +232,7 @@ def _loud(array: Array) -> float | int | bool:
 
 
 def joined(cases: Sequence[Case]) -> Case:
-    """One model with the inputs, the ops, and the results of all cases."""
+    """Returns one model with the inputs, the ops, and the results of all cases."""
     block = Block()
     results: list[SSAValue] = []
     for function in (main_function(case.module) for case in cases):

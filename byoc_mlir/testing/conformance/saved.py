@@ -40,7 +40,7 @@ def save_case(case: Case, folder: Path, target: str) -> str:
 
 
 def read_case(path: Path) -> Case:
-    """The case that `save_case` wrote.
+    """Reads a case that `save_case` wrote.
 
     Raises:
         InvalidModelError: the file is not MLIR text.

@@ -16,12 +16,12 @@ _BRANCH_GAIN = 0.4
 
 
 def resnet18(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """ResNet-18: `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds ResNet-18: `image [N, 3, H, W]` to `logits [N, 1000]`."""
     return _resnet("resnet18", _basic_block, (2, 2, 2, 2), 1, seed, batch, image)
 
 
 def resnet50(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """ResNet-50: `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds ResNet-50: `image [N, 3, H, W]` to `logits [N, 1000]`."""
     return _resnet("resnet50", _bottleneck, (3, 4, 6, 3), 4, seed, batch, image)
 
 
