@@ -35,7 +35,7 @@ class Group:
 
 @dataclass
 class Tally:
-    """What came out of a campaign."""
+    """Results of a campaign."""
 
     kinds: Counter[str] = field(default_factory=Counter[str])
     ops: Counter[str] = field(default_factory=Counter[str])
@@ -44,11 +44,11 @@ class Tally:
     seconds: float = 0.0
 
     def failures(self) -> list[Group]:
-        """The groups that are failures, most frequent first."""
+        """Returns the groups that are failures, most frequent first."""
         return self._sorted(refused=False)
 
     def refusals(self) -> list[Group]:
-        """Valid models that were refused."""
+        """Returns the groups of valid models that were refused."""
         return self._sorted(refused=True)
 
     def _sorted(self, refused: bool) -> list[Group]:
@@ -58,13 +58,13 @@ class Tally:
 
 @dataclass(frozen=True)
 class Campaign:
-    """How to run the cases of a campaign."""
+    """Settings of a campaign."""
 
     settings: Settings
     jobs: int = 1
     timeout: float = 60.0
     out: Path | None = None
-    """Where failures are written to."""
+    """Folder to which failures are written."""
     say: Callable[[str], None] = lambda text: None
     """Is told of every new failure."""
 

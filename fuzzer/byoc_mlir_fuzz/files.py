@@ -44,7 +44,7 @@ def write_case(case: Case, folder: Path, stem: str) -> Path:
 
 
 def read_case(path: Path) -> Case:
-    """What `write_case` wrote."""
+    """Reads a case that `write_case` wrote."""
     with np.load(path.with_suffix(".npz"), allow_pickle=False) as stored:
         arrays: dict[str, Any] = dict(stored)
     feeds: list[dict[str, Array]] = [{} for _ in range(int(arrays.pop("runs")))]

@@ -1,4 +1,4 @@
-"""What the oracles are known to be wrong about."""
+"""Known errors of the oracles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byoc_mlir_fuzz.oracles import RECURRENT, Answer
 
 
 def knows(name: str, model: onnx.ModelProto) -> bool:
-    """Whether an oracle is right about a model of these ops, where it gives an answer."""
+    """True if an oracle is right about a model of these ops, provided it has an answer."""
     ops = ops_in(model.graph)
     opset = next((entry.version for entry in model.opset_import if not entry.domain), 0)
     if name == "reference" and any(opset < _REFERENCE_SINCE.get(op, 0) for op in ops):
@@ -36,11 +36,11 @@ _TELL_SMALL_FROM_ZERO = frozenset(("Sqrt", "Log", "Unique", "Floor", "Ceil", "Si
 
 
 def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
-    """The oracles that are wrong about a forest of two classes.
+    """Returns the oracles that are wrong about a tree ensemble with two classes.
 
-    Where both have weights, ONNX Runtime answers 1 or 0 instead of a label, and the reference
-    evaluator compares the scores once they are transformed, be they in order or not. Where the
-    second alone has, that gives the first what is the second's.
+    If both classes have weights, ONNX Runtime returns 1 or 0 instead of a label, and the reference
+    evaluator compares the transformed scores, even if the transformation reverses their order. If
+    only the second class has weights, the reference evaluator assigns them to the first.
     """
     if node.op_type != "TreeEnsembleClassifier":
         return frozenset()
@@ -61,13 +61,13 @@ _IN_ORDER = (b"NONE", b"LOGISTIC", b"SOFTMAX")
 
 
 def _is_misread(node: onnx.NodeProto) -> bool:
-    """Whether ONNX Runtime has another idea of a node."""
+    """True if ONNX Runtime interprets a node otherwise than ONNX."""
     ideas = (_pads_without_dilation, _leaves_out_in_front, _may_lack_elements)
     return any(idea(node) for idea in ideas)
 
 
 def _is_mistaken(node: onnx.NodeProto) -> bool:
-    """Whether the reference evaluator has another idea of a node."""
+    """True if the reference evaluator interprets a node otherwise than ONNX."""
     ideas = (
         _takes_first_bias,
         _begins_at_the_extremes,
@@ -78,8 +78,8 @@ def _is_mistaken(node: onnx.NodeProto) -> bool:
 
 
 def _may_lack_elements(node: onnx.NodeProto) -> bool:
-    """Whether it is a transposed convolution of which `auto_pad` may ask for more elements than it
-    has: ONNX Runtime makes the result smaller, the reference evaluator adds some in front.
+    """True for a transposed convolution whose `auto_pad` may require more elements than it
+    computes: ONNX Runtime returns a smaller result, the reference evaluator adds elements in front.
     """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     if node.op_type != "ConvTranspose" or not given.get("auto_pad", b"").startswith(b"SAME"):
@@ -90,20 +90,23 @@ def _may_lack_elements(node: onnx.NodeProto) -> bool:
 
 
 def _begins_at_the_extremes(node: onnx.NodeProto) -> bool:
-    """Whether it is a forest whose least of no leaves is the largest number, or the reverse."""
+    """True for a tree ensemble whose minimum of no leaves is the largest value, or the reverse."""
     given = {item.name: item.s for item in node.attribute}
     is_extreme = given.get("aggregate_function") in (b"MIN", b"MAX")
     return node.op_type == "TreeEnsembleRegressor" and is_extreme
 
 
 def _takes_first_bias(node: onnx.NodeProto) -> bool:
-    """Whether it is a transposed convolution in groups with a bias: all take that of the first."""
+    """True for a grouped transposed convolution with a bias: all groups take the bias of the
+    first."""
     groups = [item.i for item in node.attribute if item.name == "group"]
     return node.op_type == "ConvTranspose" and len(node.input) > 2 and groups > [1]
 
 
 def _pads_without_dilation(node: onnx.NodeProto) -> bool:
-    """Whether it is a dilated pool that keeps the size: ONNX Runtime pads as if it had no holes."""
+    """True for a dilated pool with `auto_pad` `SAME_…`: ONNX Runtime pads as if it were not
+    dilated.
+    """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     is_dilated = max(given.get("dilations", [1]), default=1) > 1
     is_same = given.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
@@ -111,9 +114,9 @@ def _pads_without_dilation(node: onnx.NodeProto) -> bool:
 
 
 def _leaves_out_in_front(node: onnx.NodeProto) -> bool:
-    """Whether it is an average that keeps the size, whose strides may be longer than its windows:
-    ONNX Runtime lets the first window begin behind the border, as if the padding were negative;
-    its maximum of the same attributes refuses that.
+    """True for an average pool with `auto_pad` `SAME_…` whose strides may exceed its windows: ONNX
+    Runtime starts the first window after the border, as if the padding were negative; its max pool
+    refuses these attributes.
     """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     if given.get("auto_pad") not in (b"SAME_UPPER", b"SAME_LOWER"):
@@ -135,15 +138,17 @@ def _moves_to_border(node: onnx.NodeProto) -> bool:
 
 
 def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
-    """The oracles that are wrong about a node of a model, because of what it reads.
+    """Yields the oracles that are wrong about a node of a model, because of the types of its
+    inputs.
 
-    The reference evaluator has products of integers and their interpolations in double precision,
-    and their squares in the type of the integers, though the root would fit; it sums numbers of
-    `bf16` in that type, for means and variances, too, has the weights of cubic interpolation in
-    `f32`, places that are given as halves in halves, and takes the element before a place that
-    rounding put just behind one. ONNX Runtime takes `beta` of a product for 1 where the sums have
-    no terms, corners of sizes that are no whole numbers for those of the size below, and in double
-    precision the logarithm of a share beside an infinity for minus infinity.
+    The reference evaluator computes integer matmuls and interpolations in f64, and squares of
+    integers in the integer type, though the root would fit. It sums `bf16` in `bf16`, for means and
+    variances, too, and has the weights of cubic interpolation in `f32` and f16 positions in f16. It
+    takes the element before a position that rounding put just after it.
+
+    ONNX Runtime takes `beta` of a `Gemm` for 1 if K is 0, and floors fractional sizes before it
+    aligns corners. In f64 it returns minus infinity for the logarithm of a softmax element beside
+    an infinity.
     """
     graph = shape_inference.infer_shapes(model).graph
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -181,7 +186,7 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
 def _aligns_fractions(
     node: onnx.NodeProto, shape: onnx.TensorShapeProto, constants: Answer
 ) -> bool:
-    """Whether corners are those of sizes that a scale makes, and one may be no whole number."""
+    """True if aligned corners depend on a size that a scale makes fractional."""
     texts = {attribute.name: attribute.s for attribute in node.attribute}
     if texts.get("coordinate_transformation_mode") != b"align_corners":
         return False
@@ -195,8 +200,8 @@ def _aligns_fractions(
 
 
 def _takes_nearest(node: onnx.NodeProto, shape: onnx.TensorShapeProto, constants: Answer) -> bool:
-    """Whether it takes the nearest elements, and sizes make a scale or a place that may be a
-    fraction.
+    """True if a resize takes the nearest elements, and the given sizes lead to a scale or position
+    that may be fractional.
     """
     texts = {attribute.name: attribute.s for attribute in node.attribute}
     if texts.get("mode", b"nearest") != b"nearest":

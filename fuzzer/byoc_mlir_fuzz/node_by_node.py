@@ -1,4 +1,4 @@
-"""Cases that are run node by node, as models are until they are compiled."""
+"""Cases that run in the interpreter tier, as models do until they are compiled."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class NodeByNode:
         self._model = InterpretedModel(model, tensors, threads)
 
     def run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The outputs by name.
+        """Returns the outputs by name.
 
         Raises:
-            NotRunError: an op does not answer, for whatever reason.
+            NotRunError: an op fails, for whatever reason.
         """
         try:
             return self._model.run(feeds)
@@ -43,5 +43,5 @@ class NodeByNode:
             raise NotRunError(str(error)) from error
 
     def report(self) -> Report:
-        """Nothing was placed anywhere."""
+        """Returns an empty report: no node was placed."""
         return Report()

@@ -53,7 +53,7 @@ class Worker:
         return self._connection
 
     def outcome(self) -> Outcome | None:
-        """How the case ended, if it has."""
+        """Returns the outcome of the case, or `None` while it runs."""
         try:
             while self.connection.poll():
                 message = self.connection.recv()
@@ -107,7 +107,8 @@ class Worker:
         )
 
     def _ended(self, kind: Any, message: str, signature: str) -> Outcome | None:
-        """An outcome; none when it is an oracle that failed: the case is tried without it."""
+        """Returns an outcome; if an oracle failed, restarts the case without it and returns
+        `None`."""
         case, without, step = self.case, self._without, self._step
         self.stop()
         if step not in ORACLES:
@@ -129,7 +130,7 @@ class Pool:
         self._workers = [Worker(settings, timeout, folder) for _ in range(jobs)]
 
     def judged(self, cases: Iterator[Case]) -> Iterator[tuple[Case, Outcome]]:
-        """Every case with its outcome, in the order in which they end."""
+        """Yields every case with its outcome, in the order in which they end."""
         more = True
         while True:
             for worker in self._workers:
@@ -149,7 +150,7 @@ class Pool:
                     yield cast(Case, case), outcome
 
     def judge(self, case: Case) -> Outcome:
-        """The outcome of one case, when no others are at work."""
+        """Returns the outcome of one case; no other case may be running."""
         ((_, outcome),) = self.judged(iter([case]))
         return outcome
 
@@ -161,7 +162,7 @@ class Pool:
 
 @contextmanager
 def worker_pool(settings: Settings, jobs: int, timeout: float) -> Generator[Pool]:
-    """A pool that is ended when the context is left."""
+    """Yields a pool, and stops it when the context is left."""
     with tempfile.TemporaryDirectory(prefix="byoc-fuzz-") as folder:
         pool = Pool(settings, jobs, timeout, Path(folder))
         try:

@@ -66,7 +66,9 @@ _ATTEMPTS = 12
 
 @cache
 def importable_ops() -> tuple[tuple[str, str], ...]:
-    """Domain and name of every op that the importer knows, by function or by standard body."""
+    """Returns domain and name of every op that the importer supports, by a function or a standard
+    body.
+    """
     functions = {(op.domain, op.op_type) for op in all_ops()}
     schemas = [schema for schema in onnx.defs.get_all_schemas() if schema.domain in _DOMAINS]
     standard = {
@@ -80,7 +82,7 @@ def importable_ops() -> tuple[tuple[str, str], ...]:
 
 
 def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
-    """A valid graph, as far as ONNX's shape inference can tell, and the model of it."""
+    """Returns a random graph, valid as far as ONNX's shape inference can tell, and its model."""
     while True:
         graph = _grown(rng)
         outputs = _outputs(graph)
@@ -89,7 +91,7 @@ def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
 
 
 def model_of(graph: GraphBuilder) -> onnx.ModelProto:
-    """The model of a graph, with outputs that nothing reads."""
+    """Returns the model of a graph; its outputs are the values without users."""
     return _model(graph, _outputs(graph))
 
 
@@ -112,7 +114,7 @@ def _grown(rng: Random) -> GraphBuilder:
 
 
 def _add_one(graph: GraphBuilder) -> None:
-    """The only node, which may read the largest numbers unless it adds them up."""
+    """Adds the only node, which may read the largest values unless it sums them."""
     domain, name = graph.rng.choice(importable_ops())
     if graph.style == "extreme" and not any(word in name for word in _SUMS):
         graph.style = "limits"
@@ -143,7 +145,7 @@ def add_node(graph: GraphBuilder, op_type: str | None = None, domain: str = "") 
 
 
 def _outputs(graph: GraphBuilder) -> list[Tensor]:
-    """What nothing reads, and now and then something that is read."""
+    """Returns the values without users, and at times a value with users, as outputs."""
     made = {name for node in graph.nodes if node.op_type != "Constant" for name in node.output}
     read = {name for node in graph.nodes for name in node.input}
     values = [value for value in graph.values if value.name in made]

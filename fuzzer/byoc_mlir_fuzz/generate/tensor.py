@@ -31,7 +31,7 @@ class Tensor:
     shape: Shape | None
     """`None` where it is known at run time only."""
     data: Array | None = None
-    """Of a constant."""
+    """Elements of a constant."""
 
     @property
     def rank(self) -> int:
@@ -39,7 +39,7 @@ class Tensor:
 
     @property
     def sizes(self) -> Shape:
-        """The shape, which must be known."""
+        """Returns the shape, which must be known."""
         if self.shape is None:
             raise RejectedError(f"the shape of {self.name} is not known")
         return self.shape
@@ -60,7 +60,7 @@ class GraphInput:
 
 
 def make_model(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
-    """A model that imports the domains of its nodes in these versions."""
+    """Returns a model that imports the domains of its nodes in these versions."""
     used = {node.domain for node in graph.node} | {""}
     imports = [helper.make_opsetid(name, opsets[name]) for name in sorted(used)]
     return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
@@ -72,7 +72,7 @@ def initializer_of(value: Tensor) -> TensorProto:
 
 
 def allowed_dtypes(formal: OpSchema.FormalParameter) -> list[Dtype]:
-    """The types of a formal input or output that the fuzzer makes tensors of."""
+    """Returns the types of a formal input or output for which the fuzzer generates tensors."""
     return [TENSOR_TYPES[name] for name in sorted(formal.types) if name in TENSOR_TYPES]
 
 

@@ -105,7 +105,9 @@ class _Listed:
         return own
 
     def attributes(self, kind: str) -> dict[str, Any]:
-        """Those of the nodes and of the leaves, as `target_…` or `class_…`."""
+        """Returns the attributes of the nodes and of the leaves; names of the latter begin with
+        `kind`, `target_…` or `class_…`.
+        """
         return {**self.nodes, **{f"{kind}_{name}": each for name, each in self.weights.items()}}
 
 
@@ -166,7 +168,7 @@ class _Flat:
         self.leaves: list[tuple[int, float]] = []
 
     def add(self, tree: Tree) -> tuple[int, bool]:
-        """The place of a tree in its list, and whether that is the one of leaves."""
+        """Adds a tree; returns its index in the list of nodes or leaves, and `True` for a leaf."""
         if isinstance(tree, Leaf):
             ((target, weight),) = tree.weights.items()
             self.leaves.append((target, weight))
