@@ -47,7 +47,7 @@ TOLERANCE = 1e-3
 
 
 def main() -> int:
-    """0 when every answer agrees."""
+    """Runs the benchmark; returns 0 if all outputs agree."""
     arguments = _parser().parse_args()
     with ExitStack() as stack:
         prefix = "byoc-architectures-"

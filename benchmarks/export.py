@@ -134,7 +134,7 @@ def _write(folder: Path, model: nn.Module, inputs: tuple[object, ...]) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the models named on the command line, and skips those that fail."""
     folder, *names = sys.argv[1:]
     for number, one in enumerate(names):
         torch.manual_seed(number)
@@ -144,7 +144,7 @@ def main() -> None:
         try:
             _write(place, *_PACKAGES[package](name))
         except Exception as error:  # of whatever a package does; the others go on
-            print(f"{one} is left out: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
+            print(f"{one} is skipped: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
             for file in place.iterdir():
                 file.unlink()
             place.rmdir()

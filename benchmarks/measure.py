@@ -49,7 +49,7 @@ class Measurement:
     milliseconds: list[float] = field(default_factory=list[float])
 
     def quantile(self, fraction: float) -> float:
-        """The latency in milliseconds that `fraction` of the runs did not exceed."""
+        """Returns the latency in milliseconds that `fraction` of the runs did not exceed."""
         return float(np.quantile(self.milliseconds, fraction))
 
 
@@ -64,7 +64,9 @@ class Failure:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The variables of a measured process: it finds bytecode, as after an installation."""
+    """Returns the environment variables of a measured process, which finds bytecode as after an
+    installation.
+    """
     return {**{name: os.environ[name] for name in os.environ.keys() - {_NO_BYTECODE}}, **more}
 
 
@@ -87,7 +89,7 @@ class Worker:
         self.started = Started(**self._answer())
 
     def run(self, count: int) -> list[float]:
-        """Milliseconds of `count` runs."""
+        """Returns the milliseconds of `count` runs."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # there is no answer then, which says why
             self.process.stdin.write(f"{count}\n")
@@ -111,7 +113,7 @@ class Worker:
 
 
 def last_error(log: Path) -> str:
-    """The last line that speaks of an error, or the last one."""
+    """Returns the last line of a log that has an error, or the last one."""
     lines = log.read_text().strip().splitlines() or [""]
     return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
 
@@ -128,7 +130,7 @@ class ModelFiles:
 
 
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
-    """On how many threads, how often, and which of the latencies counts."""
+    """Adds the options for numbers of threads, rounds, and the quantile of latency to compare."""
     parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument(
@@ -140,7 +142,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show_progress(result: Measurement | Failure) -> None:
-    """One line about a result, for those who wait."""
+    """Prints one line about a result as progress."""
     outcome = (
         f"{result.quantile(0.5):.3f} ms, error {result.error:.1e}"
         if isinstance(result, Measurement)
@@ -197,7 +199,7 @@ def _measure_engines(
 def _take_turns(
     workers: Sequence[tuple[Worker, Measurement]], rounds: int
 ) -> Iterator[Measurement | Failure]:
-    """Every round runs every engine once, each time in another order."""
+    """Runs every engine once in every round, each time in another order."""
     failures: dict[str, Failure] = {}
     counts: dict[str, int] = {}
     turns = list(workers)
@@ -228,7 +230,7 @@ def _runs_per_round(worker: Worker) -> int:
 
 
 def _largest_error(outputs: Path, reference: Path) -> float:
-    """Not a number where there is no reference."""
+    """Returns the largest relative error of the outputs; NaN if there is no reference."""
     if not reference.exists():
         return math.nan
     with np.load(outputs) as got, np.load(reference) as want:

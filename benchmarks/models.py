@@ -38,7 +38,7 @@ DEFAULT = (
 
 
 def known_models() -> list[str]:
-    """All names without a batch."""
+    """Returns all names without a batch."""
     return [*NETWORKS, *light_networks()]
 
 

@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def chain(size: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
-    """A function of `size` ops, each on the result of the one before it."""
+    """Returns a function of `size` ops, each on the result of the one before it."""
     vector = TensorType(f32, [1])
     block = Block(arg_types=[vector])
     (x,) = block.args
@@ -104,7 +104,7 @@ def chain(size: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
 
 
 def densenet() -> ModuleOp:
-    """DenseNet-121, ready to be partitioned."""
+    """Returns DenseNet-121 after canonicalisation, before partitioning."""
     module = import_model(NETWORKS["densenet121"]()).module
     for pass_ in CANONICALISATION:
         pass_.apply(make_context(), module)

@@ -25,7 +25,7 @@ PACKAGES = ("rapidocr-onnxruntime", "ddddocr", "nudenet", "swift-f0", "mtcnn-onn
 WITHOUT_DEPENDENCIES = ("basic-pitch",)
 """Packages that require TensorFlow although they run without it."""
 NEEDED = ("librosa", "mir_eval", "pretty_midi", "resampy<0.4.3")
-"""What those need beside it."""
+"""Further packages that the packages without dependencies need."""
 
 TOLERANCE = 1e-3
 """Largest error of an output over its largest value. Packed weights and fused activations of both
@@ -33,7 +33,7 @@ sides sum in other orders, and these networks are up to a hundred layers deep.""
 
 
 def main() -> int:
-    """0 when every answer agrees."""
+    """Runs the benchmark; returns 0 if all outputs agree."""
     arguments = _parser().parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="byoc-real-")))

@@ -35,7 +35,7 @@ from byoc_mlir.transforms.profitability import why_unprofitable
 
 
 def main() -> int:
-    """0 when every engine answered."""
+    """Runs the benchmark; returns 0 if every engine returned outputs."""
     arguments = _parser().parse_args()
     results: list[Measurement | Failure] = []
     for result in measure(
@@ -62,12 +62,14 @@ def main() -> int:
 
 
 def why_in_f32(precision: str) -> str | None:
-    """Why this project computes in f32 on this machine though it was asked for fewer bits."""
+    """Returns why this project computes in f32 on this machine though bf16 was requested; `None` if
+    it does not.
+    """
     return why_unprofitable(precision, default_targets()[0]) if precision == "bf16" else None
 
 
 def machine() -> dict[str, object]:
-    """What the numbers depend on beside the code."""
+    """Returns the facts that the measurements depend on beside the code."""
     packages = ("byoc_mlir", "onnxruntime", "openvino", "iree-base-compiler", "onednn-cpu-gomp")
     return {
         "processor": _processor(),
@@ -127,7 +129,7 @@ def _model(text: str) -> str:
 
 
 def engine_names(text: str) -> Sequence[str]:
-    """The engines of a list with commas."""
+    """Parses a list of engines, separated by commas."""
     engines = text.split(",")
     if unknown := [engine for engine in engines if engine not in ENGINES]:
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)}; known: {', '.join(ENGINES)}")

@@ -20,15 +20,16 @@ from byoc_mlir.testing.reference import largest_relative_error
 Inputs: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
 _NOISE = 2e-5
-"""Of each element. It moves the scores of `detector` by up to 4e-5; rounding does by up to 8e-6,
-where Winograd's algorithm computes convolutions."""
+"""Relative noise of each element. It moves the scores of `detector` by up to 4e-5; rounding moves
+them by up to 8e-6 if Winograd's algorithm computes convolutions.
+"""
 _DRAWS = 4
 _SAME = 1e-3
 """Largest relative error of answers in which the same boxes are in the same places."""
 
 
 def settled(model: Path, requests: Iterable[Inputs]) -> Iterator[Inputs]:
-    """Those of the requests whose answers by ONNX Runtime stay what they are with some noise."""
+    """Yields the requests for which ONNX Runtime's outputs stay equal under some noise."""
     engine = Engine(model, 1, "f32")
     for request in requests:
         answer = engine.run(request)
@@ -37,7 +38,9 @@ def settled(model: Path, requests: Iterable[Inputs]) -> Iterator[Inputs]:
 
 
 def _with_noise(request: Inputs) -> Iterator[Inputs]:
-    """With noise added and subtracted: one of the two moves a score towards its threshold."""
+    """Yields the request with noise added and subtracted: one of the two moves a score towards its
+    threshold.
+    """
     rng = np.random.default_rng(0)
     for _ in range(_DRAWS):
         drawn = {name: rng.standard_normal(array.shape) for name, array in request.items()}

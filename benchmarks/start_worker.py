@@ -16,12 +16,12 @@ from worker import peak_megabytes
 
 @dataclass(frozen=True)
 class Start:
-    """What the parts of a start took, in seconds."""
+    """Durations of the parts of a start, in seconds."""
 
     read: float
     """One pass over the file, which is apart from the others."""
     imports: float
-    """Of the package: of the compiler, what it needs is imported while it compiles."""
+    """Import of the package; the compiler's own imports happen while it compiles."""
     compiling: float
     """Or loading; without what is measured once on a machine."""
     first_run: float
@@ -31,12 +31,12 @@ class Start:
 
     @property
     def whole(self) -> float:
-        """From the file to the first answer, calibration apart."""
+        """Returns the time from the file to the first output, without calibration."""
         return self.imports + self.compiling + self.first_run
 
 
 def main() -> None:
-    """See the module."""
+    """Measures one start and prints it as JSON."""
     kind, path, inputs_path, threads = sys.argv[1:]
     with np.load(inputs_path) as stored:
         inputs = dict(stored)

@@ -34,13 +34,19 @@ class Stream:
     sizes: Callable[[random.Random, int], Sequence[Sizes]]
     """Draws so many further sizes; the same number gives the same ones."""
     in_order: bool = False
-    """Whether each request follows from the one before, as tokens do; then all come twice."""
+    """True if each request depends on the one before, as tokens do; then the whole stream is
+    repeated.
+    """
     selects: bool = False
-    """Whether answers are what comparisons select; then requests are drawn that are `settled`."""
+    """True if outputs are selected by comparisons; then the requests are drawn away from
+    thresholds.
+    """
 
 
 def _between(**ranges: Sequence[int]) -> Callable[[random.Random, int], Sequence[Sizes]]:
-    """Sizes drawn from what is given for each symbol, no two alike as far as there are others."""
+    """Returns a function that draws sizes from the range of each symbol, different ones as far as
+    possible.
+    """
 
     def drawn(rng: random.Random, count: int) -> Sequence[Sizes]:
         found: dict[tuple[int, ...], None] = {}
@@ -53,7 +59,7 @@ def _between(**ranges: Sequence[int]) -> Callable[[random.Random, int], Sequence
 
 
 def _tokens(_: random.Random, count: int) -> Sequence[Sizes]:
-    """A prompt, and then token by token."""
+    """Returns the sizes of a prompt, followed by single tokens."""
     prompt = 32
     steps = [{"batch": 1, "seq": 1, "past": prompt + step} for step in range(count - 1)]
     return [{"batch": 1, "seq": prompt, "past": 0}, *steps]
@@ -102,9 +108,9 @@ class StreamFiles:
     name: str
     model: Path
     inputs: tuple[Path, ...]
-    """Of each of the different requests."""
+    """Inputs of each of the different requests."""
     order: tuple[int, ...]
-    """Which of them come after another."""
+    """Order of the requests, by index."""
 
 
 def write_stream(name: str, number: int, folder: Path) -> StreamFiles:

@@ -75,7 +75,7 @@ def interleaved(
     rounds: int,
     clock: Callable[[], float] = time.process_time,
 ) -> list[float]:
-    """The median of the seconds that each takes by a clock, run in turns."""
+    """Returns the median seconds of each function, with interleaved calls."""
     seconds: list[list[float]] = [[] for _ in runs]
     for _ in range(rounds):
         for run, mine in zip(runs, seconds, strict=True):

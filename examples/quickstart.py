@@ -18,7 +18,7 @@ from byoc_mlir.testing.reference import random_inputs
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the example."""
     if len(sys.argv) > 1:
         model = onnx.load(Path(sys.argv[1]))
     else:

@@ -17,10 +17,10 @@ come from a process that compiles a model. So an older checkout is counted by th
   `cached_property`), and *memos*: containers of a module or an object, empty at first, that one
   function both looks up and fills.
 - *cost files*: files outside of `testing` that define a class or a function named after time and
-  what it decides: milliseconds, rates, verdicts, gains, profitability, trials, tuning, calibration,
-  measurements.
+  what it decides: milliseconds, rates, decisions, gains, profitability, trials, tuning,
+  calibration, measurements.
 - *classes of one name*: names that classes of several modules have. Ops, attributes and types of
-  dialects are left out: the dialect is a part of their names.
+  dialects are omitted: the dialect is a part of their names.
 - *code lines*: without docstrings, comments and blanks.
 - *files that run*: those of `compiler`, `runtime`, `artifact` and `interpreter` (`eager` before)
   of which a function runs
@@ -93,12 +93,12 @@ class Module:
 
     @property
     def folder(self) -> str:
-        """The folder below the package, empty for the package itself."""
+        """Returns the folder below the package, empty for the package itself."""
         return "/".join(self.path.parts[:-1])
 
     @property
     def classes(self) -> list[ast.ClassDef]:
-        """Classes that are not inside of others."""
+        """Returns the classes of the module that are not nested."""
         return [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
 
     def imports(self, name: str) -> bool:

@@ -24,9 +24,9 @@ class Engine:
         )
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by name."""
+        """Returns the outputs by name."""
         return self.executable.run(inputs)
 
     def wait(self) -> None:
-        """Until nothing is compiled beside the calls."""
+        """Waits until nothing is compiled in the background."""
         self.executable.wait()

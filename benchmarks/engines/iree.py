@@ -44,7 +44,7 @@ class Engine:
         self.main = context.modules.module[graph.name]
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by name."""
+        """Returns the outputs by name."""
         results = self.main(*(inputs[name] for name in self.inputs))
         values = results if isinstance(results, tuple) else (results,)
         return {name: value.to_host() for name, value in zip(self.outputs, values, strict=True)}

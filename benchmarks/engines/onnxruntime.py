@@ -23,6 +23,6 @@ class Engine:
         self.names = [output.name for output in self.session.get_outputs()]
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by name."""
+        """Returns the outputs by name."""
         values = cast("list[np.ndarray[Any, Any]]", self.session.run(self.names, inputs))
         return dict(zip(self.names, values, strict=True))

@@ -27,7 +27,8 @@ class Engine:
         self.names = [output.names for output in compiled.outputs]
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by each of their names; they are views that the next call overwrites."""
+        """Returns the outputs by each of their names; they are views that the next call
+        overwrites."""
         results = self.request.infer(inputs, share_inputs=True, share_outputs=True)
         values = zip(self.names, results.values(), strict=True)
         return {name: value for names, value in values for name in names}

@@ -78,8 +78,9 @@ def _is_mistaken(node: onnx.NodeProto) -> bool:
 
 
 def _may_lack_elements(node: onnx.NodeProto) -> bool:
-    """True for a transposed convolution whose `auto_pad` may require more elements than it
-    computes: ONNX Runtime returns a smaller result, the reference evaluator adds elements in front.
+    """True if the node is a transposed convolution whose `auto_pad` may require more elements than
+    it computes: ONNX Runtime returns a smaller result, the reference evaluator adds elements in
+    front.
     """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     if node.op_type != "ConvTranspose" or not given.get("auto_pad", b"").startswith(b"SAME"):
@@ -90,22 +91,25 @@ def _may_lack_elements(node: onnx.NodeProto) -> bool:
 
 
 def _begins_at_the_extremes(node: onnx.NodeProto) -> bool:
-    """True for a tree ensemble whose minimum of no leaves is the largest value, or the reverse."""
+    """True if the node is a tree ensemble whose minimum of no leaves is the largest value, or the
+    reverse.
+    """
     given = {item.name: item.s for item in node.attribute}
     is_extreme = given.get("aggregate_function") in (b"MIN", b"MAX")
     return node.op_type == "TreeEnsembleRegressor" and is_extreme
 
 
 def _takes_first_bias(node: onnx.NodeProto) -> bool:
-    """True for a grouped transposed convolution with a bias: all groups take the bias of the
-    first."""
+    """True if the node is a grouped transposed convolution with a bias: all groups take the bias of
+    the first.
+    """
     groups = [item.i for item in node.attribute if item.name == "group"]
     return node.op_type == "ConvTranspose" and len(node.input) > 2 and groups > [1]
 
 
 def _pads_without_dilation(node: onnx.NodeProto) -> bool:
-    """True for a dilated pool with `auto_pad` `SAME_…`: ONNX Runtime pads as if it were not
-    dilated.
+    """True if the node is a dilated pool with `auto_pad` `SAME_…`: ONNX Runtime pads as if it were
+    not dilated.
     """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     is_dilated = max(given.get("dilations", [1]), default=1) > 1
@@ -114,9 +118,9 @@ def _pads_without_dilation(node: onnx.NodeProto) -> bool:
 
 
 def _leaves_out_in_front(node: onnx.NodeProto) -> bool:
-    """True for an average pool with `auto_pad` `SAME_…` whose strides may exceed its windows: ONNX
-    Runtime starts the first window after the border, as if the padding were negative; its max pool
-    refuses these attributes.
+    """True if the node is an average pool with `auto_pad` `SAME_…` whose strides may exceed its
+    windows: ONNX Runtime starts the first window after the border, as if the padding were negative;
+    its max pool refuses these attributes.
     """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     if given.get("auto_pad") not in (b"SAME_UPPER", b"SAME_LOWER"):

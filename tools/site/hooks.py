@@ -56,7 +56,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
-    """Makes links of the pages that a text mentions, and text of links to what is no page."""
+    """Turns mentions of pages into links, and links to files that are no pages into text."""
     up = "../" * (len(Path(page.file.src_uri).parts) - 1)
 
     def link(match: re.Match[str]) -> str:

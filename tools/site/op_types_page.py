@@ -34,7 +34,7 @@ LEVEL = "avx2"
 """The instruction set that the table is made for: what oneDNN takes depends on it."""
 
 BACKENDS = ("dnnl", "openblas")
-"""Those of the table; the host takes what they do not."""
+"""Backends of the table; the host takes all other ops."""
 
 _TYPES = (
     *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16),
@@ -54,7 +54,7 @@ _SIGNS = {
 }
 
 _OTHERWISE = ("folded", "removed", "refused")
-"""What becomes of models that say nothing of their type."""
+"""Results of models that are independent of the element type."""
 
 _TEXT = f"""\
 # Element types
@@ -105,9 +105,7 @@ def print_page() -> None:
 
 
 def op_types(ops: Iterable[tuple[str, str]]) -> Iterator[OpTypes]:
-    """The lines of some ops, given by domain and name; those that no model can be made of have
-    none.
-    """
+    """Yields the row of each op, given by domain and name; ops without a model have none."""
     for domain, op_type in ops:
         cells = tuple(_cell(domain, op_type, dtype) for dtype in TYPES)
         if any(cells):
@@ -115,7 +113,9 @@ def op_types(ops: Iterable[tuple[str, str]]) -> Iterator[OpTypes]:
 
 
 def _cell(domain: str, op_type: str, dtype: Dtype) -> str:
-    """Who takes the op of that type; empty where there is no such model."""
+    """Returns the signs of the targets that take the op of that type; empty if there is no such
+    model.
+    """
     found, samples = set[str](), 0
     for model in _models(domain, op_type, dtype):
         places = {_placement(model, op_type, target) for target in BACKENDS}
@@ -128,7 +128,7 @@ def _cell(domain: str, op_type: str, dtype: Dtype) -> str:
 
 
 def _models(domain: str, op_type: str, dtype: Dtype) -> Iterator[ModelProto]:
-    """Some models of a node of that type."""
+    """Yields some models of a node of that type."""
     for number in range(_ATTEMPTS):
         graph = _OfType(Random(number), MAX_OPSET, preferred=dtype)
         add_node(graph, op_type, domain)
@@ -159,7 +159,8 @@ def _type_of(graph: GraphBuilder, op_type: str) -> Dtype | None:
 
 
 def _placement(model: ModelProto, op_type: str, target: str) -> str:
-    """Who takes the last node of that op; a name that the table has not, where it is folded."""
+    """Returns the target that takes the last node of that op, or `folded`, `removed` or
+    `refused`."""
     request = Request(model, targets=(target,), threads=1, fallback="allow")
     try:
         with warnings.catch_warnings(), ir_boundary("import"):

@@ -69,7 +69,7 @@ class OpRow:
 
 
 def operator_rows(expectations: Expectations) -> list[OpRow]:
-    """A row for every op of the ONNX standard, by domain and name."""
+    """Returns a row for every op of the ONNX standard, by domain and name."""
     passed, cases = _case_counts(expectations)
     return [
         _row(versions, passed[domain, name], cases[domain, name])

@@ -17,12 +17,12 @@ class Page:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown; bars inside of cells are escaped."""
+    """Returns a table in Markdown; bars inside of cells are escaped."""
     lines = [heads, ["---"] * len(heads), *rows]
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
 
 
 def code(text: str, language: str = "") -> str:
-    """A block of code."""
+    """Returns a block of code."""
     return f"```{language}\n{text.rstrip()}\n```\n"

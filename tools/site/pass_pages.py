@@ -37,7 +37,7 @@ _CHAPTERS = {
 
 
 def pass_pages() -> list[Page]:
-    """An index, a page for each folder of passes, and one for those of backends."""
+    """Returns an index, a page for each folder of passes, and one for the passes of backends."""
     pages = [
         _page(
             title, text, {name: kind for name, kind in _ours() if f".{folder}" in kind.__module__}
@@ -85,7 +85,7 @@ def _section(name: str, kind: type[ModulePass]) -> str:
 
 
 def _described(kind: type[ModulePass]) -> str:
-    """The docstring, its options as a list."""
+    """Returns the docstring of a pass, with its options as a list."""
     text = inspect.cleandoc(kind.__doc__ or "")
     return re.sub(
         r"^    (\w+): ", r"- `\1`: ", text.replace("Options:\n", "Options:\n\n"), flags=re.M

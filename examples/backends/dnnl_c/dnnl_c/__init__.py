@@ -70,7 +70,7 @@ class DnnlCBackend(Backend):
 
 
 def _call(op: Operation, operands: Sequence[str], result: str) -> str:
-    """The call of the kernel that computes an op or a composite."""
+    """Returns the call of the kernel that computes an op or a composite."""
     name = relay_name(op)
     if name in BINARY:
         return (

@@ -44,7 +44,7 @@ class ExampleJsonBackend(Backend):
 
 
 def graph_text(region: FuncOp) -> str:
-    """A region in ExampleJSON."""
+    """Returns a region in ExampleJSON."""
     ids: dict[SSAValue, int] = {}
     inputs = (f"  input {_number(ids, value)} {_shape(value)}" for value in region.args)
     lines = [region.sym_name.data, *inputs]

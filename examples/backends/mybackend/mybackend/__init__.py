@@ -102,7 +102,7 @@ def _constants(region: FuncOp) -> tuple[Weight, ...]:
 
 
 def _packed(composite: Operation) -> tuple[Any, Any]:
-    """The weight as `[C, KH, KW, O]` and the bias, with batch norm in both."""
+    """Returns the weight as `[C, KH, KW, O]` and the bias, with batch norm folded into both."""
     weight = _array(_conv(composite).weight).transpose(1, 2, 3, 0)
     for op in composite.walk():
         if isinstance(op, BiasAddOp):
