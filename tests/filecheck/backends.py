@@ -15,7 +15,7 @@ from byoc_mlir.patterns import is_tuple_get_item as item
 
 
 def accept(op: Operation) -> None:
-    """A rule without conditions."""
+    """Accepts every op."""
 
 
 def ungrouped(op: Operation) -> str | None:

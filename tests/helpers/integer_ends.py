@@ -79,12 +79,12 @@ class Slot:
 
 
 def cases(seed: int = 0, samples: int = 1, symbolic: bool | None = None) -> Iterator[Case]:
-    """All cases: by op and sample the slots, and the numbers in them.
+    """Yields all cases: by op and sample the slots, and the numbers in them.
 
     Args:
-        seed: of the samples.
+        seed: seed of the samples.
         samples: nodes of each op.
-        symbolic: whether inputs have symbolic sizes; left out, both.
+        symbolic: if true, inputs have symbolic sizes; `None` for both kinds.
     """
     for domain, op_type in importable_ops():
         for sample in range(samples):
@@ -134,7 +134,7 @@ def _slots(rng: Random, op_type: str, model: onnx.ModelProto, feeds: Feeds) -> I
 
 
 def _counts(model: onnx.ModelProto, node: onnx.NodeProto, place: int, array: Array) -> bool:
-    """True for an operand that says sizes or places."""
+    """True if an operand holds sizes or positions."""
     if place in _SIZES.get(node.op_type, ()):
         return array.dtype.kind in "if"
     if node.op_type == "Loop" and place == 0:
@@ -164,7 +164,8 @@ def _arrays(model: onnx.ModelProto, feeds: Feeds) -> dict[str, Array]:
 def _replaced(
     model: onnx.ModelProto, feeds: tuple[Feeds, ...], slot: Slot, number: float
 ) -> tuple[Feeds, ...] | None:
-    """The feeds after a number is replaced in them or in the model; `None`: it does not fit."""
+    """Replaces a number in the model or the feeds and returns the feeds; `None` if it does not fit.
+    """
     node = model.graph.node[slot.node]
     for attribute in node.attribute:
         if attribute.name == slot.name:
@@ -200,7 +201,7 @@ def _replaced(
 
 
 def settings(targets: tuple[str, ...] | None) -> Settings:
-    """How cases are run: between guards."""
+    """Returns the settings by which cases run: between guards."""
     return Settings(targets=targets, backends=(str(GUARDS),), memory=8 << 30)
 
 

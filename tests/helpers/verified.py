@@ -18,7 +18,7 @@ _ELSEWHERE = (HasParent, IsTerminator, SymbolOpInterface, SymbolUserOpInterface)
 """Traits whose verifiers look at other ops."""
 
 _DIALECTS = ("arith", "llvm", "math", "memref", "vector")
-"""Those whose ops come in thousands, and mean the same wherever they stand."""
+"""Dialects whose ops occur by thousands and are verified independently of their context."""
 
 
 def verify_module(module: Operation) -> None:
@@ -58,7 +58,9 @@ def _verify_block(block: Block, verified: set[_Kind]) -> None:
 
 
 def _kind(op: Operation) -> _Kind | None:
-    """All that verifying an op depends on; `None` where its place or more matters, too."""
+    """Returns the key of everything that an op's verification depends on; `None` if its context
+    matters, too.
+    """
     if op.next_op is None or op.regions or op.successors or not _stands_alone(type(op)):
         return None
     operands = tuple(op.operands)
@@ -75,6 +77,6 @@ def _kind(op: Operation) -> _Kind | None:
 
 @cache
 def _stands_alone(op: type[Operation]) -> bool:
-    """Whether types and attributes are all that its verifier looks at."""
+    """True if the op's verifier depends on types and attributes only."""
     known = issubclass(op, IRDLOperation) and op.name.partition(".")[0] in _DIALECTS
     return known and not any(op.has_trait(trait) for trait in _ELSEWHERE)

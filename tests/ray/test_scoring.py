@@ -1,4 +1,4 @@
-"""Rows of a dataset are scored by two workers, each row once, whoever dies."""
+"""Rows of a dataset are scored by two workers, each row once, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _model(path: Path) -> None:
 
 
 def _table(folder: Path) -> None:
-    """Rows in Parquet, some of another length than the model takes."""
+    """Writes rows in Parquet, some of a length that the model does not take."""
     import pyarrow
     from pyarrow import parquet
 

@@ -97,7 +97,7 @@ class EncoderLayer(nn.Module):
 
 
 class Branch(nn.Module):
-    """What it computes depends on what it computed: two graphs for `torch.compile`."""
+    """Module with data-dependent control flow: two graphs for `torch.compile`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class Condition(Branch):
 
 
 def randomised(module: nn.Module, seed: int = 0) -> nn.Module:
-    """The module in evaluation mode, with statistics that batch norm could have found."""
+    """Returns the module in evaluation mode, with statistics that batch norm could have found."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
@@ -134,7 +134,7 @@ def randomised(module: nn.Module, seed: int = 0) -> nn.Module:
 
 
 def tokens(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Inputs of an encoder: the last row ends earlier."""
+    """Returns inputs of an encoder: the last row ends earlier."""
     generator = torch.Generator().manual_seed(seed)
     mask = torch.ones(batch, length, dtype=torch.bool)
     mask[-1, max(1, length // 2) :] = False

@@ -25,7 +25,7 @@ class Counted:
 
     @property
     def programs(self) -> list[int]:
-        """How many programs each graph has."""
+        """Returns the number of programs of each graph."""
         return [graph.programs for graph in self.graphs]
 
 

@@ -22,7 +22,7 @@ HASH_BYTES = 32
 
 
 def inputs_for(executable: Executable, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-    """Seeded inputs for a model of static shapes."""
+    """Returns seeded inputs for a model of static shapes."""
     generator = np.random.default_rng(seed)
     return {
         info.name: generator.standard_normal([int(size) for size in info.shape]).astype(info.dtype)
@@ -31,7 +31,9 @@ def inputs_for(executable: Executable, seed: int = 0) -> dict[str, np.ndarray[An
 
 
 def elementwise_model() -> onnx.ModelProto:
-    """`max(x + y, 0) * y`, all of shape [4, 6]: additions for backends, nothing heavy."""
+    """Returns the model `max(x + y, 0) * y`, all of shape [4, 6]: additions for backends, nothing
+    heavy.
+    """
     nodes = [
         helper.make_node("Add", ["x", "y"], ["sum"], "sum"),
         helper.make_node("Relu", ["sum"], ["positive"], "relu"),

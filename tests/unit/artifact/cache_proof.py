@@ -99,7 +99,9 @@ def _maps(value: str, type_: TypeProto) -> Wrapped:
 
 
 def _places(value: str, type_: TypeProto) -> Wrapped:
-    """Its shape depends on values: the model runs in stages."""
+    """Returns nodes whose result's shape depends on values, so that the model is split into
+    segments.
+    """
     nodes = [
         node("Cast", [value], ["f"], to=TensorProto.FLOAT),
         node("Relu", ["f"], ["r"]),
@@ -110,7 +112,7 @@ def _places(value: str, type_: TypeProto) -> Wrapped:
 
 
 def _loop(value: str, type_: TypeProto) -> Wrapped:
-    """A sequence that a loop makes longer."""
+    """Returns nodes with a sequence that a loop extends."""
     body = helper.make_graph(
         [node("Identity", ["go"], ["on"]), node("SequenceInsert", ["s", value], ["t"])],
         "body",

@@ -86,11 +86,13 @@ class Workshop:
         self.write(f"{about}/entry_points.txt", points)
 
     def fingerprint(self, *files: Path, path: tuple[Path, ...] = ()) -> str | None:
-        """What a new process that registers these files takes for the software."""
+        """Returns the fingerprint of the software in a new process that registers these files."""
         return self._run(FINGERPRINT, *files, path=path)
 
     def compile(self) -> tuple[float, bool]:
-        """The number that a new process finds, and whether its program came from the cache."""
+        """Returns the number that a new process computes, and `True` if its program came from the
+        cache.
+        """
         number, cached = self._run(COMPILE, self.model, self.cache)
         return number, cached
 
@@ -109,7 +111,7 @@ def backend(value: object, imports: str = "") -> str:
 
 
 def check(workshop: Workshop, edited: str, text: str, *files: Path) -> None:
-    """The software is another one when a file is edited, and only then."""
+    """Checks that the fingerprint changes when a file is edited, and only then."""
     before = workshop.fingerprint(*files)
     assert before is not None
     assert workshop.fingerprint(*files) == before
@@ -126,7 +128,9 @@ def test_a_single_module(workshop: Workshop) -> None:
 
 
 def test_a_package_that_pip_installed_as_editable(workshop: Workshop) -> None:
-    """Its finder in a `.pth` file leads to a folder that no entry of the path has."""
+    """Checks an editable installation: the finder in its `.pth` file leads to a folder outside of
+    the path.
+    """
     workshop.install("package.deep")
     workshop.write("sources/package/__init__.py", "")
     workshop.write("sources/package/deep.py", backend("VALUE", "from package.values import VALUE"))

@@ -28,7 +28,7 @@ STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror")
 
 
 def example() -> str:
-    """The C program of the docs."""
+    """Returns the C program of the docs."""
     return DOCS.read_text().split("```c\n")[1].split("```")[0]
 
 
@@ -57,7 +57,7 @@ def run(program: Path, data: bytes = b"", **environment: str) -> subprocess.Comp
 
 
 def onednn_name(level: str) -> str:
-    """By the table of docs/processors.md."""
+    """Returns oneDNN's name of a level, by the table of docs/processors.md."""
     (row,) = (line for line in PROCESSORS.read_text().splitlines() if f"| `{level}` |" in line)
     return row.split("|")[-2].strip(" `")
 

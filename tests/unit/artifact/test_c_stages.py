@@ -71,7 +71,7 @@ def _numbers(*shape: int, seed: int = 0) -> Array:
 
 
 def _decoder(ends: str = "Less (sum, bound)") -> onnx.ModelProto:
-    """Goes on until the squares of all that was made are as much as `bound`."""
+    """Returns a decoder that goes on until the sum of squares of its outputs reaches `bound`."""
     return _model(
         "(float[b, 1, 4] start, float bound) => (float[b, 1, 4] last, float[b, l, 4] out)",
         f"""batch = Shape <end = 1> (start) empty = Concat <axis = 0> (batch, none)
@@ -241,7 +241,7 @@ class _Library:
         self._call("init", 0)
 
     def run(self, inputs: Feeds, like: Feeds) -> Feeds:
-        """The outputs, of the types and ranks of `like`."""
+        """Returns the outputs, of the types and ranks of `like`."""
         infos = self._executable.inputs
         sizes = {
             size: inputs[info.name].shape[axis]

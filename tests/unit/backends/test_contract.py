@@ -1,4 +1,4 @@
-"""What a backend may do besides rules and code for a region: passes, all regions at once, packing.
+"""Optional hooks of a backend: passes, all regions at once, packing.
 
 Code of the three kinds, and what happens when a backend fails, are in
 `tests/unit/compiler/test_generated_code.py`.

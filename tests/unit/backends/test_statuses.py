@@ -89,7 +89,7 @@ def test_any_status_names_the_region(status: int, monkeypatch: pytest.MonkeyPatc
 
 
 def run_in_c(folder: Path) -> str:
-    """What a C program prints that uses `model.so`, twice."""
+    """Returns the output of a C program that uses `model.so`, twice."""
     (folder / "main.c").write_text("""
 #include <stdio.h>
 #include "model.h"

@@ -49,7 +49,7 @@ class GivenCosts:
 def test_algorithms_are_the_fastest_whose_weights_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch, growth: float, algorithms: list[str]
 ) -> None:
-    """Of two convolutions, each in `f4x3` before."""
+    """Checks two convolutions that are both in `f4x3` before the pass."""
     monkeypatch.setattr(bound_dnnl_weights, "Costs", GivenCosts)
     context = make_context()
     context.load_dialect(DNNL)

@@ -84,7 +84,7 @@ def _check(script: str, target: str, threads: int) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_compiling(threads: int) -> None:
-    """Primitives are run to be measured."""
+    """Checks signals while primitives run for measurements."""
     _check(_COMPILE, "dnnl", threads)
 
 
@@ -97,7 +97,7 @@ def test_running(target: str, threads: int) -> None:
 @pytest.mark.skipif(engine().has_avx512, reason="the library has other products")
 @pytest.mark.parametrize(("size", "wakes"), [(4, False), (512, True)])
 def test_no_thread_is_woken_to_hold_signals(size: int, wakes: bool, tmp_path: Path) -> None:
-    """Where one thread computes a small product alone."""
+    """Checks that one thread computes a small matmul alone."""
     product = model([node("MatMul", "a b")], {"a": (size, size), "b": (size, size)})
     byoc_mlir.compile(product, targets=("dnnl",), threads=2, dump_ir=tmp_path)
     code = (tmp_path / "model.ll").read_text()

@@ -27,7 +27,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 
 def _run(script: str, *arguments: str, **environment: str) -> str:
-    """What a script prints in a process whose environment says nothing of OpenMP."""
+    """Returns the output of a script in a process whose environment has no OpenMP variables."""
     inherited = {name: value for name, value in os.environ.items() if "OMP" not in name}
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
@@ -42,7 +42,9 @@ def _run(script: str, *arguments: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_as_many_threads_as_asked_for(count: int) -> None:
-    """OpenMP's helpers come on top of the thread that calls, in compiling as in running."""
+    """Checks the count: OpenMP's threads come on top of the calling thread, in compiling as in
+    running.
+    """
     assert _run(_COUNT, str(count)) == str(count - 1)
 
 

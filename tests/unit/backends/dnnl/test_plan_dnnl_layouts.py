@@ -72,7 +72,7 @@ class GivenCosts:
 def _planned(
     monkeypatch: pytest.MonkeyPatch, text: str, reorder_milliseconds: float
 ) -> list[Operation]:
-    """The ops of a region after the pass."""
+    """Returns the ops of a region after the pass."""
     monkeypatch.setattr(plan_dnnl_layouts, "Costs", GivenCosts)
     monkeypatch.setattr(GivenCosts, "reorder_milliseconds", reorder_milliseconds)
     context = make_context()
@@ -92,7 +92,7 @@ def _reorders(ops: list[Operation]) -> int:
 
 
 def test_one_layout_serves_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fastest for each, with a reorder at either end."""
+    """Checks that the layout is the fastest for each op, with a reorder at either end."""
     ops = _planned(monkeypatch, CHAIN, 1.0)
     assert (_layouts(ops), _reorders(ops)) == ([BLOCKED] * 3, 2)
 
@@ -100,7 +100,7 @@ def test_one_layout_serves_a_chain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_reorders_that_take_longer_than_they_gain_are_not_made(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two of 4 ms for the 6 ms that a chain of three would gain."""
+    """Checks two reorders of 4 ms against the 6 ms that a chain of three would save."""
     ops = _planned(monkeypatch, CHAIN, 4.0)
     assert (_layouts(ops), _reorders(ops)) == ([PLAIN] * 3, 0)
 

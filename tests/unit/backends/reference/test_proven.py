@@ -1,4 +1,4 @@
-"""What may be left to ONNX's evaluator it computes as ONNX Runtime does, in every version."""
+"""Ops that may be left to ONNX's evaluator: it agrees with ONNX Runtime in every version."""
 
 from __future__ import annotations
 

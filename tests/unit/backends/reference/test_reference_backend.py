@@ -18,7 +18,7 @@ X = np.random.default_rng(0).standard_normal((1, 9001, 1)).astype(np.float32)
 
 
 def _model() -> ModelProto:
-    """Long Fourier transforms between ops that have native code."""
+    """Returns long Fourier transforms between ops that have native code."""
     nodes = [
         helper.make_node("Exp", ["x"], ["a"], "exp"),
         helper.make_node("DFT", ["a"], ["r"], "first", axis=1),
