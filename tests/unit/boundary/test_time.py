@@ -34,7 +34,8 @@ LOOPS = {
 
 
 def _branches(count: int) -> onnx.ModelProto:
-    """As many products of different sizes, so that nothing is fused, each with its bias."""
+    """Returns `count` matmuls of different sizes, so that nothing is fused, each with its epilogue.
+    """
     nodes: list[onnx.NodeProto] = []
     weights: dict[str, np.ndarray] = {}
     for number in range(count):
@@ -58,7 +59,7 @@ class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]
 
 
 def _looks(count: int, targets: Sequence[str]) -> Counter[str]:
-    """How often the time is looked at, by pass and by stage."""
+    """Returns the number of checks of the time, by pass and by stage."""
     seen, before = Counter[str](), 0
     add_pass = Stages.add_pass
 

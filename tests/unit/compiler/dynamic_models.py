@@ -14,11 +14,11 @@ from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 Sizes = Mapping[str, int]
-"""Of the symbols."""
+"""Sizes of the symbols."""
 
 
 def compiled(model: ModelProto, threads: int = 1) -> Executable:
-    """The model on the host."""
+    """Compiles the model for the host."""
     executable = byoc_mlir.compile(model, targets=(), threads=threads)
     assert is_symbolic(executable)
     return executable
@@ -40,7 +40,7 @@ def check_one_program(model: ModelProto, sets: Sequence[Sizes], threads: int = 1
 
 
 def encoder(width: int = 32, heads: int = 4, inner: int = 64) -> ModelProto:
-    """A layer of an encoder on `x [batch, seq, 32]` with a mask: `mask [batch, seq]`."""
+    """Returns a layer of an encoder on `x [batch, seq, 32]` with a mask: `mask [batch, seq]`."""
     b = GraphBuilder("encoder", seed=0)
     x = b.input("x", ["batch", "seq", width])
     mask = b.input("mask", ["batch", "seq"])
@@ -84,8 +84,8 @@ def _norm(b: GraphBuilder, x: str, width: int) -> str:
 
 
 def decoder(heads: int = 2, size: int = 8, vocabulary: int = 50) -> ModelProto:
-    """Attention over a cache that grows: `ids [batch, new]`, `past_k` and `past_v
-    [batch, 2, past, 8]` to `logits`, `k` and `v`.
+    """Returns attention over a growing cache: `ids [batch, new]`, `past_k` and `past_v [batch, 2,
+    past, 8]` to `logits`, `k` and `v`.
     """
     b = GraphBuilder("decoder", seed=1, opset=18)
     width = heads * size

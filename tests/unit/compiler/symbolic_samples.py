@@ -26,14 +26,14 @@ from byoc_mlir.testing.conformance.samples import Sample
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 
 _NO_OP = (UndecidedSizeError, VerifyException, TypeError)
-"""What making an op raises whose operands cannot have such sizes."""
+"""Errors on creating an op whose operands cannot have symbolic sizes."""
 
 
 def takes_sizes(name: str) -> bool | None:
-    """Whether the host lowers an op of which some size is an argument.
+    """Returns `True` if the host lowers an op with a symbolic size.
 
     Returns:
-        `None` where no sample can have a symbolic size.
+        `None` if no sample can have a symbolic size.
     """
     tried = False
     for sample in samples_of(name):
@@ -50,7 +50,7 @@ def takes_sizes(name: str) -> bool | None:
 
 
 def _module(name: str, sample: Sample, axis: int, info: SymbolInfo) -> ModuleOp | None:
-    """The op of a sample with a symbolic size; `None` where it cannot have one."""
+    """Returns the op of a sample with a symbolic size; `None` if it cannot have one."""
     data: tuple[Any, ...] = (*sample.data[:axis], symbol("n"), *sample.data[axis + 1 :])
     kind: Any = OPS[name]
     block, random = Block(), CaseBuilder()

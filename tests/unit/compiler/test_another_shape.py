@@ -24,8 +24,10 @@ CHANNELS = 6
 
 
 def network(batch: int | str) -> onnx.ModelProto:
-    """Convolutions and pools. Of a symbolic batch it is compiled for each: so is a mean over what a
-    window has within an image, whose height is symbolic then.
+    """Returns convolutions and pools.
+
+    A model with a symbolic batch is compiled for each batch, since a mean depends on the part of a
+    window that lies within the image, whose height is symbolic then.
     """
     rng = np.random.default_rng(3)
 

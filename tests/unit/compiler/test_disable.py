@@ -1,4 +1,4 @@
-"""`compile(disable=…)`: passes, patterns and backends that are left out."""
+"""`compile(disable=…)`: passes, patterns and backends that are disabled."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class _Graph:
         return self._rng.choice(self._values[-4:])
 
     def _bounded(self, x: str) -> str:
-        """A value whose numbers stay small, so that rounding does."""
+        """Adds a clip that keeps values small, so that rounding errors stay small."""
         return self._b.op("Clip", x, self._b.scalar(-3.0), self._b.scalar(3.0))
 
     def _unary(self, x: str) -> str:

@@ -29,7 +29,7 @@ def _check(model: ModelProto, feeds: Feeds) -> None:
 
 
 def _mask(rows: int, columns: int, count: int) -> NDArray[np.float32]:
-    """So many numbers that are not 0."""
+    """Returns a matrix with `count` nonzero elements."""
     mask = np.zeros(rows * columns, np.float32)
     mask[np.random.default_rng(count).permutation(mask.size)[:count]] = 1.5
     return mask.reshape(rows, columns)

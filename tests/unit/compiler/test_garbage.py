@@ -20,7 +20,7 @@ class _Node:
 
 @pytest.fixture(autouse=True)
 def collecting() -> Generator[None]:
-    """As a process is in which nothing was changed."""
+    """Resets the garbage collector to its initial state, before and after a test."""
     gc.enable()
     gc.unfreeze()
     yield

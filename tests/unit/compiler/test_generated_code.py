@@ -1,4 +1,4 @@
-"""What a backend may answer, what happens when it fails, and what fallback does."""
+"""Results that a backend may return, its failures, and `fallback`."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Installed(ModulePass):
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A distribution with a pass, as pip would install it."""
+    """Creates a distribution with a pass, as pip would install it."""
     (tmp_path / "installed_pass.py").write_text(PACKAGE)
     info = tmp_path / "installed_pass-1.0.dist-info"
     info.mkdir()

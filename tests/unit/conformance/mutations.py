@@ -15,7 +15,7 @@ from numpy_kernels import Array, Kernel, topk, wide
 
 @dataclass(frozen=True)
 class Mutant:
-    """What a wrong backend does, to which op, and what the failure must speak of."""
+    """Wrong backend: the fault, its op, and words that the failure's message must have."""
 
     name: str
     subject: str
@@ -26,12 +26,12 @@ class Mutant:
 
     @property
     def kernels(self) -> Mapping[str, Kernel]:
-        """What to replace."""
+        """Returns the kernels to replace."""
         return {} if self.kernel is None else {self.subject: self.kernel}
 
 
 def ignoring(subject: str, **attributes: object) -> Kernel:
-    """The right kernel, as if attributes had always these values."""
+    """Returns the right kernel with some attributes fixed at these values."""
     return lambda attrs, *operands: KERNELS[subject]({**attrs, **attributes}, *operands)
 
 
@@ -41,7 +41,7 @@ def ignored(subject: str, attribute: str, value: object, seen: str) -> Mutant:
 
 
 def cropped(attrs: Mapping[str, Any], result: Array) -> Array:
-    """A result brought to the shape that it should have, with zeros where it is too small."""
+    """Crops or zero-pads a result to the shape that it should have."""
     whole = np.zeros(attrs["shape"], result.dtype)
     part = tuple(slice(min(sizes)) for sizes in zip(whole.shape, result.shape, strict=True))
     whole[part] = result[part]
@@ -49,7 +49,9 @@ def cropped(attrs: Mapping[str, Any], result: Array) -> Array:
 
 
 def window(subject: str, attribute: str, value: object, seen: str) -> Mutant:
-    """An attribute of a window is ignored; the result gets the right shape all the same."""
+    """Returns a mutant that ignores an attribute of a window; its result has the right shape all
+    the same.
+    """
     wrong = ignoring(subject, **{attribute: value})
 
     def kernel(attrs: Mapping[str, Any], *operands: Array) -> Array:
@@ -59,7 +61,7 @@ def window(subject: str, attribute: str, value: object, seen: str) -> Mutant:
 
 
 def first_gates_exchanged(array: Array) -> Array:
-    """The numbers of three gates, those of the first two in each other's place."""
+    """Exchanges the first two of three gates."""
     one, two, three = np.split(array, 3, -1)
     return np.concatenate([two, one, three], -1)
 
@@ -125,7 +127,7 @@ def first_image(attrs: Mapping[str, Any], data: Array, *more: Array) -> Array:
 
 
 def one_result(result: Array | Sequence[Array]) -> Array:
-    """The result of a kernel that has one."""
+    """Returns the result of a kernel that has one."""
     assert isinstance(result, np.ndarray)
     return result
 
@@ -149,7 +151,7 @@ def float_sums(attrs: Mapping[str, Any], data: Array) -> Array:
 
 
 def half_products(attrs: Mapping[str, Any], data: Array, weight: Array) -> Array:
-    """Products of half precision, added in half precision."""
+    """Computes a dense layer in f16, with sums in f16."""
     if data.dtype != np.float16:
         return wide(data) @ wide(weight).T
     products = data[..., None, :] * weight
@@ -178,7 +180,7 @@ def in_place(attrs: Mapping[str, Any], data: Array) -> Array:
 
 
 def no_constants(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
-    """Zeros for constants."""
+    """Runs a region with zeros for constants."""
     zeros = {name: 0 * array for name, array in graph.constants.items()}
     return run(Graph(graph.nodes, graph.heads, zeros, graph.kernels), inputs)
 
@@ -196,7 +198,7 @@ def keeps_state() -> Run:
 
 
 def accumulates() -> Run:
-    """Never clears its buffer: every run adds to the last one's result."""
+    """Returns a run that never clears its buffer: each result is added to the last one's."""
     sums: dict[int, list[Array]] = {}
 
     def how(graph: Graph, inputs: list[Array]) -> Sequence[Array]:

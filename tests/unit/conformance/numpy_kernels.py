@@ -13,7 +13,7 @@ Kernel: TypeAlias = Callable[..., Array | Sequence[Array]]
 
 
 def wide(array: Array) -> Array:
-    """Half precision as float32."""
+    """Returns an f16 array as f32."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
@@ -22,7 +22,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def _steps(attrs: Mapping[str, Any], data: Array, direction: int) -> Iterable[int]:
-    """The times in the order in which a direction takes them."""
+    """Returns the steps in the order in which a direction takes them."""
     backward = attrs["direction"] == "reverse" or direction == 1
     return reversed(range(len(data))) if backward else range(len(data))
 

@@ -24,7 +24,7 @@ HOST_AND_DNNL = ((), ("dnnl",))
 def model_of(
     signature: str, body: str, initializers: Mapping[str, Array] | None = None, opset: int = 17
 ) -> onnx.ModelProto:
-    """A model from ONNX's text: `(float[4] x) => (float[4] y)`, and its nodes."""
+    """Parses a model from ONNX's text, such as `(float[4] x) => (float[4] y)`, and its nodes."""
     model = parser.parse_model(
         f'<ir_version: 9, opset_import: ["" : {opset}]>\nnet {signature} {{ {body} }}'
     )
@@ -34,12 +34,12 @@ def model_of(
 
 
 def f32(*shape: int, seed: int = 0) -> Array:
-    """Seeded numbers."""
+    """Returns seeded random values."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def expected(model: onnx.ModelProto, feeds: Feeds) -> list[Array]:
-    """What ONNX Runtime gives."""
+    """Returns ONNX Runtime's outputs."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(

@@ -72,7 +72,7 @@ class Planted(Backend):
 
 
 class PlantedModule(JsonModule):
-    """What runs."""
+    """Region's module, whose engine has the planted fault."""
 
     def build_engine(self) -> Engine:
         return _Engine(self.graph, self.constants)

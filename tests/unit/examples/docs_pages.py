@@ -29,17 +29,17 @@ class Block:
 
     @property
     def reason(self) -> str | None:
-        """Why no test tries it, if none does."""
+        """Returns why no test tries the block, or `None` if one does."""
         known = NOT_TRIED.items()
         return next((why for key, why in known if self.is_at(*key)), None)
 
     def is_at(self, page: str, start: str) -> bool:
-        """Whether it is the block of a page that begins so."""
+        """True if this is the block of a page that begins with `start`."""
         return self.page == page and self.code.startswith(start)
 
 
 def blocks() -> list[Block]:
-    """All blocks of README.md and of the pages in docs, in their order."""
+    """Returns all blocks of README.md and of the pages in docs, in order."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [
         Block(page.stem, match["language"], match["code"])
@@ -124,7 +124,7 @@ array = save(
     w=(16, 10),
 )
 """
-"""What every page may take as given: a small model, `model.onnx`, and its input."""
+"""Prelude of every page: a small model, `model.onnx`, and its input."""
 
 _CONVOLUTION = """
 array = save(
@@ -160,7 +160,7 @@ step = {
 }
 """,
 }
-"""What a page takes as given besides."""
+"""Further prelude of each page."""
 
 _F4, _NUMBER = "memref<4xf32>", "memref<i64>"
 

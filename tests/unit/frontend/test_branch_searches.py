@@ -55,7 +55,7 @@ def _model(text: str) -> ModelProto:
 
 
 def _ops_of(model: ModelProto) -> tuple[list[str], list[str]]:
-    """The ops of the graph, and those of its `If`'s second branch."""
+    """Returns the ops of the graph, and the ops of its `If`'s second branch."""
     (node,) = (node for node in model.graph.node if node.op_type == "If")
     (branch,) = (one.g for one in node.attribute if one.name == "else_branch")
     return [one.op_type for one in model.graph.node], [one.op_type for one in branch.node]

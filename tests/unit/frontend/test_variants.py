@@ -96,7 +96,7 @@ def test_one_import_serves_a_stream(
 
 
 def test_images_of_all_sizes_are_served_by_one_import() -> None:
-    """What is asked is whether they are empty."""
+    """Checks the guards, which only ask whether the images are empty."""
     guards = _guards_of_the_one_variant(_images("resnet18"), IMAGES)
     assert all(guard.startswith("1 <= ") for guard in guards)
 

@@ -34,7 +34,7 @@ class Faulty(Backend):
 
 
 class FaultyModule(RegionModule):
-    """What runs."""
+    """Region's module, which has the fault."""
 
     def __init__(self, kind: str):
         self.kind = kind

@@ -31,7 +31,7 @@ NOT_MADE = {
     "Momentum",
     *("CastMap", "DictVectorizer"),  # their input is none
 }
-"""What the fuzzer cannot make in opset 13 to 24."""
+"""Ops that the fuzzer cannot generate in opset 13 to 24."""
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -30,7 +30,9 @@ _X = {"x": np.ones(3, np.float32)}
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What other tests registered would keep a model from being compiled elsewhere."""
+    """Enables tiered execution; hides registrations of other tests, which would prevent background
+    compilation.
+    """
     monkeypatch.setenv("BYOC_INTERPRETER", "on")
     for kind in ("backends", "passes", "importers"):
         monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)

@@ -26,8 +26,9 @@ _GUARD = 64
 
 
 def saturating_units() -> list[IntegerUnit]:
-    """Those whose instruction for bytes saturates, of vectors that the processor has: LLVM cannot
-    make it of others."""
+    """Returns the units whose int8 instruction saturates, of vectors that the processor has: LLVM
+    cannot emulate them.
+    """
     features, least = Cpu.host().features, IntegerUnit(4, 16, has_vnni=False, saturates=True)
     found = [least] * ("ssse3" in features)
     if "avx2" in features:
@@ -64,7 +65,8 @@ class Compiled:
         offset: NDArray[Any] | None = None,
         residual: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """`[rows, outputs]` of `left [images, lines, pixels, channels]` and the weights."""
+        """Returns `[rows, outputs]` for `left [images, lines, pixels, channels]` and the weights.
+        """
         it = self._product
         rows = it.parameters()[0]
         dtype = _RESULTS[it.epilogue.kind]
@@ -97,7 +99,7 @@ def _columns(values: NDArray[Any] | None, count: int, dtype: Any) -> NDArray[Any
 
 
 def expected_sums(it: IntegerGemm, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
-    """The sums in `i64`, by their definition."""
+    """Returns the sums in `i64`, by their definition."""
     height, width = (
         (size - spread * (extent - 1) - 1) // stride + 1
         for size, spread, extent, stride in zip(

@@ -53,7 +53,7 @@ def _check_kernel(it: Convolution, kernel: ConvolutionKernel, threads: int = 1) 
 @UNITS
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
 def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
-    """Half a panel more, tiles beyond the image, several blocks of tiles."""
+    """Checks half a panel more, tiles beyond the image, and several blocks of tiles."""
     lanes, window = unit.lanes, (algorithm.window, algorithm.window)
     it = convolution((1, lanes, 19, 25), 3 * lanes, window, pads=(1, 0, 1, 2), epilogue=_SUM)
     _check(it, unit, algorithm.name)
