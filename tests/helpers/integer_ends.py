@@ -164,8 +164,8 @@ def _arrays(model: onnx.ModelProto, feeds: Feeds) -> dict[str, Array]:
 def _replaced(
     model: onnx.ModelProto, feeds: tuple[Feeds, ...], slot: Slot, number: float
 ) -> tuple[Feeds, ...] | None:
-    """Replaces a number in the model or the feeds and returns the feeds; `None` if it does not fit.
-    """
+    """Replaces a number in the model or the feeds and returns the feeds; `None` if it does not
+    fit."""
     node = model.graph.node[slot.node]
     for attribute in node.attribute:
         if attribute.name == slot.name:

@@ -34,8 +34,8 @@ LOOPS = {
 
 
 def _branches(count: int) -> onnx.ModelProto:
-    """Returns `count` matmuls of different sizes, so that nothing is fused, each with its epilogue.
-    """
+    """Returns `count` matmuls of different sizes, so that nothing is fused, each with its
+    epilogue."""
     nodes: list[onnx.NodeProto] = []
     weights: dict[str, np.ndarray] = {}
     for number in range(count):

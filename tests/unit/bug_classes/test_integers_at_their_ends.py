@@ -96,8 +96,8 @@ def _arithmetic(dtype: np.dtype[Any]) -> list[Case]:
 
 
 def _others(dtype: np.dtype[Any]) -> list[NodeProto]:
-    """Returns nodes whose meaning the page's tables define, for more operands than the tables have.
-    """
+    """Returns nodes whose meaning the page's tables define, for more operands than the tables
+    have."""
     nodes = [node(op, "x") for op in ("Abs", "Sign", "BitwiseNot", "ArgMax", "ArgMin")]
     nodes += [node("Neg", "x")] if dtype.kind == "i" else []
     nodes += [node("Clip", "m low high"), node("Where", "c m x"), node("TopK", "m three", "top at")]

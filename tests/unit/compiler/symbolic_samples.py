@@ -30,11 +30,7 @@ _NO_OP = (UndecidedSizeError, VerifyException, TypeError)
 
 
 def takes_sizes(name: str) -> bool | None:
-    """Returns `True` if the host lowers an op with a symbolic size.
-
-    Returns:
-        `None` if no sample can have a symbolic size.
-    """
+    """True if the host lowers an op with a symbolic size; `None` if no sample can have one."""
     tried = False
     for sample in samples_of(name):
         for axis, number in enumerate(sample.data):

@@ -12,8 +12,8 @@ from byoc_mlir.frontend import import_model
 
 
 def body(names: str) -> GraphProto:
-    """Returns a branch that returns `x`, or the body of a loop, which also returns its condition.
-    """
+    """Returns a branch that returns `x`, or the body of a loop, which also returns its
+    condition."""
     inputs = [helper.make_tensor_value_info(name, 0, None) for name in names.split()]
     outputs = [helper.make_tensor_value_info(name, 0, None) for name in ("go", "z")[not names :]]
     nodes = [node("Identity", "x", "z")]

@@ -19,8 +19,8 @@ NUMBERS = np.array([[1.0, 2], [3, 4], [5, 6]], np.float32)
 
 
 def _model() -> ModelProto:
-    """Returns a model that scales values by the number of words in sentences, and counts greetings.
-    """
+    """Returns a model that scales values by the number of words in sentences, and counts
+    greetings."""
     nodes = [
         node("StringConcat", "texts ending", "long", name="concat"),
         node("StringSplit", "long", "words counts", delimiter=" ", name="split"),

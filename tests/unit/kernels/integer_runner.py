@@ -65,8 +65,8 @@ class Compiled:
         offset: NDArray[Any] | None = None,
         residual: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """Returns `[rows, outputs]` for `left [images, lines, pixels, channels]` and the weights.
-        """
+        """Returns `[rows, outputs]` for `left [images, lines, pixels, channels]` and the
+        weights."""
         it = self._product
         rows = it.parameters()[0]
         dtype = _RESULTS[it.epilogue.kind]

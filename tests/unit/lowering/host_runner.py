@@ -47,11 +47,11 @@ class Network:
         return op.results[0]
 
     def constant(self, array: Array) -> SSAValue:
-        """A constant tensor."""
+        """Adds a constant tensor."""
         return self.add(ConstantOp.of("constant", array))
 
     def returning(self, *outputs: SSAValue) -> ModuleOp:
-        """The module, once the results are known."""
+        """Returns the module, which returns `outputs`."""
         self.function.body.block.add_op(func.ReturnOp(*outputs))
         self.function.update_function_type()
         module = ModuleOp([self.function])
@@ -60,7 +60,9 @@ class Network:
 
 
 def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = False) -> list[Array]:
-    """What @main, compiled for the host, gives; the IR is verified after each half of the way."""
+    """Returns the results of @main, compiled for the host; the IR is verified after each half of
+    the pipeline.
+    """
     main = next(op for op in module.ops if isinstance(op, func.FuncOp))
     results = [
         (numpy_dtype(type_.element_type), type_.get_shape())

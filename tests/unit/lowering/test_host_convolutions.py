@@ -67,7 +67,8 @@ def _kernels(module: ModuleOp) -> int:
 
 @pytest.mark.parametrize(("algorithm", "threads"), [("f2x3", 2), ("implicit_gemm", 0)])
 def test_a_block_with_a_residual(algorithm: str, threads: int) -> None:
-    """Bias, sum and relu are the kernel's; limits, too; batch 2 and odd sizes."""
+    """Checks that bias, sum, relu and limits are fused into the kernel, for batch 2 and odd
+    sizes."""
     network = Network(_array(2, 8, 9, 3))
     (data,) = network.args
     first = _convolved(network, data, _array(8, 8, 3, 3))
@@ -96,7 +97,9 @@ def test_windows(attributes: dict[str, Sequence[int]]) -> None:
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_each_channel_by_itself(threads: int) -> None:
-    """A residual block; then a line, and one whose groups have two results, which has no kernel."""
+    """Checks a residual block, a 1-D convolution, and one whose groups have two results, which has
+    no kernel.
+    """
     network = Network(_array(2, 8, 9, 15))
     (data,) = network.args
     first = _convolved(network, data, _array(8, 1, 3, 3), groups=8)
@@ -124,7 +127,9 @@ def test_lines() -> None:
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_images_of_few_channels(threads: int) -> None:
-    """Padded before: on all sides, on some, with strides that leave pixels over."""
+    """Checks images that are padded first: on all sides, on some, with strides that leave pixels
+    over.
+    """
     network = Network(_array(2, 3, 9, 14))
     (data,) = network.args
     first = _convolved(network, data, _array(8, 3, 3, 3), strides=[2, 2])

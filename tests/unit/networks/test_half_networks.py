@@ -14,7 +14,7 @@ from byoc_mlir.testing.reference import run_onnxruntime
 
 
 def _of_f16(model: ModelProto) -> ModelProto:
-    """The model with weights, inputs and outputs of `f16`."""
+    """Returns the model with weights, inputs and outputs of `f16`."""
     for weight in model.graph.initializer:
         if weight.data_type == TensorProto.FLOAT:
             array = numpy_helper.to_array(weight).astype(np.float16)

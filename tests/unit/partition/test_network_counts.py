@@ -1,4 +1,4 @@
-"""What oneDNN takes of whole networks: regions, composites, ops of its own, and what is left."""
+"""Parts of whole networks that oneDNN takes: regions, composites, single ops, and the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report, the warning and the error say about nodes that stay on the host."""
+"""Texts of the report, the warning and the error on nodes that stay on the host."""
 
 from __future__ import annotations
 
@@ -170,7 +170,9 @@ def test_nobody_was_asked():
 
 
 def test_precisions() -> None:
-    """What is computed with integers, what in floats though its operands are quantised, and why."""
+    """Checks which ops compute with integers, which with floats though their operands are
+    quantised, and why.
+    """
     model = parser.parse_model(
         """
         <ir_version: 10, opset_import: ["" : 21]>

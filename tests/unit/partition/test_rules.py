@@ -13,7 +13,7 @@ NO_COUNTERPART = {"AT-8", "AR-3", "AR-4", "PG-7", "PG-12", "CF-1", "CF-2", "CF-3
 """Rules on expressions or data structures that do not exist here: a line says so."""
 
 DEFECTS = {"MC-8", "MR-7", "MR-8", "PG-11", "PL-12"}
-"""What TVM gets wrong."""
+"""Rules that TVM gets wrong."""
 
 
 def named_in(*paths: Path) -> set[str]:

@@ -59,7 +59,7 @@ def _case(
 
 
 def _split(module: ModuleOp) -> tuple[FuncOp, list[Operation]]:
-    """The function with its products split, and those products."""
+    """Returns the function with its matmuls split, and the split matmuls."""
     changed = module.clone()
     SplitProducts(("splitting",)).apply(Context(), changed)
     changed.verify()

@@ -24,7 +24,7 @@ Solution = tuple[frozenset[Operation], tuple[tuple[str, SSAValue], ...]]
 
 
 def solutions(pattern: Pattern, root: Operation) -> set[Solution]:
-    """The sets of ops, and the captures, of all matches with the given root."""
+    """Returns the sets of ops, and the captures, of all matches with the given root."""
     block = root.parent
     assert block is not None
     found: set[Solution] = set()

@@ -105,7 +105,7 @@ CASES = {
     "topk": Case(index.TopkOp, lambda n, m: [[n, m]], lambda n, m: {"k": 2, "axis": 1}),
 }
 INDICES: dict[type[RelayOp], int] = {index.TakeOp: 1}
-"""Which operand is of indices."""
+"""Position of the operand with indices."""
 
 
 def _types(case: Case, n: Size, m: Size) -> list[Attribute]:

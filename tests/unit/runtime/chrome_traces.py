@@ -9,10 +9,10 @@ _UNITS = {"ms", "ns"}
 
 
 def checked_spans(trace: Any) -> list[dict[str, Any]]:
-    """The complete events of a trace in the form of an object, in their order.
+    """Returns the complete events of a trace in the form of an object, in order.
 
-    Every other event has to be metadata, or a counter. Events of one thread may follow or hold each
-    other, but not overlap.
+    Every other event has to be metadata, or a counter. Events of one thread may follow or contain
+    each other, but not overlap.
     """
     assert isinstance(trace, dict)
     assert isinstance(trace["traceEvents"], list)

@@ -1,4 +1,4 @@
-"""What runs do with denormal numbers: on each thread, with each backend, and afterwards."""
+"""Denormals in runs: on each thread, with each backend, and afterwards."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def matmul_model() -> ModelProto:
 
 
 def nonzero(executable: Executable) -> float:
-    """The part of the results that is not zero."""
+    """Returns the share of the results that is not zero."""
     shape = [int(size) for size in executable.inputs[0].shape]
     (result,) = executable.run({"x": np.full(shape, SMALL, np.float32)}).values()
     return float(np.mean(result != 0))

@@ -31,7 +31,7 @@ class Doubling:
 
 
 def affine_model(rows: int | str = "n") -> bytes:
-    """`y = 2 x + 1`, by rows of two."""
+    """Returns `y = 2 x + 1`, by rows of two."""
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [rows, 2]) for n in "xy")
     constants = [helper.make_tensor(n, TensorProto.FLOAT, [], [v]) for n, v in (("a", 2), ("b", 1))]
     nodes = [helper.make_node("Mul", ["x", "a"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])]

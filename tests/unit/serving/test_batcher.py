@@ -36,7 +36,7 @@ def _rows(count: int, first: float = 1) -> np.ndarray[Any, Any]:
 
 
 def _answers(model: Doubling, arrays: Sequence[np.ndarray[Any, Any]], **limits: int) -> list[Any]:
-    """What requests get that come while the first of them runs."""
+    """Returns the results of requests that arrive while the first of them runs."""
 
     async def all_of_them() -> list[Any]:
         with ThreadPoolExecutor(1) as executor:

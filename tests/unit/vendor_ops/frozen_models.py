@@ -14,7 +14,7 @@ from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 
 def models_in(folder: str) -> list[Path]:
-    """The models of a folder beside this file."""
+    """Returns the models of a folder beside this file."""
     return sorted((Path(__file__).parent / folder).glob("*.onnx"))
 
 

@@ -85,7 +85,7 @@ def test_support_vector_regressions_are_not_transformed(transform: str, one_clas
 
 
 def _stump(prefix: str, ids: int, values: list[float], **more: Any) -> dict[str, Any]:
-    """One tree of one comparison with 0.5."""
+    """Returns the attributes of one tree with one comparison with 0.5."""
     return {
         "nodes_treeids": [0] * 3,
         "nodes_nodeids": [0, 1, 2],

@@ -12,7 +12,7 @@ HOSTILE = """</script><script>alert("x")</script><!--'&\u2028@DETAILS@"""
 
 
 def small_report(name: str = "conv1") -> Report:
-    """Four nodes in a row: one folded, two in a region, one on the host."""
+    """Returns four nodes in a chain: one folded, two in a region, one on the host."""
     return Report(
         (
             ReportRow("c", "Constant", "folded", outputs=("w",)),
@@ -37,7 +37,7 @@ def small_report(name: str = "conv1") -> Report:
 
 
 def small_profile(name: str = "conv1") -> Profile:
-    """Two steps and the call."""
+    """Returns two steps and the call."""
     rows = (
         ProfileRow(
             *((name, "relu1"), ("Conv", "Relu"), "planted", "planted_main_0", "fast"),
@@ -52,7 +52,7 @@ def small_profile(name: str = "conv1") -> Profile:
 
 
 def small_verification() -> Verification:
-    """One node is right, one is wrong, one gives infinities."""
+    """Returns a result with one right node, one wrong one, and one with infinities."""
     return Verification(
         "onnxruntime",
         outputs=(_compared("sin1", 0.25, agrees=False),),

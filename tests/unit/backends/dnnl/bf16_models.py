@@ -20,8 +20,8 @@ STEP = 2.0**-8
 
 
 def convolutions() -> ModelProto:
-    """Returns a stem, a pool, a block with a residual, a depthwise convolution, and a classifier.
-    """
+    """Returns a stem, a pool, a block with a residual, a depthwise convolution, and a
+    classifier."""
     net = GraphBuilder("convolutions", seed=0)
     x = net.input("x", [1, 3, 48, 48])
     x = net.max_pool(net.relu(net.conv(x, 16, 3)), 2, 2)
@@ -115,8 +115,8 @@ def check_network(name: str) -> None:
 
 
 def check_whole_windows(*sizes: str) -> None:
-    """Checks a transposed convolution whose strides equal its window, between other convolutions.
-    """
+    """Checks a transposed convolution whose strides equal its window, between other
+    convolutions."""
     window = [int(size) for size in sizes]
     shape = [2, 40, *(pixels * size for pixels, size in zip((9, 7), window, strict=True))]
     net = GraphBuilder("net", seed=0)

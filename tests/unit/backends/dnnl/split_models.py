@@ -29,8 +29,8 @@ def convolutions() -> ModelProto:
 
 
 def attention() -> ModelProto:
-    """Returns matmuls of activations, one with itself, and a residual that is a matmul's operand.
-    """
+    """Returns matmuls of activations, one with itself, and a residual that is a matmul's
+    operand."""
     net = GraphBuilder("attention", seed=0)
     x = net.input("x", [2, 12, 16], channel_axis=2)
     scores = net.op("MatMul", x, net.transpose(x, 0, 2, 1))

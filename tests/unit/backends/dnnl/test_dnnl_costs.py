@@ -26,8 +26,8 @@ WEIGHT_BYTES = 4 * 16 * 16 * 3 * 3
 
 
 def _direct(weight_bytes: float, threads: int) -> float:
-    """Returns the milliseconds of the library's code at a rate of `weight_bytes` per millisecond.
-    """
+    """Returns the milliseconds of the library's code at a rate of `weight_bytes` per
+    millisecond."""
     known = {"products": 1e6, "transformed_bytes": 1e6, "weight_bytes": weight_bytes}
     context = make_context()
     context.load_dialect(DNNL)

@@ -53,8 +53,8 @@ _SHAPES = pytest.mark.parametrize("shape", [(1, 1, 8), (1, 1, 1, 3), (7, 1, 6, 8
 
 @_SHAPES
 def test_layouts_that_place_all_elements_alike_are_one_description(shape: Sequence[int]) -> None:
-    """Checks that the library finds a primitive again regardless of the strides of dimensions of 1.
-    """
+    """Checks that the library finds a primitive again regardless of the strides of dimensions of
+    1."""
     rank = len(shape)
     names = (layouts.plain(rank), layouts.channels_last(rank))
     calls = {

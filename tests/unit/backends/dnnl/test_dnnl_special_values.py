@@ -167,8 +167,8 @@ def test_sums_spread_nan(op: NodeProto) -> None:
 
 
 def _max_pool(x: Array, size: int, stride: int, pad: int) -> Array:
-    """Returns the maximum of windows of `size` elements along each axis; NaN if an element is NaN.
-    """
+    """Returns the maximum of windows of `size` elements along each axis; NaN if an element is
+    NaN."""
     spatial = tuple(range(2, x.ndim))
     widths = [(0, 0), (0, 0), *[(pad, pad)] * len(spatial)]
     whole = np.pad(x, widths, constant_values=-np.inf)

@@ -65,8 +65,8 @@ _TARGET = "dnnl{winograd=off convolution=depthwise layout=channels_last}"
 
 
 def check_channels_apart(number: str = "") -> None:
-    """Checks windows of 3 and 5 pixels, strides, no bias, limits, and a value that is not finite.
-    """
+    """Checks windows of 3 and 5 pixels, strides, no bias, limits, and a value that is not
+    finite."""
     net = GraphBuilder("net", seed=0)
     x = net.relu6(net.conv(net.input("x", [2, 3, 23, 25]), 40, 1))
     x = net.relu6(net.conv(x, 40, 3, groups=40))

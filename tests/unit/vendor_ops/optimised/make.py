@@ -26,7 +26,7 @@ MODELS = {
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the models."""
     for kind, model in MODELS.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"

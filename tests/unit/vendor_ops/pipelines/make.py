@@ -32,7 +32,7 @@ COLOURS = np.array(["red", "green", "blue"])
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the models."""
     data, classes = make_classification(80, 6, n_informative=4, n_classes=3, random_state=0)
     data, names = data.astype(np.float32), NAMES[classes]
     numbers = (data @ np.arange(6) + data[:, 0] * data[:, 1]).astype(np.float32)
