@@ -201,7 +201,9 @@ def test_elements_and_reductions(dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_places(dtype: type[np.integer[Any]]) -> None:
-    """Indices from one end of the axis to the other; those beyond are clamped at run time only."""
+    """Checks indices from one end of the axis to the other; indices beyond are clamped at run time
+    only.
+    """
     nodes = [
         node("Gather", "x i", axis=1),
         node("GatherElements", "x e", axis=1),
