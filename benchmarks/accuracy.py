@@ -32,7 +32,7 @@ Requests: TypeAlias = Sequence[dict[str, Array]]
 
 _MARGIN = 0.01
 _TOKENS = 8
-"""The length that sentences are cut to, so that the encoder is compiled once."""
+"""Length to which sentences are cut, so that the encoder is compiled once."""
 
 _SENTENCES = (
     "The cat sat on the mat.",
@@ -60,7 +60,7 @@ _LINES = (
     "WIND speeds up to 70 km/h",
     "please sign here",
 )
-"""Samples, none of which is judged."""
+"""Samples for calibration, which are not compared."""
 
 
 def main() -> int:

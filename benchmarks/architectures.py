@@ -30,8 +30,10 @@ TIMM = (
     " swin_tiny_patch4_window7_224 tiny_vit_5m_224 visformer_tiny xcit_nano_12_p16_224"
 )
 TORCHVISION = "fcn_resnet50 googlenet lraspp_mobilenet_v3_large maxvit_t r3d_18 raft_small"
-"""Detectors with random weights find boxes whose scores are equal but for rounding: which of them
-comes first differs between ONNX Runtime's own settings, too, so their answers prove nothing."""
+"""Architectures of torchvision. Detectors with random weights find boxes whose scores are equal but
+for rounding: their order differs between ONNX Runtime's own settings, too, so their outputs prove
+nothing.
+"""
 TRANSFORMERS = (
     "albert bert bloom convbert deberta-v2 gemma2 gpt2 llama mamba modernbert opt phi3 qwen3"
     " segformer squeezebert swinv2 wav2vec2"
@@ -43,7 +45,7 @@ NAMES = (
 )
 
 TOLERANCE = 1e-3
-"""As `real.py`."""
+"""Tolerance, as in `real.py`."""
 
 
 def main() -> int:

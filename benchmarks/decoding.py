@@ -29,7 +29,7 @@ from byoc_mlir.testing.reference import largest_relative_error
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Step = Callable[[Sequence[int], int], Array]
-"""The logits of the last of some new tokens behind others."""
+"""Function from new tokens and the number of earlier ones to the logits of the last token."""
 
 
 def main() -> None:
@@ -67,13 +67,13 @@ def _row(bits: int, sizes: DecoderSizes, options: argparse.Namespace) -> str:
 
 @dataclass
 class Found:
-    """Seconds of both engines, ours first, and how far their logits are apart."""
+    """Seconds of both engines, ours first, and errors of their logits."""
 
     prompts: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     steps: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     errors: list[float] = field(default_factory=list[float])
     others: int = 0
-    """Steps in which another token is the most probable one."""
+    """Number of steps in which another token is the most probable one."""
 
     def add(
         self,

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _measure(name: str, sizes: Sequence[str], threads: int, rounds: int) -> None:
-    """Prints a line for each size."""
+    """Prints a row for each size."""
     model = symbolised(NETWORKS[name](), {"image": _AXES})
     with (
         tempfile.TemporaryDirectory() as folder,

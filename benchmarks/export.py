@@ -30,13 +30,15 @@ _SMALL = {
     "num_key_value_heads": 4,
     "head_dim": 32,
 }
-"""For decoders whose usual sizes are of billions of weights."""
+"""Sizes for decoders whose usual ones have billions of weights."""
 
 _SMALL_KINDS = frozenset(("bloom", "gemma2", "llama", "mamba", "phi3", "qwen3"))
 
 
 class _Positional(nn.Module):
-    """A model of `transformers` that takes its inputs in an order, and gives tensors alone."""
+    """Wrapper of a `transformers` model that takes its inputs by position, and returns tensors
+    only.
+    """
 
     def __init__(self, model: nn.Module, names: tuple[str, ...]):
         super().__init__()
@@ -104,7 +106,7 @@ _PACKAGES: dict[str, Callable[[str], tuple[nn.Module, tuple[object, ...]]]] = {
 
 
 def _shake(model: nn.Module) -> None:
-    """Draws what is the same number everywhere, and the statistics of batch norms, at random."""
+    """Replaces constant parameters, and the statistics of batch norms, by random values."""
     with torch.no_grad():
         for name, buffer in model.named_buffers():
             if name.endswith("running_mean"):

@@ -23,7 +23,7 @@ from byoc_mlir.backends import split_targets
 
 _WIDTH = 64
 _LEAST_SECONDS = 0.02
-"""Passes that take less have no row."""
+"""Time in seconds below which passes have no row."""
 
 
 def main() -> None:

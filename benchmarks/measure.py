@@ -24,21 +24,21 @@ from worker import Started
 from byoc_mlir.testing.reference import largest_relative_error
 
 _ROUND_SECONDS = 0.3
-"""Time that one engine gets in one round."""
+"""Seconds of one engine in one round."""
 
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 _PAUSE_SECONDS = 0.05
-"""Lets the threads of the engine before fall asleep."""
+"""Pause in seconds in which the threads of the engine before fall asleep."""
 
 
 class WorkerError(Exception):
-    """An engine could not compile or run a model."""
+    """Error of an engine that could not compile or run a model."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One engine, one model, one number of threads."""
+    """Measurement of one engine on one model with one number of threads."""
 
     engine: str
     model: str
@@ -55,7 +55,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Failure:
-    """An engine that did not answer, with the end of what it printed."""
+    """Failure of an engine, with the end of its output."""
 
     engine: str
     model: str
@@ -71,7 +71,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 class Worker:
-    """A process that holds one compiled model; see `worker.py`."""
+    """Process that holds one compiled model; see `worker.py`."""
 
     def __init__(self, engine: str, files: ModelFiles, threads: int, outputs: Path):
         script = Path(__file__).with_name("worker.py")
@@ -120,7 +120,7 @@ def last_error(log: Path) -> str:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A model on disk, its inputs, and where ONNX Runtime's outputs for them go."""
+    """Files of a model: the model, its inputs, and ONNX Runtime's outputs for them."""
 
     name: str
     model: Path
@@ -158,7 +158,7 @@ def measure(
     rounds: int,
     precision: str = "f32",
 ) -> Iterator[Measurement | Failure]:
-    """Measures every combination; the engines of one model and thread count take turns."""
+    """Measures every combination; the engines of one model and thread count are interleaved."""
     for name in models:
         with tempfile.TemporaryDirectory(prefix="byoc-benchmark-") as folder:
             model, inputs = write_model(name, Path(folder), precision)
@@ -224,7 +224,7 @@ def _take_turns(
 
 
 def _runs_per_round(worker: Worker) -> int:
-    """Warms up, and finds how many runs fill the time of one round."""
+    """Warms up, and returns the number of runs that fill one round."""
     worker.run(3)
     return min(max(3, round(_ROUND_SECONDS * 1e3 / median(worker.run(5)))), 5000)
 

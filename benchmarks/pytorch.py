@@ -33,7 +33,7 @@ Arguments = tuple[Tensor, ...]
 Engine = Callable[..., object]
 
 _CASES = ("resnet18", "encoder", "branch")
-"""The encoder is called with 48, 128, 17 and 96 tokens, the branch once for each way."""
+"""Modules; the encoder is called with 48, 128, 17 and 96 tokens, the branch once for each way."""
 
 
 def main() -> None:

@@ -25,11 +25,11 @@ from PIL import Image, ImageDraw, ImageFont
 _Arrays = Mapping[str, NDArray[Any]]
 
 _SHAPES = 4
-"""Most input shapes that are kept of one model: image pyramids have a dozen."""
+"""Maximum number of input shapes kept of one model: image pyramids have a dozen."""
 
 
 class Recorder(onnxruntime.InferenceSession):
-    """A session that keeps the inputs of the first call of every shape."""
+    """Session that keeps the inputs of the first call of every shape."""
 
     sessions: list[Recorder] = []
 

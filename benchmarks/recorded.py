@@ -1,4 +1,4 @@
-"""Models in folders, with what they were asked: whether both engines answer alike, and how fast.
+"""Comparison of two engines on recorded models: their outputs and their speed.
 
 A folder holds `model.onnx` and `0.npz`, `1.npz` …: the inputs of calls by name, the largest first.
 """
@@ -70,10 +70,10 @@ def compare(
     quantile: float,
     tolerance: float,
 ) -> int:
-    """Prints the times of both engines on each model's largest call, and which answers differ.
+    """Prints the times of both engines on each model's largest call, and the outputs that differ.
 
     Returns:
-        0 when every answer agrees, else 1.
+        0 if all outputs agree, else 1.
     """
     disagreements: list[str] = []
     results: list[Measurement | Failure] = []

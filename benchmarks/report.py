@@ -13,7 +13,7 @@ from measure import Failure, Measurement
 
 @dataclass(frozen=True)
 class Row:
-    """All engines on one model with one number of threads."""
+    """Results of all engines on one model with one number of threads."""
 
     model: str
     threads: int

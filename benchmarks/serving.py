@@ -36,7 +36,7 @@ from byoc_mlir.tensors import TensorInfo
 INPUTS, HIDDEN, OUTPUTS = 128, 1024, 16
 CLIENTS = 16
 MALFORMED = 20
-"""Each so-manieth request is malformed, in one of several ways."""
+"""Interval of malformed requests: each 20th one is malformed, in one of several ways."""
 
 
 def save_model(path: Path) -> None:
@@ -59,7 +59,7 @@ def save_model(path: Path) -> None:
 
 
 class OnnxRuntime:
-    """ONNX Runtime as the service wants a model."""
+    """Model of ONNX Runtime with the interface that the service needs."""
 
     def __init__(self, path: str):
         import onnxruntime
@@ -75,7 +75,7 @@ class OnnxRuntime:
 
 
 class OnnxRuntimeServer(ModelServer):
-    """A replica with ONNX Runtime in it."""
+    """Replica with ONNX Runtime."""
 
     def __init__(self, path: str):
         import starlette.responses
@@ -86,7 +86,7 @@ class OnnxRuntimeServer(ModelServer):
 
 
 def killing(folder: Path, at: int) -> Any:
-    """Passes a row on; the first worker that gets row `at` kills itself."""
+    """Returns a row unchanged; the first worker that gets row `at` kills itself."""
 
     def prepare(row: Mapping[str, Any]) -> Mapping[str, Any]:
         if row["id"] == at:
@@ -144,7 +144,7 @@ def score_rows(folder: Path, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """A request, and what is wanted for it: outputs, or `None` for an error."""
+    """Request, with its expected outputs, or `None` if it must be refused."""
 
     body: bytes
     wanted: Any

@@ -1,9 +1,9 @@
-"""Requests whose answers rounding does not change.
+"""Requests away from thresholds, whose outputs do not depend on rounding.
 
-A detector compares scores and overlaps with thresholds, and with each other: a box is there or not.
-Of a hundred thousand scores of an image some are so near a threshold that the last digits of a sum
-decide, and each engine adds in an order of its own. Such answers cannot be compared, so requests
-are drawn until there are others.
+A detector compares scores and overlaps with thresholds, and with each other: it returns a box or
+not. Some of the hundred thousand scores of an image are so close to a threshold that the last
+digits of a sum decide, and each engine adds in its own order. Such outputs cannot be compared, so
+requests are drawn until their scores are further away.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ them by up to 8e-6 if Winograd's algorithm computes convolutions.
 """
 _DRAWS = 4
 _SAME = 1e-3
-"""Largest relative error of answers in which the same boxes are in the same places."""
+"""Largest relative error of outputs with the same boxes."""
 
 
 def settled(model: Path, requests: Iterable[Inputs]) -> Iterator[Inputs]:

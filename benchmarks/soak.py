@@ -26,7 +26,7 @@ from byoc_mlir.runtime.system.memory import return_freed_memory
 _CHANNELS = 16
 _TARGETS = {"host": (), "dnnl": ("dnnl",), "symbolic": ("dnnl",)}
 _SHAPES = 3
-"""Sizes of the batch that each executable of a symbolic model runs with."""
+"""Number of batch sizes with which each executable of a symbolic model runs."""
 
 
 def main() -> int:
@@ -110,7 +110,9 @@ def compiled(model: ModelProto, kind: str, threads: int) -> Executable:
 
 
 def network(kind: str) -> ModelProto:
-    """Sums of exponentials, but for the host behind a convolution; of any batch where symbolic."""
+    """Returns sums of exponentials, after a convolution unless for the host; the batch is symbolic
+    if `kind` is.
+    """
     node = helper.make_node
     sums = [node("Exp", ["positive"], ["e"]), node("ReduceSum", ["e", "axes"], ["y"], keepdims=0)]
     weights = np.random.default_rng(0).standard_normal((_CHANNELS, _CHANNELS, 3, 3))

@@ -1,4 +1,4 @@
-"""One start: a process that reads a model, compiles or loads it, and answers once.
+"""Worker for one start: a process that reads a model, compiles or loads it, and runs it once.
 
 `start_worker.py KIND PATH INPUTS THREADS` prints one JSON line with `Start`.
 """
@@ -19,14 +19,14 @@ class Start:
     """Durations of the parts of a start, in seconds."""
 
     read: float
-    """One pass over the file, which is apart from the others."""
+    """One pass over the file, which is separate from the other parts."""
     imports: float
     """Import of the package; the compiler's own imports happen while it compiles."""
     compiling: float
-    """Or loading; without what is measured once on a machine."""
+    """Compilation or loading, without calibration."""
     first_run: float
     calibration: float
-    """Measuring calibration, which the first processes of a machine do."""
+    """Calibration of the machine, which its first processes measure."""
     peak_megabytes: float
 
     @property

@@ -1,4 +1,4 @@
-"""The streams by name: a model whose sizes change, and the sizes of its requests in their order."""
+"""Streams by name: a model with dynamic shapes, and the sizes of its requests in order."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from byoc_mlir.testing.networks.sequences import recogniser, synthesiser
 from byoc_mlir.testing.reference import random_inputs
 
 Sizes = Mapping[str, int]
-"""The size of each symbol."""
+"""Sizes of the symbols."""
 
 _REPEATS = 2
-"""Requests of sizes that came before, for each new one."""
+"""Number of requests of earlier sizes for each new one."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A model, and the sizes that its requests have."""
+    """Model, and the sizes of its requests."""
 
     build: Callable[[], ModelProto]
     sizes: Callable[[random.Random, int], Sequence[Sizes]]
-    """Draws so many further sizes; the same number gives the same ones."""
+    """Function that draws further sizes; the same seed gives the same ones."""
     in_order: bool = False
     """True if each request depends on the one before, as tokens do; then the whole stream is
     repeated.
@@ -66,7 +66,7 @@ def _tokens(_: random.Random, count: int) -> Sequence[Sizes]:
 
 
 def _others(_: random.Random, count: int) -> Sequence[Sizes]:
-    """Requests that differ in their values."""
+    """Returns requests that differ in their values only."""
     return [{"request": number} for number in range(count)]
 
 
@@ -103,7 +103,7 @@ STREAMS: Mapping[str, Stream] = {
 
 @dataclass(frozen=True)
 class StreamFiles:
-    """A stream on disk."""
+    """Files of a stream."""
 
     name: str
     model: Path
@@ -114,7 +114,7 @@ class StreamFiles:
 
 
 def write_stream(name: str, number: int, folder: Path) -> StreamFiles:
-    """Writes the model of a stream and so many different requests."""
+    """Writes the model of a stream and `number` different requests."""
     stream, rng = STREAMS[name], random.Random(0)
     model = stream.build()
     path = folder / f"{name}.onnx"

@@ -1,9 +1,9 @@
-"""One engine that answers a stream of requests in one process.
+"""Worker for one engine that answers a stream of requests in one process.
 
 `stream_worker.py ENGINE MODEL THREADS CLOCK OUTPUTS ORDER INPUTS...` compiles the model, answers
-the requests whose numbers are in ORDER, waits for what the engine compiles beside, and answers the
-last ones again and again. It prints one JSON line with `Answered`; the first answer to each request
-is in the folder OUTPUTS.
+the requests whose numbers are in ORDER, waits for the engine's background compilation, and repeats
+the last ones. It prints one JSON line with `Answered`; the first answer to each request is in the
+folder OUTPUTS.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Answered:
     steady_milliseconds: list[float]
     """Milliseconds of each of the last requests, the median of many calls."""
     peak_megabytes: float
-    """Most memory the process ever held, interpreter and libraries included."""
+    """Peak memory of the process, interpreter and libraries included."""
     beside_seconds: float
     """Processor time of other processes that compiled for this one."""
     beside_megabytes: float
-    """Most memory that one of those held."""
+    """Peak memory of the processes that compiled for this one."""
 
 
 def main() -> None:

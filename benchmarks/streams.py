@@ -46,7 +46,7 @@ class Result:
     stream: str
     threads: int
     engine: str
-    """With the number of the process, for those that have a cache: `byoc, 2nd`."""
+    """Engine, with the number of the process for engines that have a cache: `byoc, 2nd`."""
     order: tuple[int, ...]
     answered: Answered
     error: float

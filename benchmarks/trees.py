@@ -40,7 +40,7 @@ _TURN_SECONDS = 0.002
 
 @dataclass(frozen=True)
 class Forest:
-    """Random trees of a depth."""
+    """Number of trees and their depth."""
 
     trees: int
     depth: int
@@ -97,7 +97,7 @@ def _model(kind: str, forest: Forest, ends: float, rows: int | str) -> ModelProt
 
 
 class _Grown:
-    """The lists of a forest's nodes and leaves."""
+    """Lists of the nodes and leaves of a random forest."""
 
     def __init__(self, forest: Forest, ends: float):
         self._rng, self._depth, self._ends = np.random.default_rng(0), forest.depth, ends

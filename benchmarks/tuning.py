@@ -57,7 +57,7 @@ def small_network() -> onnx.ModelProto:
 
 
 def measure(name: str, seconds: float, folder: Path) -> float:
-    """Tunes a model; prints and returns its time over that of the untuned one."""
+    """Tunes a model; prints and returns its time relative to the untuned one."""
     if name == "small":
         path = folder / "small.onnx"
         onnx.save(small_network(), path)

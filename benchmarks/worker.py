@@ -26,7 +26,7 @@ class Started:
     compile_seconds: float
     first_run_seconds: float
     peak_megabytes: float
-    """Most memory the process ever held, interpreter and libraries included."""
+    """Peak memory of the process, interpreter and libraries included."""
 
 
 def peak_megabytes() -> float:

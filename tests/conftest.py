@@ -37,7 +37,7 @@ settings.load_profile("shared machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Pairs are for every day."""
+    """Adds the option for all combinations of parameters; by default, only pairs are covered."""
     parser.addoption(
         "--all-combinations", action="store_true", help="of the parameters of tests marked `pairs`"
     )

@@ -1,4 +1,4 @@
-"""Pairs of values in place of all combinations: most mistakes need no more than two to show."""
+"""Pairs of values in place of all combinations: most mistakes show with a pair."""
 
 from __future__ import annotations
 

@@ -84,10 +84,10 @@ print(json.dumps({"files": sorted(files), "modules": sorted(sys.modules)}))
 
 @dataclass(frozen=True)
 class Module:
-    """A source file below `byoc_mlir`."""
+    """Source file below `byoc_mlir`."""
 
     path: Path
-    """Below the package."""
+    """Path below the package."""
     text: str
     tree: ast.Module
 
@@ -115,7 +115,7 @@ def modules_of(root: Path) -> list[Module]:
 
 
 def counted(modules: Sequence[Module]) -> Counts:
-    """Returns the counts of all that is found in the sources."""
+    """Returns the counts of all concepts in the sources."""
     executables = executables_of(modules)
     repeated = repeated_classes(modules)
     lines = lines_by_folder(modules)
@@ -137,7 +137,7 @@ def counted(modules: Sequence[Module]) -> Counts:
 
 
 def executables_of(modules: Sequence[Module]) -> list[str]:
-    """Returns the classes of executables that can be made."""
+    """Returns the classes of executables that can be instantiated."""
     classes = {node.name: node for module in modules for node in module.classes}
 
     def ancestors(name: str) -> Iterator[ast.ClassDef]:
@@ -216,7 +216,7 @@ def repeated_meanings(modules: Sequence[Module]) -> list[str]:
 
 
 def _computed(module: Module) -> Iterator[str]:
-    """Names of the ops that a module computes, without case, `_` and `Op`."""
+    """Returns the names of the ops that a module computes, without case, `_` and `Op`."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
@@ -308,7 +308,7 @@ def _called(function: Function, methods: set[str]) -> Iterator[str]:
 
 
 def cost_files(modules: Sequence[Module]) -> list[Path]:
-    """Returns the files that define what is named after costs."""
+    """Returns the files that define a class or function named after costs."""
     return [
         module.path
         for module in modules
@@ -321,7 +321,7 @@ def cost_files(modules: Sequence[Module]) -> list[Path]:
 
 
 def repeated_classes(modules: Sequence[Module]) -> dict[str, list[Path]]:
-    """Returns the names that several classes have, with the modules of these."""
+    """Returns the class names that occur in several modules, with the modules."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
     for module in modules:
         for node in module.classes:
@@ -401,7 +401,7 @@ def _decorators(node: Function | ast.ClassDef) -> set[str]:
 
 
 def print_names(modules: Sequence[Module]) -> None:
-    """Prints what was counted."""
+    """Prints the names of the counted classes, files and functions."""
     lists: dict[str, Collection[object]] = {
         "executables": executables_of(modules),
         "kinds of program": programs_of(modules),

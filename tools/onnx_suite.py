@@ -1,4 +1,4 @@
-"""Runs ONNX's backend test suite through byoc_mlir and says what became of the cases.
+"""Runs ONNX's backend test suite through byoc_mlir and reports the outcomes.
 
 python tools/onnx_suite.py [--targets dnnl] [--only REGEX] [--out results.json]
 
@@ -37,11 +37,11 @@ from byoc_mlir.onnx_backend import ByocBackend
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 DataSet: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
-"""Inputs and expected outputs in the order of the graph's: arrays, lists of them, or `None`."""
+"""Inputs and expected outputs in the graph's order: arrays, lists of arrays, or `None`."""
 
 
 def main() -> int:
-    """Prints a summary; 0 always, every case's outcome is in the file."""
+    """Prints a summary; returns 0, since every case's outcome is in the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--targets", default="", help="backends, separated by commas")
     parser.add_argument("--only", default="", help="a regular expression that names match")
@@ -63,7 +63,7 @@ def main() -> int:
 
 @dataclass(frozen=True)
 class SuiteCase:
-    """One case: a model, and what it is to compute to within `rtol` and `atol`."""
+    """Case: a model, and its expected outputs to within `rtol` and `atol`."""
 
     name: str
     kind: str
@@ -90,7 +90,7 @@ class Outcome:
     net: tuple[str, ...]
     """Ops that ran in the fallback interpreter."""
     seconds: float
-    """Processor time."""
+    """Processor time in seconds."""
 
     @property
     def passed(self) -> bool:
@@ -106,7 +106,7 @@ class Expectations:
     through_net: Mapping[str, str]
     """Cases that pass with ops in the fallback interpreter."""
     random: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Cases whose values the standard does not fix: they run, and pass by chance alone."""
+    """Cases whose values the standard does not fix: they have to run, and pass by chance alone."""
 
     @staticmethod
     def read(path: Path) -> Expectations:
@@ -172,7 +172,9 @@ def _drawn(cases: Iterable[SuiteCase]) -> Iterator[SuiteCase]:
 
 
 def run_case(case: SuiteCase, targets: Sequence[str] = (), threads: int = 1) -> Outcome:
-    """Compiles a case's model, the fallback interpreter behind the targets, and compares."""
+    """Compiles a case's model, with the fallback interpreter after the targets, and compares its
+    outputs.
+    """
     start = time.process_time()
     net: set[str] = set()
     reason = ""

@@ -32,13 +32,13 @@ import torch._dynamo
 from torch.utils import _pytree as pytree
 
 SECONDS = 600
-"""Time of a sample; after it the sample counts as different."""
+"""Maximum time in seconds of a sample; a slower one counts as different."""
 
 RANDOM = re.compile(
     "rand|bernoulli|dropout|multinomial|normal|uniform|exponential|cauchy|geometric|empty|rrelu"
     "|poisson|binomial"
 )
-"""Forms without an answer of their own."""
+"""Forms with random results."""
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _share_tables() -> None:
-    """Builds tables of PyTorch's exporter, which are the same for all models, once."""
+    """Builds tables of PyTorch's exporter once, since they are the same for all models."""
     from torch._export import utils
     from torch.export import exported_program
     from torch.onnx._internal.exporter import _registration

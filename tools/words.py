@@ -51,7 +51,7 @@ MOST_WORDS = 35_000
 
 
 class Fault(NamedTuple):
-    """A place where a rule is broken."""
+    """Place that breaks a rule."""
 
     path: Path
     line: int

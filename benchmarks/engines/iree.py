@@ -1,6 +1,6 @@
-"""IREE's llvm-cpu compiler for the instruction set of this machine.
+"""Engine for IREE's llvm-cpu compiler with the instruction set of this machine.
 
-Its default optimisation level: a higher one took twice as long and ran no faster.
+The optimisation level is the default: a higher one takes twice as long and runs no faster.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 import onnx
 
 _OPSET = 17
-"""The importer asks for at least this version of the default domain."""
+"""Opset version of the default domain that the importer requires."""
 
 
 class Engine:
-    """A module on `threads` workers of the `local-task` device."""
+    """Module on `threads` workers of the `local-task` device."""
 
     def __init__(self, model: Path, threads: int, precision: str):
         with tempfile.TemporaryDirectory() as folder:

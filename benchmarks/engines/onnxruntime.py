@@ -1,4 +1,4 @@
-"""ONNX Runtime with its CPU provider and all graph optimisations (the default)."""
+"""Engine for ONNX Runtime with its CPU provider and all graph optimisations (the default)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnxruntime
 
 
 class Engine:
-    """A session with `threads` threads inside of an op and one between ops."""
+    """Session with `threads` threads inside of an op and one between ops."""
 
     def __init__(self, model: Path, threads: int, precision: str):
         options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU, tuned for latency, at full fp32 precision unless bf16 is asked for."""
+"""Engine for OpenVINO on the CPU, tuned for latency, in full f32 unless bf16 is requested."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import openvino
 
 
 class Engine:
-    """A compiled model with one stream of `threads` threads."""
+    """Compiled model with one stream of `threads` threads."""
 
     def __init__(self, model: Path, threads: int, precision: str):
         compiled = openvino.Core().compile_model(

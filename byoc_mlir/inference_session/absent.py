@@ -9,7 +9,7 @@ from byoc_mlir.errors import ByocError
 
 
 def accepted(*_: Any, **__: Any) -> None:
-    """Accepts what is said, which changes nothing: there is no telemetry, for example."""
+    """Accepts any arguments and does nothing, as for telemetry, which there is none."""
 
 
 _NAMES: Mapping[str, str] = {
@@ -77,7 +77,7 @@ class Absent:
 
 
 def absent(owner: str, name: str) -> Absent:
-    """Returns what stands for a name of ONNX Runtime.
+    """Returns a stand-in for a name of ONNX Runtime.
 
     Raises:
         AttributeError: ONNX Runtime has no such name either.
@@ -88,7 +88,7 @@ def absent(owner: str, name: str) -> Absent:
 
 
 class Partial:
-    """Base of classes that have the most, and not all, of ONNX Runtime's methods."""
+    """Base of classes that have most of ONNX Runtime's methods, but not all."""
 
     def __getattr__(self, name: str) -> Any:
         return absent(type(self).__name__, name)

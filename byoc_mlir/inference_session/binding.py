@@ -1,4 +1,4 @@
-"""Inputs and outputs that stay where they are from run to run."""
+"""Inputs and outputs that keep their memory from run to run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OrtValue(Partial):
-    """An array, in the form in which ONNX Runtime's users hold it."""
+    """Array in the form in which ONNX Runtime's users hold it."""
 
     def __init__(self, array: Array):
         self._array = array
@@ -34,7 +34,7 @@ class OrtValue(Partial):
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, array: Array, onnx_element_type: int) -> Self:
-        """Returns the value whose bytes this array has, as elements of a type of ONNX."""
+        """Returns an array's bytes as a value whose elements have a type of ONNX."""
         return cls(array.view(helper.tensor_dtype_to_np_dtype(onnx_element_type)))
 
     @classmethod
@@ -74,10 +74,10 @@ class OrtValue(Partial):
         return self._array
 
     def update_inplace(self, array: Array) -> None:
-        """Copies the elements of an array of the same type and shape.
+        """Copies the elements of an array of the same type and shape into the value.
 
         Raises:
-            InvalidInputError: its type or its shape is another.
+            InvalidInputError: the array has another type or shape.
         """
         mine = self._array
         if array.dtype != mine.dtype or array.shape != mine.shape:
@@ -129,10 +129,10 @@ class OrtValue(Partial):
 
 
 class IOBinding(Partial):
-    """The inputs of coming runs, and where their outputs go. A session's `io_binding` makes it.
+    """Binding of inputs and outputs to memory for coming runs, created by a session's `io_binding`.
 
     Args:
-        session: that will run the model.
+        session: the session that will run the model.
     """
 
     def __init__(self, session: InferenceSession):
@@ -173,7 +173,7 @@ class IOBinding(Partial):
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Asks for an output: in the caller's memory at this address, or as a new array."""
+        """Binds an output to the caller's memory at this address, or to a new array."""
         check_device(device_type)
         array = None
         if buffer_ptr is not None:
@@ -185,7 +185,7 @@ class IOBinding(Partial):
         self._bind_output(name, array)
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
-        """Asks for an output in the memory of this value."""
+        """Binds an output to the memory of this value."""
         self._bind_output(name, value.numpy())
 
     def get_outputs(self) -> list[OrtValue]:

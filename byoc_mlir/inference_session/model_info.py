@@ -17,11 +17,11 @@ _TYPES_OF_NUMPY = {"float32": "float", "float64": "double", "object": "string"}
 
 @dataclass(frozen=True)
 class NodeArg:
-    """An input or an output: a dimension is a number, its symbol's name, or `None`."""
+    """Input or output; a dimension is a number, its symbol's name, or `None`."""
 
     name: str
     type: str
-    """As ONNX writes it, `tensor(float)`."""
+    """Type in ONNX's notation, such as `tensor(float)`."""
     shape: list[int | str | None]
 
 
@@ -40,7 +40,7 @@ class ModelMetadata:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """All that a session tells of its model."""
+    """Metadata of a session's model."""
 
     inputs: list[NodeArg]
     initialisers: list[NodeArg]

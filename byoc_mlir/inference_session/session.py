@@ -31,12 +31,12 @@ _HOST = "CPUExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
-    """Returns the backends that are used by default on this machine, and the host."""
+    """Returns the default backends of this machine, and the host."""
     return [*default_targets()[0], _HOST]
 
 
 def get_all_providers() -> list[str]:
-    """Returns every backend that is installed, usable on this machine or not, and the host."""
+    """Returns every installed backend, usable on this machine or not, and the host."""
     return [*backend_names(), _HOST]
 
 
@@ -114,7 +114,7 @@ class InferenceSession(Partial):
     def run_with_iobinding(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
-        """Runs the model on what is bound; errors as `run`."""
+        """Runs the model on the bound inputs and outputs; errors as in `run`."""
         wanted = iobinding.destinations
         if not wanted:
             raise InvalidInputError("no output is bound; call bind_output for those you want")

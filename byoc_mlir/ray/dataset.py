@@ -12,7 +12,7 @@ from byoc_mlir.ray.served import EXTRA
 from byoc_mlir.ray.shipping import ShippedModel, ship
 
 _BATCHES_A_BLOCK = 4
-"""Ray hands out blocks of rows: small ones keep all workers busy, large ones cost less."""
+"""Batches in each block of rows: small blocks keep all workers busy, large ones cost less."""
 
 
 def score(

@@ -1,4 +1,4 @@
-"""The datatypes of the Open Inference Protocol, and tensors in JSON and as bytes."""
+"""Datatypes of the Open Inference Protocol, and tensors in JSON and as bytes."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from byoc_mlir.ray.service import Service, ServingLimits
 _DEPLOYMENT = "byoc_mlir"
 
 _MORE_SECONDS = 10
-"""Ray waits so much longer for an answer than a replica does."""
+"""Seconds that Ray waits for an answer beyond the replica's own timeout."""
 
 _LOOPBACK = "127.0.0.1"
 _LOOPBACK_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""The environment variable that lets Ray take the loopback address for a node's, with `0`."""
+"""Environment variable that lets Ray use the loopback address for a node, if it is `0`."""
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -40,7 +40,7 @@ _ENVIRONMENT = {
 
 
 def prepare() -> None:
-    """Sets the environment for `serving`, which Ray reads in part when it is imported."""
+    """Sets the environment for `serving`, part of which Ray reads when it is imported."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
 
@@ -60,7 +60,7 @@ def _keep_to_loopback() -> None:
 
 
 class ModelServer:
-    """One replica: a model that is loaded once and answers requests.
+    """Replica: a model that is loaded once and answers requests.
 
     Args: as for `application`.
     """
@@ -129,14 +129,14 @@ def application(
 def serving(
     app: Any, *, host: str, port: int, cores: int, limits: ServingLimits | None = None
 ) -> Generator[str]:
-    """Serves an application on this machine alone, with Ray started for it, and ended after it.
+    """Serves an application on this machine alone: starts Ray, and stops it at the end.
 
     Ray's own ports are open on the loopback address alone if `prepare` is called before Ray is
     imported.
 
     Args:
-        cores: those that its replicas need.
-        limits: those of the application.
+        cores: cores for the replicas.
+        limits: limits of the application.
 
     Yields:
         The address, `http://127.0.0.1:8000`.

@@ -16,7 +16,7 @@ from byoc_mlir.ray.refusals import RequestTooLargeError
 from byoc_mlir.tensors import TensorInfo
 
 HEADER_LENGTH = "inference-header-content-length"
-"""The header that says how much of a body is JSON; the bytes of tensors follow."""
+"""Header with the length of a body's JSON; the bytes of tensors follow the JSON."""
 
 MOST_ELEMENTS = 2_000_000
 """Maximum number of elements in the JSON of a request or an answer: Python reads or writes as many
@@ -151,7 +151,7 @@ def tensor_metadata(info: TensorInfo) -> dict[str, Any]:
 
 
 class _Tail:
-    """The bytes behind the document, taken tensor by tensor."""
+    """Bytes after the document, read tensor by tensor."""
 
     def __init__(self, data: bytes):
         self._data = data
@@ -183,9 +183,9 @@ def _header_end(body: bytes, header_length: str | None) -> int:
 
 
 def _parsed(text: bytes, elements: int) -> object:
-    """Returns the document; one of too many elements is refused before memory is spent on it.
+    """Parses a document; too many elements are refused before memory is spent on them.
 
-    The parser of Python holds up the other requests of a process while it runs.
+    Python's parser blocks the other requests of a process while it runs.
     """
     found = sum(text.count(mark) for mark in (b",", b"[", b"{"))
     if found > elements:

@@ -1,4 +1,4 @@
-"""Why a request is refused, as the client hears it: a status of HTTP and a document."""
+"""Refusals of requests, as the client receives them: a status of HTTP and a document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byoc_mlir.errors import (
 
 
 class RefusedRequestError(ByocError):
-    """A request that is refused before the model runs."""
+    """Error of a request that is refused before the model runs."""
 
     status = 400
 
@@ -25,34 +25,34 @@ class UnknownPathError(RefusedRequestError):
 
 
 class WrongMethodError(RefusedRequestError):
-    """The path is asked with another method."""
+    """Error for a path that was requested with another method."""
 
     status = 405
 
 
 class RequestTooLargeError(RefusedRequestError):
-    """The body has more bytes, or the tensors more rows, than a request may have."""
+    """Error of a request whose body has too many bytes, or whose tensors have too many rows."""
 
     status = 413
 
 
 class RequestTimeoutError(RefusedRequestError):
-    """The answer takes longer than a request may take."""
+    """Error of a request that takes longer than the time limit."""
 
     status = 504
 
 
 class OverloadedError(RefusedRequestError):
-    """More requests wait than may; the client may ask again later."""
+    """Error of a request beyond the queue's limit; the client may try again later."""
 
     status = 503
 
 
 def status_of(error: ByocError) -> int:
-    """Returns the status of HTTP for an error: what the client did wrong is 400 to 499.
+    """Returns the HTTP status of an error: 400 to 499 for errors of the client.
 
-    The server has compiled the model before, so that a model is refused for the request's sizes
-    and values.
+    The server has compiled the model before, so a model's refusal is due to the request's sizes and
+    values.
     """
     if isinstance(error, RefusedRequestError):
         return error.status

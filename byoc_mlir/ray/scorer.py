@@ -1,4 +1,4 @@
-"""Rows of a dataset through a model: what Ray Data's `map_batches` calls."""
+"""Scoring of a dataset's rows by a model, for Ray Data's `map_batches`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_mlir.ray.shipping import ShippedModel
 from byoc_mlir.tensors import TensorInfo
 
 ERROR = "error"
-"""The column that says why a row was refused; empty where it was scored."""
+"""Column with the reason why a row was refused; empty for scored rows."""
 
 Row: TypeAlias = Mapping[str, Any]
 Prepare: TypeAlias = Callable[[Row], Row]

@@ -18,7 +18,7 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 EXTRA = "ray"
-"""The extra of this package that installs Ray."""
+"""Extra of this package that installs Ray."""
 
 
 class Model(Protocol):
@@ -64,10 +64,10 @@ def _words(size: int | str) -> Sequence[str]:
 
 
 def check_tensors(inputs: Sequence[TensorInfo]) -> None:
-    """Refuses models that take more than tensors.
+    """Refuses models with inputs that are not tensors.
 
     Raises:
-        UnsupportedModelError: some inputs are sequences, optionals or maps; it lists them.
+        UnsupportedModelError: some inputs are sequences, optionals or maps; the message lists them.
     """
     problems = [
         NodeProblem(info.name, f"input, {info.kind}", "", "requests and rows have tensors alone")

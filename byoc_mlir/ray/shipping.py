@@ -1,4 +1,4 @@
-"""A model on its way to the nodes of a cluster: each gets it once."""
+"""Distribution of a model to the nodes of a cluster: each node gets it once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from byoc_mlir.ray.served import EXTRA
 
 @dataclass(frozen=True)
 class ShippedModel:
-    """The files of a model in Ray's object store.
+    """Files of a model in Ray's object store.
 
     A node fetches an object once for all of its workers, and the first of them writes the files.
     """
@@ -30,7 +30,7 @@ class ShippedModel:
     name: str
     """Name of the model's file."""
     digest: str
-    """The hash of all files."""
+    """Hash of all files."""
     files: Mapping[str, Any]
     """References to their bytes, by paths relative to the model's folder."""
 
@@ -60,8 +60,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def ship(path: str | Path) -> ShippedModel:
-    """Puts a model, an `.onnx` file with its external data or a `.so` file, where all nodes find
-    it.
+    """Puts a model, an `.onnx` file with its external data or a `.so` file, into the object store.
 
     Raises:
         MissingExtraError: Ray is not installed.

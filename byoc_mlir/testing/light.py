@@ -1,7 +1,7 @@
-"""The nine `light_*` networks that come with the `onnx` package.
+"""Light networks: the nine `light_*` networks that come with the `onnx` package.
 
-Their weights are `ConstantOfShape` nodes of one value, so every channel computes the same number
-and many mistakes stay hidden. `with_random_weights` gives them weights that show mistakes.
+Their weights are `ConstantOfShape` nodes of one value, so every channel computes the same value and
+many mistakes stay hidden. `with_random_weights` gives them weights that show mistakes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def _draw(rng: np.random.Generator, shape: _Shape, role: _Role) -> _Floats:
 
 
 def _he(rng: np.random.Generator, shape: _Shape) -> _Floats:
-    """Keeps the second moment behind a ReLU; the first axis longer than one is the output's."""
+    """Draws weights that keep the second moment behind a ReLU; the output axis is the first longer
+    than one.
+    """
     outputs = next(size for size in shape if size > 1)
     return _normal(math.sqrt(2.0 * outputs / math.prod(shape)))(rng, shape)
 
@@ -134,4 +136,4 @@ _DRAWS: dict[tuple[str, int], _Draw] = {
     ("Mul", 1): _uniform(0.7, 1.2),
     ("Add", 1): _normal(0.2),
 }
-"""Op and operand to the distribution of a parameter that stands there."""
+"""Distributions of parameters, by op and operand."""

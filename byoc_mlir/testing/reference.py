@@ -1,4 +1,4 @@
-"""ONNX Runtime as the independent oracle, inputs to feed it, and the comparison of answers."""
+"""Independent oracle: ONNX Runtime, inputs for it, and the comparison of outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of the command line, which guesses what was meant."""
+"""Parser of the command line, which suggests names for misspelt ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNKNOWN = re.compile(r"unrecognized arguments: (?P<found>--?[^\s=]+)")
 
 
 class Parser(argparse.ArgumentParser):
-    """As `argparse` has it; its messages end with the nearest name that there is."""
+    """Parser of `argparse` whose messages end with the nearest known name."""
 
     _options: tuple[str, ...] = ()
 

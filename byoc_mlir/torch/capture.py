@@ -1,4 +1,4 @@
-"""A module as a graph, by PyTorch's exporter."""
+"""Capture of a module as a graph, by PyTorch's exporter."""
 
 from __future__ import annotations
 
@@ -142,4 +142,4 @@ def _random_nodes(program: Any) -> Iterator[NodeProblem]:
 
 
 _NO_CHANCE = ("dropout_p", "dropout", "train")
-"""Arguments of operations that draw nothing if one of these is zero."""
+"""Arguments of operations that draw no random values if one of these is zero."""

@@ -1,4 +1,4 @@
-"""A captured module as an ONNX model that shares its parameters."""
+"""Conversion of a captured module to an ONNX model that shares its parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.torch.places import place_of_node
 from byoc_mlir.torch.tensors import EXTRA, array_of, pytorch
 
 _LEAST_BYTES = 1024
-"""Smaller tensors are copied into the model."""
+"""Size in bytes below which tensors are copied into the model."""
 
 _TARGET = re.compile(r"\[target=torch\.ops\.(?P<target>[\w.]+)\]")
 
@@ -52,7 +52,7 @@ def convert(
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Suppresses what PyTorch's exporter warns of, which is not for our users."""
+    """Suppresses warnings of PyTorch's exporter, which are not for our users."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""The backend of `torch.compile`: graphs that PyTorch has traced, compiled for inference."""
+"""Backend of `torch.compile`: graphs that PyTorch has traced, compiled for inference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from byoc_mlir.torch.module import CompiledModule, check_options, compile_progra
 from byoc_mlir.torch.tensors import array_of, pytorch
 
 _MOST_PROGRAMS = 16
-"""For one graph: it may be called with the parameters of several modules, and with many sizes."""
+"""Maximum number of programs of one graph, which may be called with the parameters of several
+modules, and with many sizes.
+"""
 
 
 def dynamo_backend(
@@ -41,11 +43,13 @@ def dynamo_backend(
 
 @dataclass(frozen=True)
 class _Input:
-    """One input of a graph."""
+    """Input of a graph."""
 
     name: str
     kind: str
-    """`tensor`, `parameter`, `size`: of a tensor, or `value`: a number that is compiled in."""
+    """Kind of the input: `tensor`, `parameter`, `size` (of a tensor), or `value` (a number that is
+    compiled in).
+    """
     dynamic: tuple[int, ...] = ()
     """Dimensions of a tensor that change from call to call."""
     source: tuple[int, int] = (0, 0)
@@ -54,7 +58,7 @@ class _Input:
 
 @dataclass(frozen=True)
 class _Program:
-    """A compiled graph."""
+    """Compiled program of a graph."""
 
     module: CompiledModule
     arguments: Sequence[Any]
@@ -64,7 +68,7 @@ class _Program:
 
 
 class CompiledGraph:
-    """A graph with a program for each set of parameters, and of sizes where these must be known.
+    """Graph with a program for each set of parameters, and of sizes if the compiler must know them.
 
     Args:
         graph: a `torch.fx.GraphModule`.
@@ -79,7 +83,7 @@ class CompiledGraph:
         self._parameters, self._values = self._positions("parameter"), self._positions("value")
         self._is_dynamic = any(one.dynamic for one in self._inputs)
         self._sized: list[int] = []
-        """The tensors whose shapes must be known."""
+        """Positions of the tensors whose shapes the compiler must know."""
         self._programs: dict[tuple[Any, ...], _Program] = {}
         self._runs_in_pytorch = False
 

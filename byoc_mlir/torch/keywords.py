@@ -1,7 +1,7 @@
-"""Modules whose `forward` takes any keywords, as ones that take those of an example.
+"""Signatures of modules whose `forward` takes any keywords, with the keywords of an example.
 
-PyTorch's exporter looks for sizes that change under the name of `**others` at first, then under the
-names of what is in it. Arguments of their own have the same name for both.
+PyTorch's exporter looks up dynamic sizes first under the name `**others`, then under the names of
+the keywords in it. Separate arguments have the same name for both.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ EXTRA = "torch"
 
 _NAMES = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 _EXTENDED = {name: np.dtype(getattr(ml_dtypes, name)) for name in _NAMES}
-"""Types that PyTorch makes no arrays of, by their name there."""
+"""Types of which PyTorch creates no arrays, by their name in PyTorch."""
 
 
 @cache

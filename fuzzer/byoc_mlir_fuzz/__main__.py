@@ -20,10 +20,10 @@ from byoc_mlir_fuzz.report import summary
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a campaign and prints what it found.
+    """Runs a campaign and prints its findings.
 
     Returns:
-        0 when nothing failed, 1 when something did, 2 when the campaign could not run.
+        0 if nothing failed, 1 if something did, 2 if the campaign could not run.
     """
     args = _parser().parse_args(arguments)
     os.environ.setdefault(STRICT_VARIABLE, "on")

@@ -45,10 +45,10 @@ FAILURES: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """One model, and the inputs to run it with, one after the other."""
+    """Model, with the inputs of one or more runs."""
 
     name: str
-    """`seed/number`: enough to make it again."""
+    """Name, `seed/number`, from which the case can be generated again."""
     model: bytes
     """An ONNX model, or the text of an `.mlir` file."""
     feeds: tuple[Feeds, ...] = ()
@@ -62,12 +62,12 @@ class Settings:
     """Settings for the run of a case."""
 
     targets: tuple[str, ...] | None = None
-    """As in `byoc_mlir.compile`."""
+    """Targets, as in `byoc_mlir.compile`."""
     backends: tuple[str, ...] = ()
     """Modules that register backends."""
     threads: int = 1
     memory: int = 6 << 30
-    """Bytes of address space that a worker may have."""
+    """Maximum bytes of a worker's address space."""
     interpreter: bool = False
     """True if models run in the interpreter tier instead of being compiled."""
 
@@ -78,7 +78,7 @@ class Outcome:
 
     kind: Kind
     message: str = ""
-    """For people; of an error its type comes first."""
+    """Message for people; an error's begins with its type."""
     signature: str = ""
     """Common part of the messages of failures with one cause, as far as that can be derived."""
     placements: Mapping[str, int] = field(default_factory=Counter[str])

@@ -1,4 +1,4 @@
-"""The cases of a campaign: a seed and a number say which one."""
+"""Cases of a campaign, each defined by a seed and a number."""
 
 from __future__ import annotations
 

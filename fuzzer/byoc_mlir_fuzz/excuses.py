@@ -34,7 +34,7 @@ ORDERING = frozenset(
         *("GridSample", "Attention"),
     )
 )
-"""Ops for which ONNX leaves open what becomes of a not-a-number; docs/semantics.md decides."""
+"""Ops for which ONNX leaves open what becomes of NaN; docs/semantics.md decides."""
 
 
 def has_nan(model: onnx.ModelProto, feeds: Feeds) -> bool:
@@ -142,7 +142,7 @@ def _overflows(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, made: Set[s
 _UNDEFINED_SOMEWHERE = frozenset(
     ("Acos", "Acosh", "Asin", "Atanh", "Div", "Log", "Mod", "Pow", "Reciprocal", "Sqrt")
 )
-"""Ops that have no answer for some finite numbers, which is no overflow."""
+"""Ops that are undefined for some finite values, which is no overflow."""
 
 
 def _is_finite(array: Array) -> bool:
@@ -206,8 +206,9 @@ _OF_UNIT = RECURRENT | {
     *("Gelu", "BiasGelu", "FastGelu", "Mish"),
     *("LogSoftmax", "ReduceLogSumExp", "SoftmaxCrossEntropyLoss"),
 }
-"""Ops that compute small results from terms of about one, or of that many times what they read. In
-ONNX Runtime the sigmoid is one, too."""
+"""Ops that compute small results from terms of about one, or from terms that many times as large as
+their inputs. In ONNX Runtime the sigmoid is one, too.
+"""
 _APPROXIMATE = 3e-7
 """Error of sigmoid and similar ops in ONNX Runtime, even for small results."""
 

@@ -1,4 +1,4 @@
-"""Runs one case in this process, and says how it ended."""
+"""Judgement of one case in this process."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ _RANDOM = frozenset(("RandomNormal", "RandomNormalLike", "RandomUniform", "Rando
 def judge(
     case: Case, settings: Settings, say: Say, without: frozenset[str] = frozenset()
 ) -> Outcome:
-    """Compiles and runs a case, and compares it with what the oracles say.
+    """Compiles and runs a case, and compares its outputs with the oracles'.
 
     Args:
         case: the case.
         settings: how to compile it.
-        say: is called before each step.
-        without: oracles that are not to be asked.
+        say: called before each step.
+        without: oracles that are not used.
     """
     judge = _Judge(settings, say, without)
     with warnings.catch_warnings(), np.errstate(all="ignore"):

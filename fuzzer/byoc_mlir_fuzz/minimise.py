@@ -1,4 +1,4 @@
-"""Makes a failing case small: fewer nodes, attributes, inputs, smaller sizes, plain numbers."""
+"""Reduction of a failing case: fewer nodes, attributes, inputs, smaller sizes, plain values."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def minimised(case: Case, fails: Fails, seconds: float) -> Case:
 def _first_failing(
     case: Case, candidates: Callable[[Case], Iterator[Case]], fails: Fails, deadline: float
 ) -> Case:
-    """Takes the first candidate that still fails, and begins again with that."""
+    """Replaces the case by the first candidate that still fails, and repeats until none does."""
     improved = True
     while improved and time.monotonic() < deadline:
         improved = False

@@ -32,7 +32,8 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
 
 
 _TELL_SMALL_FROM_ZERO = frozenset(("Sqrt", "Log", "Unique", "Floor", "Ceil", "Sign"))
-"""Ops whose answer for a small number is not near that for zero, or one more."""
+"""Ops whose result for a small value is not close to their result for zero, or may differ by one.
+"""
 
 
 def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
@@ -57,7 +58,7 @@ def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
 
 _LABELS = ("classlabels_int64s", "classlabels_strings")
 _IN_ORDER = (b"NONE", b"LOGISTIC", b"SOFTMAX")
-"""Transformations of scores that leave the largest one the largest."""
+"""Transformations of scores that keep the order."""
 
 
 def _is_misread(node: onnx.NodeProto) -> bool:
@@ -131,10 +132,10 @@ def _leaves_out_in_front(node: onnx.NodeProto) -> bool:
 
 
 def _moves_to_border(node: onnx.NodeProto) -> bool:
-    """True if it samples by cubics and takes places outside for the border.
+    """True if the node samples by cubic interpolation and pads with the border.
 
-    ONNX Runtime and PyTorch interpolate at the place itself, between elements that are the
-    border's; the standard's evaluator moves the place to the border.
+    ONNX Runtime and PyTorch interpolate at the position itself, between elements that repeat the
+    border; the standard's evaluator moves the position to the border.
     """
     texts = {attribute.name: attribute.s for attribute in node.attribute}
     is_cubic = texts.get("mode") in (b"cubic", b"bicubic")
@@ -266,7 +267,9 @@ _REFERENCE_SINCE = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), 13),  # of one axis, not of rows
     "RoiAlign": 16,  # half a pixel away
 }
-"""The opset whose version of an op the reference evaluator has for older ones, too."""
+"""Opset from which on the reference evaluator is right about an op, since it computes older
+versions in the same way.
+"""
 _WRONG: Mapping[str, Set[str]] = {
     "reference": _WRONG_IN_REFERENCE,
     "onnxruntime": {"NonZero"},  # of scalars, as if they had an axis

@@ -14,14 +14,16 @@ from byoc_mlir.tensors import Array
 
 
 class NotRunError(Exception):
-    """The model is not run so, or not on these inputs: the compiled program answers."""
+    """Error of a model or inputs that the interpreter tier does not run: the compiled program
+    would.
+    """
 
 
 class NodeByNode:
-    """Runs a model as `InterpretedModel` does.
+    """Runner of a model in the interpreter tier, as `InterpretedModel`.
 
     Raises:
-        NotRunError: it is none that is run so.
+        NotRunError: the interpreter tier does not run the model.
     """
 
     def __init__(self, model: onnx.ModelProto, threads: int):

@@ -18,16 +18,16 @@ from byoc_mlir_fuzz.case import Array, Feeds
 from byoc_mlir_fuzz.values import is_float
 
 Answer: TypeAlias = Mapping[str, Array]
-"""The outputs by name."""
+"""Outputs by name."""
 
 Oracle: TypeAlias = Callable[[onnx.ModelProto, Feeds], Answer]
 
 
 def require_onnxruntime() -> None:
-    """Checks that the first oracle is there.
+    """Checks that ONNX Runtime is installed.
 
     Raises:
-        ToolchainError: it is not; the message says what to install.
+        ToolchainError: it is not; the message has the package to install.
     """
     if find_spec("onnxruntime") is None:
         raise ToolchainError(
@@ -59,7 +59,7 @@ def as_arrays(outputs: Mapping[str, Any]) -> Answer:
 
 
 KEYS = ":keys"
-"""Behind the name of an output that is a map, for its keys."""
+"""Suffix of the name of an output that is a map, for its keys."""
 
 
 def reference_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
@@ -183,7 +183,7 @@ def _difference(got: Array, want: Array, slack: Array | None) -> str:
 
 
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7}
-"""Relative, by type. In double precision some functions of the oracles are short of it."""
+"""Relative tolerances by type. In f64 some functions of the oracles are less accurate."""
 
 
 def _close(got: Array, want: Array, slack: Any) -> Array:

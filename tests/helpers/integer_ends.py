@@ -1,7 +1,7 @@
-"""Models of one node of each op, with one integer of it replaced by one near the ends of int64.
+"""Models of one node of each op, with one of its integers replaced by one near the ends of int64.
 
-Integers are those of attributes and of operands that can only be integers, or are sizes; in place
-of scales and places that are floats stand huge ones. The sizes of inputs are numbers or symbols.
+Integers are attributes, and operands that can only be integers or are sizes; scales and positions
+that are floats are replaced by huge ones. The sizes of inputs are static or symbolic.
 
 `python tests/helpers/integer_ends.py --help` runs all of them, or a part.
 """
@@ -54,7 +54,7 @@ _FLAGS = frozenset(
         *("onesided", "inverse", "is_causal", "interleaved", "unidirectional", "do_rotary"),
     }
 )
-"""Attributes that are true or false; what others mean is not said."""
+"""Attributes that are true or false; ONNX does not define other values."""
 _SIZES: Mapping[str, tuple[int, ...]] = {
     "AffineGrid": (0,),
     "GridSample": (1,),
@@ -66,12 +66,12 @@ _SIZES: Mapping[str, tuple[int, ...]] = {
     "RoiAlign": (1,),
     "Upsample": (1,),
 }
-"""Operands that may be floats, and are sizes or places."""
+"""Operands that may be floats, and are sizes or positions."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A number of a node: of an attribute, or of an operand."""
+    """Number of a node: in an attribute, or in an operand."""
 
     node: int
     name: str
@@ -211,7 +211,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Runs cases and prints what was found."""
+    """Runs cases and prints the findings."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--samples", type=int, default=1, help="nodes of each op")

@@ -1,4 +1,4 @@
-"""The programs that an executable has now, by what they are for."""
+"""Programs that an executable has now, by kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifies IR as xDSL does, in a fraction of the time."""
+"""Verification of IR as in xDSL, in a fraction of the time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ _DIALECTS = ("arith", "llvm", "math", "memref", "vector")
 
 
 def verify_module(module: Operation) -> None:
-    """Verifies an op and all in it.
+    """Verifies an op and all ops in it.
 
-    Of the ops of one class that have the same types and attributes, one is verified, where nothing
-    else matters to it. Code for the host has thousands of ops and some hundred kinds of them.
+    Among ops of one class with the same types and attributes, only one is verified, if nothing else
+    affects the verification. Code for the host has thousands of ops, but only some hundred such
+    kinds.
 
     Raises:
-        VerifyException: an op is not what its definition says.
-        ValueError: an op does not know where it stands, or uses a value that is gone.
+        VerifyException: an op violates its definition.
+        ValueError: an op does not know its parent, or uses a value that was erased.
     """
     _verify(module, set())
 

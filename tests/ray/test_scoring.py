@@ -41,9 +41,9 @@ def _table(folder: Path) -> None:
 
 
 def _dying(marker: Path) -> Any:
-    """Reads the row's input; the first worker that has the row in the middle dies.
+    """Returns a function that reads a row's input; the first worker that gets the middle row dies.
 
-    A function in a function, since workers cannot import a test.
+    It is a nested function, since workers cannot import a test.
     """
 
     def prepare(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,7 +82,9 @@ def test_each_row_is_scored_once_though_a_worker_dies(ray_machine: None, tmp_pat
 
 
 def _meeting(folder: Path) -> Any:
-    """Reads the row's input; the first row of each worker waits until two workers have rows."""
+    """Returns a function that reads a row's input; the first row of each worker waits until two
+    workers have rows.
+    """
 
     def prepare(row: Mapping[str, Any]) -> Mapping[str, Any]:
         own = folder / str(os.getpid())

@@ -1,4 +1,4 @@
-"""`byoc serve` answers over HTTP on the loopback; what is malformed hurts no other request."""
+"""Answers of `byoc serve` over HTTP on the loopback; malformed requests affect no other request."""
 
 from __future__ import annotations
 

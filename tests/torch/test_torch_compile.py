@@ -14,7 +14,7 @@ from byoc_mlir.torch.dynamo import CompiledGraph, dynamo_backend
 
 
 class Counted:
-    """The backend, and the graphs that it got."""
+    """Backend that records the graphs that it gets."""
 
     def __init__(self) -> None:
         self.graphs: list[CompiledGraph] = []

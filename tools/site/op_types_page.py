@@ -1,6 +1,6 @@
-"""The table of element types: which backend takes an ONNX op of which element type.
+"""Table of element types: the backends that take an ONNX op of an element type.
 
-Of each op and type some models of one node are made, as the fuzzer makes them, and partitioned for
+For each op and type some models of one node are generated as the fuzzer does, and partitioned for
 each backend. A backend takes the op if it takes it in one of them.
 """
 
@@ -31,7 +31,7 @@ from byoc_mlir.frontend.stages.split import first_stage
 from byoc_mlir.testing.isa import call_at
 
 LEVEL = "avx2"
-"""The instruction set that the table is made for: what oneDNN takes depends on it."""
+"""Instruction set of the table, on which oneDNN's support depends."""
 
 BACKENDS = ("dnnl", "openblas")
 """Backends of the table; the host takes all other ops."""
@@ -41,7 +41,7 @@ _TYPES = (
     *(TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL),
 )
 TYPES: tuple[Dtype, ...] = tuple(map(helper.tensor_dtype_to_np_dtype, _TYPES))
-"""The columns of the table: of the op's first input, or of its output if it has none."""
+"""Columns of the table: element types of the op's first input, or of its output if it has none."""
 
 _SAMPLES, _ATTEMPTS = 3, 24
 _SIGNS = {
@@ -82,12 +82,12 @@ def op_types_page() -> Page:
 
 @dataclass(frozen=True)
 class OpTypes:
-    """A line of the table."""
+    """Row of the table."""
 
     domain: str
     op_type: str
     cells: tuple[str, ...]
-    """By `TYPES`."""
+    """Cells, in the order of `TYPES`."""
 
     def __str__(self) -> str:
         return f"| {self.op_type} | {' | '.join(self.cells)} |"
@@ -138,7 +138,7 @@ def _models(domain: str, op_type: str, dtype: Dtype) -> Iterator[ModelProto]:
 
 @dataclass
 class _OfType(GraphBuilder):
-    """Often makes tensors of the preferred type, where an op accepts it."""
+    """Builder that often picks the preferred type, if an op accepts it."""
 
     preferred: Dtype = TYPES[0]
 

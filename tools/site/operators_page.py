@@ -55,14 +55,14 @@ def operators_page() -> Page:
 
 @dataclass(frozen=True)
 class OpRow:
-    """One op of the table."""
+    """Op of the table."""
 
     domain: str
     name: str
     versions: tuple[int, ...]
-    """The versions that can be compiled."""
+    """Versions that can be compiled."""
     others: tuple[int, ...]
-    """The versions that cannot."""
+    """Versions that cannot be compiled."""
     support: str
     passed: int
     cases: int

@@ -1,4 +1,4 @@
-"""A page that is made when the site is built."""
+"""Pages that are generated when the site is built."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Page:
-    """A page in Markdown."""
+    """Page in Markdown."""
 
     title: str
     path: str
-    """Below the folder of the docs."""
+    """Path below the folder of the docs."""
     text: str
 
 

@@ -1,10 +1,10 @@
-"""The right answer of a case, and how far off an answer may be.
+"""Expected results of a case, and their accepted error.
 
-The answer is computed in float64. What is accepted follows from the element types and from how
-many numbers are added up: a sum of `n` products in a type of precision `eps` is off by about
-`eps * n` at worst. Half precision is to be accumulated in float32 and rounded once for each op.
-Integers and booleans are exact, but for results that are rounded to a quantised type: a few may be
-one step off, where rounding is close to a tie.
+Results are computed in float64. The accepted error follows from the element types and from the
+number of terms in each sum: a sum of `n` terms in a type of precision `eps` has an error of at most
+about `eps * n`. f16 values have to be accumulated in f32 and rounded once for each op. Integers and
+booleans are exact, except for results that are rounded to a quantised type: a few of their elements
+may be one step off, if rounding is close to a tie.
 """
 
 from __future__ import annotations
@@ -27,19 +27,21 @@ from byoc_mlir.dialects.relay.evaluate import evaluate, evaluate_op
 from byoc_mlir.transforms.work import estimated_work
 
 SLACK = 64
-"""Roundings beside those of sums: approximations of functions, of weights, of scales."""
+"""Number of accepted roundings besides those of sums: approximations of functions, of weights, of
+scales.
+"""
 
 _NEAR_TIES = 1 / 64
-"""The share of a quantised result's elements that may be one step off."""
+"""Share of a quantised result's elements that may be one step off."""
 
 _NOT_ROUNDED_BETWEEN = 1 / 8
-"""The same, where a backend may leave out a rounding between two ops."""
+"""Share of elements that may be one step off if a backend omits a rounding between two ops."""
 
 _ROUNDS = ("qnn.quantize", "qnn.requantize", "qnn.add", "qnn.multiply", "qnn.avg_pool")
 """Prefixes of the names of ops that round to a quantised type."""
 
 _READS_TYPES = frozenset({"cast", "reinterpret"})
-"""Ops whose result depends on what type their operand is, not on its values alone."""
+"""Ops whose result depends on the type of their operand, not on its values alone."""
 
 
 def expected(function: FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:

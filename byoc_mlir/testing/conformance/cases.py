@@ -1,4 +1,4 @@
-"""A case for each sample of an op."""
+"""Cases of single ops: one for each sample."""
 
 from __future__ import annotations
 

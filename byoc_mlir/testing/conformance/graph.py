@@ -1,4 +1,4 @@
-"""Building the small models that a backend is tried on."""
+"""Builder of the small models that test a backend."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ OPS: dict[str, type[RelayOp]] = {
 
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 1.0, -1.0)
-"""Numbers at which shortcuts show."""
+"""Values at which shortcuts show."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A small model with inputs, made for one op or pattern that a backend claims."""
+    """Small model with inputs, for one op or pattern that a backend claims."""
 
     subject: str
     label: str
@@ -39,7 +39,7 @@ class Case:
 
 
 class CaseBuilder:
-    """A function under construction, with random inputs and constants."""
+    """Function under construction, with random inputs and constants."""
 
     def __init__(self, seed: int = 0):
         self._rng = np.random.default_rng(seed)

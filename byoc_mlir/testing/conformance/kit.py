@@ -1,4 +1,4 @@
-"""Trying a backend: every op and pattern that it claims, and whole networks."""
+"""Test of a backend: every op and pattern that it claims, and whole networks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from byoc_mlir.transforms.placement import Placement, placements
 from byoc_mlir.transforms.work import estimated_work
 
 NETWORK_TOLERANCE = 1e-4
-"""The largest error of a network that is accepted, relative to its output's largest value."""
+"""Maximum accepted error of a network, relative to its output's largest value."""
 
 
 def run_conformance(
@@ -113,12 +113,12 @@ def run_conformance(
 
 
 class _WrongError(Exception):
-    """A case did not do what it should."""
+    """Error of a case whose placement is not as required."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """A case that compiles, and what its partitioning made of it."""
+    """Case that compiles, with its placement."""
 
     case: Case
     status: Status

@@ -1,4 +1,4 @@
-"""Cases for the ways in which a pattern can look."""
+"""Cases for the alternative forms of a pattern."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STRUCTURES = 16
 
 
 class NotGeneratedError(Exception):
-    """No model can be made from a pattern; the message says why."""
+    """Error of a pattern from which no model can be generated; the message has the reason."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class _Choices:
 
     structure: tuple[int, ...] = ()
     detail: tuple[int, int] = (-1, 0)
-    """The number of one detail, and its choice; all others are 0."""
+    """Index of one detail, and its choice; all other details are 0."""
     structures: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     details: list[int] = field(default_factory=list[int])
 
@@ -130,7 +130,7 @@ class _Wanted:
 
 
 class _PatternGraph:
-    """Builds what a pattern describes."""
+    """Builder of a graph that a pattern describes."""
 
     def __init__(
         self, choices: _Choices, dtype: str = "float32", *, seed: int = 0, finite: bool = False

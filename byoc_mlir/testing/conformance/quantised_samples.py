@@ -1,7 +1,7 @@
 """Samples of ops on quantised tensors.
 
-No scale is a power of two, nor a quotient of two: halves, on whose rounding backends may differ,
-are rare.
+No scale, and no quotient of two scales, is a power of two: so ties, which backends may round
+differently, are rare.
 """
 
 from __future__ import annotations
@@ -223,4 +223,4 @@ QUANTISED_SAMPLES: Mapping[str, Sequence[Sample]] = {
         for constants in (True, False)
     ],
 }
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

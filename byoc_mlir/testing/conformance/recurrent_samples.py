@@ -52,4 +52,4 @@ RECURRENT_SAMPLES: Mapping[str, Sequence[Sample]] = {
         *_layers(3, _GRU, linear_before_reset=True),
     ],
 }
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

@@ -15,20 +15,24 @@ Status: TypeAlias = Literal["offloaded", "refused", "folded", "untested", "faile
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case: an op or a composite, and what became of it."""
+    """Outcome of one case of an op or a composite."""
 
     subject: str
     label: str
     status: Status
-    """`offloaded`: the backend ran it; `refused`: its rules left it to the host; `folded`: nothing
-    of it was left after simplification; `untested`: no model that the kit has is offloaded, so
-    nothing is known of the claim."""
+    """Outcome of a case.
+
+    - `offloaded`: the backend ran it.
+    - `refused`: the backend's rules left it to the host.
+    - `folded`: simplification removed it.
+    - `untested`: no model of the kit is offloaded, so the claim is not tested.
+    """
     detail: str = ""
-    """The reason, or what went wrong."""
+    """Reason for a refusal, or description of a failure."""
     error: float = 0.0
-    """The largest error, relative to the largest value."""
+    """Largest error, relative to the largest value."""
     reproduce: str = ""
-    """The command that tries a failing case again, where it was saved."""
+    """Command that repeats a failing case, if the case was saved."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +43,20 @@ class Coverage:
     nodes: tuple[int, int]
     kinds: tuple[int, int]
     work: tuple[int, int]
-    """Arithmetic operations, estimated."""
+    """Numbers of arithmetic operations, estimated."""
     regions: int
     error: float
 
 
 @dataclass(frozen=True)
 class ConformanceReport:
-    """The outcomes of a run of the kit; `str()` gives tables."""
+    """Outcomes of a run of the kit; `str()` returns them as tables."""
 
     backend: str
     outcomes: tuple[Outcome, ...]
     coverage: tuple[Coverage, ...]
     known_untested: frozenset[str] = frozenset()
-    """Ops and composites of which the vendor knows that the kit cannot try them."""
+    """Ops and composites that the kit cannot test, as the vendor knows."""
 
     @property
     def failures(self) -> Sequence[Outcome]:

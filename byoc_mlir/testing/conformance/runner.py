@@ -1,8 +1,8 @@
-"""Compiling cases and running them, in ways in which mistakes show.
+"""Compilation and runs of cases, in ways in which mistakes show.
 
-The cases of one op or pattern become one model, so that they are compiled once and what a backend
-shares between regions is seen to be right. It runs with three sets of inputs, with the first again,
-and in two threads at once. Inputs lie between guards, and must not be changed.
+The cases of one op or pattern become one model: they are compiled once, and state that a backend
+shares between regions is tested, too. The model runs with three sets of inputs, with the first
+again, and in two threads at once. Inputs lie between guard elements, and must not be changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RETRIES = 3
 """Maximum number of wrong cases of a model that are repeated alone."""
 
 GUARD = 64
-"""Elements before and behind each input, of a value that shows in results."""
+"""Number of guard elements before and after each input, whose value shows in results."""
 
 THREAD_RUNS = 4
 
@@ -46,14 +46,14 @@ class Finding:
 
 
 def run_cases(target: str, cases: Sequence[Case], least: float = 0.0) -> list[Finding]:
-    """Compiles and runs cases together, and says of each what came of it.
+    """Compiles and runs cases in one model, and returns the finding of each.
 
-    When the model cannot be compiled or run, its halves are tried, down to the cases at fault.
+    If the model cannot be compiled or run, its halves are tried, down to the faulty cases.
 
     Args:
-        target: the backend's.
+        target: the backend's target.
         cases: models with inputs.
-        least: errors up to it are accepted whatever the types are.
+        least: errors up to it are accepted for all types.
     """
     if not cases:
         return []
@@ -79,12 +79,12 @@ def run_cases(target: str, cases: Sequence[Case], least: float = 0.0) -> list[Fi
 
 
 class _WrongError(Exception):
-    """The model did not compile as it should, or a run did what it must not."""
+    """Error of a model that did not compile as required, or of a run that changed its inputs."""
 
 
 @dataclass(frozen=True)
 class _Feed:
-    """Inputs of all cases, and the right results for them."""
+    """Inputs of all cases, and their expected results."""
 
     inputs: Sequence[Sequence[Array]]
     wanted: Sequence[Sequence[Array]]
@@ -124,7 +124,7 @@ def _run_together(target: str, cases: Sequence[Case], least: float) -> list[Find
 
 
 class _Run:
-    """One run of all cases, and what is right for it."""
+    """Results of one run of all cases, and the expected ones."""
 
     def __init__(self, executable: Executable, feed: _Feed, which: str):
         self._which, self._wanted = which, feed.wanted

@@ -1,7 +1,7 @@
-"""The samples of each Relay op.
+"""Samples of each Relay op.
 
-Every property of an op has two values among its samples, so that a backend which ignores one is
-found: `tests/unit/conformance/test_samples.py` holds the table to it.
+Every property of an op has two values among its samples, so that a backend which ignores a property
+is found: `tests/unit/conformance/test_samples.py` checks this.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ IMAGE, ROWS, SEQUENCE, VECTOR = (2, 4, 9, 8), (3, 8), (2, 5, 8), (7,)
 SPATIAL: Mapping[int, Shape] = {1: (2, 4, 9), 2: IMAGE, 3: (1, 4, 6, 5, 7)}
 POSITIVE: Range = (0.2, 3.0)
 LONG = 5000
-"""Numbers in a long sum."""
+"""Number of terms in a long sum."""
 LARGE = (2, 8, 20, 16)
-"""Enough for a backend that refuses what is small."""
+"""Shape that is large enough for a backend that refuses small ones."""
 
 
 def samples_of(name: str) -> Sequence[Sample]:
@@ -388,4 +388,4 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
     **VISION_SAMPLES,
     **RECURRENT_SAMPLES,
 }  # fmt: skip
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

@@ -1,4 +1,4 @@
-"""Small instances of Relay ops: what a backend's rules are tried on."""
+"""Samples: small instances of Relay ops, on which a backend's rules are tested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from byoc_mlir.dialects.relay.base import PyValue
 Shape: TypeAlias = tuple[int, ...]
 Rest: TypeAlias = Callable[[Shape], Sequence[Shape]]
 Range: TypeAlias = tuple[float | Sequence[float], float | Sequence[float]]
-"""The least and the largest value; sequences say it for each place along the last axis."""
+"""Smallest and largest value; sequences give them for each index of the last axis."""
 
 
 def alone(data: Shape) -> Sequence[Shape]:
@@ -21,7 +21,9 @@ def alone(data: Shape) -> Sequence[Shape]:
 
 @dataclass(frozen=True)
 class Sample:
-    """One op: the shape of its first operand, from which the others' follow, and its properties."""
+    """Sample of one op: the shape of its first operand, from which the others' follow, and its
+    properties.
+    """
 
     data: Shape
     rest: Rest = alone
@@ -30,12 +32,13 @@ class Sample:
     constants: bool = False
     """True if the operands after the first are constants."""
     values: Range | None = None
-    """The range of the values; without one floats are of a normal distribution, and integers
-    small ones of both signs."""
+    """Range of the values; by default floats are normally distributed, and integers small and of
+    both signs.
+    """
     dtypes: Mapping[int, str] = field(default_factory=dict[int, str])
-    """The element types of the operands that have one of their own, by position."""
+    """Element types of operands that differ from the first operand's, by position."""
     ranges: Mapping[int, Range] = field(default_factory=dict[int, Range])
-    """The ranges of the values of the operands that have one of their own, by position."""
+    """Ranges of operands that differ from `values`, by position."""
     first_constant: bool = False
     """True if the first operand is a constant."""
     special: bool = False

@@ -1,4 +1,4 @@
-"""Shapes of the operands behind an op's first one, from the shape of that."""
+"""Shapes of an op's further operands, as functions of the first operand's shape."""
 
 from __future__ import annotations
 

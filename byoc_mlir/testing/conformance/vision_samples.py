@@ -1,4 +1,4 @@
-"""Samples of ops of images: resizing, sampling at computed places, detection."""
+"""Samples of ops on images: resizing, sampling at computed positions, detection."""
 
 from __future__ import annotations
 
@@ -153,4 +153,4 @@ VISION_SAMPLES: Mapping[str, Sequence[Sample]] = {
         Sample((2, 2), values=(0.5, 0.5), note="singular"),
     ],
 }
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

@@ -1,4 +1,4 @@
-"""Image networks of other shapes: VGG, Inception, DenseNet, U-Net."""
+"""Image networks of several forms: VGG, Inception, DenseNet, U-Net."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class DecoderSizes:
-    """The sizes of a decoder; queries have `heads` heads, keys and values `shared_heads`."""
+    """Sizes of a decoder; queries have `heads` heads, keys and values `shared_heads`."""
 
     layers: int = 2
     width: int = 64
@@ -27,9 +27,9 @@ class DecoderSizes:
     inner: int = 128
     vocabulary: int = 256
     capacity: int = 80
-    """The tokens that the cache has room for."""
+    """Number of tokens for which the cache has room."""
     block: int = 32
-    """The elements that share a scale, of weights with few bits."""
+    """Number of elements that share a scale, in weights with few bits."""
 
 
 def decoder(

@@ -1,4 +1,4 @@
-"""A single-shot detector (Liu et al., 2016) on a small backbone."""
+"""Single-shot detector (Liu et al., 2016) on a small backbone."""
 
 from __future__ import annotations
 

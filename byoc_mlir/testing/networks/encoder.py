@@ -1,4 +1,4 @@
-"""An encoder with symbolic sizes, in the forms that exporters write."""
+"""Encoder with symbolic sizes, in the forms that exporters write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def symbolised(model: ModelProto, names: Mapping[str, Mapping[int, str]]) -> Mod
 
 
 class _Encoder:
-    """An encoder that reads its sizes with Shape and Gather, and reshapes by them."""
+    """Builder of an encoder that reads its sizes with Shape and Gather, and reshapes by them."""
 
     def __init__(self, width: int, heads: int, layers: int, longest: int):
         self.b = GraphBuilder("encoder", seed=0)

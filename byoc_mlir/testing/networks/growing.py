@@ -1,4 +1,4 @@
-"""A language model whose cache of keys and values grows with each call."""
+"""Language model whose cache of keys and values grows with each call."""
 
 from __future__ import annotations
 

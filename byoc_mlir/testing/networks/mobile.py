@@ -1,4 +1,4 @@
-"""Networks made for phones: depthwise convolutions, gates, channel shuffles."""
+"""Networks for phones: depthwise convolutions, gates, channel shuffles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from onnx import ModelProto
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 _SWISH_GAIN = 1.7
-"""Swish leaves 0.36 of the second moment of a standard normal value."""
+"""Gain of a layer behind swish, which leaves 0.36 of the second moment of a standard normal value.
+"""
 
 
 def mobilenet_v2(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:

@@ -10,7 +10,9 @@ from onnx import ModelProto
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 _Block: TypeAlias = Callable[[GraphBuilder, str, int, int], str]
-"""Builder, input, width, stride; the residual branch up to its last batch norm."""
+"""Function that adds a residual branch up to its last batch norm, from builder, input, width and
+stride.
+"""
 
 _BRANCH_GAIN = 0.4
 

@@ -1,4 +1,4 @@
-"""Networks from images to text and from text to sound, whose lengths change."""
+"""Networks with sequences of any length, from images to text and from text to sound."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from onnx import ModelProto, TensorProto
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 _GELU_GAIN = 1.5
-"""Gelu leaves 0.43 of the second moment of a standard normal value."""
+"""Gain of a layer behind gelu, which leaves 0.43 of the second moment of a standard normal value.
+"""
 
 _MASKED = float(np.finfo(np.float32).min)
 

@@ -69,7 +69,7 @@ def compile_model(
     dump_ir: Path | None = None,
     interpreter: bool = False,
 ) -> Executable:
-    """Compiles the model that the arguments name; the others are those of `compile`."""
+    """Compiles the model that the arguments name; the other parameters are `compile`'s."""
     _load_backends(args)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -86,7 +86,7 @@ def compile_model(
 
 
 def request_of(args: argparse.Namespace) -> Request:
-    """Returns the checked request of the arguments, for what does more than to compile."""
+    """Returns the checked request of the arguments, for commands that do more than compile."""
     _load_backends(args)
     return Request(find_model(args.model), **options_of(args)).checked()
 
@@ -159,7 +159,7 @@ def add_annotate_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def annotate(args: argparse.Namespace, report: Report, profile: Profile | None = None) -> None:
-    """Writes the annotated model, if there is to be one."""
+    """Writes the annotated model, if the arguments name a file for it."""
     if args.annotate is None:
         return
     from byoc_mlir.compiler.debugging.annotate import write_annotated  # few calls need it
@@ -178,7 +178,7 @@ def print_json(document: object) -> None:
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """Adds a row of texts without markup: models choose the names in them."""
+    """Adds a row of texts without markup, since models choose the names in them."""
     table.add_row(*(escape(printable(cell)) for cell in cells))
 
 

@@ -166,7 +166,7 @@ def _sizes(program: Program) -> dict[str, int]:
 
 
 def _export(executable: Executable, path: Path, shapes: _Shapes) -> list[Path]:
-    """Writes a program to a file; the path, and that of the header."""
+    """Writes a program to a file; returns the paths of the file and of the header."""
     writers = {".so": executable.export_library, ".o": executable.export_object}
     if path.suffix not in writers:
         raise ExportError(f"'{path}' must end in .so (a shared object) or .o (an object file)")

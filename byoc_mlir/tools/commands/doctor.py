@@ -34,7 +34,8 @@ from byoc_mlir.tools.commands.common import add_json_argument, print_json
 _MAPS = Path("/proc/self/maps")
 
 _NAME = re.compile(r"lib(gomp(?!-plugin)|iomp5|omp)([-.].*)?\.so(\..*)?")
-"""GCC's, Intel's and LLVM's; a package's own copy has a hash in its name."""
+"""Names of GCC's, Intel's and LLVM's OpenMP runtimes; a package's own copy has a hash in its name.
+"""
 
 
 def is_openmp_runtime(path: PurePath) -> bool:

@@ -167,7 +167,7 @@ def _largest(array: Any, count: int = 5) -> str:
 
 
 def median_seconds(function: Any, budget: float = 1.0) -> float:
-    """Returns the median time of a call, of as many as `budget` seconds allow."""
+    """Returns the median time of a call, over as many calls as `budget` seconds allow."""
     times: list[float] = []
     deadline = time.perf_counter() + budget
     while len(times) < 3 or (time.perf_counter() < deadline and len(times) < 200):

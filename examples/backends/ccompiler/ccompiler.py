@@ -62,7 +62,7 @@ typedef struct {
 
 
 class CCompilerBackend(Backend):
-    """Element-wise ops on float32 tensors of one shape."""
+    """Backend for element-wise ops on float32 tensors of one shape."""
 
     name: ClassVar[str] = "ccompiler"
 

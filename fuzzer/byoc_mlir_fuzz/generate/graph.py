@@ -47,7 +47,7 @@ _COMPUTED = 0.3
 
 @dataclass
 class GraphBuilder:
-    """The nodes so far; `values` are what a further node may read."""
+    """Builder of a graph; `values` are the values that a further node may read."""
 
     rng: Random
     opset: int
@@ -62,7 +62,7 @@ class GraphBuilder:
     """Outputs of the model that are maps, which no node can read."""
     counter: list[int] = field(default_factory=lambda: [0])
     domains: Mapping[str, int] = field(default_factory=lambda: DOMAINS)
-    """The versions of other domains."""
+    """Versions of other domains."""
 
     @property
     def root(self) -> GraphBuilder:
@@ -267,7 +267,7 @@ class GraphBuilder:
         domain: str = "",
         **named: Any,
     ) -> str:
-        """Adds a node whose output is a sequence or an optional; its name."""
+        """Adds a node whose output is a sequence or an optional; returns the output's name."""
         operands, attributes = self._resolve(self.schema(op_type, domain), inputs, named)
         name = self._name("q")
         node = helper.make_node(op_type, operands, [name], f"n_{name}", domain=domain)

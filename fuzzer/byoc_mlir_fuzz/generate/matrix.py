@@ -1,4 +1,4 @@
-"""Products, normalisations and what else works on rows."""
+"""Matmuls, normalisations and other ops on rows."""
 
 from __future__ import annotations
 

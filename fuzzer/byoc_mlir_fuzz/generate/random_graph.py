@@ -1,4 +1,4 @@
-"""A random model: a case of the fuzzer from a seed and a number."""
+"""Random models: cases of the fuzzer from a seed and a number."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FAMILIES = (
     *(classical, control, elementwise, image, index, matrix, quantised, rearrange, recurrent),
     *(trees, vendor, vendor_attention, window),
 )
-"""The modules that register recipes."""
+"""Modules that register recipes."""
 
 _DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
 _OPSETS = (*range(7, 28), *range(11, 24), *range(13, 23))
@@ -59,7 +59,7 @@ _SUMS = (
     *("Roi", "Scatter", "Quantize", "Ada", "Momentum", "Grid", "Upsample", "Col2Im", "Embedding"),
     *("Imputer", "If", "Loop", "Scan", "Tree", "SVM", "Linear"),
 )
-"""Parts of the names of ops that add up; the order is theirs to choose."""
+"""Parts of the names of ops that sum, in an order of their choice."""
 
 _ATTEMPTS = 12
 
@@ -130,7 +130,7 @@ def _add_block(graph: GraphBuilder) -> None:
 
 
 def add_node(graph: GraphBuilder, op_type: str | None = None, domain: str = "") -> None:
-    """Adds a node of some op, or of the given one; none when every attempt is rejected."""
+    """Adds a node of a random or the given op; adds none if every attempt is rejected."""
     domain, name = graph.rng.choice(importable_ops()) if op_type is None else (domain, op_type)
     for _ in range(_ATTEMPTS):
         try:

@@ -11,10 +11,12 @@ from byoc_mlir_fuzz.generate.graph import GraphBuilder
 from byoc_mlir_fuzz.values import Style
 
 Recipe: TypeAlias = Callable[[GraphBuilder, str], None]
-"""Adds a node of the named op, and what it needs; raises `RejectedError` when that fails."""
+"""Function that adds a node of the named op, and the values it needs; raises `RejectedError` if
+that fails.
+"""
 
 RECIPES: dict[tuple[str, str], Recipe] = {}
-"""By domain and op."""
+"""Recipes by domain and op."""
 
 
 def recipe(*op_types: str, domain: str = "") -> Callable[[Recipe], Recipe]:

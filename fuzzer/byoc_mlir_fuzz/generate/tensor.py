@@ -1,4 +1,4 @@
-"""Values of a graph, their types, and models of one."""
+"""Values of a graph, their types, and models of a graph."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from byoc_mlir_fuzz.values import Dtype, Shape, Style
 IR_VERSION = 10
 ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
 DOMAINS = {ML: 5, "ai.onnx.preview.training": 1, MICROSOFT: 1}
-"""The opset versions of other domains than the default one, if a graph has no others."""
+"""Opset versions of the domains other than the default one."""
 
 
 class RejectedError(Exception):
-    """The node that was to be added is not valid; the graph is as it was."""
+    """Error of a node that is not valid; the graph is unchanged."""
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value of the graph."""
+    """Value of the graph."""
 
     name: str
     dtype: Dtype
     shape: Shape | None
-    """`None` where it is known at run time only."""
+    """Shape; `None` if it is known at run time only."""
     data: Array | None = None
     """Elements of a constant."""
 
@@ -51,12 +51,12 @@ class Tensor:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """An input of the model and what it is fed with."""
+    """Input of the model, with its value."""
 
     tensor: Tensor
     value: Array
     style: Style | None
-    """`None` where the op that reads it needs this very value."""
+    """Style of the value; `None` if the op that reads it needs this very value."""
 
 
 def make_model(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
@@ -83,6 +83,6 @@ TENSOR_TYPES: dict[str, Dtype] = {
         *("float16", "float", "double", "bfloat16"),
     )
 }
-"""ONNX's names of types to numpy's."""
+"""NumPy types by ONNX's names of types."""
 
 DTYPES: tuple[Dtype, ...] = tuple(TENSOR_TYPES.values())

@@ -1,4 +1,4 @@
-"""Ops of `com.microsoft`: activations, normalisations, products and embeddings."""
+"""Ops of `com.microsoft`: activations, normalisations, matmuls and embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops of `com.microsoft` that attend, and those that turn what they attend to."""
+"""Ops of `com.microsoft` for attention, and rotary embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package imports what the table in docs/architecture.md says, and nothing else."""
+"""Imports of the package: exactly those of the table in docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BASE = (
     *("abi", "boundary", "comparison", "dims", "errors", "extras", "files", "installed"),
     *("ir_dump", "disabled", "limits", "names", "progress", "calibration", "tensors", "warned"),
 )
-"""The first ten rows, which all others may import."""
+"""Modules of the table's first ten rows, which all others may import."""
 
 BY_NAME = {"__init__.py", "tools/"}
 """Files and folders that import modules by names that are data."""

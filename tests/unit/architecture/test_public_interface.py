@@ -21,7 +21,7 @@ USERS: Mapping[Path, str] = {
     _TEMPLATE: _BACKENDS,
     **dict.fromkeys(sorted((_ROOT / "byoc_mlir/extra_ops").rglob("*.py")), "docs/custom-ops.md"),
 }
-"""Files that use the public interface alone, and the page that lists it for them."""
+"""Files that may only use the public interface, and the page that lists it for them."""
 
 
 def _listed(page: str) -> Mapping[str, bool]:

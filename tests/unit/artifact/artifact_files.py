@@ -46,7 +46,7 @@ def elementwise_model() -> onnx.ModelProto:
 
 
 def change_document(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the metadata of an artifact, and makes footer and hash fit again."""
+    """Changes the metadata of an artifact, and updates footer and hash."""
     data = path.read_bytes()
     head = data[-FOOTER_BYTES:-HASH_BYTES]
     offset = int.from_bytes(head[16:24], "little")
@@ -57,13 +57,13 @@ def change_document(path: Path, change: Callable[[dict[str, Any]], None]) -> Non
 
 
 def rewrite(path: Path, content: bytes) -> None:
-    """Writes all of an artifact but its hash, and the hash that fits."""
+    """Writes the content of an artifact, and its hash."""
     path.unlink()  # a library in use is mapped: a new file, not new content
     path.write_bytes(content + hashlib.sha256(content).digest())
 
 
 def run_python(code: str, *arguments: str | Path, expect: int = 0, **environment: str) -> str:
-    """Runs a program in a new process and returns what it printed."""
+    """Runs a program in a new process and returns its output."""
     result = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,

@@ -1,4 +1,5 @@
-"""Edited code of a backend is compiled again, wherever it lies; unknown code is not cached."""
+"""Edited code of a backend is compiled again, wherever its files are; unknown code is not
+cached."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Edited(Backend):
         loop = f"for (int i = 0; i < 24; i++) y[i] = {{float({value})}}f; return 0;"
         return CSource(f"int {{name}}(const float *x, float *y) {{{{ {{loop}} }}}}")
 """
-"""Its Relu gives the same number for anything, to be read from the results."""
+"""Source of a backend whose Relu returns the same number for any input."""
 
 REGISTERED = "from byoc_mlir.backends import register_backend\nregister_backend(Edited)\n"
 
@@ -42,7 +43,7 @@ sys.path[:0] = path.split(os.pathsep)
 if os.path.exists("site/sitecustomize.py"):
     exec(open("site/sitecustomize.py").read())
 """
-"""As `python -B` starts in a folder with this `PYTHONPATH`."""
+"""Prelude of a script: as `python -B` starts in a folder with this `PYTHONPATH`."""
 
 COMPILE = """
 import numpy as np
@@ -64,7 +65,7 @@ print(json.dumps(None if known is None else digest(known)))
 
 
 class Workshop:
-    """A folder with a model, a cache and the sources of a backend."""
+    """Folder with a model, a cache and the sources of a backend."""
 
     def __init__(self, folder: Path):
         self.folder, self.model, self.cache = folder, folder / "m.onnx", folder / "cache"
@@ -79,7 +80,8 @@ class Workshop:
         return path
 
     def install(self, module: str) -> None:
-        """Names a module's backend as `pip` does; the sources are where the caller puts them."""
+        """Registers a module's backend as `pip` does; the sources stay where the caller puts
+        them."""
         about = "site/edited-1.0.dist-info"
         self.write(f"{about}/METADATA", "Metadata-Version: 2.1\nName: edited\nVersion: 1.0\n")
         points = f"[byoc_mlir.backends]\nedited = {module}:Edited\n"

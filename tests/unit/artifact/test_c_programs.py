@@ -1,4 +1,4 @@
-"""The C program of docs/artifacts.md runs exported models and gets the bits that Python gets."""
+"""Exported models in the C program of docs/artifacts.md: the same bits as in Python."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build(folder: Path, source: str, *arguments: str) -> Path:
 
 
 def run(program: Path, data: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program in its folder, where oneDNN uses the instructions that it uses here."""
+    """Runs a program in its folder, with oneDNN limited to this process's instructions."""
     level = max_level()
     if level is not None:
         environment = {ISA_VARIABLES[0]: onednn_name(level), **environment}

@@ -1,4 +1,4 @@
-"""Libraries that take sizes, from C and from Python, against ONNX Runtime."""
+"""Libraries with dynamic shapes, from C and from Python, against ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries of models in stages, from C and from Python, against ONNX Runtime."""
+"""Libraries of models split into segments, from C and from Python, against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
 
 
 class _Library:
-    """An exported model, called as C programs do."""
+    """Exported model, called as C programs do."""
 
     def __init__(self, path: Path, executable: byoc_mlir.Executable):
         copy = shutil.copy(path, path.with_name("called.so"))  # `load` maps the file itself

@@ -1,4 +1,4 @@
-"""The cache's key is of what is compiled, whatever changes after `compile` was called."""
+"""Key of the cache: it reflects the compiled model, whatever changes after `compile` was called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs for other machines: what is in them, and what is refused."""
+"""Programs for other machines: their contents, and refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from byoc_mlir.tools.byoc import main
 
 ARM, X86 = "aarch64-linux-gnu", "x86_64-linux-gnu"
 _MACHINES = {ARM: 183, X86: 62}
-"""In the header of an ELF file."""
+"""Machine numbers in the header of an ELF file."""
 
 needs_x86 = pytest.mark.skipif(Cpu.machine().architecture != "x86_64", reason="runs code of x86-64")
 

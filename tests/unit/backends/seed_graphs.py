@@ -1,4 +1,4 @@
-"""The subgraphs that backends are taught with, their answers, and running them once saved."""
+"""Subgraphs of the tutorials on backends, their results, and their runs once saved."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def compile_and_check(
 
 
 def check_in_new_process(executable: Executable, model: ModelProto, folder: Path) -> None:
-    """Saves, and asserts that a new process has the same bits, without importing the compiler."""
+    """Saves, and asserts that a new process returns the same bits without importing the
+    compiler."""
     inputs = random_inputs(model, seed=5)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "region .* runs in Python")

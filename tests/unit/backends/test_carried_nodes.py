@@ -1,4 +1,4 @@
-"""Nodes that no importer knows, carried along for a backend that does: docs/onnxruntime.md."""
+"""Nodes that no importer knows, kept for a backend that does: docs/onnxruntime.md."""
 
 from __future__ import annotations
 

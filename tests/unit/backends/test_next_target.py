@@ -37,7 +37,7 @@ class _Relus(CCompilerBackend):
 
 @register_backend
 class Full(_Relus):
-    """Fails for each region."""
+    """Backend that fails for each region."""
 
     name: ClassVar[str] = "next_full"
 

@@ -31,7 +31,7 @@ EXAMPLES = ("ccompiler", "examplejson", "dnnl_json")
 
 @register_backend
 class Mine(CCompilerBackend):
-    """ReLUs, and in the mode `fast` exponentials too; notes the options it was given."""
+    """Backend for ReLUs, and in the mode `fast` for exponentials, too; records its options."""
 
     name = "mine"
     options: ClassVar[Mapping[str, Option]] = {

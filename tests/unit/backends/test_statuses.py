@@ -118,7 +118,7 @@ def library(folder: Path, version: int) -> Path:
 
 @register_backend
 class Counting(Backend):
-    """Hooks of a C library that counts what is set up."""
+    """Backend with hooks of a C library that counts what is set up."""
 
     name: ClassVar[str] = "status_counting"
     is_cacheable: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Models of one node or few, and what is given to them."""
+"""Models of one node or a few, and their inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time that a compilation may take is looked at in the loops of each stage."""
+"""Time limit of a compilation, which the loops of each stage check."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOOPS = {
     ),
     ("dnnl",): ("(import)", "partition-for", "(generate)"),
 }
-"""By target: stages in parentheses, and passes, that go through all nodes of a model."""
+"""Stages (in parentheses) and passes that visit all nodes of a model, by target."""
 
 
 def _branches(count: int) -> onnx.ModelProto:
@@ -48,7 +48,7 @@ def _branches(count: int) -> onnx.ModelProto:
 
 
 class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]
-    """A budget that counts how often its end is looked at."""
+    """Budget that counts how often its end is checked."""
 
     looks = 0
 

@@ -18,7 +18,8 @@ COLUMNS = 5
 
 @dataclass(frozen=True)
 class Line:
-    """One line: an op with attributes, an array of one element for each operand, the result."""
+    """Line of a table: an op with attributes, an array of one element for each operand, the
+    result."""
 
     op: str
     operands: tuple[Array, ...]

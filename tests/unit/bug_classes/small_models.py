@@ -1,4 +1,4 @@
-"""Small models against an independent evaluator: what every test of a class of bugs does."""
+"""Comparison of small models with an independent evaluator, for the tests of each class of bugs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Oracle = Callable[[ModelProto, Arrays], dict[str, Array]]
 
 HOST: tuple[tuple[str, ...], ...] = ((),)
 BOTH: tuple[tuple[str, ...], ...] = ((), ("dnnl",))
-"""On the host alone, and with oneDNN taking what it takes."""
+"""Targets: the host alone, and oneDNN with the host."""
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -1,4 +1,4 @@
-"""Values under several names, ops that hand their input on, results that are views."""
+"""Values under several names, ops that pass their input on, results that are views."""
 
 from __future__ import annotations
 

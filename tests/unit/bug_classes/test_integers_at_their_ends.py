@@ -1,6 +1,6 @@
-"""Integers of every type at their ends: compiled, folded and evaluated they are the same.
+"""Integers of every type at their ends: compiled, folded and evaluated they are equal.
 
-Arithmetic is compared with that of Python, whose integers have no ends.
+Arithmetic is compared with Python's, whose integers are unbounded.
 """
 
 from __future__ import annotations

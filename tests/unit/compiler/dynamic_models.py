@@ -25,14 +25,14 @@ def compiled(model: ModelProto, threads: int = 1) -> Executable:
 
 
 def check_shapes(executable: Executable, model: ModelProto, sets: Sequence[Sizes]) -> None:
-    """Asserts that the outputs are those of ONNX Runtime, for inputs of each set of sizes."""
+    """Asserts that the outputs equal ONNX Runtime's, for inputs of each set of sizes."""
     for sizes in sets:
         inputs = random_inputs(model, dims=sizes)
         assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
 
 
 def check_one_program(model: ModelProto, sets: Sequence[Sizes], threads: int = 1) -> None:
-    """Asserts that one program does for all sets of sizes, with the numbers of ONNX Runtime."""
+    """Asserts that one program serves all sets of sizes, with ONNX Runtime's results."""
     with compiled(model, threads) as executable:
         check_shapes(executable, model, sets)
         assert len(generic_programs(executable)) == 1

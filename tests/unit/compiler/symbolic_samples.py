@@ -1,4 +1,4 @@
-"""The samples of ops with one symbolic size, lowered by the host compiler."""
+"""Samples of ops with one symbolic size, lowered by the host compiler."""
 
 from __future__ import annotations
 

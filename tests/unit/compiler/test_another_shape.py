@@ -1,4 +1,4 @@
-"""A new input shape: right results, and no weight is folded again."""
+"""New input shapes: the results are right, and no weight is folded again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.transforms import fold_batch_norm
 IMAGE = (3, 20, 20)
 
 CHANNELS = 6
-"""No multiple of any vector: convolutions are loops on every processor."""
+"""Number of channels, no multiple of any vector: convolutions are loops on every processor."""
 
 
 def network(batch: int | str) -> onnx.ModelProto:

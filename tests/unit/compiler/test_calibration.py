@@ -193,7 +193,7 @@ def test_times_of_primitives_are_kept_for_other_models_and_processes(
 
 
 class _Slow:
-    """A cache that takes a moment."""
+    """Cache that is slow to write."""
 
     def read(self, group: str) -> list[Measurement]:
         time.sleep(0.02)

@@ -18,7 +18,7 @@ _BINARY = ("Add", "Div", "Max", "Min", "Mul", "Sub")
 
 
 class _Graph:
-    """A graph on tensors `[n, m, 6]`, whose ops change their order and contents."""
+    """Graph on tensors `[n, m, 6]`, whose ops change their order and elements."""
 
     def __init__(self, seed: int):
         self._rng = Random(seed)

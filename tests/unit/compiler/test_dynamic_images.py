@@ -19,7 +19,7 @@ from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 from byoc_mlir.testing.networks.encoder import symbolised
 
 Network: TypeAlias = Callable[[GraphBuilder, str], str]
-"""Builder and image; the result."""
+"""Function from a builder and an image to the result."""
 
 _CHANNELS = 4
 _SIZES = ((2, 12, 16), (1, 7, 9), (3, 1, 1), (1, 33, 5), (0, 6, 6), (1, 2, 40), (2, 15, 15))

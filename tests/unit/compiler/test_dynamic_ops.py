@@ -1,4 +1,4 @@
-"""Ops that once needed numbers for the sizes of their inputs: one program serves all."""
+"""Ops with dynamic shapes: one program serves all sizes."""
 
 from __future__ import annotations
 

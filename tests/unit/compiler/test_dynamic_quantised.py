@@ -1,4 +1,4 @@
-"""Quantised products whose rows are an argument of native code."""
+"""Quantised matmuls whose number of rows is an argument of native code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byoc_mlir.testing.networks import GraphBuilder
 
 _WIDTH, _OUTPUTS = 20, 37
 _ROWS = [(1, 1), (1, 2), (1, 3), (5, 1), (2, 7), (1, 15), (0, 3), (4, 33), (7, 50)]
-"""Fewer rows than any tile has, and more."""
+"""Numbers of rows below any tile's, and above."""
 
 
 def _weight(b: GraphBuilder) -> str:

@@ -1,4 +1,4 @@
-"""The host's and the regions' modules become one, in which shared functions are there once."""
+"""Linking of the host's and the regions' modules into one, which has shared functions once."""
 
 from __future__ import annotations
 

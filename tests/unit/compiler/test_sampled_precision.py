@@ -1,4 +1,4 @@
-"""`compile(exact=…, samples=…)`: which products stay in `f32`, and how samples decide it."""
+"""`compile(exact=…, samples=…)`: the matmuls that stay in `f32`, and their choice by samples."""
 
 from __future__ import annotations
 

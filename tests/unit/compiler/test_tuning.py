@@ -1,4 +1,4 @@
-"""Other ways to compute kernels: they are right, searched for in time, kept, and never slower."""
+"""Variants of kernels: right, searched for within the time, kept, and never slower."""
 
 from __future__ import annotations
 

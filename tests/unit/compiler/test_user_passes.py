@@ -28,7 +28,7 @@ X = np.linspace(-2, 2, 6, dtype=np.float32)
 
 @dataclass(frozen=True)
 class Swap(ModulePass):
-    """Puts another function in the place of `tanh`."""
+    """Pass that replaces `tanh` by another function."""
 
     name = "swap-tanh"
 
@@ -44,7 +44,7 @@ class Swap(ModulePass):
 
 @dataclass(frozen=True)
 class Failing(ModulePass):
-    """Fails, or breaks the module."""
+    """Pass that fails, or breaks the module."""
 
     name = "failing"
 

@@ -1,4 +1,4 @@
-"""`compile(weight_memory=…)`: what the packed weights of a model may take."""
+"""`compile(weight_memory=…)`: a limit for the packed weights of a model."""
 
 from __future__ import annotations
 

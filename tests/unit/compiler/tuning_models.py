@@ -1,4 +1,4 @@
-"""A model with each kind of kernel that tuning chooses for."""
+"""Model with each kind of kernel that tuning chooses for."""
 
 from __future__ import annotations
 

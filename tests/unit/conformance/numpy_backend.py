@@ -1,7 +1,7 @@
-"""An honest backend in numpy, and how to make a dishonest one of it.
+"""Right backend in numpy, and its mutations.
 
-`numpy_backend(name)` computes right; `kernels=` replaces what it computes for some ops, `run=` how
-it goes through a region, `rules=` what it accepts.
+`numpy_backend(name)` computes right results; `kernels=` replaces the kernels of some ops, `run=`
+the run of a region, `rules=` the rules.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ KERNELS: Mapping[str, Kernel] = {
     "conv2d_bias_relu": lambda attrs, *operands: relu(attrs, conv2d(attrs, *operands)),
     "sum_relu": lambda attrs, a, b: relu(attrs, a + b),
 }
-"""By Relay name, or by the name of a composite without the backend's."""
+"""Kernels by Relay name, or by the name of a composite without the backend's prefix."""
 
 
 def _anything(op: Any) -> str | None:
@@ -196,7 +196,7 @@ RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True)
 class Graph:
-    """A region, and the kernels to run it with."""
+    """Region, with the kernels for its ops."""
 
     nodes: Sequence[Mapping[str, Any]]
     heads: Sequence[Sequence[int]]
@@ -216,7 +216,7 @@ class Graph:
 
 
 Run: TypeAlias = Callable[[Graph, list[Array]], Sequence[Array]]
-"""Computes the outputs of a region."""
+"""Function that computes the outputs of a region."""
 
 
 def run(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
@@ -237,7 +237,7 @@ _NUMBERS = itertools.count()
 
 
 class NumpyModule(RegionModule):
-    """A program of this process, by its number."""
+    """Module of a program of this process, by its number."""
 
     def __init__(self, key: str):
         self._key = key

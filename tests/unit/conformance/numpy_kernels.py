@@ -1,4 +1,4 @@
-"""Kernels in numpy of recurrent layers, and of ops at computed places; right, and simple."""
+"""Simple kernels in numpy for recurrent layers, and for ops at computed positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Kernel: TypeAlias = Callable[..., Array | Sequence[Array]]
-"""Gets the op's attributes, then its operands; gives its result, or all of them."""
+"""Function from the op's attributes and operands to its result or results."""
 
 
 def wide(array: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Models with control flow, and what ONNX Runtime makes of them."""
+"""Models with control flow, and ONNX Runtime's outputs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def check(
     targets: Sequence[Sequence[str]] = HOST_AND_DNNL,
     atol: float = 1e-5,
 ) -> None:
-    """Compares runs of one compilation with ONNX Runtime; nothing may be interpreted."""
+    """Compares runs of one compilation with ONNX Runtime; no op may be interpreted."""
     for target in targets:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -69,11 +69,11 @@ def check(
 
 
 CALLS: list[str] = []
-"""The regions that `Counted` ran, in order."""
+"""Regions that `Counted` ran, in order."""
 
 
 class CountedModule(RegionModule):
-    """Regions of one op, `nn.relu` or `sin`; a negative sine is refused."""
+    """Module of regions of one op, `nn.relu` or `sin`; a negative sine is refused."""
 
     def __init__(self, kinds: Mapping[str, str]):
         self._kinds = dict(kinds)
@@ -101,7 +101,7 @@ class CountedModule(RegionModule):
 
 
 class Counted(Backend):
-    """Notes each call of a region."""
+    """Backend that records each call of a region."""
 
     name = "counted"
 

@@ -1,4 +1,4 @@
-"""Loops that end when they run and carry a cache which grows, as decoders in scripts have one."""
+"""Loops with a computed end and a growing cache, as in scripted decoders."""
 
 from __future__ import annotations
 

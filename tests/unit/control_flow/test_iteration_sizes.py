@@ -1,4 +1,4 @@
-"""Slices and ranges in bodies that begin where a counter says, as exporters write them."""
+"""Slices and ranges in bodies that begin at a counter, as exporters write them."""
 
 from __future__ import annotations
 

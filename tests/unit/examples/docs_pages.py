@@ -1,4 +1,4 @@
-"""The blocks of code in the documentation, and how each is tried."""
+"""Blocks of code in the documentation, and the test of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ ROOT = Path(__file__).parents[3]
 _BLOCK = re.compile(r"^```(?P<language>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 RUN = ("python", "sh", "console")
-"""In `console`, commands stand behind `$`, and what they print between them."""
+"""Languages of blocks that run; in `console`, commands follow `$`, and their output is between
+them.
+"""
 
 PARSED = ("mlir",)
 READ = ("", "c", "text", "toml")
@@ -21,7 +23,7 @@ READ = ("", "c", "text", "toml")
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a page."""
+    """Block of a page."""
 
     page: str
     language: str
@@ -55,7 +57,7 @@ ELSEWHERE: Mapping[str, str] = {
     "onnxruntime": "tests/unit/backends/test_carried_nodes.py",
     "pytorch": "tests/torch/test_pytorch_page.py",
 }
-"""Pages whose blocks a test of their own runs."""
+"""Pages whose blocks another test runs."""
 
 _ABRIDGED = "an extract: what every op has is left out"
 _INSTALLS = "installs the project"
@@ -86,7 +88,7 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
         "two lines of a code generator; tests/unit/runtime/test_profile.py runs oneDNN's"
     ),
 }
-"""Blocks that no test tries, and why: page, and how the block begins."""
+"""Blocks that no test runs, by page and beginning, and the reason."""
 
 MODEL = """
 import numpy as np
@@ -179,4 +181,4 @@ VALUES: Mapping[str, str] = {
         " %y_scale: tensor<f32>, %y_zero: tensor<ui8>"
     ),
 }
-"""The values that a block of a function's IR takes as given, by how its first line begins."""
+"""Values for the block of a function's IR, by the beginning of its first line."""

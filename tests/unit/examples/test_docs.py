@@ -1,4 +1,4 @@
-"""The code in the documentation runs, block after block, as it stands there."""
+"""Code in the documentation, run block after block as it stands there."""
 
 from __future__ import annotations
 

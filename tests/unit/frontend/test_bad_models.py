@@ -1,4 +1,4 @@
-"""Whatever a model is, loading it ends in a model or in a typed error that says what is wrong."""
+"""Invalid models: loading ends in a model or in a typed error with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches whose nodes find sizes when they run: detectors ask whether there are boxes at all."""
+"""Branches with data-dependent shapes, as in detectors that test if there are any boxes."""
 
 from __future__ import annotations
 

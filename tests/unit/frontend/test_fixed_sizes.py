@@ -1,4 +1,4 @@
-"""Symbolic dimensions whose sizes the caller of `compile` knows."""
+"""Symbolic dimensions whose sizes the caller of `compile` gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models beside their tensors: nothing is copied, and nothing of theirs reaches other models."""
+"""Models with tensors in memory: tensors are not copied, and do not reach other models."""
 
 from __future__ import annotations
 

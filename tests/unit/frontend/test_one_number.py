@@ -1,4 +1,4 @@
-"""Operands that are to be one number, and have none or two."""
+"""Operands that must have one element, and have none or two."""
 
 from __future__ import annotations
 

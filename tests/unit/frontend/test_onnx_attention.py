@@ -67,7 +67,7 @@ def check(model: ModelProto, inputs: Arrays) -> None:
 
 
 def cache(batch: int, new: int, heads: int = 4, shared: int = 2) -> dict[str, NDArray[Any]]:
-    """Queries, and a cache of which it is yet to be said how much counts."""
+    """Returns queries and a cache, without the number of its valid tokens."""
     return {
         "q": floats(batch, heads, new, SIZE),
         "k": floats(batch, shared, CAPACITY, SIZE),

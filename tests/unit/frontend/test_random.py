@@ -1,4 +1,4 @@
-"""Random ops: moments, ranges and types, what a seed fixes, what changes without one."""
+"""Random ops: moments, ranges and types, with and without a seed."""
 
 from __future__ import annotations
 

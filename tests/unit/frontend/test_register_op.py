@@ -1,4 +1,4 @@
-"""Importers that a user registers; `docs/custom-ops.md` shows the whole."""
+"""Importers that a user registers, as in `docs/custom-ops.md`."""
 
 from __future__ import annotations
 

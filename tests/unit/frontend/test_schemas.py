@@ -1,4 +1,4 @@
-"""Every registered function takes what the schemas of its op's versions allow."""
+"""Registered functions: each takes what the schemas of its op's versions allow."""
 
 from __future__ import annotations
 

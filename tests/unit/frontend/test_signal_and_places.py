@@ -1,4 +1,4 @@
-"""Transforms of signals and ops that scatter at known places, against independent numbers."""
+"""Transforms of signals and ops that scatter at constant positions, against independent results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models whose shapes depend on computed values run in stages, compiled as the shapes appear."""
+"""Models with data-dependent shapes: split into segments, compiled as the shapes appear."""
 
 from __future__ import annotations
 

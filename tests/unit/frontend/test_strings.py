@@ -1,4 +1,4 @@
-"""Strings: the fallback interpreter runs the nodes on them, what is between is compiled."""
+"""Strings: the fallback interpreter runs their nodes, and all other nodes are compiled."""
 
 from __future__ import annotations
 

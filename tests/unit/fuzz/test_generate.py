@@ -1,4 +1,4 @@
-"""The models that the fuzzer makes: equal for equal numbers, valid, of all ops."""
+"""Models that the fuzzer generates: equal for equal numbers, valid, of all ops."""
 
 from __future__ import annotations
 

@@ -19,8 +19,9 @@ from byoc_mlir.interpreter.tier_ops import unknown
 from byoc_mlir.tensors import Array
 
 Decision = Literal["agrees", "unknown", "refused", "undecided"] | Mapping[str, str]
-"""`unknown` is not run, `refused` ends with an exception, `undecided` are answers that ONNX leaves
-open or ONNX Runtime has not; a mapping has what differs."""
+"""Decision on a model: `unknown` is not run, `refused` ends with an exception, `undecided` outputs
+are left open by ONNX or unknown to ONNX Runtime; a mapping has the differences.
+"""
 
 
 def run_interpreted(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -98,7 +99,7 @@ def node_model(
 
 
 def check_node(op_type: str, *operands: Array | None, **others: Any) -> None:
-    """Checks that a node is run, and its results are those of an oracle."""
+    """Checks that a node is run, and that its results equal an oracle's."""
     model, feeds = node_model(op_type, operands, **others)
     assert not unknown(model)
     run_interpreted(model, feeds)

@@ -1,4 +1,4 @@
-"""One node run by its op of `byoc_mlir.interpreter`, and by ONNX Runtime."""
+"""Single nodes, run by their op of `byoc_mlir.interpreter`, and by ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions at once are ONNX Runtime's."""
+"""Convolutions in the interpreter tier: equal to ONNX Runtime's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pools at once are ONNX Runtime's."""
+"""Pools in the interpreter tier: equal to ONNX Runtime's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements that move: as ONNX Runtime has them, beyond the ends included."""
+"""Ops that move elements: equal to ONNX Runtime's, also with bounds beyond the ends."""
 
 from __future__ import annotations
 

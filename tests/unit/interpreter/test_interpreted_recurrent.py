@@ -1,4 +1,4 @@
-"""Our recurrent layers against ONNX Runtime's."""
+"""Interpreter's recurrent layers: against ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our reductions: axes as attributes and operands, and of nothing."""
+"""Interpreter's reductions: axes as attributes and operands, and of no elements."""
 
 from __future__ import annotations
 

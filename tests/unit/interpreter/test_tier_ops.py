@@ -1,4 +1,5 @@
-"""The table of known ops: what it accepts has ONNX Runtime's results, the rest is refused."""
+"""Table of the interpreter's ops: accepted nodes give ONNX Runtime's results, others are
+refused."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ LAYERS = frozenset(
         *("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"),
     )
 )
-"""Tested by themselves."""
+"""Ops with separate tests."""
 FEW = {"Constant": 0, "NonZero": 0}
-"""Ops whose random nodes no oracle, or only the standard's, has an answer for."""
+"""Number of comparable random nodes, for ops that no oracle, or only the standard's, supports."""
 
 
 @pytest.mark.parametrize("op_type", sorted(TIER_OPS.keys() - LAYERS))

@@ -49,7 +49,7 @@ def compiled() -> Executable:
 
 
 class Compilation:
-    """One that is over when a test says so."""
+    """Mock of a compilation that ends when a test says so."""
 
     def __init__(self) -> None:
         self.started: list[Named] = []

@@ -1,4 +1,4 @@
-"""Compiles integer products and calls them with numpy arrays."""
+"""Runner of int8 GEMMs: compiles them and calls them with numpy arrays."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from byoc_mlir.runtime.system.cpu import Cpu
 
 _RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
 _GUARD = 64
-"""Elements behind the result that nobody may write to."""
+"""Number of guard elements after the result."""
 
 
 def saturating_units() -> list[IntegerUnit]:
@@ -39,7 +39,7 @@ def saturating_units() -> list[IntegerUnit]:
 
 
 class Compiled:
-    """A product as native code."""
+    """GEMM as native code."""
 
     def __init__(self, product: IntegerGemm):
         self._product = product

@@ -1,4 +1,4 @@
-"""Compiles kernels of convolutions and calls them with numpy arrays."""
+"""Runner of convolution kernels: compiles them and calls them with numpy arrays."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Native:
     """Code of a kernel as a function of its slots.
 
     Args:
-        is_told: whether it is told its numbers; otherwise others, which it must not read.
+        is_told: if true, the code gets its parameters, else wrong ones, which it must not read.
     """
 
     def __init__(self, code: KernelCode, *, is_told: bool = True):
@@ -90,7 +90,7 @@ class Native:
         self._words = np.array(code.numbers if is_told else [-1] * len(code.words), np.int64)
 
     def run(self, given: Mapping[int, NDArray[Any]]) -> None:
-        """Runs it on what is in the slots, beside what the code is told."""
+        """Runs the code on the slots and its parameters."""
         held: dict[int, NDArray[Any]] = {**given, Slot.PARAMETERS: self._words}
         slots = range(max(*Slot, *held) + 1)
         pointers = [held[slot].ctypes.data if slot in held else None for slot in slots]
@@ -98,10 +98,10 @@ class Native:
 
 
 class Compiled:
-    """A kernel as native code.
+    """Kernel as native code.
 
     Args:
-        in_place: whether the result is written where the residual is.
+        in_place: if true, the result is written over the residual.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class DepthwiseCase:
-    """The image and the windows of a depthwise convolution."""
+    """Image and windows of a depthwise convolution."""
 
     size: tuple[int, int]
     window: tuple[int, int]
@@ -182,7 +182,8 @@ DEPTHWISE_CASES = (
     DepthwiseCase((1, 30), (1, 9), (0, 4, 0, 4), (1, 1), (1, 1)),
     DepthwiseCase((2, 1), (3, 3), (5, 4, 4, 5), (1, 1), (1, 3)),
 )
-"""Windows that reach beyond the image at every side, or lie outside; strips of two lengths."""
+"""Cases: windows that reach beyond the image at every side, or lie outside; strips of two lengths.
+"""
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOATS) -> NDArray[Any]:

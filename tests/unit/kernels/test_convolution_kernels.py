@@ -1,4 +1,4 @@
-"""Kernels of convolutions for vectors of every length, whatever the processor has."""
+"""Kernels of convolutions for vectors of every length, for any processor."""
 
 from __future__ import annotations
 
@@ -120,7 +120,9 @@ def test_lines_of_few_channels_are_not_cut() -> None:
 
 
 def test_implicit_products_of_many_kinds_walk_through_the_image_by_one_function() -> None:
-    """Tiles, padding and limits are the business of kernels that it is told."""
+    """Checks that one function serves all kinds; tiles, padding and limits are in the kernels
+    passed to it.
+    """
     module = ModuleBuilder()
     for width, pad, epilogue in ((12, 1, _RELU), (12, 1, _SUM), (10, 0, _RELU)):
         it = convolution((1, 64, 12, width), 64, pads=(pad, pad, pad, pad), epilogue=epilogue)

@@ -1,4 +1,5 @@
-"""Kernels of convolutions whose code has their numbers in it: it reads none in memory."""
+"""Kernels of convolutions whose code has its parameters as constants, and reads none from
+memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions of bytes as one function, with padding, odd channels and residuals."""
+"""Int8 convolutions as one function, with padding, odd channels and residuals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ _COLOURS = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 9, 11, 3), False, 7, 21),
     *((3, 5), (2, 1), (2, 1), (1, 2), (0, 1), _BYTES),
 )
-"""Lines of the window are filled up to words, and neighbours begin in the middle of one."""
+"""Convolution of colours: rows of the window are padded to groups, and neighbours begin within one.
+"""
 _WINDOWS = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 7, 9, 16), True, -11, 24),
     *((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), _BYTES),
@@ -197,7 +198,9 @@ def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) 
 
 
 def test_what_is_copied_counts() -> None:
-    """Pairs are made of bytes before they are multiplied, and bytes are not."""
+    """Checks that copies count: pairs are widened from bytes before they are multiplied, and bytes
+    are not.
+    """
     it = replace(_FLAT, unit=IntegerUnit(8, 16, False, saturates=True))
     weights = np.ones((it.outputs, it.shape[3], *it.window), np.int8)
     known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}

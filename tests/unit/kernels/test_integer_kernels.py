@@ -1,4 +1,4 @@
-"""Integer products for vectors of every length, and each way to multiply that there is here."""
+"""Int8 GEMMs for vectors of every length, and each way to multiply that this machine has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAIRS = [IntegerUnit(4, 16, False), IntegerUnit(8, 16, False), IntegerUnit(16, 
 _VNNI = [IntegerUnit(lanes, registers, True) for lanes, registers in ((4, 16), (8, 16), (16, 32))]
 _WIDE = [replace(unit[-1], panel_vectors=4) for unit in (_PAIRS, _VNNI)]
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
-"""Instructions that LLVM cannot make of others: where they are missing there is nothing to run."""
+"""VNNI instructions, which LLVM cannot emulate, so that tests need a processor that has them."""
 
 _BETWEEN = [replace(unit, panel_vectors=3) for unit in _PAIRS[:2]]
 _WIDENED = [replace(unit, widens=True) for unit in (*_PAIRS[:2], _WIDE[0])]

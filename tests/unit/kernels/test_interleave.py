@@ -1,4 +1,4 @@
-"""Planes of `f32` that become pixels of `bf16`."""
+"""Conversion of `f32` planes to NHWC in `bf16`."""
 
 from __future__ import annotations
 

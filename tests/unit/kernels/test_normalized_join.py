@@ -1,4 +1,4 @@
-"""Joins that are normalised on the way, for vectors of every length."""
+"""Concatenations fused with batch norm, for vectors of every length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The softmax of rows, for vectors of every length."""
+"""Softmax of rows, for vectors of every length."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The LLVM IR of networks of fixed shapes, known by its hash.
+"""Hashes of the LLVM IR of networks of fixed shapes.
 
-`python tests/unit/lowering/fixed_code.py` writes the hashes anew, after a change that is meant.
+`python tests/unit/lowering/fixed_code.py` writes the hashes anew, after an intended change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds `relay` functions, compiles them for the host and runs them through ctypes."""
+"""Runner of `relay` functions: builds them, compiles them for the host and calls them by ctypes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Network:
-    """A `relay` function under construction; `inputs` are the arrays it will be run on."""
+    """`relay` function under construction; `inputs` are the arrays on which it will run."""
 
     def __init__(self, *inputs: Array):
         types = [TensorType(relay_type(array.dtype), array.shape) for array in inputs]
@@ -42,7 +42,7 @@ class Network:
         self.args: Sequence[SSAValue] = self.function.body.block.args
 
     def add(self, op: RelayOp) -> SSAValue:
-        """Appends an op; its first result."""
+        """Appends an op and returns its first result."""
         self.function.body.block.add_op(op)
         return op.results[0]
 
@@ -110,7 +110,7 @@ def _aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 
 def check_on_host(network: Network, *outputs: SSAValue, tolerance: float = 1e-5) -> None:
-    """Asserts that the host computes what the numpy meaning of `relay` says, for every output.
+    """Asserts that the host's outputs equal those of `relay`'s numpy semantics.
 
     `tolerance` is relative to the largest element of an output; integers must be equal.
     """

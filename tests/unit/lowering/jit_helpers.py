@@ -1,4 +1,4 @@
-"""Compiles MLIR text to native code and calls it with numpy arrays."""
+"""Runner of MLIR text: compiles it to native code and calls it with numpy arrays."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lowered(text: str, *before: ModulePass) -> ModuleOp:
 
 
 class Native:
-    """The functions of a module of MLIR text, compiled."""
+    """Compiled functions of a module of MLIR text."""
 
     def __init__(
         self, text: str, *before: ModulePass, symbols: Mapping[str, int] | None = None
@@ -71,7 +71,7 @@ class Native:
         self._module = NativeModule([emit_object(module)], names, symbols)
 
     def call(self, name: str, *args: np.ndarray | float, result: type | None = None) -> object:
-        """Calls a function; arrays go by pointer, `float` is f32, `int` is i64 or index."""
+        """Calls a function; arrays are passed by pointer, `float` as f32, `int` as i64 or index."""
         types = [
             ctypes.c_void_p if isinstance(arg, np.ndarray) else _C_TYPES[type(arg)] for arg in args
         ]

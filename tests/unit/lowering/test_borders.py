@@ -1,4 +1,4 @@
-"""Images with a border around them, whose inside is not filled first."""
+"""Images with a border around them, whose interior is not filled first."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ llvm.func @byoc_parallel_for(!llvm.ptr, !llvm.ptr, i64, i32)
 """
 
 ParallelFor = Callable[[Callable[[int, int], None], int, int], None]
-"""Calls the body on ranges that make up `[0, total)`, on so many threads."""
+"""Function that calls a body on ranges that cover `[0, total)`, on a number of threads."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Convolutions of the host by kernels, and what follows them with channels last."""
+"""Convolutions of the host by kernels, and the ops after them in NHWC."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _pooled(network: Network, data: SSAValue, kind: Any, **attributes: Any) -> S
 def _check(
     network: Network, *outputs: SSAValue, algorithm: str, kernels: int, threads: int = 0
 ) -> None:
-    """Compares with the evaluator; so many kernels must be called."""
+    """Compares with the evaluator, and checks the number of kernel calls."""
     module = network.returning(*outputs)
     wanted = evaluate(network.function, network.inputs)
     ChooseConvolutionAlgorithms(max(threads, 1), algorithm).apply(Context(), module)
@@ -144,7 +144,7 @@ def test_lines_of_one_channel() -> None:
 
 
 def test_what_follows() -> None:
-    """Pools, slices, sums with a plain tensor, a concatenation and a mean of all pixels."""
+    """Checks pools, slices, sums with an NCHW tensor, a concatenation and a mean of all pixels."""
     network = Network(_array(1, 4, 9, 6), _array(1, 16, 4, 3))
     data, plain = network.args
     convolved = _convolved(network, data, _array(16, 4, 3, 3))
@@ -216,7 +216,7 @@ def test_infinite_weights_meet_no_padding() -> None:
 
 
 def test_others_stay() -> None:
-    """Groups, weights that are computed, other types."""
+    """Checks groups, computed weights and other types, which have no kernel."""
     network = Network(_array(1, 16, 6, 6), _array(16, 16, 3, 3), np.ones((1, 16, 6, 6)))
     data, weight, double = network.args
     window_: dict[str, Any] = {"strides": [1, 1], "padding": [1] * 4, "dilation": [1, 1]}

@@ -1,4 +1,4 @@
-"""Reductions, soft maxima, normalisations and matrix products on the host against numpy."""
+"""Reductions, softmax, normalisations and matmuls on the host against numpy."""
 
 from __future__ import annotations
 

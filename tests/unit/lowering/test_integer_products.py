@@ -1,4 +1,4 @@
-"""Quantised products on the host: what `lower-integer-products` makes of them, and its numbers."""
+"""Quantised matmuls on the host: the IR after `lower-integer-products`, and the results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _bytes(dtype: Any, *shape: int) -> Array:
 
 
 def _check(module: ModuleOp, inputs: list[Array], lowering: LowerIntegerProducts) -> None:
-    """Compares with the evaluator; all must be in kernels."""
+    """Compares with the evaluator, and checks that all ops are in kernels."""
     (function,) = module.ops
     assert isinstance(function, func.FuncOp)
     wanted = evaluate(function, inputs)

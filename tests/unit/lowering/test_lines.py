@@ -1,5 +1,5 @@
-"""Products with a matrix that is stored transposed, and is no constant: it is read where it is, or
-turned block by block.
+"""Matmuls with a computed operand B that is stored transposed: it is read in place, or transposed
+block by block.
 """
 
 from __future__ import annotations

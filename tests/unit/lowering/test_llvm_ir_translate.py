@@ -1,4 +1,4 @@
-"""The translator: what it refuses, and how long it takes."""
+"""Translator to LLVM IR: its refusals, and its time."""
 
 from __future__ import annotations
 

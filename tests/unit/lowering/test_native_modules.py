@@ -1,4 +1,4 @@
-"""Object code in the process: far calls, jump tables, constant pools, life and death."""
+"""Object code in the process: far calls, jump tables, constant pools, loading and unloading."""
 
 from __future__ import annotations
 

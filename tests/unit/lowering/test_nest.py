@@ -1,4 +1,4 @@
-"""The sizes and accesses of loop nests that are read off `linalg.generic` ops."""
+"""Sizes and accesses of loop nests, read off `linalg.generic` ops."""
 
 from __future__ import annotations
 

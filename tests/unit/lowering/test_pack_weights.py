@@ -1,4 +1,4 @@
-"""Products with constant matrices: what `pack-weights` makes of them, and what they compute."""
+"""Matmuls with constant matrices: the IR after `pack-weights`, and the results."""
 
 from __future__ import annotations
 

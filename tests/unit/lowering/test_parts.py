@@ -1,4 +1,4 @@
-"""Modules in parts, which LLVM compiles at the same time: what goes where, and that it links."""
+"""Modules split into parts, which LLVM compiles in parallel: the split, and the linking."""
 
 from __future__ import annotations
 

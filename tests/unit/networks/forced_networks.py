@@ -1,6 +1,6 @@
-"""Quantised networks cut at each quantised tensor: what an engine gets there is given to it.
+"""Quantised networks cut at each quantised tensor, where ONNX Runtime's values are the inputs.
 
-A tie that one engine rounds up and another one down moves all that comes after it. So engines are
+A tie that one engine rounds up and another one down changes all later values. So engines are
 compared on equal tensors.
 """
 
@@ -32,7 +32,7 @@ class Forced:
     model: ModelProto
     inputs: Mapping[str, Array]
     wanted: Mapping[str, Array]
-    """The quantised tensors by ONNX Runtime, by output."""
+    """Quantised tensors of ONNX Runtime, by output."""
 
 
 def forced(model: ModelProto) -> Forced:

@@ -1,4 +1,4 @@
-"""Small networks, quantised with ONNX Runtime's tools in all forms that those write."""
+"""Small networks, quantised by ONNX Runtime's tools in all of their forms."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ _MAKERS: Mapping[str, Callable[[], ModelProto]] = {
 QUANTISED: Mapping[str, Callable[[], ModelProto]] = {
     name: lru_cache(partial(make)) for name, make in _MAKERS.items()
 }
-"""Quantised models by name, each made once."""
+"""Quantised models by name, each built once."""
 
 
 def output_step(model: ModelProto) -> float:

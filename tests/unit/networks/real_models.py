@@ -1,4 +1,4 @@
-"""Models as exporters write them, whose sizes, branches and counts are found when they run."""
+"""Models as exporters write them, with data-dependent sizes, branches and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches in place: outputs in the memory of the inputs that they continue."""
+"""Caches in place: outputs in the memory of the inputs that they extend."""
 
 from __future__ import annotations
 

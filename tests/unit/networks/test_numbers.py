@@ -31,7 +31,7 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
 }
 
 WITHOUT_HOST = {"light_inception_v1", "light_resnet50", "light_squeezenet", "resnet18"}
-"""Networks whose ops the others have, too."""
+"""Networks whose ops all occur in others, too."""
 
 
 @pytest.mark.parametrize("name", MODELS)

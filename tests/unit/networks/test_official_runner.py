@@ -16,7 +16,7 @@ from byoc_mlir.testing.light import light_networks
 
 
 class DnnlBackend(ByocBackend):
-    """Everything oneDNN takes goes to oneDNN."""
+    """Runner's backend, in which oneDNN gets everything that it takes."""
 
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Quantised transposed convolutions that enlarge pictures are convolutions of pixels."""
+"""Quantised transposed convolutions that enlarge images: computed as convolutions of pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models whose sizes, branches and counts are found when they run, several runs in a row."""
+"""Models with data-dependent sizes, branches and counts, in several consecutive runs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MATRICES = {"dense": nn.DenseOp, "matmul": nn.MatmulOp}
 
 
 class Graph:
-    """A function that ends in the expression under test."""
+    """Function that ends in the expression under test."""
 
     def __init__(self, element: Attribute = f32):
         self.element = element

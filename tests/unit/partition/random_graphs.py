@@ -117,7 +117,7 @@ def functions(module: ModuleOp) -> dict[str, FuncOp]:
 
 
 class Evaluator:
-    """Computes symbolically: equal numbers mean equal expressions, across modules."""
+    """Symbolic evaluator: equal numbers mean equal expressions, across modules."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -177,10 +177,10 @@ def region_nodes(module: ModuleOp) -> list[tuple[str, frozenset[str]]]:
 
 
 def mergeable_pairs(module: ModuleOp) -> list[tuple[str, str]]:
-    """Calls of neighbouring regions of one backend that one function could replace.
+    """Yields pairs of calls of neighbouring regions of one backend that one function could replace.
 
-    Brute force on the ops of @main: both, with all of their backend between them, are contracted
-    to one node, and the graph is searched for a cycle.
+    Brute force on the ops of @main: both, with all of their backend between them, are contracted to
+    one node, and the graph is searched for a cycle.
     """
     block = main_block(module)
     known = functions(module)

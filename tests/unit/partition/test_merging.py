@@ -1,4 +1,4 @@
-"""Merging: cases that random graphs seldom hold, and how the work grows."""
+"""Merging of regions: cases that are rare in random graphs, and growth of the work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MergingB(NoCode):
 
 
 class Builder:
-    """A function on vectors of one element."""
+    """Builder of a function on vectors of one element."""
 
     def __init__(self, arguments: int = 1):
         self.block = Block(arg_types=[graphs.ONE] * arguments)

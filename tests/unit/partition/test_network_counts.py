@@ -23,7 +23,7 @@ from byoc_mlir.transforms.placement import HOST, placements
 
 @dataclass(frozen=True)
 class Counts:
-    """Names and how often they occur, as `"nn.relu*2 tanh*1"`; sorted by name."""
+    """Names and their numbers, as `"nn.relu*2 tanh*1"`; sorted by name."""
 
     regions: int
     composites: str

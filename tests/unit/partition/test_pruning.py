@@ -1,4 +1,4 @@
-"""Regions that do not pay go back to the host."""
+"""Unprofitable regions: they go back to the host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.runtime.report import RegionTimes
 
 @register_backend
 class Loops(Backend):
-    """Runs `tanh` far too slowly, and claims to have run a matrix product at once."""
+    """Backend that runs `tanh` far too slowly, and claims to have run a matmul in no time."""
 
     name = "pruned"
     generated: list[str] = []
@@ -115,7 +115,7 @@ def test_backends_are_believed_about_larger_models(monkeypatch: pytest.MonkeyPat
 
 @register_backend
 class Estimates(Loops):
-    """Says what regions take on it."""
+    """Backend that estimates the times of its regions."""
 
     name = "estimates"
     milliseconds: float | None = None

@@ -23,7 +23,7 @@ from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationTo
 
 @register_backend
 class Reporting(Backend):
-    """Takes `nn.relu` only."""
+    """Backend that accepts `nn.relu` only."""
 
     name = "reporting"
 
@@ -114,7 +114,7 @@ def test_a_node_that_became_several_ops_gives_the_reasons_of_all():
 
 @register_backend
 class Refusing(Backend):
-    """Takes nothing, for one reason."""
+    """Backend that accepts nothing, for one reason."""
 
     name = "refusing"
 

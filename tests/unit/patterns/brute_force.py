@@ -1,4 +1,4 @@
-"""The meaning of patterns, by trying every assignment of values to sub-patterns."""
+"""Meaning of patterns, by trying every assignment of values to sub-patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs that a pattern describes: each alternative of it is taken in at least one of them."""
+"""Graphs that a pattern describes: each alternative is taken in at least one of them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ OPS = {op.name.removeprefix("relay."): op for op in core_dialects()["relay"]().o
 
 @dataclass(frozen=True)
 class Instance:
-    """A block, and in it the ops that a match has to hold; the last one is its root.
+    """Block with the ops that a match has to contain; the last one is its root.
 
-    Only names of ops and the edges between them mean anything: types and properties do not fit.
+    Only names of ops and the edges between them have a meaning: types and properties do not fit.
     """
 
     block: Block

@@ -1,6 +1,6 @@
 """Single quantised ops in all combinations of types, granularity, zero points and values.
 
-What is right follows from the numbers that the integers stand for, in `f64`: no engine is asked.
+Expected results follow from the dequantised values, in `f64`, without another engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VALUES = ("random", "saturating")
 
 @dataclass(frozen=True)
 class Quantised:
-    """Integers with their scale and zero point, one of each or one for each place of an axis."""
+    """Integers with their scale and zero point, one of each or one for each index of an axis."""
 
     integers: Array
     scale: Array
@@ -48,14 +48,15 @@ class Quantised:
 
 @dataclass(frozen=True)
 class Case:
-    """A node or a few, what they read, and what the last of them gives."""
+    """Node or a few, with their inputs and the expected result of the last one."""
 
     nodes: Sequence[NodeProto]
     inputs: Mapping[str, Array]
     constants: Mapping[str, Array]
     expected: Array
     step: float = 1.0
-    """The step of the result: that of integers, or of the numbers in its place."""
+    """Step of the result: 1 for integers, else the step of the quantised values behind the result.
+    """
 
 
 def zero_point(dtype: np.dtype[Any], kind: str) -> Array:
@@ -144,12 +145,12 @@ _LINEAR = {
     "LeakyRelu": ("QLinearLeakyRelu", MICROSOFT),
     "Softmax": ("QLinearSoftmax", MICROSOFT),
 }
-"""The op of integers for one of floats."""
+"""Integer ops for float ops."""
 
 
 @dataclass
 class Writer:
-    """Collects the nodes, inputs and constants of a case, whose names have a prefix."""
+    """Collector of a case's nodes, inputs and constants, whose names have a prefix."""
 
     prefix: str
     given: int = 1

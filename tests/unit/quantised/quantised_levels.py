@@ -98,7 +98,8 @@ def sums(turn: int) -> Iterator[Case]:
 
 
 def pairs(turn: int) -> Iterator[Case]:
-    """Sums, products and concatenations of two tensors, both computed or one constant."""
+    """Yields additions, products and concatenations of two tensors, both computed or one
+    constant."""
     ways = itertools.product(("Add", "Mul", "Concat"), BYTES, ZEROS, ZEROS, VALUES)
     for number, (op_type, dtype, first, second, values) in enumerate(ways):
         operands = (
@@ -119,11 +120,11 @@ _FUNCTIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "LeakyRelu": ({"alpha": 0.3}, {}),
     "Softmax": ({"axis": -1}, {"opset": 13}),
 }
-"""Functions of one tensor: attributes, and those that only the op of integers has."""
+"""Functions of one tensor: attributes, and further attributes of the integer op."""
 
 
 def functions(turn: int) -> Iterator[Case]:
-    """Pools and activations."""
+    """Yields pools and activations."""
     ways = itertools.product(_FUNCTIONS, BYTES, ZEROS, VALUES)
     for number, (op_type, dtype, zeros, values) in enumerate(ways):
         operands = (data_of(dtype, values, zeros, 1, 8, 9, 7),)

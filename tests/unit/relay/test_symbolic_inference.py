@@ -1,4 +1,4 @@
-"""Types inferred with symbols are, at any sizes, the types inferred for these sizes."""
+"""Types inferred with symbols: at any sizes, equal to the types inferred for these sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Types = Sequence[Sequence[Size]]
 
 @dataclass(frozen=True)
 class Case:
-    """An op for given sizes `n` and `m`."""
+    """Op for given sizes `n` and `m`."""
 
     op: type[RelayOp]
     operands: Callable[[Any, Any], Types]

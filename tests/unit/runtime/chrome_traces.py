@@ -1,4 +1,4 @@
-"""A check of Chrome's trace format: what its description demands of the events that are used."""
+"""Check of events in Chrome's trace format against its description."""
 
 from __future__ import annotations
 
@@ -53,4 +53,4 @@ def _check_nesting(spans: list[dict[str, Any]]) -> None:
 
 
 _ROUNDING = 1e-6
-"""Microseconds."""
+"""Rounding error of times in microseconds."""

@@ -37,7 +37,7 @@ _FORBIDDEN = {
 """Patterns that machine code for a level must not contain."""
 
 _ONEDNN = dict(zip(LEVELS, (0x1, 0x7, 0x27, 0x67, 0xE7, 0xFEF), strict=True))
-"""In `dnnl_cpu_isa_t`."""
+"""Values of oneDNN's `dnnl_cpu_isa_t`."""
 
 
 def _float(name: str, shape: list[int]) -> ValueInfoProto:

@@ -1,4 +1,4 @@
-"""Small models, and scripts that run in a process of their own."""
+"""Small models, and scripts that run in a separate process."""
 
 from __future__ import annotations
 

@@ -18,10 +18,10 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.runtime import Executable
 
 SMALL = np.float32(1e-20)
-"""Its square is denormal."""
+"""Value whose square is denormal."""
 
 SIZE = 1 << 18
-"""Enough elements for two threads."""
+"""Number of elements, enough for two threads."""
 
 
 def product_model() -> ModelProto:

@@ -1,4 +1,4 @@
-"""Object files of LLVM, linked without it; what is not known goes to LLVM."""
+"""Object files of LLVM, linked without it; unknown ones are left to LLVM."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ define i64 @chosen(i64 %which, i64 %x) noinline {
   ret i64 %result
 }
 """
-"""Data of all kinds: written, zero, constant, with addresses of data and of functions in it."""
+"""Object file with data of all kinds: written, zero, constant, with addresses of data and
+functions.
+"""
 
 _TWICE = """
 @count = external global i64

@@ -1,4 +1,4 @@
-"""Compiling, running and closing again and again leaves nothing behind."""
+"""Memory: compiling, running and closing repeatedly leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ print(resident() - before)
 
 
 def chain(path: Path, weights: list[str]) -> int:
-    """Saves products with matrices of these names, one behind the other; the matrices' bytes."""
+    """Saves a chain of matmuls with matrices of these names, and returns the matrices' bytes."""
     rng, count = np.random.default_rng(0), len(weights)
     arrays = {name: rng.standard_normal((1024, 1024), np.float32) for name in sorted(set(weights))}
     names = ["x", *(f"h{n}" for n in range(1, count)), "y"]
@@ -128,8 +128,9 @@ def test_a_matrix_that_many_nodes_read_is_copied_once(tmp_path: Path) -> None:
 
 
 def turned(path: Path, count: int, dtype: type[np.generic]) -> int:
-    """Saves products with matrices that are stored transposed, one behind the other; the matrices'
-    bytes. Those of bytes multiply bytes."""
+    """Saves a chain of matmuls whose operands B are stored transposed, and returns the matrices'
+    bytes; 8-bit ones are int8 GEMMs.
+    """
     rng, names = np.random.default_rng(0), ["x", *(f"h{n}" for n in range(1, count)), "y"]
     arrays = {f"w{n}": rng.integers(-99, 99, (1024, 1024)).astype(dtype) for n in range(count)}
     nodes: list[onnx.NodeProto] = []

@@ -1,4 +1,4 @@
-"""Programs that want a constant in one layout have one copy of it."""
+"""Programs that need a constant in one layout: they share one copy."""
 
 from __future__ import annotations
 

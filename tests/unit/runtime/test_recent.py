@@ -27,7 +27,7 @@ def got(values: Recent[str, Value], key: str) -> Value:
 
 
 class SlowMaker:
-    """Makes a value, when it may."""
+    """Mock that creates a value as soon as a test allows it."""
 
     def __init__(self) -> None:
         self.started, self.may_end = threading.Event(), threading.Event()

@@ -15,7 +15,9 @@ F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
 class Doubling:
-    """`y = 2 x` by rows of two, but for rows that begin with 13; notes the rows of each run."""
+    """Model `y = 2 x` by rows of two, which refuses rows that begin with 13; records the rows of
+    each run.
+    """
 
     def __init__(self, rows: int | str = "n"):
         self.inputs: Sequence[TensorInfo] = (TensorInfo("x", F32, (rows, 2)),)

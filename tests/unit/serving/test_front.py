@@ -17,7 +17,7 @@ TEXT, JSON = b"text/plain", b"application/json"
 
 
 class Proxy:
-    """An application that gives the answers of a list, one after the other."""
+    """Application that sends the answers of a list, one after the other."""
 
     def __init__(self, *answers: tuple[int, bytes]):
         self.answers: Iterator[tuple[int, bytes]] = iter(answers)

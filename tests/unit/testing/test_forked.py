@@ -1,4 +1,4 @@
-"""Scripts in forks: what they are given, what they say, how they end."""
+"""Scripts in forks: their arguments, output and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifying kinds of ops finds what verifying all of them finds."""
+"""Verification of kinds of ops: it finds the mistakes that verifying all ops finds."""
 
 from __future__ import annotations
 

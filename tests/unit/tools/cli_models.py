@@ -1,4 +1,4 @@
-"""A model for the command line tools: a node of every fate."""
+"""Model for the command line tools, with nodes of every placement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `byoc` command, in process: what it prints, and its exit codes."""
+"""Command `byoc`, in process: its output and its exit codes."""
 
 from __future__ import annotations
 

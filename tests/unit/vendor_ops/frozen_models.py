@@ -19,7 +19,7 @@ def models_in(folder: str) -> list[Path]:
 
 
 def check_model(path: Path, inputs: Mapping[str, Any], **options: Any) -> None:
-    """Compiles a model, and compares labels, numbers and maps with those of ONNX Runtime."""
+    """Compiles a model, and compares labels, values and maps with ONNX Runtime's."""
     model = onnx.load(path)
     want = run_onnxruntime(model, inputs)
     with byoc_mlir.compile(model, fallback="allow", **options) as executable:

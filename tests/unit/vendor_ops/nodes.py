@@ -1,4 +1,4 @@
-"""Models of one node of a vendor's domain, run by ONNX Runtime and by what the importer made."""
+"""Models of one node of a vendor's domain, run by ONNX Runtime and by the evaluator."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def check_node(
     tolerance: float = 2e-6,
     **attributes: Any,
 ) -> None:
-    """Compares what was imported with ONNX Runtime."""
+    """Compares the imported node with ONNX Runtime."""
     model = node_model(op_type, inputs, outputs, constants=constants, **attributes)
     fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}
     assert_agrees(run_imported(model, inputs), run_onnxruntime(model, fed), tolerance)

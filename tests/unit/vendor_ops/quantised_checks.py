@@ -1,4 +1,4 @@
-"""Models with quantised ops: against ONNX Runtime, as they are imported and as integers."""
+"""Checks of quantised ops against ONNX Runtime, as imported and as integers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_quantised(
     step: float = 1.0,
     **attributes: Any,
 ) -> None:
-    """Compares a node with ONNX Runtime; `step` is that of outputs of floats."""
+    """Compares a node with ONNX Runtime; `step` is the step of float outputs."""
     inputs = {k: None if v is None else np.asarray(v) for k, v in inputs.items()}
     model = node_model(op_type, inputs, outputs, constants=constants, domain=domain, **attributes)
     fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}

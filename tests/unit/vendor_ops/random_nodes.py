@@ -1,4 +1,4 @@
-"""Random nodes of the ops that language models are made of, of small sizes."""
+"""Random nodes of the ops of language models, of small sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A node and what it is given."""
+    """Node and its inputs."""
 
     op_type: str
     inputs: Arrays
@@ -28,7 +28,7 @@ class Case:
 
 
 class Drawn:
-    """Sizes, choices, and random numbers."""
+    """Generator of sizes, choices, and random values."""
 
     def __init__(self, draw: Draw):
         self._draw = draw

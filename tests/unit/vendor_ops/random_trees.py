@@ -11,11 +11,11 @@ MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 
 
 class RandomTrees:
-    """Trees on `features` features, whose thresholds are small integers and halves.
+    """Trees on `features` features, whose thresholds are multiples of a half.
 
     Args:
         targets: each leaf has a weight for one of them, or for all if `dense`.
-        missing: whether some nodes send missing values to the branch that is taken if they hold.
+        missing: if true, some nodes send missing values to the branch of true.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Numbers that a run refuses: lengths and places that are known when it runs."""
+"""Lengths and positions that are known at run time only, and that a run refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Ops of floats between dequantise and quantise: their integers, against ONNX Runtime."""
+"""Float ops between `DequantizeLinear` and `QuantizeLinear`: their integer forms, against ONNX
+Runtime.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions, products, activations and normalisations of `com.microsoft`."""
+"""Convolutions, matmuls, activations and normalisations of `com.microsoft`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Scores of classical models in the forms that ONNX is vague about: one score for two classes,
-base values, thresholds in double precision."""
+"""Scores of classical models in forms for which ONNX is vague: one score for two classes, base
+values, thresholds in f64.
+"""
 
 from __future__ import annotations
 

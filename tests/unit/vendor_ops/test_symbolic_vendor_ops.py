@@ -1,4 +1,5 @@
-"""Ops of `com.microsoft` at symbolic sizes: one program serves all, with ONNX Runtime's numbers."""
+"""Ops of `com.microsoft` with dynamic shapes: one program serves all, with ONNX Runtime's
+results."""
 
 from __future__ import annotations
 

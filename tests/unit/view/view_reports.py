@@ -1,4 +1,4 @@
-"""Reports to draw, made by hand."""
+"""Handwritten reports to draw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.runtime.verification import Compared, Verification
 
 HOSTILE = """</script><script>alert("x")</script><!--'&\u2028@DETAILS@"""
-"""A node's name that would break out of whatever it is not escaped in."""
+"""Node's name that would break out of any context in which it is not escaped."""
 
 
 def small_report(name: str = "conv1") -> Report:

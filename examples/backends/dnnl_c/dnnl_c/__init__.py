@@ -36,7 +36,7 @@ ELTWISE = {"nn.relu": 0x20, "tanh": 0x21, "sigmoid": 0x29}
 
 
 class DnnlCBackend(Backend):
-    """Convolutions and dense layers, with bias and ReLU, and element-wise ops."""
+    """Backend for convolutions and dense layers, with bias and ReLU, and element-wise ops."""
 
     name: ClassVar[str] = "dnnl_c"
 

@@ -24,11 +24,11 @@ from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from examplejson.runtime import ExampleJsonModule
 
 NAMES = {"add": "add", "subtract": "sub", "multiply": "mul", "nn.relu": "relu"}
-"""Relay ops and what they are called in the format."""
+"""Names of Relay ops in the format."""
 
 
 class ExampleJsonBackend(Backend):
-    """Additions, subtractions, products and ReLUs of float32 tensors of one shape."""
+    """Backend for additions, subtractions, products and ReLUs of float32 tensors of one shape."""
 
     name: ClassVar[str] = "examplejson"
 

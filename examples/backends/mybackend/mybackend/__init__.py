@@ -37,7 +37,9 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast")
 
 
 class MyBackend(Backend):
-    """Convolutions of one group with constant weights, followed by batch norm or bias, and ReLU."""
+    """Backend for convolutions of one group with constant weights, followed by batch norm or bias,
+    and ReLU.
+    """
 
     name: ClassVar[str] = "mybackend"
 

@@ -16,7 +16,7 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 STEP = 2.0**-8
-"""Half a step of `bf16`, relative to a number."""
+"""Half a step of `bf16`, relative to the value."""
 
 
 def convolutions() -> ModelProto:

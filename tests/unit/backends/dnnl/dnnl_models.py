@@ -18,7 +18,7 @@ OWN_LAYOUTS = (
     "channels_last",
     *(["blocked_8"] if VectorUnit.of(Cpu.host().features).lanes >= 8 else []),
 )
-"""Layouts for which convolutions of ours are written: blocks of channels are whole vectors."""
+"""Layouts that built-in convolutions support: blocks of channels are whole vectors."""
 
 
 def model(
@@ -95,7 +95,7 @@ def convolution(
 def check(
     built: ModelProto, tolerance: float = 1e-5, target: str = "dnnl", **options: Any
 ) -> Report:
-    """Compiles for oneDNN, compares with ONNX Runtime, returns the report."""
+    """Compiles for oneDNN, compares with ONNX Runtime, and returns the report."""
     inputs = random_inputs(built, seed=5)
     executable = compile_model(built, targets=(target,), fallback="allow", **options)
     with executable:

@@ -1,4 +1,4 @@
-"""Small quantised ONNX models, what they compute by definition, and checks in other processes."""
+"""Small quantised ONNX models, their results by definition, and checks in other processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def draw(dtype: Any, *shape: int, seed: int = 0) -> Array:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A `QLinearConv` whose result is cut seldom."""
+    """`QLinearConv` whose result is seldom clipped."""
 
     data: Array
     weights: Array
@@ -139,7 +139,9 @@ def run(
 
 
 def assert_within_a_step(found: Array, wanted: Array) -> None:
-    """Asserts that 99.9 % differ by a quantisation step at most, and all by two."""
+    """Asserts that 99.9 % of the elements differ by at most one quantisation step, and all by at
+    most two.
+    """
     assert found.dtype == wanted.dtype
     difference = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
     assert difference.max(initial=0) <= 2

@@ -12,7 +12,7 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
 BOUND = 3e-5
-"""The error of an element, relative to the largest."""
+"""Maximum error of an element, relative to the largest."""
 
 
 def convolutions() -> ModelProto:

@@ -1,4 +1,4 @@
-"""`precision="bf16"`: products in `bf16` where the processor has instructions for it."""
+"""`precision="bf16"`: matmuls in `bf16` if the processor has instructions for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`precision="bf16x3"`: products of `f32` as three of `bf16`."""
+"""`precision="bf16x3"`: matmuls of `f32` as three of `bf16`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions as implicit products, asked for here wherever they are written."""
+"""Convolutions as implicit GEMM, requested here wherever they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concatenations that need no copies, as their parts are written where they are read."""
+"""Concatenations without copies, whose parts are written to their final position."""
 
 from __future__ import annotations
 

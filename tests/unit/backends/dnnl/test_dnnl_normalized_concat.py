@@ -1,4 +1,4 @@
-"""Batch norms that read what is joined before them where it is."""
+"""Batch norms that read the parts of a concatenation in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each pattern of oneDNN's table: what is offloaded under which name, and the numbers."""
+"""Patterns of oneDNN's table: the composite of each, and its results."""
 
 from __future__ import annotations
 

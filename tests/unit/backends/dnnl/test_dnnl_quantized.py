@@ -1,4 +1,4 @@
-"""Quantised convolutions, sums and pools of bytes."""
+"""Quantised convolutions, additions and pools."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def _network() -> tuple[Any, dict[str, Any], Any]:
 
 
 def print_network() -> None:
-    """Runs the network, for what the library says of it."""
+    """Runs the network, for the library's log."""
     model, inputs, _ = _network()
     run(model, inputs)
 

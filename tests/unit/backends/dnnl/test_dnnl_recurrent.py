@@ -1,4 +1,4 @@
-"""Recurrent layers: which become oneDNN's, in which order their gates and directions are."""
+"""Recurrent layers: the layers that oneDNN takes, and the order of gates and directions."""
 
 from __future__ import annotations
 

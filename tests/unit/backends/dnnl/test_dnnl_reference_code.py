@@ -1,4 +1,4 @@
-"""Nothing runs in the library's reference code, whatever instructions the processor has."""
+"""Absence of the library's reference code, for any instruction set."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
 
 ISAS = ["SSE41", *(["AVX2"] if "avx512f" in Cpu.host().features else [])]
-"""Fewer instructions than this machine has."""
+"""Instruction sets below this machine's."""
 
 
 def _chain(layers: int, channels: int = 32) -> ModelProto:

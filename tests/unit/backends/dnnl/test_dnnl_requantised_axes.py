@@ -11,7 +11,7 @@ from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.testing.conformance.graph import Case, CaseBuilder
 
 _OUTPUTS = 16
-"""As many channels as places, so that the shapes fit along both axes."""
+"""Number of channels, equal to the number of positions, so that the shapes fit along both axes."""
 
 
 def _convolution(scales: int, biases: int, most: int = 20) -> Case:

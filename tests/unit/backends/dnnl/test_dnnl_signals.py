@@ -1,4 +1,4 @@
-"""Signals while oneDNN has the stack pointer in memory of the C library, as its `gemm:jit` has."""
+"""Signals while oneDNN's stack pointer is in memory of the C library, as in `gemm:jit`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ np.testing.assert_allclose(y, right, rtol=1e-4, atol=1e-3)
 
 
 def _check(script: str, target: str, threads: int) -> None:
-    """Runs a script with the library kept to instructions for which it has such products."""
+    """Runs a script with the library limited to instructions for which it has such matmuls."""
     environment = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
     run_forked(script, target, str(threads), environment=environment, seconds=120)
 

@@ -1,4 +1,4 @@
-"""NaN, infinities, zeros of both signs, denormals: as in ONNX, behind primitives and alone."""
+"""NaN, infinities, zeros of both signs, denormals: as in ONNX, fused into primitives and alone."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _onnxruntime(built: ModelProto, x: Array) -> Array:
 
 
 def _check(built: ModelProto, x: Array, oracle: Oracle = _reference) -> None:
-    """Compares special values exactly, then the same without them."""
+    """Compares special values exactly, and finite ones with a tolerance."""
     with byoc_mlir.compile(built, targets=("dnnl",), fallback="allow") as executable:
         for inputs in (x, np.where(np.isfinite(x), x, np.float32(2))):
             found = executable.run({"x": inputs})["y"]

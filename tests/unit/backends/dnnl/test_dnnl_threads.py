@@ -1,4 +1,5 @@
-"""Threads: as many as asked for, the cores that the process may use, how idle ones wait."""
+"""Threads: the requested number, the cores that the process may use, and waiting of idle
+threads."""
 
 from __future__ import annotations
 

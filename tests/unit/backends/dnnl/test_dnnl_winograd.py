@@ -1,4 +1,4 @@
-"""3x3 convolutions by Winograd's algorithm, asked for here wherever it is written."""
+"""3x3 convolutions by Winograd's algorithm, requested here wherever it is written."""
 
 from __future__ import annotations
 

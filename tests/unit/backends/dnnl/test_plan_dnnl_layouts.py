@@ -1,4 +1,4 @@
-"""The layouts that win where ops and reorders take given times."""
+"""Layouts that win for given times of ops and reorders."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ BLOCKED, PLAIN = "aBcd8b", "abcd"
 
 
 class GivenCosts:
-    """A convolution takes 1 ms in blocks, 3 ms in rows, 9 ms in other ways, a conversion 1 ms and
-    another one where it changes the layout, a reorder what it is said to take, half of it for bf16.
+    """Costs: a convolution takes 1 ms in a blocked layout, 3 ms in NHWC, 9 ms otherwise; a
+    conversion 1 ms, and 1 ms more if it changes the layout; a reorder a given time, and half of it
+    for bf16.
     """
 
     reorder_milliseconds = 0.0

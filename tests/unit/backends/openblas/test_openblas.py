@@ -1,4 +1,4 @@
-"""Matrix products by OpenBLAS."""
+"""Matmuls by OpenBLAS."""
 
 from __future__ import annotations
 

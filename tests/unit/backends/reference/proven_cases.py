@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 ML = "ai.onnx.ml"
 STRING = TensorProto.STRING
 NEWEST = {"": 24, ML: 4}
-"""The newest opsets that ONNX Runtime has all of."""
+"""Newest opsets that ONNX Runtime supports completely."""
 
 
 def texts(*values: str) -> Any:
