@@ -1,13 +1,14 @@
-"""Measures architectures that people train, with random weights, as PyTorch's exporter writes them.
+"""Benchmark of architectures that people train, with random weights, as PyTorch's exporter writes
+them.
 
     python benchmarks/architectures.py                                 all of the lists below
     python benchmarks/architectures.py --environment torch-env         keeps the environment
     python benchmarks/architectures.py --names timm:vit_tiny_patch16_224 transformers:bert
 
-`timm:`, `torchvision:` and `transformers:` say which package builds the network; the name is the
-package's own. Of `transformers`, the models have two layers. PyTorch and the packages go into an
-environment of their own, where `export.py` writes the models. Then every answer is compared with
-ONNX Runtime's, and both are timed as `run.py` does it.
+`timm:`, `torchvision:` and `transformers:` name the package that builds the network; the rest is
+the package's own name of it. Models of `transformers` have two layers. PyTorch and the packages go
+into a separate environment, where `export.py` writes the models. Then all outputs are compared with
+ONNX Runtime's, and both engines are timed as in `run.py`.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=64, help="tokens")
     parser.add_argument("--steps", type=int, default=64, help="single tokens behind the prompt")
     parser.add_argument("--rounds", type=int, default=3, help="how often all that is done")
-    parser.add_argument("--targets", nargs="*", help="of compile; left out, its default")
+    parser.add_argument("--targets", nargs="*", help="of compile; default: its own")
     options = parser.parse_args()
     print(
         "| weights | cache | step, ms: ours, ONNX Runtime, ratio | prompt, ms: ours, ONNX Runtime"

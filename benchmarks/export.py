@@ -1,10 +1,11 @@
-"""Writes architectures of PyTorch packages as ONNX models, with random weights and one input each.
+"""Export of architectures of PyTorch packages as ONNX models, with random weights and one input
+each.
 
     export.py FOLDER PACKAGE:NAME...
 
-Runs in an environment of its own: see `architectures.py`. What cannot be exported is told and left
-out. Biases and scales that a network begins with are all zeros or ones, and would hide what is done
-with them: they are drawn at random, too.
+The script runs in a separate environment: see `architectures.py`. Networks that cannot be exported
+are reported and skipped. Initial biases and scales that are all zeros or ones would hide mistakes:
+they are drawn at random, too.
 """
 
 # pyright: basic

@@ -1,4 +1,4 @@
-"""Seconds that the partitioner takes, pass by pass, and how they grow with the number of ops.
+"""Times of the partitioner by pass, and their growth with the number of ops.
 
     python benchmarks/partition.py
     python benchmarks/partition.py --sizes 5000 50000
@@ -49,7 +49,7 @@ CHAINS: Mapping[str, Sequence[type[Operation]]] = {
 
 
 class Names(Backend):
-    """Accepts ops by name, and generates nothing."""
+    """Backend that accepts ops by name, and generates no code."""
 
     accepted: Sequence[str]
 

@@ -1,8 +1,8 @@
-"""Runs Python packages that ship ONNX models, and keeps what they hand to ONNX Runtime.
+"""Recorder of the calls that Python packages with ONNX models make to ONNX Runtime.
 
-`record.py FOLDER [PACKAGE ...]` is run by `real.py` in an environment that has the packages. Every
-package, or those that are named, does its own work on images and audio that are made here. Each of
-its models gets a folder `PACKAGE-MODEL` with a link `model.onnx` and the inputs of the first call
+`record.py FOLDER [PACKAGE ...]` is run by `real.py` in an environment that has the packages. All
+packages, or the named ones, do their own work on images and audio that are generated here. Each of
+their models gets a folder `PACKAGE-MODEL` with a link `model.onnx` and the inputs of the first call
 of each shape: `0.npz`, `1.npz`, … with the largest inputs first.
 """
 

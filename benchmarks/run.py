@@ -1,16 +1,16 @@
-"""Measures this project and its peers side by side.
+"""Benchmark of this project and its peers, side by side.
 
     python benchmarks/run.py                                  the table of the README
     python benchmarks/run.py --models mnist mlp3 --threads 1  a call's overhead
     python benchmarks/run.py --engines byoc_host,iree --models mlp mobilenet_v2
     python benchmarks/run.py --precision int8 --models resnet50 vit_tiny
 
-Every engine runs every model in a fresh process of its own; the processes of one model take turns,
-so that a machine that slows down does so for all. All run on the same number of threads, in f32
-unless another precision is asked for: models of int8 are made by ONNX Runtime's tools, with
-activations of u8 and weights of s8 per channel, and bf16 is what each engine makes of it (ONNX
-Runtime and IREE: f32); a line says so where this project computes in f32, too. Errors are against
-ONNX Runtime. An engine that dies of a model is a row without its number; the others go on.
+Every engine runs every model in a separate, fresh process; the runs of one model's processes are
+interleaved, so that a machine that slows down affects all of them. All use the same number of
+threads, and f32 unless another precision is requested. Models of int8 come from ONNX Runtime's
+tools, with u8 activations and s8 weights per channel. In bf16, each engine decides what it rounds
+(ONNX Runtime and IREE: nothing); a line says so if this project computes in f32, too. Errors are
+against ONNX Runtime. If an engine fails on a model, its cell is `-`; the other engines go on.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("models", nargs="*", default=["resnet18", "mobilenet_v2"], metavar="MODEL")
-    parser.add_argument("--targets", help="left out: those that are used by default")
+    parser.add_argument("--targets", help="default: those of compile")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("-b", "--batches", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--rounds", type=int, default=3)

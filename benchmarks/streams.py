@@ -1,15 +1,19 @@
-"""Streams of requests whose sizes change: compiled while they are answered.
+"""Streams of requests with changing sizes, which are compiled while earlier ones are answered.
 
     python benchmarks/streams.py                                  all streams, 24 sizes each
     python benchmarks/streams.py --quick --threads 1              4 sizes
     python benchmarks/streams.py --streams encoder decoder --engines byoc,onnxruntime
 
 Every engine answers a stream in a fresh process. The first process of `byoc` finds an empty cache,
-the second one what the first has left. `whole` is the time from the model's file to the last
-answer, without imports of the engine; `first`, the first answer of a further size; `repeated`, one
-of a size that came before; `steady`, one size again and again, when nothing is compiled any more.
-`beside` is what another process takes that compiles meanwhile: seconds of the processor, and the
-most memory. Ratios are to the faster or smaller of the peers. Errors are against ONNX Runtime.
+the second one the cache of the first.
+
+- `whole`: time from the model's file to the last answer, without imports of the engine.
+- `first`: time of the first answer of a further size.
+- `repeated`: time of an answer of an earlier size.
+- `steady`: time of repeated calls at one size, when nothing is compiled any more.
+- `beside`: processor seconds and peak memory of the process that compiles in the background.
+
+Ratios are to the faster or smaller of the peers. Errors are against ONNX Runtime.
 """
 
 from __future__ import annotations

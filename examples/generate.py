@@ -1,9 +1,9 @@
-"""Generates tokens with a decoder, one by one, each printed when it is known.
+"""Generation of tokens with a decoder, each printed when it is known.
 
 python examples/generate.py [MODEL.onnx] --prompt 3,14,15 --tokens 32 [--temperature 0.8 --top 40]
 
-The model has a cache of fixed size, as `byoc_mlir.testing.networks.decoder` builds it, which is
-what is used without a file. Without a temperature the most probable token is taken.
+The model must have a cache of fixed size, as `byoc_mlir.testing.networks.decoder` builds it, which
+is used without a file. Without a temperature the most probable token is taken.
 """
 
 from __future__ import annotations

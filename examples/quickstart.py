@@ -1,4 +1,4 @@
-"""Compiles a network that comes with the installation, runs it, and shows where every op ran.
+"""Quick start: compiles an installed network, runs it, and prints the placement of every op.
 
 python examples/quickstart.py [MODEL.onnx]
 """

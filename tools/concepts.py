@@ -1,7 +1,7 @@
-"""Counts the concepts of a checkout: `python tools/concepts.py [--root CHECKOUT] [--json]`.
+"""Counter of the concepts of a checkout: `python tools/concepts.py [--root CHECKOUT] [--json]`.
 
-All is found in the sources below `byoc_mlir`, whatever the names there are; the last two counts
-come from a process that compiles a model. So an older checkout is counted by the same definitions;
+Most counts come from the sources below `byoc_mlir`, independent of names there; the last two come
+from a process that compiles a model. So an older checkout is counted by the same definitions;
 `--python` names the interpreter of an environment in which it is installed.
 
 - *executables*: classes that are or derive from `Executable` and have no abstract method left.

@@ -1,4 +1,4 @@
-"""Runs ONNX's backend test suite through byoc_mlir and reports the outcomes.
+"""Runner of ONNX's backend test suite on byoc_mlir, with a report of the outcomes.
 
 python tools/onnx_suite.py [--targets dnnl] [--only REGEX] [--out results.json]
 

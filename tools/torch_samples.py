@@ -1,11 +1,11 @@
-"""Runs PyTorch's own operator samples through `torch.compile` and compares them with eager.
+"""Comparison of PyTorch's own operator samples in `torch.compile` with eager PyTorch.
 
     python tools/torch_samples.py --dtype float32 --count 3 --processes 2 --out samples.tsv
 
-Values, types, shapes, strides and shared memory have to be those of eager, in the same order. A row
-is a sample: form, `same`, `pytorch` or `differs`, its number, and the difference or the reason for
-which it runs in PyTorch. A run goes on where the last one with the same file stopped. It needs
-`torch`, `onnxscript`, `scipy` and `expecttest`.
+Values, types, shapes, strides and shared memory have to equal eager PyTorch's, in the same order. A
+row is a sample: form, `same`, `pytorch` or `differs`, its number, and the difference or the reason
+why it runs in PyTorch. A run continues the last one with the same file. It needs `torch`,
+`onnxscript`, `scipy` and `expecttest`.
 """
 
 from __future__ import annotations

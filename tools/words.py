@@ -1,4 +1,4 @@
-"""Checks the words of docstrings, messages and pages: `python tools/words.py [--count] [PATH…]`.
+"""Lint of the words of docstrings, messages and pages: `python tools/words.py [--count] [PATH…]`.
 
 Rules, which `docs/contributing.md` explains:
 

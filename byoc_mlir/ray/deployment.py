@@ -33,7 +33,7 @@ _ENVIRONMENT = {
     _LOOPBACK_VARIABLE: "0",
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": IMPORT_PATH,
     # serve.start waits as long, but Ray ends a proxy that takes more than 5 seconds to start, as
-    # it does on a busy machine
+    # it does under load
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
 }
 """Environment variables of Ray's processes on a machine that serves alone."""

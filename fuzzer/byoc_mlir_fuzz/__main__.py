@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--interpreter",
         action="store_true",
-        help="node by node, as models run until they are compiled",
+        help="in the interpreter tier, as models run until they are compiled",
     )
     add("--mutate", action="store_true", help="damaged models: a typed error or success")
     add("--threads", type=int, default=1, help="threads per run (default: 1)")

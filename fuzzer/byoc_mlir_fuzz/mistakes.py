@@ -242,7 +242,7 @@ _WRONG_IN_REFERENCE = frozenset(
         "AffineGrid",  # always in single precision
         "Unique",  # sorted though it should not be, and not along the axis
         "BatchNormalization",  # of opset 9, as if it was trained
-        "LRN",  # the last channel of a window is left out
+        "LRN",  # the last channel of a window is omitted
         "Slice",  # backwards from before the first element nothing is left, not that element
         "SequenceInsert",  # at the end it inserts at the start
         *("Optional", "OptionalGetElement"),  # the tensor becomes a list of one

@@ -219,7 +219,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="run those with this text in their names")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float)
-    parser.add_argument("--targets", help="as in byoc compile; left out: the host")
+    parser.add_argument("--targets", help="as in byoc compile; default: the host")
     parser.add_argument("--out", type=Path, help="a folder for what fails, made smaller")
     args = parser.parse_args()
     targets = () if args.targets is None else split_targets(args.targets)

@@ -25,8 +25,8 @@ name, with `-` for `_`; lists are separated by commas:
 byoc-opt model.onnx -p 'fold-constants,partition-for{targets=dnnl}'
 ```
 
-*May be left out* says whether `disable=` and `--disable` accept the name. How to add a pass of your
-own is in [Write a pass](../../passes.md).
+*Can be disabled* means that `disable=` and `--disable` accept the name. To add a pass of your own,
+see [Write a pass](../../passes.md).
 """
 
 _CHAPTERS = {
@@ -78,9 +78,9 @@ def _section(name: str, kind: type[ModulePass]) -> str:
     if rows:
         parts.append(table(("option", "type", "default"), rows))
     if name in OPTIONAL_PASSES:
-        parts.append("May be left out.\n")
+        parts.append("Can be disabled.\n")
     elif name in REQUIRED_PASSES:
-        parts.append(f"May not be left out: {REQUIRED_PASSES[name]}.\n")
+        parts.append(f"Cannot be disabled: {REQUIRED_PASSES[name]}.\n")
     return "\n".join(parts)
 
 

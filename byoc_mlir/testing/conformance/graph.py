@@ -21,7 +21,7 @@ from byoc_mlir.testing.conformance.samples import Range, Shape
 OPS: dict[str, type[RelayOp]] = {
     kind.name.removeprefix("relay."): kind for kind in RELAY.operations if issubclass(kind, RelayOp)
 }
-"""Relay names to the classes of the ops."""
+"""Op classes by Relay name."""
 
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 1.0, -1.0)

@@ -208,7 +208,9 @@ def answers(model: str | Path | bytes, feeds: tuple[Mapping[str, Any], ...], cac
         warnings.simplefilter("always")
         try:
             with byoc_mlir.compile(model, threads=1, cache=cache, fallback="allow") as executable:
-                for feed in feeds:  # what answers node by node until then may round otherwise
+                for (
+                    feed
+                ) in feeds:  # the interpreter tier, which runs until then, may round differently
                     executable.run(feed)
                 executable.wait()
                 found = [executable.run(feed) for feed in feeds]

@@ -1,4 +1,4 @@
-"""Models split at data-dependent shapes: each segment is one program for all computed sizes."""
+"""Models split at data-dependent shapes: each segment's program serves all computed sizes."""
 
 from __future__ import annotations
 

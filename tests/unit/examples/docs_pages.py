@@ -59,7 +59,7 @@ ELSEWHERE: Mapping[str, str] = {
 }
 """Pages whose blocks another test runs."""
 
-_ABRIDGED = "an extract: what every op has is left out"
+_ABRIDGED = "an extract, without what every op has"
 _INSTALLS = "installs the project"
 _LONG = "takes minutes"
 

@@ -1,4 +1,4 @@
-"""Imports that serve all sizes, unless the ops of a model need more; reports tell."""
+"""One import for all sizes, unless the ops of a model need more; reports state it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_sizes_in_a_row(
             inputs = _sentences(batch, tokens)
             assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
         if is_symbolic(executable) and generic_programs(executable):
-            assert len(generic_programs(executable)) == 1  # one program for all sizes
+            assert len(generic_programs(executable)) == 1  # a shape-polymorphic program
             assert not compiled
             return
         assert len(compiled) == 3  # (1, 7) once

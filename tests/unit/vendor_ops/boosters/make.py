@@ -1,4 +1,4 @@
-"""Writes the models beside it: boosted trees as onnxmltools converts them.
+"""Script that writes the models beside it: boosted trees as onnxmltools converts them.
 
 python -m pip install lightgbm onnxmltools packaging scikit-learn skl2onnx xgboost
 python tests/unit/vendor_ops/boosters/make.py

@@ -1,4 +1,4 @@
-"""Writes the models beside it: pipelines of scikit-learn as skl2onnx converts them.
+"""Script that writes the models beside it: pipelines of scikit-learn, converted by skl2onnx.
 
 python -m pip install scikit-learn skl2onnx && python tests/unit/vendor_ops/pipelines/make.py
 """
