@@ -69,7 +69,7 @@ def why_in_f32(precision: str) -> str | None:
 
 
 def machine() -> dict[str, object]:
-    """Returns the facts that the measurements depend on beside the code."""
+    """Returns the facts about machine and packages on which the measurements depend."""
     packages = ("byoc_mlir", "onnxruntime", "openvino", "iree-base-compiler", "onednn-cpu-gomp")
     return {
         "processor": _processor(),

@@ -2,8 +2,9 @@
 
     python benchmarks/tuning.py small mobilenet_v2 vit_tiny --seconds 60
 
-Tunes each model, and compiles it with a file of calibration that has what was found, and with the
-same file without it. `small` has six 3x3 convolutions of 32 to 128 channels for images of 32 x 32.
+Each model is tuned, and compiled with a calibration file that has the results of tuning, and with
+the same file without them. `small` has six 3x3 convolutions of 32 to 128 channels for images of 32
+x 32.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ from a process that compiles a model. So an older checkout is counted by the sam
 - *classes of one name*: names that classes of several modules have. Ops, attributes and types of
   dialects are omitted: the dialect is a part of their names.
 - *code lines*: without docstrings, comments and blanks.
-- *files that run*: those of `compiler`, `runtime`, `artifact` and `interpreter` (`eager` before)
-  of which a function runs
-  while a fresh process with an empty cache compiles the perceptron of `byoc_mlir.testing.networks`.
+- *files that run*: files of `compiler`, `runtime`, `artifact` and `interpreter` (`eager` in older
+  checkouts) of which a function runs while a fresh process with an empty cache compiles the
+  perceptron of `byoc_mlir.testing.networks`.
 - *modules loaded*: in that process, when the model is compiled: all, and those of `byoc_mlir`.
 """
 

@@ -53,7 +53,7 @@ class InferenceSession(Partial):
         provider_options: for each provider its options, in the same order.
 
     Raises:
-        ByocError: what `byoc_mlir.compile` and `byoc_mlir.load` raise.
+        ByocError: an error of `byoc_mlir.compile` or `byoc_mlir.load`.
     """
 
     def __init__(

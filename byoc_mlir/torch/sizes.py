@@ -40,7 +40,7 @@ def checked_sizes(
 
     Raises:
         InvalidInputError: the module does not take the example, or the example lacks a declared
-            size; the message has the argument, what was found and what is accepted.
+            size; the message has the argument, its value and the accepted ones.
     """
     others = others_of(module)
     given = _arguments(module, arguments, keywords)

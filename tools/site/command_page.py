@@ -1,4 +1,4 @@
-"""The reference of the commands: what `--help` prints, at 80 columns."""
+"""Reference of the commands: the output of `--help`, at 80 columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`byoc cache`: where compiled models are kept, how much that is, and how to be rid of it."""
+"""`byoc cache`: show or clear the cache of compiled models."""
 
 from __future__ import annotations
 

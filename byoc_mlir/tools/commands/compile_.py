@@ -1,4 +1,4 @@
-"""`byoc compile`: compile a model, say how long each stage took, write it to a file."""
+"""`byoc compile`: compile a model, print the time of each stage, write it to a file."""
 
 from __future__ import annotations
 

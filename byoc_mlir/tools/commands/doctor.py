@@ -1,4 +1,4 @@
-"""`byoc doctor`: what this machine offers, and what is missing."""
+"""`byoc doctor`: show what this machine supports, and what is missing."""
 
 from __future__ import annotations
 

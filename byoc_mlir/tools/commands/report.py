@@ -1,4 +1,4 @@
-"""`byoc report`: where every ONNX node went, and why."""
+"""`byoc report`: show the placement of every ONNX node, and the reason."""
 
 from __future__ import annotations
 

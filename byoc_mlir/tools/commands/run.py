@@ -1,4 +1,4 @@
-"""`byoc run`: compile or load a model, run it, show the answer, placement and latency."""
+"""`byoc run`: compile or load a model, run it, show outputs, placement and latency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`byoc view`: a page that shows where nodes went and why, where time goes, IR and code."""
+"""`byoc view`: write a page with the placement of nodes, times, IR and code."""
 
 from __future__ import annotations
 

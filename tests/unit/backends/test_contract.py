@@ -1,6 +1,6 @@
 """Optional hooks of a backend: passes, all regions at once, packing.
 
-Code of the three kinds, and what happens when a backend fails, are in
+Tests of the three kinds of code, and of failing backends, are in
 `tests/unit/compiler/test_generated_code.py`.
 """
 

@@ -26,8 +26,8 @@ CHANNELS = 6
 def network(batch: int | str) -> onnx.ModelProto:
     """Returns convolutions and pools.
 
-    A model with a symbolic batch is compiled for each batch, since a mean depends on the part of a
-    window that lies within the image, whose height is symbolic then.
+    A model with a symbolic batch is compiled for each batch. Its height is symbolic, too, and an
+    average depends on the part of a window that lies within the image.
     """
     rng = np.random.default_rng(3)
 

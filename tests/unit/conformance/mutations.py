@@ -164,7 +164,7 @@ def float16_inside(attrs: Mapping[str, Any], data: Array, weight: Array) -> Arra
 
 
 def biased_sizes_of_one(attrs: Mapping[str, Any], data: Array) -> Array:
-    """Ignores an axis of size 1."""
+    """Reshapes instead of transposing, if an axis has size 1."""
     return data.reshape(attrs["shape"]) if 1 in data.shape else data.transpose(attrs["axes"]) * 1
 
 

@@ -1,4 +1,4 @@
-"""`byoc explain`: the path of a node through the compiler, and what a pattern finds."""
+"""`byoc explain`: the path of a node through the compiler, and the matches of a pattern."""
 
 from __future__ import annotations
 

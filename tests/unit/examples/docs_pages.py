@@ -18,7 +18,7 @@ them.
 
 PARSED = ("mlir",)
 READ = ("", "c", "text", "toml")
-"""Languages of blocks that are for readers: drawings, what programs print, declarations."""
+"""Languages of blocks that are for readers: drawings, output of programs, declarations."""
 
 
 @dataclass(frozen=True)

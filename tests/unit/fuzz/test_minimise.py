@@ -9,7 +9,7 @@ from byoc_mlir_fuzz.minimise import minimised
 from onnx import TensorProto, helper
 
 MOST = 50
-"""Number of candidates beyond those of a model with one node."""
+"""Limit of candidates, more than a model of one node has."""
 
 
 def _case() -> Case:

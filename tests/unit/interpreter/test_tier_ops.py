@@ -25,7 +25,7 @@ LAYERS = frozenset(
 )
 """Ops with separate tests."""
 FEW = {"Constant": 0, "NonZero": 0}
-"""Number of comparable random nodes, for ops that no oracle, or only the standard's, supports."""
+"""Minimum number of random nodes that agree, for ops that at most the standard's oracle supports."""
 
 
 @pytest.mark.parametrize("op_type", sorted(TIER_OPS.keys() - LAYERS))

@@ -250,8 +250,8 @@ def test_means_of_bytes(
 
 
 def test_one_pixel_is_left_to_the_host() -> None:
-    """Checks a convolution for which the library has only reference code, which its whole region
-    would run in.
+    """Checks a convolution for which the library has only reference code, so that its region would
+    not compile.
     """
     it = Convolution(draw(np.uint8, 1, 96, 1, 1), draw(np.int8, 16, 96, 1, 1) // 2)
     model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", np.uint8))
