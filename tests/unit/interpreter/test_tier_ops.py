@@ -25,7 +25,7 @@ LAYERS = frozenset(
 )
 """Ops with separate tests."""
 FEW = {"Constant": 0, "NonZero": 0}
-"""Minimum number of random nodes that agree, for ops that at most the standard's oracle supports."""
+"""Minimum number of random nodes that agree, for ops that ONNX Runtime does not support."""
 
 
 @pytest.mark.parametrize("op_type", sorted(TIER_OPS.keys() - LAYERS))
