@@ -38,7 +38,7 @@ class Stream:
     repeated.
     """
     selects: bool = False
-    """True if outputs are selected by comparisons; then the requests are drawn away from
+    """True if outputs are selected by comparisons; then `settled` draws the requests, away from
     thresholds.
     """
 

@@ -41,7 +41,7 @@ def get_all_providers() -> list[str]:
 
 
 class InferenceSession(Partial):
-    """Session that runs a model, with the interface of ONNX Runtime's class of this name.
+    """Session of a model, with the interface of ONNX Runtime's class of this name.
 
     Args:
         path_or_bytes: path of an `.onnx` file, of an `.mlir` file, or of a compiled `.so`; or the

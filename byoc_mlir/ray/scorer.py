@@ -26,7 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Scorer:
-    """Scores batches of rows. Each worker makes one scorer, which loads the model.
+    """Scorer of batches of rows. Each worker creates one, which loads the model.
 
     A row that does not fit the model, or that the model refuses, does not affect other rows: its
     outputs are NaN, 0 or empty, and the column `error` has the reason.

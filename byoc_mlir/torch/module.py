@@ -205,10 +205,10 @@ def from_torch(
 
     Args:
         module: a `torch.nn.Module` in evaluation mode.
-        example: arguments to capture it with; their sizes and values that are no tensors are
+        example: arguments for the capture; their sizes, and values that are no tensors, are
             compiled in.
-        kwargs: keyword arguments that belong to them.
-        dynamic_shapes: which sizes change from call to call, as `torch.export.export` takes it;
+        kwargs: keyword arguments of the example.
+        dynamic_shapes: the sizes that change from call to call, as for `torch.export.export`;
             names of dimensions may be text, `{"tokens": {1: "length"}}`.
         copy_parameters: if true, all matrices are copied into the fastest layout, else kernels read
             them in place if they can.
@@ -216,11 +216,11 @@ def from_torch(
             a cache.
 
     Raises:
-        InvalidInputError: the module does not take the example, or the example has not the sizes
-            that `dynamic_shapes` names.
+        InvalidInputError: the module does not take the example, or the example does not have the
+            sizes that `dynamic_shapes` names.
         UnsupportedModelError: the module cannot be captured, or has operations that cannot be
-            compiled; it names the operation and the line of the user's code.
-        MissingExtraError: PyTorch is not installed. All others as `byoc_mlir.compile` raises them.
+            compiled; the message has the operation and the line of the user's code.
+        MissingExtraError: PyTorch is not installed. Other errors are those of `byoc_mlir.compile`.
     """
     with boundary("from_torch"):
         torch = pytorch()

@@ -63,21 +63,21 @@ def run_conformance(
 ) -> ConformanceReport:
     """Tests everything that a backend claims against the reference in numpy.
 
-    Each op with a rule is tried on samples: what the rule accepts must be offloaded and compute
-    the same; what it refuses must stay on the host, with a reason. Each pattern is tried on graphs
-    made from it. Networks are compiled, compared, and summed up. A claim that no case tries is
-    untested, and the backend does not pass.
+    Each op with a rule is tested on samples. Accepted samples must be offloaded, with the
+    reference's results; refused ones must stay on the host, with a reason. Each pattern is tested
+    on graphs generated from it. Networks are compiled and compared, and the report has the share
+    that is offloaded. A backend with a claim that no case tests does not pass.
 
     Args:
         backend: its target, `"npu"` or `"npu{tiles=4}"`, or its class.
         only: the ops and composites to try, `("nn.conv2d",)`; by default all that it claims.
         samples: further samples of ops, by Relay name.
         networks: networks to compile, by name; by default a small MNIST network and ResNet-18.
-        tolerance: errors up to it, relative to the largest value, are accepted even where element
-            types and lengths of sums promise less.
-        known_untested: claims that may stay untested, because the vendor's own tests have them.
-        finite: for a backend that promises nothing for NaN and infinities: none are tried.
-        save: a folder for failing cases, as models that run alone.
+        tolerance: errors up to it, relative to the largest value, are accepted even if element
+            types and lengths of sums allow less.
+        known_untested: claims that may stay untested, because the vendor's own tests cover them.
+        finite: if true, no NaN and infinities are used, for backends that do not support them.
+        save: a folder for failing cases, as models that run by themselves.
 
     Raises:
         BackendError: the backend is unknown or cannot be used on this machine.
