@@ -34,7 +34,7 @@ ORDERING = frozenset(
         *("GridSample", "Attention"),
     )
 )
-"""Ops for which ONNX leaves open what becomes of NaN; docs/semantics.md decides."""
+"""Ops for which ONNX does not define the effect of NaN; docs/semantics.md does."""
 
 
 def has_nan(model: onnx.ModelProto, feeds: Feeds) -> bool:
@@ -49,8 +49,8 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
     """True if an oracle computes a NaN within a model that a correct program may not have, or the
     reverse.
 
-    Such a NaN reaches a node for which ONNX leaves NaN open, or comes from an infinity that has
-    weight zero. Or the oracle loses a NaN in a layer that another node reads, or in the next step
+    Such a NaN reaches a node for which ONNX does not define its effect, or comes from an infinity
+    with weight zero. Or the oracle loses a NaN in a layer that another node reads, or in the next step
     of a recurrent layer. The same holds for three known values: the reference evaluator's casts of
     infinities to integers and its logarithms of underflowed softmax elements, and ONNX Runtime's
     maximum of an empty window.
@@ -125,7 +125,7 @@ def overflows_within(model: onnx.ModelProto, feeds: Feeds, report: Report) -> bo
 
 
 def _overflows(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, made: Set[str]) -> bool:
-    """True if the nodes with results `made` overflow and all their inputs are finite."""
+    """True if a node with results in `made` overflows, and the inputs from outside are finite."""
     nodes = [node for node in model.graph.node if not made.isdisjoint(node.output)]
     read = {operand for node in nodes for operand in node.input}
     computed = {result for node in model.graph.node for result in node.output if result}
@@ -150,7 +150,7 @@ def _is_finite(array: Array) -> bool:
 
 
 def _ordered(model: onnx.ModelProto) -> Set[str]:
-    """Returns the names of computed values that other nodes sort or compare."""
+    """Returns the computed values that ops of `ORDERING` read."""
     computed = {name for node in model.graph.node for name in node.output}
     return computed & {
         name for node in model.graph.node if node.op_type in ORDERING for name in node.input
@@ -210,7 +210,7 @@ _OF_UNIT = RECURRENT | {
 their inputs. In ONNX Runtime the sigmoid is one, too.
 """
 _APPROXIMATE = 3e-7
-"""Error of sigmoid and similar ops in ONNX Runtime, even for small results."""
+"""Absolute error of these ops, however small the result is."""
 
 
 def apart(one: Answer, other: Answer) -> Answer:

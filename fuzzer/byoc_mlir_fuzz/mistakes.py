@@ -32,8 +32,7 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
 
 
 _TELL_SMALL_FROM_ZERO = frozenset(("Sqrt", "Log", "Unique", "Floor", "Ceil", "Sign"))
-"""Ops whose result for a small value is not close to their result for zero, or may differ by one.
-"""
+"""Ops whose result for a small value is not close to that for zero, or has one element more."""
 
 
 def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
@@ -62,13 +61,13 @@ _IN_ORDER = (b"NONE", b"LOGISTIC", b"SOFTMAX")
 
 
 def _is_misread(node: onnx.NodeProto) -> bool:
-    """True if ONNX Runtime interprets a node otherwise than ONNX."""
+    """True if ONNX Runtime computes a node otherwise than ONNX defines."""
     ideas = (_pads_without_dilation, _leaves_out_in_front, _may_lack_elements)
     return any(idea(node) for idea in ideas)
 
 
 def _is_mistaken(node: onnx.NodeProto) -> bool:
-    """True if the reference evaluator interprets a node otherwise than ONNX."""
+    """True if the reference evaluator computes a node otherwise than ONNX defines."""
     ideas = (
         _takes_first_bias,
         _begins_at_the_extremes,
