@@ -50,10 +50,10 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
     reverse.
 
     Such a NaN reaches a node for which ONNX does not define its effect, or comes from an infinity
-    with weight zero. Or the oracle loses a NaN in a layer that another node reads, or in the next step
-    of a recurrent layer. The same holds for three known values: the reference evaluator's casts of
-    infinities to integers and its logarithms of underflowed softmax elements, and ONNX Runtime's
-    maximum of an empty window.
+    with weight zero. Or the oracle loses a NaN in a layer that another node reads, or in the next
+    step of a recurrent layer. The same holds for three known values: the reference evaluator's
+    casts of infinities to integers and its logarithms of underflowed softmax elements, and ONNX
+    Runtime's maximum of an empty window.
     """
     read = {operand for node in model.graph.node for operand in node.input}
     lost_in = [node for node in model.graph.node if node.op_type in losing(name)]
