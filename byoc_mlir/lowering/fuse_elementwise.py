@@ -81,7 +81,7 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
     ):
         return False
     if not _is_elementwise(consumer) and any(_is_product(value) for value in producer.inputs):
-        return False  # it is better off in the loops of the product
+        return False  # the GEMM's loops compute it faster
     if len(producer.inputs) + len(consumer.inputs) > _MOST_INPUTS:
         return False
     if len(producer.body.block.ops) + len(consumer.body.block.ops) > _MOST_OPS:

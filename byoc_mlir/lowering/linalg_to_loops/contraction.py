@@ -195,7 +195,7 @@ def _classified(
 def _is_worthwhile(contraction: Contraction) -> bool:
     nest = contraction.nest
     if contraction.panel_columns or contraction.is_of_lines:
-        return True  # nothing else reads panels, or lines as fast
+        return True  # no other loops read panels, or contiguous steps as fast
     steps = prod(nest.sizes[loop] for loop in contraction.steps)
     return _may_reach(contraction.rows, FEWEST_ROWS) and _may_reach(steps, FEWEST_STEPS)
 

@@ -286,7 +286,7 @@ _SAME_POINTER: Lowering = _same_pointer
 
 def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
     element = storage_type(memref_type(op.buffer).element_type)
-    index = [llvm.GEP_USE_SSA_VAL]  # not inbounds: it may be behind the end
+    index = [llvm.GEP_USE_SSA_VAL]  # not inbounds: the address may be behind the end
     address = llvm.GEPOp(emitter[op.buffer], index, element, ssa_indices=[emitter[op.index]])
     how = [emitter.constant(value, i32) for value in (_TO_READ, _NEAR, _DATA)]
     pointer = emitter.emit(address)
