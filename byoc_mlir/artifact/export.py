@@ -1,4 +1,4 @@
-"""Exports a compiled model as a shared object or as an object file."""
+"""Export of a compiled model as a shared object or as an object file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Generates `stages.h`, the part of `stages.c` that depends on the model; values are numbered."""
+"""Generator of `stages.h`, the part of `stages.c` that depends on the model; values are
+numbered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generates `tables.h` and `data.s`, the parts of the C glue that depend on the model."""
+"""Generator of `tables.h` and `data.s`, the parts of the C glue that depend on the model."""
 
 from __future__ import annotations
 

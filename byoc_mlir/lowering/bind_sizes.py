@@ -105,7 +105,7 @@ def _refuse_overflow(main: func.FuncOp, sizes: Iterable[Size]) -> None:
 
 
 class _Binder:
-    """Appends size arguments to functions; a function's callees come before it."""
+    """Builder of size arguments; a function's callees come before it."""
 
     def __init__(self, module: ModuleOp):
         self.functions = {

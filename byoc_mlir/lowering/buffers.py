@@ -1,4 +1,4 @@
-"""Assigns memory to each tensor of a function: the analysis behind `bufferize`."""
+"""Assignment of memory to the tensors of a function: the analysis behind `bufferize`."""
 
 from __future__ import annotations
 

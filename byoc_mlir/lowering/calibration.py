@@ -1,4 +1,4 @@
-"""Measures the machine calibration of `kernels/costs.py` on this machine.
+"""Measurement of the machine calibration of `kernels/costs.py` on this machine.
 
 Kernels are compiled once and run interleaved on one thread. The clock is the thread's CPU time, so
 that other processes do not count; the shortest runs of each kernel do.
@@ -84,9 +84,9 @@ class Benchmark:
     """Measurement of a table of the machine calibration."""
 
     measure: Callable[[], list[float]]
-    """Returns the milliseconds of some kernels."""
+    """Function that returns the milliseconds of some kernels."""
     table: Callable[[Sequence[float]], Table]
-    """Computes the calibration from these milliseconds."""
+    """Function that computes the calibration from these milliseconds."""
     feature: str = ""
     """Processor feature that the kernels need; without it, the default calibration holds."""
 

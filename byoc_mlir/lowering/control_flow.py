@@ -29,7 +29,7 @@ from byoc_mlir.dims import Dim, Size
 _INDEX = IndexType()
 
 Allocate = Callable[[Tensor], SSAValue]
-"""Allocates a buffer for a tensor."""
+"""Function that allocates a buffer for a tensor."""
 
 
 def lower_control(

@@ -226,7 +226,7 @@ def _lower_op(op: RelayOp, codes: _Codes) -> None:
 
 
 class _Before:
-    """Inserts ops before an op, with its location."""
+    """Builder that inserts ops before an op, with its location."""
 
     def __init__(self, op: Operation):
         self._op = op

@@ -80,7 +80,7 @@ class PlanBuffers(ModulePass):
 
 
 class _Planner:
-    """Plans functions, a function's callees before it.
+    """Planner of the functions' memory; a function's callees come before it.
 
     `places` maps functions to the offsets of their callees' memory. Callees of one control flow op
     are a group with one offset.

@@ -93,8 +93,9 @@ class PlacedRegion:
 
 
 class Statuses:
-    """Gives functions the arguments %state and %context and an `i64` status as result. A function
-    returns after a failed call of a region or of another such function, and after a failed check.
+    """Rewriter of functions: they get the arguments %state and %context and an `i64` status as
+    result. A function returns after a failed call of a region or of another such function, and
+    after a failed check.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Decides which loops run on several threads; where calls determine sizes, each call decides."""
+"""Decision which loops run on several threads; where calls determine sizes, each call decides."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ FileKind: TypeAlias = Literal["library", "object"]
 
 
 class Exporter(Protocol):
-    """Writes a plan to a file: `artifact.write`, which the compiler provides."""
+    """Function that writes a plan to a file: `artifact.write`, which the compiler provides."""
 
     def __call__(
         self,

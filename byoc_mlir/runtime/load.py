@@ -1,4 +1,4 @@
-"""Defines `load`, which opens files that `Executable.export_library` wrote."""
+"""Function `load`, which opens files that `Executable.export_library` wrote."""
 
 from __future__ import annotations
 

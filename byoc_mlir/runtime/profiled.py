@@ -1,4 +1,4 @@
-"""Measures the profile of an executable: of several runs, the one with the median time."""
+"""Measurement of an executable's profile: of several runs, the one with the median time."""
 
 from __future__ import annotations
 

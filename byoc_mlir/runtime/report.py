@@ -47,7 +47,7 @@ class ReportRow:
     region: str = ""
     composite: str = ""
     reason: str = ""
-    """For the host: the reason why no backend took it; for `folded` and `removed`: what replaced
+    """Reason: for the host, why no backend took the node; for `folded` and `removed`, what replaced
     it."""
     precision: str = ""
     """Precision of its arithmetic; if it is `f32` though its operands are quantised, also the

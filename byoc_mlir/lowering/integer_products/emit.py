@@ -1,4 +1,4 @@
-"""Emits the call of an integer GEMM's kernel, and its arguments."""
+"""Emission of the call of an integer GEMM's kernel, with its arguments."""
 
 from __future__ import annotations
 

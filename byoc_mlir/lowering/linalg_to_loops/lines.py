@@ -18,7 +18,7 @@ from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter
 
 
 class LineWriter(TiledWriter):
-    """Emits contractions that read `a` and `b` in place."""
+    """Strategy for contractions that read `a` and `b` in place."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         """Adds all steps to each tile; the part of `b` that a tile reads stays in L1 for all

@@ -70,7 +70,9 @@ def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
 
 
 class OverlapWriter(PackingWriter):
-    """Emits contractions with shared rows packed once; a table has the offset of each step."""
+    """Strategy for contractions with shared rows packed once; a table has the offset of each
+    step.
+    """
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ _UNROLLED_VECTORS = 8
 
 
 class PackingWriter(TiledWriter):
-    """Emits contractions that pack blocks of `b`."""
+    """Strategy for contractions that pack blocks of `b`."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         code, blocking, it, nest = self._code, self._blocking, self._it, self._nest

@@ -12,7 +12,7 @@ from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, Columns, TiledWrit
 
 
 class PanelWriter(TiledWriter):
-    """Emits contractions that read panels of `b` in place."""
+    """Strategy for contractions that read panels of `b` in place."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         """Adds all steps to a block. With a symbolic number of rows, the code for one row and that

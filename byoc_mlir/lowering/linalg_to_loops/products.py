@@ -1,4 +1,4 @@
-"""Chooses the strategy for a contraction's loops."""
+"""Choice of the strategy for a contraction's loops."""
 
 from __future__ import annotations
 

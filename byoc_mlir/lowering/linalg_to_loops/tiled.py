@@ -50,9 +50,7 @@ class Columns:
 
 
 class TiledWriter(ABC):
-    """Base of the strategies: emits the loops of one contraction around its tiles, and its
-    epilogues.
-    """
+    """Base of the strategies for contractions: the loops around the tiles, and the epilogues."""
 
     def __init__(
         self, code: LoopWriter, contraction: Contraction, kernels: MicroKernels, blocking: Blocking

@@ -26,7 +26,7 @@ def is_turned(contraction: Contraction) -> bool:
 
 
 class TurningWriter(PackingWriter):
-    """Emits contractions that transpose blocks of `b`."""
+    """Strategy for contractions that transpose blocks of `b`."""
 
     def _b_step(self) -> Index:
         return self._blocking.tile.columns

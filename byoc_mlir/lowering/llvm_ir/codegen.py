@@ -1,4 +1,4 @@
-"""Compiles a module of the `llvm` dialect to a relocatable object file, through LLVM.
+"""Compilation of a module of the `llvm` dialect to a relocatable object file, through LLVM.
 
 llvmlite holds one lock during each call. LLVM needs no lock for modules in different contexts with
 their own target machines. So the two calls that take long bypass the lock, and run on several

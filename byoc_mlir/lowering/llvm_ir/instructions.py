@@ -18,7 +18,7 @@ from byoc_mlir.lowering.llvm_ir.constants import quoted, type_text
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, symbol
 
 Writer = Callable[[Any, FunctionNames], str]
-"""Returns the text of an op without its result: `add i32 %a, %b`."""
+"""Function that returns the text of an op without its result: `add i32 %a, %b`."""
 
 NONTEMPORAL = "!nontemporal !0"
 """Reference to metadata node 0, which is `!{i32 1}` in every module."""

@@ -1,4 +1,4 @@
-"""Splits a module of the `llvm` dialect into parts, which LLVM compiles in parallel."""
+"""Parts of a module of the `llvm` dialect, which LLVM compiles in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translates a module of the `llvm` dialect, its functions and globals, to LLVM assembly."""
+"""Translation of a module of the `llvm` dialect, its functions and globals, to LLVM assembly."""
 
 from __future__ import annotations
 

@@ -52,11 +52,11 @@ Body: TypeAlias = (
     | Callable[[Scalars, _V, _V, _V, _V], _V]
     | Callable[[Scalars, _V, _V, _V, _V, _V], _V]
 )
-"""Emits `body(scalars, *elements) -> element`; in a reduction, the last element is the running
+"""Function `body(scalars, *elements) -> element`; in a reduction, the last element is the running
 value."""
 
 Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
-"""Lowers an op: `lowering(op, builder) -> the values that replace the op's results`."""
+"""Function `lowering(op, builder) -> the values that replace the op's results`."""
 
 Lowerings = Mapping[type[RelayOp], Lowering]
 

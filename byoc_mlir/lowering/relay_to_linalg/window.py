@@ -166,7 +166,7 @@ def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequen
 
 
 _Product = Callable[[Num, Sequence[Index], Sequence[Index]], Num]
-"""Returns the contribution of a tap and an element to a plane of the output."""
+"""Function that returns the contribution of a tap and an element to a plane of the output."""
 
 
 def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:

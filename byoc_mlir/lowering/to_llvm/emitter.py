@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from byoc_mlir.kernels.ops import call, integer_attribute
 
 Lowering = Callable[[Any, "Emitter"], Sequence[SSAValue]]
-"""Emits the llvm ops for one source op, and returns its lowered results."""
+"""Function that emits the llvm ops for one source op, and returns its lowered results."""
 
 Lowerings = Mapping[type[Operation], Lowering]
 

@@ -53,7 +53,7 @@ def flatten(region: Region) -> None:
 
 
 class _Flattener:
-    """Rebuilds a region block by block; `_block` is the block that receives ops."""
+    """Rebuilder of a region, block by block; `_block` is the block that receives ops."""
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []

@@ -18,7 +18,8 @@ from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import Array
 
 Interpreter: TypeAlias = Callable[[Named], Sequence[Array]]
-"""Computes the outputs for inputs by name. It is third-party code, which may raise anything."""
+"""Function that computes the outputs for inputs by name. It is third-party code, which may raise
+anything."""
 
 
 class LoadedInterpreted(LoadedNode):

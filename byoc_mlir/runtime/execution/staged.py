@@ -18,7 +18,8 @@ from byoc_mlir.runtime.program import Array
 from byoc_mlir.tensors import MOST_SIZES, Trim, item_name, item_names, size_input
 
 StageCompiler: TypeAlias = Callable[[int, Named], LoadedNode]
-"""Compiles a segment, by its number from 0, for inputs like these, some of which declare sizes."""
+"""Function that compiles a segment, by its number from 0, for inputs like these, some of which
+declare sizes."""
 
 _SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
 _Key: TypeAlias = tuple[int, tuple[str, ...]]

@@ -19,7 +19,7 @@ from byoc_mlir.tensors import Kind, Structure, StructureInfo, item_name, item_na
 
 Structures: TypeAlias = Mapping[str, Structure]
 StructureCompiler: TypeAlias = Callable[[Structures], LoadedNode]
-"""Compiles a model of tensors, for sequences and optionals of these structures."""
+"""Function that compiles a model of tensors, for sequences and optionals of these structures."""
 
 
 class LoadedStructured(LoadedNode):

@@ -1,4 +1,4 @@
-"""Reads the plan in an artifact."""
+"""Reader of the plan in an artifact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Serialises frozen dataclasses to JSON and back; every value's type is checked when it is read."""
+"""Serialisation of frozen dataclasses to JSON and back; every value's type is checked when it is
+read.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PLAN = "plan"
 """Key of a plan in a document."""
 
 ProgramReader: TypeAlias = Callable[[Json], Program]
-"""Reads the document of a program; called in the order in which programs run."""
+"""Function that reads the document of a program; called in the order in which programs run."""
 
 
 def encode_plan(node: Node, blobs: list[Blob]) -> dict[str, Json]:

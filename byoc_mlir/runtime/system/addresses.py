@@ -36,7 +36,7 @@ def _has_known_layout() -> bool:
 
 
 address_of = _from_object if _has_known_layout() else _from_interface
-"""Returns the address of the first element of an array, in a tenth of the time of
+"""Function that returns the address of an array's first element, in a tenth of the time of
 `array.ctypes.data`."""
 
 

@@ -1,4 +1,4 @@
-"""Returns freed memory to the system."""
+"""Return of freed memory to the system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks signals while native code must not be interrupted."""
+"""Signals that are blocked while native code must not be interrupted."""
 
 from __future__ import annotations
 
