@@ -125,8 +125,8 @@ class _Planner:
     def _place_workspace(self, symbol: str, offset: Size) -> None:
         if isinstance(offset, Dim):
             raise UndecidedSizeError(
-                f"@{symbol} needs memory at a known place, beside buffers of symbolic sizes;"
-                " specialise-dims makes them numbers"
+                f"@{symbol} needs memory at a static offset, beside buffers of symbolic sizes;"
+                " specialise-dims makes the sizes static"
             )
         self._functions[symbol].attributes[WORKSPACE_OFFSET] = IntegerAttr(offset, i64)
 
@@ -153,7 +153,7 @@ class _Planner:
             if found != (caller, group) or callee == "main":
                 raise PassFailedException(
                     f"@{callee} is called by @{known}, and once more by @{caller}; accepted is one"
-                    " caller, since its memory has one place"
+                    " caller, since its memory has one offset"
                 )
 
     def _most(self, group: Group) -> Size:

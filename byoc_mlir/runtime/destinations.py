@@ -63,7 +63,7 @@ def copied_into(values: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, 
         value = values[name]
         if not isinstance(value, np.ndarray):
             raise InvalidInputError(
-                f"out has '{name}', which is no tensor but a {type(value).__name__}; leave it out"
+                f"out has '{name}', which is no tensor but a {type(value).__name__}; omit it"
             )
         _check(name, destination, value.dtype, value.shape)
     _check_apart(out)

@@ -11,7 +11,7 @@ from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report, Variant
 from byoc_mlir.tensors import TensorInfo
 
-_NO_SHAPES = "nothing is compiled yet: the first inputs tell for which shapes; call run or warmup"
+_NO_SHAPES = "nothing is compiled yet: the first inputs determine the shapes; call run or warmup"
 
 
 def program_of(node: Node) -> Program:
@@ -24,7 +24,7 @@ def program_of(node: Node) -> Program:
         parts, missing = node.programs[-1:], _NO_SHAPES
     elif isinstance(node, Staged):
         parts = node.stages[0].nodes[:1]
-        missing = "nothing is compiled yet: the first inputs tell shapes; call run"
+        missing = "nothing is compiled yet: the first inputs determine shapes; call run"
     elif isinstance(node, Loop):
         parts = () if node.body is None else (node.body,)
         missing = f"the body of '{node.row.node}' is not compiled yet; call run"

@@ -140,7 +140,9 @@ def plain_nest(op: linalg.GenericOp) -> Nest:
             if isinstance(expr, AffineDimExpr):
                 sizes[expr.position] = size
     if -1 in sizes:
-        raise PassFailedException(f"no operand tells the size of loop {sizes.index(-1)}: {maps}")
+        raise PassFailedException(
+            f"no operand determines the size of loop {sizes.index(-1)}: {maps}"
+        )
     return Nest(
         tuple(sizes),
         frozenset(

@@ -140,7 +140,7 @@ def check_places(*sizes: Size) -> None:
     """
     for size in sizes:
         if isinstance(size, Dim) and not at_most(1, size):
-            raise UndecidedSizeError(f"computed places in a dimension of {size}, which may be 0")
+            raise UndecidedSizeError(f"computed positions in a dimension of {size}, which may be 0")
 
 
 def _lower_take(op: relay.TakeOp, b: LinalgBuilder) -> Sequence[SSAValue]:

@@ -54,7 +54,7 @@ class _Axis:
         self._size, self._new_size = sizes_of(op.data)[axis], sizes_of(op.output)[axis]
         self._scale, self._part = op.scale_of(axis), op.part_of(axis)
         if self._scale is None and not at_most(1, self._size):
-            raise UndecidedSizeError(f"{op.name} makes elements of an axis of {self._size}")
+            raise UndecidedSizeError(f"{op.name} resizes an axis of {self._size}, which may be 0")
 
     def computed(self, b: LinalgBuilder, type_: Attribute) -> Tables:
         """Emits the kernel that computes the tables."""
@@ -87,7 +87,7 @@ class _Axis:
         if not self._op.antialias.value.data:
             return 1.0
         if self._scale is None:
-            raise UndecidedSizeError(f"{self._op.name}: antialias needs a factor that is known")
+            raise UndecidedSizeError(f"{self._op.name}: antialias needs a static scale")
         return min(self._scale, 1.0)
 
     @property

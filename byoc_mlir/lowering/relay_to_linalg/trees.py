@@ -352,7 +352,9 @@ def _checked_steps(op: relay.TreeEnsembleOp) -> int:
     )
     for what, found, size in places:
         if found.size and not (found.min() >= 0 and found.max() < size):
-            raise PassFailedException(f"{op.name} at {op.location}: {what} has places outside")
+            raise PassFailedException(
+                f"{op.name} at {op.location}: {what} has indices out of range"
+            )
     if (np.diff(depths) < 0).any():
         raise PassFailedException(f"{op.name} at {op.location}: depths must not decrease")
     return max(1, int(depths.sum()))

@@ -103,7 +103,7 @@ class Recent(Generic[_Key, _Value]):
         with self._lock:
             if not self._values:
                 raise ExecutionError(
-                    "nothing is compiled yet: the first inputs tell for which shapes; call run or"
+                    "nothing is compiled yet: the first inputs determine the shapes; call run or"
                     " warmup"
                 )
             return next(reversed(self._values.values()))

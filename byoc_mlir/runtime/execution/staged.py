@@ -97,7 +97,7 @@ class LoadedStaged(LoadedNode):
     def exported(self, shapes: Mapping[str, Shape] | None) -> plan.Staged:
         if shapes is not None:
             raise ExportError(
-                f"{self._because()}: sizes are arguments of what is exported; leave shapes out"
+                f"{self._because()}: sizes are arguments of what is exported; omit shapes"
             )
         stages = self._model.stages
         found = {number: (key, node) for (number, key), node in self._compiled.known().items()}
@@ -127,7 +127,7 @@ class LoadedStaged(LoadedNode):
         sizes = self._model.stages[0].sizes
         if sizes:
             return f"shapes in the model depend on the values of the inputs {', '.join(sizes)}"
-        return "the model runs in stages, since shapes in it depend on computed values"
+        return "the model is split into segments, since shapes in it depend on computed values"
 
     def _stage(self, number: int, arrays: Named) -> LoadedNode:
         stage = self._model.stages[number]

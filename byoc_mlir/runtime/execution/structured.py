@@ -64,10 +64,10 @@ class LoadedStructured(LoadedNode):
         if self._structured:
             listed = ", ".join(map(str, self._structured))
             raise InvalidInputError(
-                f"the shapes of {listed} are known by an example only: call run"
+                f"the shapes of {listed} are known only from an example: call run"
             )
         if self._model.maps:
-            raise InvalidInputError(f"a map has no shape: leave {', '.join(self._model.maps)} out")
+            raise InvalidInputError(f"a map has no shape: omit {', '.join(self._model.maps)}")
         self._node({}).warmup(shapes)
 
     def known(self) -> Structured:

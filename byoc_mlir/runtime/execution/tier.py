@@ -139,7 +139,9 @@ class LoadedTier(LoadedNode):
             ExecutionError: the node is closed, or has not run.
         """
         if self._compiled is None and self._latest is None and not self._is_closed:
-            raise ExecutionError("nothing is compiled yet: the first inputs tell shapes; call run")
+            raise ExecutionError(
+                "nothing is compiled yet: the first inputs determine shapes; call run"
+            )
         compiled = self.settled()
         latest, self._latest = self._latest, None
         if latest is not None:

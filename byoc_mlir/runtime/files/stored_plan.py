@@ -59,4 +59,4 @@ def _stage(document: Json, blobs: Sequence[memoryview], read: ProgramReader) -> 
             given = {"nodes": (decode_plan(node, blobs, read),)}
             return decode_fields(plan.PlanStage, fields, blobs, given)
         case _:
-            raise InvalidArtifactError(f"there is no stage in {str(document)[:40]!r}")
+            raise InvalidArtifactError(f"there is no segment in {str(document)[:40]!r}")

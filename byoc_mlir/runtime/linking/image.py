@@ -188,7 +188,7 @@ class _Writer:
             size, distances = _DISTANCE_BYTES, values - (self._start + places)
             written = distances.astype(np.int32)
             if (written != distances).any():
-                raise UnknownObjectError("a distance that 32 bits cannot say")
+                raise UnknownObjectError("a distance that does not fit in 32 bits")
         if (places + size > end).any():
             raise UnknownObjectError("a relocation behind the end of its section")
         within = places[:, None] + np.arange(size)
