@@ -1,4 +1,4 @@
-"""`Executable`: what `byoc_mlir.compile` and `byoc_mlir.load` return."""
+"""Class `Executable`, the result of `byoc_mlir.compile` and `byoc_mlir.load`."""
 
 from __future__ import annotations
 

@@ -137,8 +137,8 @@ class _Places:
         )
 
     def _weights(self, array: Array) -> Array:
-        """Reorders `[I, O / groups, window…]` to `[groups * positions * O / groups, I / groups,
-        taps…]`, with reversed taps.
+        """Reorders `[I, O / groups, window…]` to
+        `[groups * positions * O / groups, I / groups, taps…]`, with reversed taps.
         """
         groups, rank = self.op.groups.value.data, len(self.strides)
         inputs, outputs, *_ = array.shape

@@ -273,7 +273,7 @@ def _other(
 
 
 def _along(op: RelayOp, axis: int, product: IntegerMatmul) -> bool:
-    """True if `axis` is the axis of the product's channels."""
+    """True if `axis` is the channels' axis of the matmul or convolution."""
     return axis == product.channel_axis % rank_of(op.results[0])
 
 

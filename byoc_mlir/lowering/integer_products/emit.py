@@ -53,8 +53,8 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, resize
 def gemms_of(
     product: IntegerMatmul, chain: IntegerGemmChain, unit: IntegerUnit
 ) -> tuple[IntegerGemm, ...]:
-    """Returns the kernel's GEMM for a product and its chain, in each form of packing that fits the
-    weights.
+    """Returns the kernel's GEMM for a matmul or convolution with its chain, in each form of packing
+    that fits the weights.
     """
     images, lines, pixels = product.image
     (top, left), (bottom, right) = product.padding.begins, product.padding.ends
@@ -74,7 +74,9 @@ def gemms_of(
 
 @dataclass(frozen=True)
 class ProductWriter:
-    """Builder of a product and its chain, inserted before the last op of the chain."""
+    """Builder of a matmul or convolution with its chain, inserted before the last op of the
+    chain.
+    """
 
     product: IntegerMatmul
     chain: IntegerGemmChain

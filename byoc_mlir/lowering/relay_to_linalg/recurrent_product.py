@@ -1,9 +1,9 @@
 """GEMMs of recurrent layers: a few batch entries with all columns of a weight.
 
-A step reads the whole weight, which is as large as a cache, for products with a vector or two. So
-the entries of a tile share the loads of the weight, and sums stay in registers. The weight is
-packed in panels of 16 columns, which are read sequentially. Every other step begins with the last
-panels: a cache that is smaller than the weight still has them from the step before.
+A step multiplies the whole weight, which is as large as a cache, by a vector or two. So the entries
+of a tile share the loads of the weight, and sums stay in registers. The weight is packed in panels
+of 16 columns, which are read sequentially. Every other step begins with the last panels: a cache
+that is smaller than the weight still has them from the step before.
 
 A `bf16` weight with `f32` operands is packed in panels of pairs: two rows are interleaved, and each
 pair is multiplied with two elements of the state, which are rounded to `bf16` first.
@@ -60,8 +60,8 @@ Row: TypeAlias = tuple[Index, ...]
 
 def in_panels(b: LinalgBuilder, op: RecurrentOp) -> SSAValue:
     """Returns the weight `[directions, size, width]` of a layer. A constant that is multiplied as
-    vectors is packed in panels: `[directions, width / 16, size, 16]`, or, for pairs, `[directions,
-    width / 16, size / 2, 32]`.
+    vectors is packed in panels: `[directions, width / 16, size, 16]`, or, for pairs,
+    `[directions, width / 16, size / 2, 32]`.
     """
     constant = op.weight.owner
     if not isinstance(constant, ConstantOp):

@@ -72,8 +72,8 @@ class _Tops:
     """First levels of all trees, completed: the nodes below a leaf are copies of the leaf."""
 
     features: Array
-    """Features `[trees, 2 ** levels - 1]`: the children of node `n` are `2 * n + 1` and `2 * n +
-    2`."""
+    """Features `[trees, 2 ** levels - 1]`: the children of node `n` are `2 * n + 1` and
+    `2 * n + 2`."""
     thresholds: Array
     ends: Array
     """Nodes of the ensemble below the first levels, `[trees, 2 ** levels]`."""

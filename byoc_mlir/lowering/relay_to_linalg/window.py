@@ -185,8 +185,8 @@ def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:
 
 
 def _stored_product(k: Kernel, shape: Sequence[Size]) -> _Product:
-    """Returns the product summed over all input channels before: `[planes, kernel...,
-    sizes...]`.
+    """Returns the product summed over all input channels before:
+    `[planes, kernel..., sizes...]`.
     """
     terms = k.inputs[0].reshaped(*shape)
     return lambda plane, tap, element: terms[(plane, *tap, *element)]

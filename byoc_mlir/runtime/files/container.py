@@ -100,8 +100,8 @@ def read_container(file: BinaryIO, name: str, is_hashed: bool = True) -> Contain
 
     Args:
         name: name of the file in errors.
-        is_hashed: false for a file that this process has just written, which no other process could
-            alter.
+        is_hashed: false for a file that this process has just written, which only the page cache
+            holds.
 
     Raises:
         InvalidArtifactError: the file is truncated, altered, of another format version, or no
