@@ -96,9 +96,7 @@ def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[st
 
 
 def _shapes(interface: Interface, name: str) -> Sequence[str]:
-    """Returns the declaration of the function that computes output shapes, for a model with dynamic
-    shapes.
-    """
+    """Returns the declaration of the function for output shapes, for dynamic shapes."""
     sizes = interface.program.sizes
     if sizes is None:
         return ()

@@ -62,9 +62,7 @@ class ProgramParts:
         return self.interface.program
 
     def write_sources(self, folder: Path) -> Sequence[str]:
-        """Writes the sources of the program's objects to a folder; returns the names of its
-        files.
-        """
+        """Writes the sources of the program's objects to a folder; returns the file names."""
         program, weights = self.program, self.code.weights
         images = list(dict.fromkeys(item.image() for item in program.library_symbols))
         imported = imports(program, images)
@@ -109,9 +107,7 @@ def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Seq
 def write_shared_object(
     tools: Toolchain, folder: Path, files: Sequence[str], kept: Sequence[str], soname: str
 ) -> Path:
-    """Links sources and objects in a folder into one shared object; arguments as for
-    `write_object`.
-    """
+    """Links files in a folder into one shared object; arguments as for `write_object`."""
     exported = "".join(f" {symbol};" for symbol in kept)
     (folder / "exports.map").write_text(f"{{ global:{exported} local: *; }};\n")
     linking = [

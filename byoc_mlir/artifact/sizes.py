@@ -31,9 +31,7 @@ def c_guards(sizes: SymbolicSizes, names: Mapping[str, str]) -> list[str]:
 
 
 def greatest_size(info: SymbolInfo) -> int:
-    """Returns the maximum size of a symbol in C; products of two sizes are exact in a
-    `long double`.
-    """
+    """Returns the maximum size of a symbol in C; products of two fit a `long double`."""
     return GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)
 
 

@@ -1,6 +1,4 @@
-"""Generator of `stages.h`, the part of `stages.c` that depends on the model; values are
-numbered.
-"""
+"""Generator of `stages.h`, the model-dependent part of `stages.c`; values are numbered."""
 
 from __future__ import annotations
 

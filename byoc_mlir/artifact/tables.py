@@ -23,8 +23,7 @@ STUBS = {
     "aarch64": "adrp x16, {0}\nldr x16, [x16, :lo12:{0}]\nbr x16",
     "x86_64": "jmp *{0}(%rip)",
 }
-"""Stub that jumps to the address in a slot, by architecture; it must not change registers of a
-call."""
+"""Stub that jumps to the address in a slot, by architecture; it keeps the registers of a call."""
 
 
 @dataclass(frozen=True)

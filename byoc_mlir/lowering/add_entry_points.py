@@ -159,9 +159,7 @@ def _mark_aliases(main: func.FuncOp) -> None:
 
 
 def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedRegion]:
-    """Returns the regions with their numbers and slots; `context` is the first free context
-    slot.
-    """
+    """Returns the numbered regions with their slots; `context` is the first free context slot."""
     regions: list[PlacedRegion] = []
     state = 0
     for number, declaration in enumerate(declarations, start=1):
@@ -256,9 +254,7 @@ def _argument(builder: Builder, parameter: str, value: SSAValue, region: PlacedR
 
 
 def _load_entry(threads: int) -> func.FuncOp:
-    """Builds `byoc_load(state)`, which creates the regions' primitives for the number of threads
-    that runs use.
-    """
+    """Builds `byoc_load(state)`: regions create primitives for the number of threads of runs."""
     block = Block(arg_types=[_POINTER])
     builder = Builder(InsertPoint.at_end(block))
     call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i64])
@@ -286,9 +282,7 @@ def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) ->
 def _run_entry(
     threads: int, main: func.FuncOp, outputs: int, *, flush_denormals: bool
 ) -> func.FuncOp:
-    """Builds `byoc_run(state, context, arena, inputs, outputs)`: unpacks the pointers, calls
-    @main.
-    """
+    """Builds `byoc_run(state, context, arena, inputs, outputs)`, which calls @main."""
     block = Block(arg_types=[_POINTER] * len(RUN.parameters))
     builder = Builder(InsertPoint.at_end(block))
     state, context, arena, input_pointers, output_pointers = block.args

@@ -93,9 +93,7 @@ class BindSizes(ModulePass):
 
 
 def _refuse_overflow(main: func.FuncOp, sizes: Iterable[Size]) -> None:
-    """Adds to the arena's size so much that allocation fails for symbols whose sizes overflow
-    `i64`.
-    """
+    """Extends the arena so that allocation fails for symbols whose sizes overflow `i64`."""
     facts = asked()
     more = overflow(sizes, {name: facts.ranges[name] for name in facts.bound})
     if more != 0:
@@ -168,9 +166,7 @@ def _take_symbols(function: func.FuncOp, bound: str) -> Sequence[Size]:
 
 
 def _take_given(main: func.FuncOp, symbols: Sequence[str]) -> None:
-    """Adds an argument with the values of `symbols` to @main, if there are any, and computes all
-    sizes from it.
-    """
+    """Adds an argument with the values of `symbols` to @main, and computes all sizes from it."""
     if not symbols:
         return
     given = main.body.block.insert_arg(MemRefType(i64, [len(symbols)]), _SIZES_PLACE)
@@ -220,9 +216,7 @@ class _Writer:
         places: Mapping[str, Sequence[int]],
         known: Mapping[str, SSAValue],
     ):
-        """Takes the memory `given`, with symbols at their `places`, and symbols that are values,
-        `known`.
-        """
+        """Takes symbols in memory (`given`, at their `places`) or as values (`known`)."""
         self._builder = builder
         self._given = given
         self._places = places

@@ -220,9 +220,7 @@ class _Bufferizer:
         return self._values[view]
 
     def _destination(self, result: SSAValue) -> BufferView:
-        """Returns new memory for a result, or the argument through which the function returns
-        it.
-        """
+        """Returns new memory for a result, or the argument that returns it."""
         type_ = tensor_type(result)
         storage = self._storage_plan.storage[result]
         if storage.output is None:
@@ -251,9 +249,7 @@ class _Bufferizer:
         )
 
     def _fill(self, result: SSAValue, initial: SSAValue) -> None:
-        """Copies the initial value of a result into its memory, unless it is undefined or already
-        there.
-        """
+        """Copies the initial value of a result into its memory, unless it is undefined or there."""
         is_undefined = isinstance(initial.owner, tensor.EmptyOp)
         if is_undefined or result in self._storage_plan.in_place:
             return
@@ -343,9 +339,7 @@ class _Bufferizer:
             self._add(made)
 
     def _dense(self, view: BufferView) -> SSAValue:
-        """Returns the memref of a view that starts a buffer and has no gaps, or of a dense copy of
-        it.
-        """
+        """Returns the memref of a view that starts a buffer without gaps, or of a dense copy."""
         if view.offset == 0 and view.strides == row_major(view.shape):
             return self._memref_of(view)
         dense = BufferView.whole(self._allocate(tensor_of(element_of(view.root), view.shape)))
@@ -367,7 +361,7 @@ def _external(symbol: str, type_: MemRefType, weight: Weight) -> memref.GlobalOp
         UnitAttr(),
         StringAttr("public"),
         UnitAttr(),
-        IntegerAttr(byte_width(type_.element_type), i64),  # the memory is whoever made the array's
+        IntegerAttr(byte_width(type_.element_type), i64),  # the array's owner keeps the memory
     )
     global_.attributes[WEIGHT] = WeightAttr(weight)
     return global_

@@ -129,9 +129,7 @@ class _Planner:
         return storage.owned and storage.last_use <= position
 
     def _place_over(self, result: SSAValue, destination: SSAValue, position: int) -> None:
-        """Assigns memory to `result`, a changed `destination`: the same if `destination` dies
-        here.
-        """
+        """Assigns memory to a changed `destination`: the same if `destination` dies here."""
         undefined = isinstance(destination.owner, tensor.EmptyOp)
         if not undefined and self._dies(destination, position):
             self._take_over(result, destination)
@@ -171,9 +169,7 @@ class _Planner:
                 self._take_over(result, source)
 
     def _replaceable(self, op: linalg.GenericOp, number: int, position: int) -> SSAValue | None:
-        """Returns the most recently computed input that this output can overwrite element by
-        element.
-        """
+        """Returns the most recently computed input that this output can overwrite."""
         found: list[SSAValue] = []
         maps = [attribute.data for attribute in op.indexing_maps]
         count = len(op.operands) - len(op.results)
@@ -186,9 +182,7 @@ class _Planner:
         return max(found, key=lambda value: self._made.get(value, -1), default=None)
 
     def _is_only_reader(self, op: linalg.GenericOp, value: SSAValue, output_map: object) -> bool:
-        """True if every operand in the memory of `value` is `value` itself, with the output's
-        map.
-        """
+        """True if all operands in the memory of `value` are `value` with the output's map."""
         storage = self._storage[value]
         maps = [attribute.data for attribute in op.indexing_maps]
         taken = [self._storage.get(result) for result in op.results]

@@ -97,9 +97,7 @@ class Benchmark:
 
 
 def _convolutions() -> list[float]:
-    """Returns the milliseconds of Winograd's transforms, of weights read from memory, and of
-    GEMMs.
-    """
+    """Returns the milliseconds of Winograd's transforms, weights read from memory, and GEMMs."""
     kernels = [_transforms(), _weights(), _products()]
     codes = {str(number): kernel.code(1) for number, kernel in enumerate(kernels)}
     eviction = {"eviction": eviction_code(_weights().weight_bytes)}
@@ -132,9 +130,7 @@ def _products() -> ConvolutionKernel:
 
 
 def _integers() -> list[float]:
-    """Returns the milliseconds of int8 GEMMs without and with int8 instructions, and of depthwise
-    windows.
-    """
+    """Returns the milliseconds of GEMMs (`i16` and int8 operands), and of a depthwise window."""
     kernels = _integer_kernels()
     codes = {name: kernel.code(1) for name, kernel in kernels.items()}
     with _native(codes) as functions:
@@ -196,9 +192,7 @@ def _pixels(unit: IntegerUnit) -> IntegerConvolution:
 
 
 def _rounded() -> list[float]:
-    """Returns the milliseconds of a `bf16` depthwise convolution and of interleaving planes to
-    NHWC.
-    """
+    """Returns the milliseconds of a `bf16` depthwise convolution and of interleaving planes."""
     kernel, planes = _depthwise(), interleave_code(*_PLANES)
     assert planes is not None
     code, elements = kernel.code(1), math.prod(_PLANES)
@@ -333,9 +327,7 @@ def _with_words(held: Mapping[Slot, NDArray[Any]], code: KernelCode) -> Mapping[
 
 
 def _filled(elements: int) -> NDArray[np.float32]:
-    """Returns an array of normal values, which no instruction is slow on, aligned to a cache
-    line.
-    """
+    """Returns an array of normal values, aligned to a cache line."""
     buffer = np.full(elements + _LINE, 2.0**-10, np.float32)
     first = -buffer.ctypes.data // buffer.itemsize % _LINE
     return buffer[first : first + elements]

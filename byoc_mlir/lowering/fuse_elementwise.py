@@ -61,9 +61,7 @@ class FuseElementwise(ModulePass):
 
 
 def _fuse_operands(consumer: linalg.GenericOp) -> None:
-    """Fuses the producers of `consumer` into it; each producer's own producers are in it
-    already.
-    """
+    """Fuses the producers of `consumer` into it; their own producers are fused already."""
     number = 0
     while number < len(consumer.inputs):
         producer = consumer.inputs[number].owner

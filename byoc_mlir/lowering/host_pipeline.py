@@ -170,9 +170,7 @@ def _run_pass(context: Context, module: ModuleOp, module_pass: ModulePass) -> No
 
 
 def host_constants(module: ModuleOp) -> tuple[Weight, ...]:
-    """Returns the constants of the host functions, each content once: before or after
-    `bufferize`.
-    """
+    """Returns the distinct constants of the host functions, before or after `bufferize`."""
     return tuple({weight.digest: weight for weight in _weights(module)}.values())
 
 

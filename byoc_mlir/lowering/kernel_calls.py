@@ -49,9 +49,7 @@ def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
 
 
 def _parameters(k: Kernel, known: Buffer, code: KernelCode) -> Buffer:
-    """Returns the parameters that the code reads. With symbolic sizes, a copy gets those of the
-    run.
-    """
+    """Returns the code's parameters; with symbolic sizes, a copy with those of the run."""
     sizes = {place: word for place, word in enumerate(code.words) if isinstance(word, Dim)}
     if not sizes:
         return known

@@ -115,8 +115,8 @@ def encoding(element_type: Attribute) -> Encoding:
 
 
 def _last_alike(start: int, codes: Any) -> int:
-    """Returns the last bit pattern from `start` on with the code of `start`: doubles steps, then
-    halves them.
+    """Returns the last bit pattern from `start` on with its code, by a doubling, then halving
+    search.
     """
     wanted = codes(np.asarray([start]))[0]
     low, step = start, 1

@@ -112,8 +112,8 @@ def _group_size(ops: Sequence[linalg.GenericOp]) -> int:
 
 
 def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:
-    """True if `op` is a reduction into the buffer that the group fills, or an in-place op behind a
-    reduction.
+    """True if `op` reduces into the buffer that the group fills, or follows a reduction in
+    place.
     """
     buffer = group[-1].outputs[0]
     if len(group) == 1 and is_zero_fill(group[0]):
@@ -197,9 +197,7 @@ def _readable(ops: Sequence[Operation]) -> str:
 
 
 def _structure(ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> Hashable:
-    """Returns a key that is equal for groups of ops that do the same on buffers of the same
-    types.
-    """
+    """Returns a key; groups of ops that do the same on buffers of the same types share it."""
     numbers: dict[SSAValue, int] = {}
     for buffer in buffers:
         numbers[buffer] = len(numbers)

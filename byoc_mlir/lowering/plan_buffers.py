@@ -164,9 +164,7 @@ class _Planner:
         return largest(*map(self._size, group))
 
     def _bytes(self, alloc: Alloc) -> Size:
-        """Returns the size of a buffer, or its maximum if it depends on a symbol that a function
-        binds.
-        """
+        """Returns the size of a buffer; its maximum if it has a symbol that a function binds."""
         size = _bytes(alloc.memref.type)
         return size if names_in([size]).isdisjoint(asked().bound) else _most(size)
 

@@ -1,6 +1,4 @@
-"""The pass `profile-steps`: measures the time of each step of a run, and how long other threads
-work.
-"""
+"""The pass `profile-steps`: measures the time of each step of a run, and of other threads' work."""
 
 from __future__ import annotations
 

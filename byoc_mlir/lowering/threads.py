@@ -13,8 +13,7 @@ from byoc_mlir.dims import Dim, Size
 from byoc_mlir.kernels.costs import ASSUMED
 
 FEWEST = "host.fewest_iterations"
-"""Attribute of an `scf.parallel` whose sizes are arguments: below this number of iterations one
-thread runs it."""
+"""Attribute of an `scf.parallel` with symbolic sizes: with fewer iterations, one thread runs it."""
 
 
 def is_worth_threads(sizes: Sequence[Size], cycles: float) -> bool:

@@ -102,9 +102,7 @@ def _check(name: str, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 
 
 def _check_unread(name: str, array: Array, inputs: Iterable[Array]) -> None:
-    """Checks that an output shares no memory with inputs: code writes outputs before it has read
-    all inputs.
-    """
+    """Checks that an output shares no memory with inputs, since code may write before it reads."""
     if any(np.may_share_memory(array, read) for read in inputs):
         raise InvalidInputError(f"out: '{name}' is in memory that an input has; give a copy")
 

@@ -187,7 +187,7 @@ class Executable:
     def _verifying(self) -> Verifier:
         if self._verifier is None:
             raise ExecutionError("the executable came from a file; compile the model to verify it")
-        self.node.settled()  # the program is verified, not what answers before it is there
+        self.node.settled()  # verifies the compiled tier, not the interpreter tier
         return self._verifier
 
     def verify_with(self, verifier: Verifier) -> None:
@@ -240,9 +240,7 @@ class Executable:
         return program_of(self.plan)
 
     def close(self) -> None:
-        """Frees all native memory; no call may be running. The executable cannot be used
-        afterwards.
-        """
+        """Frees all native memory; no call may be running, and none may follow."""
         self._is_closed = True
         self.node.close()
 

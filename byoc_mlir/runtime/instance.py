@@ -177,9 +177,7 @@ class Instance:
         return outputs
 
     def _run_timed(self, context: Context, steps: Sequence[Step]) -> TimedPart:
-        """Runs the model on a context's pointers, and returns the times in the context's last
-        slots.
-        """
+        """Runs the model on a context's pointers; returns the times in its last slots."""
         end = self.program.context_slots
         sums = context.slots[end - 2 * len(steps) : end]
         sums[:] = 0
@@ -190,9 +188,7 @@ class Instance:
 
     @property
     def held_bytes(self) -> int:
-        """Returns the bytes of its code, its arenas, and the copies of constants that it
-        created.
-        """
+        """Returns the bytes of its code, its arenas, and its copies of constants."""
         arenas = len(self._all) * self.program.arena_bytes
         return self.program.code.size + arenas + self._copied_bytes
 
@@ -202,9 +198,7 @@ class Instance:
         return not self._release.alive
 
     def close(self) -> None:
-        """Frees contexts, primitives and code; no call may be running. Garbage collection also does
-        it.
-        """
+        """Frees contexts, primitives and code; no call may be running. Collection does it, too."""
         with self._lock:
             self._free.clear()
             self._release()
@@ -353,7 +347,7 @@ def _load_module(region: PythonRegion) -> RegionModule:
         )
     try:
         return loader.load(region.data)
-    except Exception as error:  # foreign code, whatever it raises
+    except Exception as error:  # third-party code, which may raise anything
         raise ExecutionError(
             f"region {region.region} cannot be loaded by '{region.loader}': {error}"
         ) from error

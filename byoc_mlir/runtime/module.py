@@ -9,8 +9,7 @@ from typing import Self, TypeAlias
 from byoc_mlir.runtime.program import Array
 
 RegionFunction: TypeAlias = Callable[[list[Array], list[Array]], None]
-"""Function that computes a region: reads its inputs, and fills its outputs. Both are dense and
-row-major."""
+"""Function that computes a region from inputs into outputs; all are dense and row-major."""
 
 
 class RegionModule(ABC):

@@ -92,7 +92,7 @@ class Interpreted:
 
 @dataclass(frozen=True)
 class Structured:
-    """Model with inputs or outputs that are lists of arrays, `None`, or maps: a node for each
+    """Model with lists of arrays, `None`, or maps as inputs or outputs: a node for each
     structure.
     """
 

@@ -164,9 +164,7 @@ def _figure(value: float) -> str:
 
 
 def _text(row: ProfileRow) -> str:
-    """Returns as much as fits the rest of the row: the nodes, the op types, and the
-    implementation.
-    """
+    """Returns the nodes, the op types and the implementation, cut to the rest of the row."""
     ops = "+".join(row.ops)
     described = f"{row.title} ({ops})" if ops else row.title
     runs = f"{row.backend}: {row.implementation}" if row.nodes else row.backend

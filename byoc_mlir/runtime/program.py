@@ -18,7 +18,7 @@ class IsaSwitch:
     """Function that limits the instruction set of a shared object that generates code itself."""
 
     function: str
-    """Name of the function. It takes the highest instruction set as an int, before all other
+    """Name of the function, which takes the highest instruction set as an int, before other
     calls."""
     values: tuple[tuple[str, int], ...]
     """Value for each level of `isa.LEVELS`."""

@@ -50,8 +50,7 @@ class ReportRow:
     """Reason: for the host, why no backend took the node; for `folded` and `removed`, what replaced
     it."""
     precision: str = ""
-    """Precision of its arithmetic; if it is `f32` though its operands are quantised, also the
-    reason."""
+    """Precision of its arithmetic; for `f32` with quantised operands, also the reason."""
     implementation: str = ""
     milliseconds: float | None = None
     inputs: tuple[str, ...] = ()
@@ -83,8 +82,8 @@ class Variant:
     reason: str = ""
     """Reason why it is valid for a single set of input shapes, if it is."""
     shapes: tuple[str, ...] = ()
-    """Sets of input shapes that it is compiled for, `x[2, 8], y[2, 1]`; empty for a
-    shape-polymorphic program."""
+    """Sets of input shapes that it is compiled for, `x[2, 8], y[2, 1]`; empty for dynamic
+    shapes."""
 
     def __str__(self) -> str:
         where = self.reason or ", ".join(map(str, self.guards)) or "all sizes"
@@ -116,9 +115,7 @@ class Report:
 
     @staticmethod
     def joined(reports: Sequence[Report]) -> Report:
-        """Returns the report of a model with the parts of these reports; the first report has the
-        times.
-        """
+        """Returns the report of a model with these parts; its times are the first report's."""
         composites, multiplications = Counter[str](), Counter[str]()
         for report in reports:
             composites.update(report.composites)

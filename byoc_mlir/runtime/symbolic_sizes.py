@@ -76,8 +76,8 @@ class SymbolicSizes:
         )
 
     def decide_alike(self, sizes: Mapping[str, int]) -> bool:
-        """True if a program compiled with these sizes as hints would be the same (hints are never 0
-        or 1).
+        """True if a program compiled for these sizes as hints, which are at least 2, would be the
+        same.
         """
         return self.accept({name: max(LEAST_HINT, size) for name, size in sizes.items()})
 

@@ -209,9 +209,7 @@ class Bisection:
 
 
 def _shown(rows: Sequence[Compared]) -> Iterator[str]:
-    """Yields a few rows as text: those that differ, and those with the largest differences
-    otherwise.
-    """
+    """Yields some rows as text: differing ones, and the largest differences of the other ones."""
     order = sorted(range(len(rows)), key=lambda at: (rows[at].agrees, -_weight(rows[at])))
     kept = set(order[:MOST_ROWS])
     yield from (str(row) for at, row in enumerate(rows) if at in kept)

@@ -22,8 +22,8 @@ _PLAIN = Epilogue()
 
 
 def convolutions(ops: Sequence[Operation]) -> Iterator[ConvOp]:
-    """Yields the convolutions that a kernel may compute: `f32`, one group or depthwise, and
-    constant weights.
+    """Yields the convolutions that a kernel may compute: `f32`, one group or depthwise, constant
+    weights.
     """
     for op in ops:
         if isinstance(op, ConvOp) and _is_supported(op):
@@ -52,9 +52,7 @@ def is_padded_before(op: CorrelationOp) -> bool:
 
 
 def described(op: CorrelationOp, epilogue: Epilogue = _PLAIN) -> Convolution:
-    """Returns the description of a convolution in NHWC; a 1-D one is described as 2-D of height
-    1.
-    """
+    """Returns the description of a convolution in NHWC; 1-D becomes 2-D of height 1."""
     strides, padding, dilation = op.checked_window()
     rank = op.SPATIAL_RANK
     window = shape_of(op.weight)[2:]

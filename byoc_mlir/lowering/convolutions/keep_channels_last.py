@@ -168,9 +168,7 @@ def _follows(op: linalg.GenericOp, number: int) -> bool:
 
 
 def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
-    """True if an op iterates no more often than the smallest of these inputs has elements, for
-    hints.
-    """
+    """True if an op iterates no more often than its smallest such input has elements."""
     sizes: list[Size] = [1] * op.indexing_maps.data[0].data.num_dims
     for operand, map_ in zip(op.operands, op.indexing_maps, strict=True):
         for size, expr in zip(sizes_of(operand), map_.data.results, strict=True):

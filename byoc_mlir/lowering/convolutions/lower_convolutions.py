@@ -156,7 +156,7 @@ def _kernel_of(chain: ConvolutionChain) -> Scheduled:
     found = {one.name: one for one in convolution_kernels(described(op, chain.epilogue), unit)}
     if name.data not in found:
         raise PassFailedException(
-            f"{op.name} at {op.location}: algorithm is '{name.data}', which is not written for it;"
+            f"{op.name} at {op.location}: algorithm is '{name.data}', which does not support it;"
             f" accepted are {', '.join(found) or 'none'}"
         )
     return _scheduled(op, found[name.data])

@@ -46,8 +46,7 @@ class IntegerMatmul:
     zero_point: SSAValue
     """Zero point of the data, of rank 0."""
     weights: Array
-    """Weights without their zero point, `[height, width, channels, outputs]`: a view of
-    `constant`."""
+    """Weights without zero point, `[height, width, channels, outputs]`: a view of `constant`."""
     constant: Array
     """The weights as they are in memory, of `i8` or `i16`."""
     image: tuple[Size, Size, Size]
@@ -56,8 +55,7 @@ class IntegerMatmul:
     dilation: Pair = (1, 1)
     padding: Padding = _NO_PADDING
     channel_axis: int = -1
-    """Axis of the channels in data and result: the last one of a matrix, the one before the pixels
-    of an image."""
+    """Axis of the channels: the last one of a matrix, the one before the pixels of an image."""
 
     @property
     def channels(self) -> int:
@@ -76,9 +74,7 @@ class IntegerMatmul:
 
 
 def product_of(op: Operation) -> IntegerMatmul | None:
-    """Returns the matmul or convolution that an op computes; None for other ops, and without
-    constant weights.
-    """
+    """Returns an op's matmul or convolution with constant weights; None for other ops."""
     match op:
         case qnn.DenseOp():
             weights = _weights(op.weight, op.weight_zero_point, (1,))

@@ -74,9 +74,7 @@ def gemms_of(
 
 @dataclass(frozen=True)
 class ProductWriter:
-    """Builder of a matmul or convolution with its chain, inserted before the last op of the
-    chain.
-    """
+    """Builder of a matmul or convolution and its chain, before the chain's last op."""
 
     product: IntegerMatmul
     chain: IntegerGemmChain
@@ -137,9 +135,7 @@ class ProductWriter:
         return b.generic(reads[:1], type_, self._left_number)
 
     def _left_number(self, s: Scalars, x: SSAValue) -> SSAValue:
-        """Converts an element to the unit's type: to unsigned int8, or, for padding of `i16`,
-        to 0.
-        """
+        """Converts an element: to unsigned int8, or to 0 for padding of `i16`."""
         if not self._takes_bytes:
             return s.constant(0, i16)
         return s.emit(arith.XOrIOp(x, s.constant(-SIGN, i8))) if self._is_signed else x
@@ -159,9 +155,7 @@ class ProductWriter:
         return is_signed(self.product.data)
 
     def _start(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
-        """Emits the sums' initial values: the bias, less the contribution of the data's zero
-        point.
-        """
+        """Emits the initial sums: the bias, less the contribution of the data's zero point."""
         it, shift = self.product, SIGN if self._is_signed else 0
         if not gemm.unit.takes_bytes:
             return self._columns(b, gemm, self._bias, np.dtype(np.int32))

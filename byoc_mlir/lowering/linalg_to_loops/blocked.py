@@ -100,9 +100,7 @@ def _held_lines(distance: int) -> int:
 
 
 def _lines(nest: Nest) -> tuple[int, int] | None:
-    """Returns the loops along which an input and the result are contiguous, if they can be
-    blocked.
-    """
+    """Returns the loops along which input and result are contiguous, if they can be blocked."""
     if nest.reductions or nest.uses_position:
         return None
     written = _line(nest, len(nest.inputs))

@@ -76,9 +76,7 @@ class Blocking:
 
     @property
     def column_tiles(self) -> Sequence[Tile]:
-        """Returns the tiles for the columns, each for the columns that are left by the tiles
-        before.
-        """
+        """Returns the tiles for the columns, each for what the tiles before it leave."""
         usual = replace(self.tile, vectors=TILE_VECTORS)
         return (usual,) if self.tile == usual else (self.tile, usual)
 

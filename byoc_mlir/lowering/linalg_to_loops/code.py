@@ -240,9 +240,7 @@ class LoopWriter:
     def loop(
         self, size: Index, init: Sequence[SSAValue] = (), *, start: Index = 0, step: int = 1
     ) -> Generator[WrittenLoop]:
-        """Emits a sequential loop from `start` to `size`; with `init`, the body must call
-        `carry`.
-        """
+        """Emits a loop from `start` to `size`; with `init`, the body must call `carry`."""
         block = Block(arg_types=[INDEX, *(value.type for value in init)])
         loop = WrittenLoop(block.args[0], block.args[1:])
         bounds = self.index(start), self.index(size), self.index(step)
@@ -282,9 +280,7 @@ class LoopWriter:
     def inline(
         self, body: Block, args: Sequence[SSAValue], positions: Sequence[Index] = ()
     ) -> list[SSAValue]:
-        """Emits the body of a `linalg.generic` for these arguments, and returns the yielded
-        values.
-        """
+        """Emits the body of a `linalg.generic`, and returns the yielded values."""
         values: dict[SSAValue, SSAValue] = dict(zip(body.args, args, strict=True))
         for op in body.ops:
             if isinstance(op, linalg.YieldOp):

@@ -29,8 +29,7 @@ FEWEST_ROWS = 3
 FEWEST_STEPS = 4
 
 _MOST_LINES = 32
-"""Maximum number of rows: with more, packing `b` is faster than loading two operands for three
-MACs."""
+"""Maximum number of rows: with more, packing `b` is faster than two loads for three MACs."""
 
 FEWEST_LINE_STEPS = 128
 """Minimum number of steps: with fewer, summing the lanes of a vector takes as long as the MACs."""

@@ -93,9 +93,7 @@ class _FunctionLowering:
                 self._block.erase_op(view)
 
     def _contraction(self, ops: Sequence[linalg.GenericOp]) -> int:
-        """Lowers the contraction that `ops` begin with, and its followers; returns the number of
-        ops.
-        """
+        """Lowers the contraction at the start of `ops`, with followers; returns their number."""
         first = 1 if is_zero_fill(ops[0]) and len(ops) > 1 else 0
         op = ops[first]
         if not is_product_sum(op) or (first and ops[0].outputs[0] is not op.outputs[0]):
@@ -128,9 +126,7 @@ class _FunctionLowering:
         return len(nests)
 
     def _filled_window(self, ops: Sequence[linalg.GenericOp]) -> int:
-        """Lowers the fill that `ops` begin with and the window reduction behind it; returns the
-        number of ops.
-        """
+        """Lowers a fill at the start of `ops` and its window reduction; returns their number."""
         if len(ops) == 1 or ops[0].outputs[0] is not ops[1].outputs[0]:
             return 0
         start, nest = fill_value(ops[0]), nest_of(ops[1])

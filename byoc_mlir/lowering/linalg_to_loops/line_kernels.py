@@ -84,9 +84,7 @@ class _LineCode:
         self._results = self._starts(c_start, c_row, tile.rows)
 
     def write(self) -> None:
-        """Emits sums of vectors over the whole vectors of steps, over the remainder, and over
-        lanes.
-        """
+        """Emits sums over whole vectors of steps, over the remainder, and over lanes."""
         code, lanes = self._code, self._tile.lanes
         zero = code.emit(splat(0.0, self._type))
         sums = [zero] * (self._tile.rows * self._tile.columns)

@@ -21,9 +21,7 @@ class LineWriter(TiledWriter):
     """Strategy for contractions that read `a` and `b` in place."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """Adds all steps to each tile; the part of `b` that a tile reads stays in L1 for all
-        rows.
-        """
+        """Adds all steps to each tile; its part of `b` stays in L1 for all rows."""
         code, nest = self._code, self._nest
 
         def columns_of_tiles(columns: Index, width: int) -> None:

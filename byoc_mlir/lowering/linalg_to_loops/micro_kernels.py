@@ -257,9 +257,7 @@ class _TileCode:
         return add_products(partial(multiply_add, code.emit), numbers, columns, sums)
 
     def _column(self, at: SSAValue, number: int) -> SSAValue:
-        """Emits the load of a vector of `b`; the next panel is at a distance of the panel's
-        size.
-        """
+        """Emits the load of a vector of `b`; the next panel is a panel's size away."""
         panel, place = divmod(number, TILE_VECTORS)
         if panel:
             size = self._code.scale_index(self._panel_steps, self._tile.panel_columns * panel)
@@ -323,9 +321,7 @@ class _TileCode:
 
 
 def _sum(lhs: SSAValue, rhs: SSAValue) -> arith.AddiOp:
-    """Creates a sum with `create`, in a quarter of the constructor's time; tiles have many of
-    them.
-    """
+    """Creates a sum with `create`, in a quarter of the constructor's time."""
     return arith.AddiOp.create(
         operands=[lhs, rhs], result_types=[lhs.type], properties=_MAY_OVERFLOW
     )

@@ -32,8 +32,7 @@ class Access:
     offset: Size
     coefficients: tuple[Size, ...]
     panel_columns: int = 0
-    """Columns of a panel, for a matrix stored in panels; the coefficients hold inside of one
-    panel."""
+    """Columns of a panel, if a matrix is stored in panels; coefficients hold inside of a panel."""
 
     @property
     def element_type(self) -> Attribute:
@@ -224,9 +223,7 @@ def without_unit_loops(nest: Nest) -> Nest:
 
 
 def _along_memory(nest: Nest) -> Nest:
-    """Reorders the reductions so that they traverse the inputs in memory order, as over an NHWC
-    image.
-    """
+    """Reorders the reductions to traverse the inputs in memory order, as over an NHWC image."""
     walks = {
         tuple(access.coefficients[n] for n in sorted(nest.reductions)) for access in nest.inputs
     }

@@ -45,9 +45,7 @@ class Overlap:
 
 
 def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
-    """Returns the overlap of the windows in a block, or None if there is none or it does not
-    pay.
-    """
+    """Returns the overlap of the windows in a block; None if there is none, or it does not pay."""
     if is_symbolic(contraction.nest.sizes):
         return None
     sizes, rows = [operator.index(size) for size in contraction.nest.sizes], contraction.rows
@@ -70,9 +68,7 @@ def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
 
 
 class OverlapWriter(PackingWriter):
-    """Strategy for contractions with shared rows packed once; a table has the offset of each
-    step.
-    """
+    """Strategy for contractions with shared rows packed once; a table has the steps' offsets."""
 
     def __init__(
         self,

@@ -56,9 +56,7 @@ class PackingWriter(TiledWriter):
         return column
 
     def _multiply(self, tiles: Tiles, at: Position, panel: Index, columns: Index) -> None:
-        """Emits the micro-kernels' calls; loops over the packed block are innermost, as it is in
-        L1.
-        """
+        """Emits the micro-kernels' calls; the loop over the packed block, in L1, is innermost."""
 
         def row_of_tiles(row: Index, rows: int) -> None:
             here = self._entered_row(at, row)

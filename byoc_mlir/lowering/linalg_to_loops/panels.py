@@ -89,8 +89,6 @@ class PanelWriter(TiledWriter):
         self._over_columns(width, one_tile, self._blocking.of_one_row)
 
     def _start_of(self, at: Position, columns: Columns) -> Index:
-        """Returns the offset of the panel of a block's column n: n * steps, since panels are
-        contiguous.
-        """
+        """Returns the offset of column n's panel: n * steps, since panels are contiguous."""
         first = at.counters[self._it.columns[-1]]
         return self._code.scale_index(self._code.add_index(first, columns.first), self._all_steps)

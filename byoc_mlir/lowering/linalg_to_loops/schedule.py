@@ -53,9 +53,7 @@ def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
 
 
 def described(op: linalg.GenericOp) -> str:
-    """Returns a string of all that the choice of a schedule depends on: sizes, types and
-    strides.
-    """
+    """Returns a string of sizes, types and strides, which determine the choice of a schedule."""
     nest: Nest = nest_of(op)
     accesses = [f"{one.element_type}{one.coefficients}" for one in nest.accesses]
     ops = "+".join(inner.name.partition(".")[2] for inner in nest.body.ops)

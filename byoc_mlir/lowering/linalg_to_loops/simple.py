@@ -303,9 +303,7 @@ def _rows_have_much_in_common(nest: Nest) -> bool:
 
 
 def _columns(code: LoopWriter, nest: Nest, threads: bool) -> None:
-    """Emits reductions of whole rows of results in memory, so that the innermost loop
-    vectorises.
-    """
+    """Emits reductions of whole rows in memory, so that the innermost loop vectorises."""
     vector = _vector_loop(nest)
     assert vector is not None
     outer = [loop for loop in nest.parallel if loop != vector]

@@ -89,9 +89,7 @@ class TurningWriter(PackingWriter):
 
 
 def _turned(code: LoopWriter, lines: Sequence[SSAValue], type_: VectorType) -> Sequence[SSAValue]:
-    """Transposes a square of vectors in registers: lane `i` of vector `j` becomes lane `j` of
-    vector `i`.
-    """
+    """Transposes a square of vectors in registers: lane `i` of vector `j` to lane `j` of `i`."""
     lanes, found = len(lines), list(lines)
     distance = lanes // 2
     while distance:

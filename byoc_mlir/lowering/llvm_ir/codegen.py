@@ -116,15 +116,12 @@ _LEAST_LEVEL = 1
 """Minimum level of code generation: level 0 spills every value instead of allocating registers."""
 
 _SLOW_GATHERS = "znver"
-"""Prefix of processors on which a gather is slower than single loads; LLVM takes it for one
-instruction."""
+"""Prefix of processors on which gathers are slow; LLVM takes a gather for one instruction."""
 
 
 @dataclass(frozen=True)
 class CodegenTarget:
-    """Machine that code is generated for: a triple, a CPU name and its features
-    (`+avx2,-sse4a`).
-    """
+    """Machine that code is generated for: triple, CPU name and features (`+avx2,-sse4a`)."""
 
     triple: str
     cpu: str
@@ -147,9 +144,7 @@ class CodegenTarget:
 
     @staticmethod
     def current() -> CodegenTarget:
-        """Returns the machine that this thread generates code for: another one if set, else the
-        host.
-        """
+        """Returns the machine that this thread generates code for; by default, the host."""
         other = other_machine()
         return CodegenTarget.host() if other is None else CodegenTarget(other.triple, "generic", "")
 
@@ -322,9 +317,7 @@ def _llvm_target(triple: str) -> llvm.Target:
 def _optimised(
     assembly: str, target: CodegenTarget, machine: llvm.TargetMachine, opt_level: int
 ) -> llvm.ModuleRef:
-    """Returns the verified and optimised module, which owns its LLVM context. Runs inside of
-    `at_once`.
-    """
+    """Returns the optimised module, which owns its LLVM context. Runs inside of `at_once`."""
     try:
         module = llvm.parse_assembly(assembly, llvm.create_context())
         module.triple = target.triple
@@ -341,9 +334,7 @@ def _optimised(
 
 @contextmanager
 def _pipeline(builder: llvm.PassBuilder) -> Generator[llvm.ModulePassManager]:
-    """Yields the passes of a builder, and frees them: in llvmlite their class inherits a wrong
-    `_dispose`.
-    """
+    """Yields the passes of a builder, and frees them: their class inherits a wrong `_dispose`."""
     passes = builder.getModulePassManager()
     try:
         yield passes

@@ -1,6 +1,4 @@
-"""Instructions of LLVM assembly, one for each op: a table for each family, a function for each
-exception.
-"""
+"""Instructions of LLVM assembly for ops: a table for each family, a function for each exception."""
 
 from __future__ import annotations
 

@@ -54,9 +54,7 @@ def _overloaded(types: Callable[[Operation], Sequence[Attribute]]) -> Writer:
 
 
 def call_text(op: Operation, name: str, names: FunctionNames, extra: Sequence[str] = ()) -> str:
-    """Returns the call of intrinsic `name` with the operands, the immediates of `op`, and
-    `extra`.
-    """
+    """Returns the call of intrinsic `name` with operands, immediates and `extra`."""
     flags = op.properties.get("fastmathFlags")
     prefix = fastmath_text(flags) if isinstance(flags, FastMathAttr) else ""
     immediates = [_immediate(op.properties[key]) for key in _IMMEDIATES if key in op.properties]

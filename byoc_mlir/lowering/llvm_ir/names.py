@@ -65,9 +65,7 @@ class FunctionNames:
         return self._labels[block]
 
     def edges(self, terminator: Operation) -> Sequence[str]:
-        """Returns the label to jump to for each edge of a terminator, in the order of
-        `edges_of`.
-        """
+        """Returns the label for each edge of a terminator, in the order of `edges_of`."""
         return self._edge_labels[terminator]
 
     def _name_all(self, values: Iterable[SSAValue]) -> None:

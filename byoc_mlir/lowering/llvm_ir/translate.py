@@ -22,8 +22,7 @@ _DECLARED = frozenset({"external", "extern_weak"})
 _VISIBILITIES = ("", "hidden ", "protected ")
 _UNNAMED_ADDR = ("", "local_unnamed_addr", "unnamed_addr")
 _ARRAY_ALIGNMENT = 16
-"""Alignment of an array of 16 bytes or more in the x86-64 ABI; an array of bytes would default to
-1."""
+"""Alignment of an array of 16 bytes or more in the x86-64 ABI; LLVM's default here is 1."""
 
 
 def global_text(op: llvm.GlobalOp) -> str:
@@ -66,9 +65,7 @@ def _content(op: llvm.GlobalOp) -> str:
 
 
 def _region_value(op: llvm.GlobalOp) -> str:
-    """Returns the constant that an initialiser region computes from literals and
-    `llvm.insertvalue`.
-    """
+    """Returns the constant that an initialiser region builds with `llvm.insertvalue`."""
     values: dict[SSAValue, _Constant] = {}
     for inner in op.body.block.ops:
         match inner:

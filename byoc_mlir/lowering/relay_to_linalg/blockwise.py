@@ -98,9 +98,7 @@ def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool
 
 
 def _few_rows(sizes: BlockwiseSizes) -> int:
-    """Returns the number of rows if there are few, 0 if there are more, and the limit if it is
-    symbolic.
-    """
+    """Returns the number of rows if they are few, else 0; the limit if it is symbolic."""
     if isinstance(sizes.rows, int):
         return sizes.rows if sizes.rows <= _FEW_ROWS else 0
     return _FEW_ROWS
@@ -121,8 +119,8 @@ def _packed_codes(codes: Array) -> Array:
 
 
 def _packed(numbers: Array) -> Array:
-    """Packs scales or zero points `[units, blocks]` into `[panels, blocks, 16]`; a single value is
-    repeated 16 times.
+    """Packs scales or zero points `[units, blocks]` into `[panels, blocks, 16]`; one value is
+    repeated.
     """
     if numbers.shape == (1, 1):
         numbers = np.repeat(numbers, LANES, 0)

@@ -40,9 +40,7 @@ _BYTES = VectorType(i8, [LANES])
 
 @dataclass(frozen=True)
 class BlockwiseSizes:
-    """Sizes of a GEMM; each block of `block` elements of a unit has a scale, and takes `bytes`
-    bytes.
-    """
+    """Sizes of a GEMM; each `block` of a unit's elements has a scale, and takes `bytes` bytes."""
 
     rows: Size
     units: int
@@ -285,9 +283,7 @@ class ManyRows(_Writer):
             self._rest(part, full, sizes.rows - full, fresh)
 
     def _rest(self, part: _Part, first: Size, rows: Size, fresh: SSAValue) -> None:
-        """Emits the rows behind whole tiles; if their number is symbolic, a tile for each bit of
-        it.
-        """
+        """Emits the rows behind whole tiles; a symbolic number gets a tile for each of its bits."""
         if isinstance(rows, int):
             if rows:
                 self._tile(part, first, rows, fresh)

@@ -52,7 +52,7 @@ Body: TypeAlias = (
     | Callable[[Scalars, _V, _V, _V, _V], _V]
     | Callable[[Scalars, _V, _V, _V, _V, _V], _V]
 )
-"""Function `body(scalars, *elements) -> element`; in a reduction, the last element is the running
+"""Function `body(scalars, *elements) -> element`; a reduction's last element is the running
 value."""
 
 Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
@@ -96,9 +96,7 @@ def broadcast(value: SSAValue, shape: Sequence[Size]) -> Read:
 
 
 def is_one(size: Size) -> bool:
-    """True if a size is 1, known or because a guard requires it, so that its only element is
-    broadcast.
-    """
+    """True if a size is 1, known or by a guard, so that its only element is broadcast."""
     return surely_same(size, 1)
 
 

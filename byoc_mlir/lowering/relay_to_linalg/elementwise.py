@@ -50,9 +50,7 @@ def _rounding(op: type[Operation]) -> Body:
 
 
 def _shift(name: str) -> Body:
-    """Returns a shift; by the whole width or more it gives the result of as many shifts by one
-    bit.
-    """
+    """Returns a shift; by at least the whole width, it equals as many shifts by one bit."""
 
     def body(s: Scalars, x: SSAValue, count: SSAValue) -> SSAValue:
         assert isinstance(x.type, IntegerType)

@@ -40,9 +40,7 @@ class _Line:
     ascending: bool
 
     def _before(self, x: Num, y: Num) -> Num:
-        """True if x sorts strictly before y; NaN is larger than any number. Emits the comparison as
-        `i1`.
-        """
+        """Emits the test that x sorts strictly before y; NaN is larger than any number."""
         low, high = (x, y) if self.ascending else (y, x)
         return (low < high) | (high.is_nan() & ~low.is_nan())
 

@@ -141,16 +141,12 @@ class Kernel:
         return [self.index(item).value for item in sequence]
 
     def position(self, index: Num, size: Size) -> Num:
-        """Converts an index to a position: negative ones count from the end, and the result is
-        clamped.
-        """
+        """Converts an index to a clamped position; negative ones count from the end."""
         position = index.to(INDEX)
         return self.select(position < 0, position + size, position).within(0, size - 1)
 
     def select(self, condition: Num, yes: Number, no: Number) -> Num:
-        """Emits `yes` if `condition` holds, else `no`; one of them must be a number of the
-        kernel.
-        """
+        """Emits `yes` if `condition` holds, else `no`; one of them is a kernel's number."""
         like = yes if isinstance(yes, Num) else no
         assert isinstance(like, Num)
         values = [self.like(yes, like).value, self.like(no, like).value]

@@ -211,9 +211,7 @@ class Buffer:
         )
 
     def _place(self, position: Index | Sequence[Index]) -> tuple[SSAValue, list[SSAValue]]:
-        """Returns a memref and the indices in it; both are one-dimensional if strides are
-        symbolic.
-        """
+        """Returns a memref and its indices, one-dimensional if strides are symbolic."""
         kernel = self._kernel
         if not is_symbolic(self.sizes):
             return self.memref, kernel.positions(position)

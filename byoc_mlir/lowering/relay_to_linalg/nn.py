@@ -147,9 +147,7 @@ def _power(s: Scalars, base: SSAValue, exponent: float) -> SSAValue:
 
 
 def window(b: LinalgBuilder, sizes: Sequence[int], first: int) -> Read:
-    """Returns a tensor without content that determines the sizes of the loop dimensions from
-    `first` on.
-    """
+    """Returns an empty tensor that determines the sizes of the loop dimensions from `first` on."""
     return Read(b.empty(TensorType(i1, sizes)), dims(range(first, first + len(sizes))))
 
 

@@ -73,9 +73,7 @@ class _Windows:
 
     @property
     def reach(self) -> Size:
-        """Returns the number of elements from the first window's first element to the last window's
-        last.
-        """
+        """Returns the number of elements from the first window's start to the last one's end."""
         return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
 
 

@@ -90,9 +90,7 @@ def _pair_panels(matrix: Array) -> Array:
 
 
 def meets_pairs(op: RecurrentOp) -> bool:
-    """True if pairs of `bf16` are multiplied: only the weight is of `bf16`, and it is a constant
-    that fills panels.
-    """
+    """True if pairs of `bf16` are multiplied: only the weight, a constant in panels, is `bf16`."""
     weight, data = tensor_type(op.weight), tensor_type(op.data)
     is_rounded = weight.element_type == bf16 and data.element_type == f32
     is_constant = isinstance(op.weight.owner, ConstantOp)
@@ -100,9 +98,7 @@ def meets_pairs(op: RecurrentOp) -> bool:
 
 
 class Met:
-    """Operand that is multiplied with the weight: a state, or its copy rounded to the weight's
-    type.
-    """
+    """Operand that meets the weight: a state, or its copy rounded to the weight's type."""
 
     def __init__(self, op: RecurrentOp):
         """Allocates the copy if `op` multiplies pairs."""

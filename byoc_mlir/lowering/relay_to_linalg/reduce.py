@@ -97,9 +97,7 @@ def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
 
 
 def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: float) -> SSAValue:
-    """Computes the positions of the extreme values; the running pair is (value, position). NaN
-    wins.
-    """
+    """Computes the positions of extreme values, with running (value, position). NaN wins."""
     type_ = tensor_type(op.data)
     shape, element = type_sizes(type_), type_.element_type
     (axis,) = op.axes
@@ -141,9 +139,7 @@ def _wins(s: Scalars, better: str, x: SSAValue, best: SSAValue) -> SSAValue:
 
 
 def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Returns `data`, its maximum along the axis, and `exp(data - max)`, in the accumulator
-    type.
-    """
+    """Returns data, its maximum along the axis, and `exp(data - max)`, as accumulators."""
     type_ = tensor_type(op.data)
     data = b.cast(op.data, accumulator_type(type_.element_type))
     axes = [op.positive_axis]

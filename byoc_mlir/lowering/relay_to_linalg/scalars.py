@@ -42,8 +42,7 @@ CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
 _NO_SIGNED_ZEROS = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
 _EXTREMA = (arith.MaximumfOp, arith.MinimumfOp)
-"""Ops that ignore the order of -0 and 0, which numpy does not define either; it would take
-branches."""
+"""Ops that ignore the order of -0 and 0, which numpy does not define; it would take branches."""
 
 
 _BINARY: dict[str, dict[Kind, type[Operation]]] = {
@@ -240,9 +239,7 @@ class Scalars:
         return self.emit(made)
 
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-        """Emits the conversion from type `source` to `target`, as numpy's `astype`; the result is
-        signless.
-        """
+        """Emits the conversion from `source` to `target`, as numpy's `astype`; signless."""
         return _cast(self, value, source, target)
 
 

@@ -94,9 +94,7 @@ class _Kept:
         self.count.value = self.count.value + 1
 
     def overlap(self, shape: Sequence[Num], limit: Num) -> Num:
-        """Emits the test that the intersection over union of a box and a kept one exceeds
-        `limit`.
-        """
+        """Emits the test that a box's intersection over union with a kept one exceeds `limit`."""
         k = self._k
         found, done = k.variable(k.constant(0, i32)), k.variable(k.index(0))
         with k.repeat_while(lambda: found.value.equals(0) & (done.value < self.count.value)):

@@ -114,9 +114,7 @@ def _slice_by_positions(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[
 
 
 def strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, int]]) -> SSAValue:
-    """Copies the elements `start + step * n`, n < count, of each dimension; steps may be 0 or
-    negative.
-    """
+    """Copies the elements `start + step * n`, n < count, of each dimension, for any steps."""
     starts = [min(start, start + step * (count - 1)) for start, step, count in ranges]
     sizes = [abs(step) * (count - 1) + 1 if count else 0 for _, step, count in ranges]
     exprs = [
@@ -182,9 +180,7 @@ def _pad_by_edges(
     low: Sequence[Size],
     high: Sequence[Size],
 ) -> SSAValue:
-    """Pads one axis after the other, for any sizes: concatenates the elements before, the data, and
-    the elements behind.
-    """
+    """Pads one axis after the other, for any sizes: concatenates both edges and the data."""
     result = kept
     for axis, (first, last) in enumerate(zip(low, high, strict=True)):
         ends = [
@@ -215,9 +211,7 @@ def _edge(
 
 
 def _repeated(k: Kernel, mode: str, position: Num, size: Size) -> Num:
-    """Emits the position of the repeated element for a position before, in or behind a
-    dimension.
-    """
+    """Emits the position of the element that is repeated at a position outside."""
     if mode == "edge":
         return position.within(0, size - 1)
     period = largest(1, 2 * (size - 1)) if mode == "reflect" else size
@@ -272,9 +266,7 @@ _Run: TypeAlias = tuple[int, int, int]
 
 
 def _padded_runs(mode: str, size: int, low: int, high: int) -> list[_Run]:
-    """Returns the elements of a dimension of `size` before it, in it and behind it; at most a
-    period each.
-    """
+    """Returns the elements before, in and behind a dimension; at most a period each."""
     match mode:
         case "edge":
             first, last = (0, 0, low), (size - 1, 0, high)

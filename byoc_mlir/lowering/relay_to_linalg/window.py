@@ -79,9 +79,7 @@ def _correlate(
     strides: Sequence[int],
     dilation: Sequence[int],
 ) -> SSAValue:
-    """Computes a convolution without padding. Loop dimensions: n, (group,) o, spatial..., c,
-    kernel...
-    """
+    """Computes a convolution without padding. Loops: n, (group,) o, spatial..., c, kernel..."""
     shape = type_sizes(output)
     n = len(shape) - 2
     extra = 1 if groups > 1 else 0
@@ -115,9 +113,7 @@ def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _correlate_each(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAValue:
-    """Computes a depthwise convolution of padded data. Loop dimensions: n, c, spatial...,
-    kernel...
-    """
+    """Computes a depthwise convolution of padded data. Loops: n, c, spatial..., kernel..."""
     output, n = tensor_type(op.output), op.SPATIAL_RANK
     strides, _, dilation = op.checked_window()
     spatial, kernel = range(2, 2 + n), range(2 + n, 2 + 2 * n)
@@ -127,8 +123,8 @@ def _correlate_each(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAVa
 
 
 def _channels_last(b: LinalgBuilder, weight: SSAValue, kernel: Sequence[int]) -> Read:
-    """Reads a weight `[C, 1, kernel...]`. Constants become `[kernel..., C]`, which vectors of
-    channels load contiguously.
+    """Reads a weight `[C, 1, kernel...]`; a constant becomes `[kernel..., C]`, for vectors of
+    channels.
     """
     channel = 1
     if not isinstance(weight.owner, ConstantOp):
@@ -185,9 +181,7 @@ def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:
 
 
 def _stored_product(k: Kernel, shape: Sequence[Size]) -> _Product:
-    """Returns the product summed over all input channels before:
-    `[planes, kernel..., sizes...]`.
-    """
+    """Returns the product summed over input channels: `[planes, kernel..., sizes...]`."""
     terms = k.inputs[0].reshaped(*shape)
     return lambda plane, tap, element: terms[(plane, *tap, *element)]
 
@@ -209,9 +203,7 @@ def _tap_products(b: LinalgBuilder, op: relay.ConvTransposeOp) -> SSAValue:
 def _meeting_taps(
     k: Kernel, op: relay.ConvTransposeOp, place: Sequence[Index]
 ) -> Generator[tuple[list[Index], list[Index]]]:
-    """Emits loops over the taps that take an element to `place` of the output; yields tap and
-    element.
-    """
+    """Emits loops over the pairs of a tap and an element that contribute to `place`."""
     strides, padding, dilation = op.checked_window()
     taps: list[Index] = []
     elements: list[Index] = []

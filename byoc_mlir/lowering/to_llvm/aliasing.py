@@ -28,9 +28,7 @@ _OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)
 
 @dataclass(frozen=True)
 class Extent:
-    """Bytes that a memref can reach: a range of one buffer, or the whole buffer if the range is
-    unknown.
-    """
+    """Bytes that a memref can reach: a range of a buffer, or the whole if the range is unknown."""
 
     buffer: SSAValue | Attribute | None
     """Buffer, None if it is unknown; a global is identified by its symbol."""

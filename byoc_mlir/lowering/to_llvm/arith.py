@@ -83,9 +83,7 @@ def _overflow_flags(flags: arith.IntegerOverflowAttr) -> IntegerAttr:
 
 
 def float_op(target: type[Operation]) -> Lowering:
-    """Returns the lowering of a float op whose counterpart has the same operands, result and
-    flags.
-    """
+    """Returns the lowering of a float op to one with the same operands, result and flags."""
 
     def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
         result_type = op.results[0].type

@@ -150,9 +150,7 @@ class _Flattener:
     def _inline(
         self, source: Block, target: Block, args: tuple[SSAValue, ...]
     ) -> tuple[SSAValue, ...]:
-        """Moves the ops of `source` to the end of `target`, and returns the operands of its
-        terminator.
-        """
+        """Moves the ops of `source` to `target`, and returns the terminator's operands."""
         for old, new in zip(source.args, args, strict=True):
             old.replace_all_uses_with(new)
         *ops, terminator = source.ops

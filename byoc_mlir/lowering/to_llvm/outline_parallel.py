@@ -211,9 +211,7 @@ def _is_rematerialised(value: SSAValue) -> bool:
 
 
 def _body_function(loop: scf.ParallelOp, name: str, captured: Sequence[SSAValue]) -> func.FuncOp:
-    """Returns the function that runs the iterations `[%begin, %end)`; moves the loop's body into
-    it.
-    """
+    """Returns a function of the iterations `[%begin, %end)`; moves the loop's body into it."""
     block = Block(arg_types=[_INDEX, _INDEX, *(value.type for value in captured)])
     begin, end, *args = block.args
     begin.name_hint, end.name_hint = "begin", "end"
@@ -250,9 +248,7 @@ def _argument_attributes(captured: Sequence[SSAValue]) -> ArrayAttr[DictionaryAt
 def _redirect_operands(
     loop: scf.ParallelOp, moved: dict[SSAValue, SSAValue], builder: Builder
 ) -> None:
-    """Replaces the operands of the loop's body with the moved values, and repeats the ops that are
-    not passed.
-    """
+    """Replaces operands in the loop's body by moved values; repeats ops that are not passed."""
     inside = {loop, *loop.body.walk()}
     for op in loop.body.walk():
         for value in op.operands:

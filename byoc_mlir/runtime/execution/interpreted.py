@@ -18,7 +18,7 @@ from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import Array
 
 Interpreter: TypeAlias = Callable[[Named], Sequence[Array]]
-"""Function that computes the outputs for inputs by name. It is third-party code, which may raise
+"""Function that computes outputs for inputs by name. It is third-party code, and may raise
 anything."""
 
 

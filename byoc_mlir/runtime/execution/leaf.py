@@ -301,9 +301,7 @@ class LoadedLeaf(LoadedNode):
 
 
 def _call(instance: Instance, shapes: _Shapes) -> _Found:
-    """Returns a call of a program for inputs of these shapes, or None if the program does not
-    accept them.
-    """
+    """Returns a call of a program for inputs of these shapes, if it accepts them, else None."""
     program = instance.program
     assert program.sizes is not None
     sizes = program.sizes.of(program.inputs, shapes)

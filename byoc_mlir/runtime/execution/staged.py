@@ -18,8 +18,7 @@ from byoc_mlir.runtime.program import Array
 from byoc_mlir.tensors import MOST_SIZES, Trim, item_name, item_names, size_input
 
 StageCompiler: TypeAlias = Callable[[int, Named], LoadedNode]
-"""Function that compiles a segment, by its number from 0, for inputs like these, some of which
-declare sizes."""
+"""Function that compiles a segment, by its number from 0, for inputs; some inputs declare sizes."""
 
 _SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
 _Key: TypeAlias = tuple[int, tuple[str, ...]]
@@ -159,9 +158,7 @@ def _read(stage: plan.PlanStage, values: Named) -> Named:
 
 
 def taken(arrays: Named) -> Named:
-    """Returns the inputs of a segment's program, without the values that other inputs already
-    determine.
-    """
+    """Returns a segment's inputs without the values that other inputs already determine."""
     said = {name for name in arrays if size_input(name, 0) in arrays}
     return {name: array for name, array in arrays.items() if name not in said} if said else arrays
 

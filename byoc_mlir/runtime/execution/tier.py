@@ -14,8 +14,8 @@ from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.tensors import Array, TensorInfo
 
 LONGEST_ANSWER = 1.0
-"""Maximum seconds of a run in the interpreter tier; after a longer one, the next call waits for the
-compiled tier."""
+"""Maximum seconds of a run in the interpreter tier; after a longer one, calls wait for the
+program."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 """Interpreter tier: computes outputs by name from inputs by name. It may raise anything."""
@@ -123,7 +123,7 @@ class LoadedTier(LoadedNode):
         start = time.perf_counter()
         try:
             outputs = answer(given)
-        except Exception:  # the compiled program says what is wrong, or that nothing is
+        except Exception:  # the compiled program raises the error, or has none
             return None
         self._compilation.start(given)
         self._latest = given

@@ -1,6 +1,4 @@
-"""Serialisation of frozen dataclasses to JSON and back; every value's type is checked when it is
-read.
-"""
+"""Serialisation of frozen dataclasses to JSON and back, with types checked at reading."""
 
 from __future__ import annotations
 

@@ -106,9 +106,7 @@ def _new_memory(size: int) -> mmap.mmap:
 
 
 def _called_and_listed(objects: Sequence[ObjectFile]) -> tuple[list[str], list[str]]:
-    """Returns the names that code jumps to and no object defines, and the names with a table
-    entry.
-    """
+    """Returns the undefined names that code jumps to, and the names with a table entry."""
     defined = {name for one in objects for name in one.defined}
     called: dict[str, None] = {}
     listed: dict[str, None] = {}

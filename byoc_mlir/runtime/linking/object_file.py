@@ -62,8 +62,7 @@ class Place(IntEnum):
 _LOCAL, _GLOBAL = 0, 1
 """Supported symbol bindings; names of other bindings may be defined twice, or not at all."""
 _PLAIN_SYMBOLS = 4
-"""Limit of supported symbol types: data, functions, sections and files; higher types need a
-runtime."""
+"""Maximum supported symbol type: data, functions, sections, files; others need a runtime."""
 
 
 class UnknownObjectError(Exception):

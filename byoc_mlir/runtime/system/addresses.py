@@ -36,8 +36,7 @@ def _has_known_layout() -> bool:
 
 
 address_of = _from_object if _has_known_layout() else _from_interface
-"""Function that returns the address of an array's first element, in a tenth of the time of
-`array.ctypes.data`."""
+"""Function that returns an array's address, in a tenth of the time of `array.ctypes.data`."""
 
 
 def function_address(function: Any) -> int:
@@ -67,7 +66,7 @@ def array_at(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
 
 @lru_cache(256)
 def c_array(element: Any, count: int) -> Any:
-    """Returns the type of C arrays with `count` elements. A cached type avoids garbage: types refer
-    to themselves.
+    """Returns the cached type of C arrays with `count` elements; new types would be garbage
+    cycles.
     """
     return element * count

@@ -14,8 +14,7 @@ from functools import cache
 from byoc_mlir.errors import ByocError
 
 MAX_ISA = "BYOC_MAX_ISA"
-"""Environment variable with the highest level of `LEVELS` that this process uses; it is read
-once."""
+"""Environment variable with the highest level of `LEVELS` that this process uses; read once."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +94,7 @@ def features_up_to(level: str) -> frozenset[str]:
 
 
 def compiler_features_up_to(level: str) -> frozenset[str]:
-    """Returns the features that code may use at a level, by the names of LLVM and of C
-    compilers.
-    """
+    """Returns the features that code may use at a level, by the names of compilers."""
     return _ALWAYS.union(_compiler_name(name) for name in features_up_to(level))
 
 

@@ -16,9 +16,7 @@ _TRIPLE = re.compile(rf"(?P<architecture>{'|'.join(BASELINE)})(-\w+)?-linux-(gnu
 
 @dataclass(frozen=True)
 class Machine:
-    """Machine by its triple; its processor has the features of all processors of the
-    architecture.
-    """
+    """Machine by its triple; its processor has the features that all of the architecture have."""
 
     triple: str
     cpu: Cpu
@@ -60,9 +58,7 @@ def target_cpu() -> Cpu:
 
 
 def has_vnni() -> bool:
-    """True if generated code may use VNNI: dot products of packed 4-byte groups, with 32-bit
-    sums.
-    """
+    """True if generated code may use VNNI's dot products of packed 4-byte groups."""
     return not {"avx512_vnni", "avx_vnni"}.isdisjoint(target_cpu().features)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cache
 
 _COARSE_SECONDS = 1e-3
-"""Minimum resolution in seconds that is too coarse for runs of kernels. Sandboxes count in ticks of
-10 ms."""
+"""Resolution in seconds that is too coarse for runs of kernels. Sandboxes count in ticks of 10
+ms."""
 
 _STEPS = 3
 """Number of measured clock steps: one may be long by chance."""

@@ -15,9 +15,7 @@ _CGROUP_V1 = Path("/sys/fs/cgroup/cpu")
 
 
 def available_threads() -> int:
-    """Returns the number of cores this process may use: its affinity, capped by the cgroup's
-    quota.
-    """
+    """Returns the number of cores for this process: its affinity, capped by the cgroup's quota."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = _cgroup_quota()
     cores = affinity or 1
@@ -25,8 +23,8 @@ def available_threads() -> int:
 
 
 def starts(thread: threading.Thread) -> bool:
-    """Starts a thread, unless there are too many or the interpreter is about to end; returns True
-    if it started.
+    """Starts a thread, and returns True; False if there are too many, or at the interpreter's
+    end.
     """
     try:
         thread.start()
