@@ -45,13 +45,13 @@ _FAMILIES = (
 _LOWERINGS: Lowerings = {op: lower for one in _FAMILIES for op, lower in one.FUNCTIONS.items()}
 
 _KEPT = (ConstantOp, ControlOp)
-"""What `bufferize` knows: its operands and results are buffers as others."""
+"""Ops that `bufferize` handles: their operands and results become buffers like all tensors."""
 
 
 class ConvertRelayToLinalg(ModulePass):
     """Lowers `relay` ops to `linalg.generic` on tensors; constants and control flow stay.
 
-    Functions of a backend (`byoc.compiler`) are left alone. Shapes must be static.
+    Functions of a backend (`byoc.compiler`) stay unchanged. Shapes must be static.
 
     ```mlir
     %0 = relay.nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
