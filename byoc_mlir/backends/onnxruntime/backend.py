@@ -22,7 +22,7 @@ from byoc_mlir.runtime.program import Array
 
 
 class OnnxRuntimeBackend(Backend):
-    """What `EXPORTS` can write as ONNX."""
+    """Backend for the ops that `EXPORTS` can write as ONNX."""
 
     name: ClassVar[str] = "onnxruntime"
     runs_models: ClassVar[bool] = True
@@ -68,7 +68,7 @@ def _rule(op: Operation) -> str | None:
 
 
 def _carried(op: Operation) -> str | None:
-    """The rule for nodes that the IR has as they are: ops of ONNX Runtime's own."""
+    """Accepts carried ONNX nodes of ONNX Runtime's own op domains."""
     assert isinstance(op, OnnxNodeOp)
     domain = op.domain.data
     if domain == "":

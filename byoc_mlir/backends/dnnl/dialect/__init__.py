@@ -1,4 +1,4 @@
-"""The `dnnl` dialect: oneDNN's primitives on tensors whose type says how they lie in memory.
+"""The `dnnl` dialect: oneDNN's primitives on tensors whose types contain their memory layout.
 
 ```mlir
 %1 = dnnl.convolution %x, %w, %b {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1],
