@@ -160,7 +160,7 @@ class Profitability:
     least: int = 0
     """Minimum number of MACs for which this precision pays."""
     faster_in_f32: Rule = lambda op: None
-    """Rule that returns why an op, specialised or in its composite, is faster in `f32`, or `None`.
+    """Rule that returns why an op, or the composite around it, is faster in `f32`, or `None`.
     The compiler applies it before it changes the model, while all values are `f32`.
     """
     following: frozenset[str] = frozenset()

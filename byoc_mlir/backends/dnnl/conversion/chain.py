@@ -91,7 +91,7 @@ def _step(
 def _goes_on(
     reader: Reader, operand: SSAValue, type_: Attribute, group: Collection[Operation]
 ) -> int:
-    """Ranks an operand as the chain's predecessor: 2 inside the group, 1 outside, 0 if it
+    """Returns how well an operand continues the chain: 2 inside the group, 1 outside, 0 if it
     broadcasts.
     """
     if operand.type != type_:

@@ -33,8 +33,7 @@ def shortest_run(execute: Callable[[], None], clock: Callable[[], float], rival:
     """Returns the seconds of the shortest run, after one warm-up run.
 
     Args:
-        rival: the seconds of an alternative. A measurement that is behind it by half a run, over all
-          runs together, ends early.
+        rival: the seconds of an alternative. A measurement that is half a run behind it ends early.
     """
     execute()
     best, spent = math.inf, 0.0
