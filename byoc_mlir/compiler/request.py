@@ -1,8 +1,7 @@
 """Options of `compile`, each written once.
 
-A field of `Request` is an argument of `compile`; `option` says how its values are checked, how the
-documentation and the help of the commands describe it, how it is written on a command line, and if
-compiled programs depend on it.
+A field of `Request` is an argument of `compile`. Its `option` defines the check of its values, its
+documentation and command-line help, its flag, and if compiled programs depend on it.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ Denormals: TypeAlias = Literal["keep", "flush"]
 
 @dataclass(frozen=True)
 class Request:
-    """A model, and how the caller of `compile` wants it compiled."""
+    """A model, and the options of its compilation."""
 
     model: ModelSource
     targets: Sequence[str] | None = option(
@@ -212,9 +211,11 @@ class Request:
     )
 
     def checked(self) -> Request:
-        """Returns a request that nothing changes: neither its arguments, which the caller may
-        change later, nor another current folder; its file of calibration is read. `CompileOptions`
-        knows what else is accepted of targets, passes and `disable`.
+        """Returns a request that later changes of the arguments or of the current folder do not
+        affect.
+
+        It reads the calibration file. `CompileOptions` checks targets, passes and `disable`
+        further.
 
         Raises:
             InvalidModelError: the model's file cannot be read.
@@ -230,13 +231,13 @@ class Request:
         return replace(self, model=model, **normal)
 
     def without_model(self) -> Request:
-        """Returns the request without the memory that a model takes; the path of one stays."""
+        """Returns the request without the model's memory; a path stays."""
         return self if isinstance(self.model, str | Path) else replace(self, model=b"")
 
     @property
     def plain_file(self) -> Path | None:
-        """The ONNX file of a request that says nothing of how it is compiled, but for how many
-        threads; `None` of others.
+        """Returns the ONNX file of a request with default options, except the number of threads,
+        else `None`.
         """
         if not isinstance(self.model, Snapshot):
             return None
@@ -245,9 +246,9 @@ class Request:
 
     @property
     def choices(self) -> dict[str, object]:
-        """All that programs depend on but the model, as JSON can say it.
+        """Returns everything that programs depend on except the model, in a form for JSON.
 
-        The limits are no part of it: they say what is refused, not what is made.
+        The limits are excluded: they affect which models are refused, not the programs.
         """
         chosen = {name: getattr(self, name) for name, info in OPTIONS.items() if info.is_key}
         return {**chosen, "threads": self.threads or available_threads()}
