@@ -170,7 +170,9 @@ def _asked(module: str, function: str) -> Any:
 
 
 def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
-    """Classes by name, and their sources: all but ours and those of installed packages."""
+    """Returns the classes by name with their sources, without ours and those of installed
+    packages.
+    """
     points = (one for group in _ENTRY_POINTS for one in installed_points(group))
     known = {(point.name, _outermost(point.module)) for point in points}
     found: list[Any] = []

@@ -211,7 +211,7 @@ def explain_pattern(request: Request, name: str, shapes: Shapes) -> PatternExpla
     """
     build = _build(request, shapes)
     if name in build.options.disable:
-        raise BackendError(f"the pattern '{name}' is left out by disable")
+        raise BackendError(f"the pattern '{name}' is disabled; remove it from `disable`")
     row = _pattern(name, build.options.targets)
     found: list[Decision] = []
     watcher = _BeforePartition(lambda module: found.extend(matches_of(row, module)))

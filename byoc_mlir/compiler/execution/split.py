@@ -57,7 +57,7 @@ class SplitModel:
 
         Args:
             number: counts from 0.
-            arrays: examples of its inputs; `None` for a first segment, which takes the model's inputs.
+            arrays: examples of its inputs; `None` for a first one that takes the model's inputs.
         """
         with ir_boundary("read"), limited(self.limits):
             stage = self.stages[number]
