@@ -330,5 +330,5 @@ def attempt(
     """Returns the code that `codegen` generates for a region, or the exception that it raises."""
     try:
         return codegen(region, context)
-    except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+    except Exception as error:  # any exception of a backend is a refusal
         return error

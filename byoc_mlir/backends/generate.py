@@ -86,7 +86,7 @@ def generate_all(
             raise BackendError(
                 f"backend '{backend.name}' answered {len(answers)} times for {len(regions)} regions"
             )
-    except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+    except Exception as error:  # any exception of a backend is a refusal
         if len(regions) == 1:
             return [error]
         return [generate_all(backend, [region], context, ctx)[0] for region in regions]

@@ -41,8 +41,8 @@ imports cannot be shared.
 """
 
 _MOST_FAILURES = 2
-"""Maximum number of failed imports, except for sizes of 0 and 1, before the model is considered to
-need numbers.
+"""Number of failed imports for sizes of 0 and 1 after which the model is considered to need
+numbers. For larger sizes, one failure suffices.
 """
 
 

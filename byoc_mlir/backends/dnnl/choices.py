@@ -54,30 +54,30 @@ class Choices:
 OPTIONS: Mapping[str, Option] = {
     "winograd": Option(
         MEASURED,
-        "convolutions by Winograd's algorithm where that is faster, or never",
+        "Winograd's algorithm for convolutions: where it is faster, or never",
         get_args(Winograd),
     ),
     "convolution": Option(
         MEASURED,
-        "the algorithm of all convolutions that it is written for",
+        "the algorithm of all convolutions that it supports",
         get_args(Convolution),
     ),
-    "layout": Option(MEASURED, "the one layout of a region's values", get_args(Layout)),
+    "layout": Option(MEASURED, "the layout of all values of a region", get_args(Layout)),
     "quantized_products": Option(
         "amx",
-        "products of bytes with constant weights: where the processor has AMX, or all; the host's"
-        " kernels are as fast elsewhere",
+        "int8 GEMMs with constant weights: on processors with AMX, or on all; without AMX, the"
+        " host's kernels are as fast",
         get_args(QuantizedProducts),
     ),
     "split_products": Option(
         "amx",
-        "what is asked for in bf16x3: those products that are faster so with AMX, or all, with any"
+        "matmuls and convolutions in bf16x3: those that are faster with AMX, or all, with any"
         " instructions for bf16",
         get_args(SplitProducts),
     ),
     "activation": Option(
         MEASURED,
-        "swish and gelu behind convolutions and products: by a loop of their own, or by oneDNN",
+        "swish and gelu after convolutions and matmuls: by a separate loop, or by oneDNN",
         get_args(Activation),
     ),
 }

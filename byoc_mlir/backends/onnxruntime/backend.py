@@ -27,7 +27,7 @@ class OnnxRuntimeBackend(Backend):
     name: ClassVar[str] = "onnxruntime"
     runs_models: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
-        "optimise": Option(True, "whether ONNX Runtime rewrites the regions it gets"),
+        "optimise": Option(True, "enables ONNX Runtime's graph optimisations"),
     }
 
     def unavailable(self) -> str | None:

@@ -111,7 +111,7 @@ class StoredPrograms:
     def with_weights_mapped(self, program: Program) -> Program:
         """Returns a program that was written, with its weights mapped from the cache's files.
 
-        It applies only if no one else holds the weights, for the only program of a file.
+        It applies only to a model file with fixed shapes: no other program shares its weights.
         """
         model, code = self._model.request.model, program.code
         is_file = isinstance(model, Snapshot) and model.path is not None

@@ -43,7 +43,7 @@ def run_module_passes(
         for pass_ in backend.module_passes():
             try:
                 changed = run_on_copy(context, module, pass_)
-            except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+            except Exception as error:  # any exception of a backend is a refusal
                 problem = f"pass {pass_.name} of backend '{backend.name}' failed: {error}"
                 if fallback == "forbid":
                     raise FallbackForbiddenError(problem) from error

@@ -66,5 +66,5 @@ def estimated_times(region: FuncOp, backend: Backend, context: CodegenContext) -
 def _asked(region: FuncOp, backend: Backend, context: CodegenContext) -> float | None:
     try:
         return backend.estimated_milliseconds(region, context)
-    except Exception:  # a backend is foreign code; what is wrong is said when it makes the code
+    except Exception:  # the backend's code generation reports its errors
         return None
