@@ -107,7 +107,7 @@ class Calibration:
         self._new: dict[str, list[Measurement]] = {}
         self._views: dict[Callable[[Calibration], object], object] = {}
         self.seconds = 0.0
-        """What reading and measuring groups has taken so far."""
+        """Total seconds of reading and measuring groups."""
         for one in known:
             self._put(one)
 

@@ -1,8 +1,8 @@
 """Contract between the compiler and a backend.
 
-A backend says what it can run (`op_rules`, `patterns`) and turns a region into code (`codegen`).
-Rules and checks are pure functions of the IR; code generation may use the machine. What happens
-to a model, in order:
+A backend declares the ops that it can run (`op_rules`, `patterns`), and generates code for a region
+(`codegen`). Rules and checks are pure functions of the IR; code generation may use the machine.
+Steps of a compilation, in order:
 
 1. `module_passes` of each target, on the whole module;
 2. `patterns` and `op_rules`: the module is partitioned;

@@ -22,7 +22,7 @@ class ModelCompiler:
         self._source = source
         self._options = options
         self._problems: Sequence[str] = ()
-        """Why sizes are compiled in, once that is known."""
+        """Reasons why sizes are compiled in, once they are known."""
 
     def program(self, shapes: Shapes, values: Values) -> Program:
         """Returns the program for inputs of these shapes, with the values that shapes depend on.

@@ -25,9 +25,6 @@ class ChooseOpenBlasBlocks(ModulePass):
     A constant that is stored transposed is then packed into panels, unless its memory belongs to
     someone else: such a matmul stays one call.
 
-    A constant that is stored transposed is put in panels then, unless it is memory that belongs to
-    somebody else: such a product stays one call.
-
     Options:
         calibration: a file of calibration, `compile(calibration=…)`.
 

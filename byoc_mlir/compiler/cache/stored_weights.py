@@ -37,7 +37,7 @@ class StoredWeights:
         self._places: dict[str, StoredWeight] = {}
         self._packs: dict[str, tuple[Array, ...]] = {}
         self._written: set[str] = set()
-        """The packs of this process."""
+        """Keys of the packs that this process wrote."""
 
     def write(
         self, weights: Mapping[str, Array], check: Callable[[], None]

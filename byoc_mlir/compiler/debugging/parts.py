@@ -49,10 +49,10 @@ class WholeModel:
             node.name = name
         self.producer = {name: node for node in nodes for name in node.output if name}
         self.nodes: list[NodeProto] = []
-        """Those that do not compute constants, in an order in which they can run."""
+        """Nodes that do not compute constants, in topological order."""
         self._folded: list[NodeProto] = []
         self.readers: dict[str, list[NodeProto]] = {}
-        """By tensor: the nodes that read it."""
+        """Users of each tensor."""
         for node in nodes:
             if self._constants.issuperset(read_names(node)) and _repeats(node):
                 self._constants.update(name for name in node.output if name)

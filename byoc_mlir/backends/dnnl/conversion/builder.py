@@ -22,7 +22,7 @@ class Builder:
         self.block = block
         self.location: LocationAttr | None = None
         self.written: Attribute | None = None
-        """The element type of what the ops being converted write."""
+        """Element type that the ops being converted write."""
         self._parameters: dict[SSAValue, SSAValue] = {}
         self._converted: dict[SSAValue, SSAValue] = {}
         self.reader = Reader(self.resolve)

@@ -73,7 +73,7 @@ fraction of the speed of built-in kernels on this machine.
 """
 
 _REORDER_SAMPLES = 2
-"""Number of reorders between two kinds of layout to measure before the others are estimated."""
+"""Number of reorders between two kinds of layout to measure before further ones are estimated."""
 
 
 @dataclass(frozen=True, order=True)
@@ -101,7 +101,7 @@ class Costs:
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
         self._sharing: dict[ConvolutionOp, int] = {}
-        """How many convolutions share the code of one, as they were when it was first asked."""
+        """Number of convolutions that share the code of one, at its first query."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """Returns the milliseconds of an op with its operands and results in the given layouts."""

@@ -104,7 +104,7 @@ class ShuffleOp(LikeSourceOp):
 
 @irdl_op_definition
 class PixelShuffleOp(ExecutedOp):
-    """`source [N, C, ...]`, whose channels are `[*block, C / places]`: a block of pixels for each.
+    """Shuffle of `source [N, C, ...]` with channels `[*block, C / places]` to blocks of pixels.
 
     ONNX calls it `DepthToSpace`, with mode `DCR`. It is a reorder between two views.
     """

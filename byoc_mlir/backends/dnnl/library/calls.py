@@ -1,7 +1,7 @@
-"""Descriptions of oneDNN C API calls, made once and used twice.
+"""Descriptions of oneDNN C API calls, built once and used twice.
 
-`api.py` carries them out at compile time, to ask and to measure; `codegen/` writes them down as
-LLVM IR. An argument of a call is a Python value:
+`objects.py` executes them at compile time, for queries and measurements; `codegen/` generates LLVM
+IR from them. An argument of a call is a Python value:
 
 | value | C |
 | --- | --- |

@@ -30,11 +30,6 @@ class ChooseDnnlProducts(RegionPass):
     and the number of threads, by factors of up to four. A matrix in memory of someone else is not
     packed.
 
-    That is a matmul whose weights have their columns one after another, a matmul or an inner
-    product whose weights are packed as the library likes it best. Which one wins depends on the
-    shapes, the instruction set and the number of threads, by factors of up to four. A matrix in
-    memory that belongs to somebody else is read as it is.
-
     Options:
         threads: the OpenMP threads that will run the region.
 

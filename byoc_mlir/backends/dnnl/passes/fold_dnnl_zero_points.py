@@ -38,10 +38,6 @@ class FoldDnnlZeroPoints(RegionPass):
     without padding: its product with the sum of the weights is subtracted from the result. Padding
     has the source's zero point, but is 0 for a primitive without one.
 
-    That of the result always, with what limits it. That of the source where nothing is padded:
-    it is subtracted from each byte, so its product with the sum of the weights is from the result;
-    padding has the source's zero point, but is 0 for a primitive without.
-
     ```mlir
     %1 = dnnl.quantized_convolution %x, %w, %b, %s, %c5, %c7 {post_ops = [#dnnl.eltwise<relu>], …}
     ```

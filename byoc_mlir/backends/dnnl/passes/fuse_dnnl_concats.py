@@ -27,9 +27,6 @@ class FuseDnnlConcats(RegionPass):
     concatenated along the channels, which are innermost or, in a single image, in whole blocks. The
     parameters of the norms are constants, and no part is overwritten before a norm reads it.
 
-    They must be joined along their channels, which are last or, in one image, in whole blocks; the
-    norms must have known parameters, and no part may be overwritten before they read it.
-
     ```mlir
     %2 = dnnl.concat %0, %1 {axis = 1} : …
     %3 = dnnl.batch_normalization %2, %mean, %variance, %scale, %shift {relu = true, …} : …

@@ -34,10 +34,6 @@ class FuseDnnlSums(RegionPass):
     region's input, a constant, or a value that is needed again keeps its memory. So does an operand
     of the built-in int8 kernel, which may write some pixels twice.
 
-    The addend must have been computed in the region, have the result's type, and have no later
-    reader: a region's input, a constant, or a value that is needed again keeps its memory. So does
-    one that our integer kernel reads, which may write some pixels twice.
-
     ```mlir
     %2 = dnnl.convolution %1, %w, %0 {post_ops = [#dnnl.binary<add>]} : …
     ```

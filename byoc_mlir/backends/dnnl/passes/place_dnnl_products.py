@@ -28,9 +28,6 @@ class PlaceDnnlProducts(RegionPass):
     A permuted operand is read directly, or copied first. A result whose only user is a permutation
     is written so that it is row-major after the permutation, or row-major before.
 
-    A permuted operand is read as it is, or copied first. A result that is only permuted is
-    written so that it is row-major afterwards, or row-major at once.
-
     ```mlir
     %1 = dnnl.matmul %p, %v : … -> tensor<1x12x48x32xf32>
     %2 = dnnl.permute %1 {axes = [0, 2, 1, 3]}

@@ -30,9 +30,6 @@ class UnfoldDnnlDeconvolutions(RegionPass):
     It applies if the strides equal the window, so that each result reads one pixel. The positions
     of the window become channels, which a copy shuffles to pixels.
 
-    That is where the strides are as large as the window: its places are channels, which a copy
-    makes pixels.
-
     ```mlir
     %0 = dnnl.deconvolution %x, %w {strides = [2, 2], …}
         : (tensor<1x8x6x6xbf16>, tensor<8x3x2x2xbf16>) -> tensor<1x3x12x12xbf16>
