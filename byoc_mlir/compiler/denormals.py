@@ -36,8 +36,8 @@ def warn_of_denormals(module: ModuleOp) -> None:
     if named:
         others = f" and {len(named) - 3} more" if len(named) > 3 else ""
         warn(
-            f"many numbers of weight {', '.join(named[:3])}{others} are denormal, which may make"
-            " runs slow; denormals='flush' takes them for zero, docs/processes.md says more",
+            f"many elements of weight {', '.join(named[:3])}{others} are denormal, which may make"
+            " runs slow; denormals='flush' replaces them by zero, docs/processes.md says more",
             stacklevel=2,
         )
 

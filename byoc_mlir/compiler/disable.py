@@ -38,7 +38,7 @@ OPTIONAL_PASSES = (
 )
 """Passes that only improve a program, in the order in which they run."""
 
-_LATER = "what comes after it reads no other form"
+_LATER = "later passes accept no other form"
 
 REQUIRED_PASSES: Mapping[str, str] = {
     "convert-tensors-to-relay": "it runs where a module has such ops, which nothing else lowers",
@@ -47,10 +47,10 @@ REQUIRED_PASSES: Mapping[str, str] = {
     "annotate-target": "name the backends",
     "partition-graph": "name the backends",
     "inline-partitions": "it runs where a region goes back to the host",
-    "estimate-regions": "prune='off' asks for no estimates",
+    "estimate-regions": "prune='off' requests no estimates",
     "prune-regions": "prune='off' keeps all regions",
-    "specialise-dims": "a model with symbolic dimensions has no numbers without it",
-    "profile-steps": "profile=False leaves it out",
+    "specialise-dims": "a model with symbolic dimensions keeps them without it",
+    "profile-steps": "profile=False disables it",
     "check-legal": "it changes nothing",
     **dict.fromkeys(
         (

@@ -110,9 +110,7 @@ class DnnlBackend(Backend):
         if self.settings["split_products"] == "all":
             return Profitability(SPLIT_ANCHORS)
         if not engine().has_amx:
-            return Profitability(
-                reason="this processor has no AMX: three products of bf16 take longer"
-            )
+            return Profitability(reason="this processor has no AMX: three bf16 matmuls take longer")
         return Profitability(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
 
     def _faster_whole(self, op: Operation) -> str | None:

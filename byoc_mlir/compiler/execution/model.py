@@ -56,7 +56,7 @@ def read_split(request: Request) -> tuple[SplitModel, CompileOptions]:
     with ir_boundary("read"), limited(request.limits):
         source, options = read_model(request)
         split = SplitModel.of(source, options)
-        assert split is not None, "the cache says that the model runs in stages"
+        assert split is not None, "the cache lists the model as split into segments"
         return split, options
 
 

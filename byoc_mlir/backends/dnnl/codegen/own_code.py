@@ -136,7 +136,7 @@ def _conversion(op: ConvertOp) -> OwnCode | None:
     if code is None:
         raise CompilationError(
             f"{op.name}: algorithm is '{op.algorithm.data}', found {op.source.type} to"
-            f" {op.output.type}; accepted are a few planes of f32 to bf16 with channels last"
+            f" {op.output.type}; accepted are a few f32 planes to bf16 in NHWC"
         )
     given = ((Arg.SRC, op.source), (Arg.DST, op.output))
     operands = tuple(types.operand(argument, value) for argument, value in given)

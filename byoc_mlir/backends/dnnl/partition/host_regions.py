@@ -21,7 +21,7 @@ def faster_on_host(region: FuncOp) -> str | None:
     """
     if any(_is_faster_here(op) for op in region.walk()):
         return None
-    return "matrix products and what is around them are as fast on the host"
+    return "matmuls and the ops around them are as fast on the host"
 
 
 def _is_faster_here(op: Operation) -> bool:

@@ -213,10 +213,10 @@ def _check_pixels(match: Match) -> str | None:
 def _check_layer(match: Match) -> str | None:
     layer = read_recurrent_layer(Reader(), match.results[0])
     if layer is None:
-        return "the shapes and axes do not make it a layer on the products of its input"
+        return "the shapes and axes do not match a layer on a matmul of its input"
     _, _, batch, _, hidden = layer.sizes
     if batch < 2 or batch * hidden < _LEAST_STATE:
-        return f"a batch of {batch} with {hidden} numbers each (its steps are faster on the host)"
+        return f"a batch of {batch} with {hidden} elements each (its steps are faster on the host)"
     return unsupported_types(match.root)
 
 
@@ -333,7 +333,7 @@ def _refused_bias(match: Match) -> str | None:
     return (
         None
         if _is_per_channel(bias, result, axis)
-        else (f"bias {bias.type} is not one number per channel of {anchor.results[0].type}")
+        else (f"bias {bias.type} is not one value per channel of {anchor.results[0].type}")
     )
 
 
@@ -346,7 +346,7 @@ def _refused_slopes(match: Match) -> str | None:
     result, shape = shape_of(root.output), shape_of(root.rhs)
     if math.prod(shape) == 1 or _is_per_channel(root.rhs, result, axis=1):
         return None
-    return f"slopes {root.rhs.type} are not one number per channel of {root.output.type}"
+    return f"slopes {root.rhs.type} are not one value per channel of {root.output.type}"
 
 
 def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:
@@ -378,10 +378,10 @@ def _refused_other(match: Match) -> str | None:
     if other.type == gated.type or _is_per_channel(other, result, axis):
         return None
     if isinstance(other.owner, ConstantOp):
-        return f"{other.type} is a constant that is not one number per channel of {gated.type}"
+        return f"{other.type} is a constant that is not one value per channel of {gated.type}"
     if math.prod(shape_of(other)) == 1:
         return None
-    return f"{other.type} is not one number, not one per channel, nor as large as {gated.type}"
+    return f"{other.type} is neither one value, nor one per channel, nor as large as {gated.type}"
 
 
 def _keeps_rank(anchor: Operation) -> bool:

@@ -50,7 +50,7 @@ def _products(has_all: bool) -> Iterator[CompositePattern]:
 
     def check(match: Match) -> str | None:
         if not has_all and unavailable_reason() is None and not engine().has_amx:
-            return "a product of bytes without AMX (the host's kernels are as fast)"
+            return "an int8 matmul without AMX (the host's kernels are as fast)"
         return _check(match)
 
     for bias in ("_bias", ""):

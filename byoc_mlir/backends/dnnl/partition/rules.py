@@ -128,7 +128,7 @@ def _guarded(
 
 
 def _projection_missing(op: Operation) -> str | None:
-    return "without the product of its input and constant weights, which oneDNN's layer computes"
+    return "without the matmul of its input and constant weights, which oneDNN's layer includes"
 
 
 def anything(op: RelayOp) -> str | None:
@@ -182,7 +182,7 @@ def concatenate(op: transform.ConcatenateOp) -> str | None:
 def view(op: RelayOp) -> str | None:
     """Accepts views whose source is written or whose result is read by oneDNN."""
     if any(not shape_of(value) for value in (op.operands[0], op.results[0])):
-        return "a number (cheaper on the host)"
+        return "a scalar (cheaper on the host)"
     if _is_between(op) or any(map(_is_primitive, (*_sources(op), *_readers(op)))):
         return None
     return f"{relay_name(op)} away from any primitive (it is free)"
@@ -228,7 +228,7 @@ def function_of_bytes(op: Operation) -> str | None:
 def split(op: transform.SplitOp) -> str | None:
     """Accepts splits into contiguous parts, if oneDNN writes the source and reads the parts."""
     if math.prod(shape_of(op.data)[: op.positive_axis]) != 1:
-        return f"parts along axis {op.positive_axis} do not lie in one piece (cheaper on the host)"
+        return f"parts along axis {op.positive_axis} are not contiguous (cheaper on the host)"
     return None if _is_between(op) else "split not between two primitives (cheaper on the host)"
 
 
@@ -242,7 +242,7 @@ def transpose(op: transform.TransposeOp) -> str | None:
     neighbours = [_kind(one) for one in (_source(op.data), *_users(op.output))]
     if any("matmul" in one for one in neighbours) or neighbours[0] in _RECURRENT:
         return None
-    return "transpose away from any product (cheaper on the host)"
+    return "transpose away from any matmul (cheaper on the host)"
 
 
 _VIEWS = (transform.ReshapeOp, transform.SqueezeOp, transform.ExpandDimsOp)

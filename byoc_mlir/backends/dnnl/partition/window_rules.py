@@ -36,9 +36,9 @@ def _badly_vectorised(op: window.ConvOp) -> str | None:
         return None
     groups = op.groups.value.data
     if groups == 1 and outputs < FEW_OUTPUTS and math.prod(kernel) > 1:
-        return f"few output channels fill no vector: {outputs} (the host's are of pixels)"
+        return f"few output channels fill no vector: {outputs} (the host vectorises over pixels)"
     if 1 < groups == outputs and len(kernel) == 1:
-        return "a depthwise convolution of lines (oneDNN copies their windows)"
+        return "a 1-D depthwise convolution (oneDNN copies its windows)"
     return None
 
 
@@ -72,7 +72,7 @@ def quantized_pooling(op: Operation) -> str | None:
         reason = pooling(op)
         is_zero = isinstance(zero_point, ConstantOp) and not zero_point.array.any()
         if _counts_padding(op) and any(ints(op.padding)) and not is_zero:
-            return "padding that counts, and is no byte of 0 as oneDNN's"
+            return "padding that counts, with a zero point other than oneDNN's 0"
     return reason or slow_here(op)
 
 

@@ -49,7 +49,7 @@ def join_of(op: NormalizedConcatOp) -> NormalizedJoin:
     if found is None:
         types = ", ".join(str(value.type) for value in (*op.sources, op.output))
         raise CompilationError(
-            f"{op.name}: no code for {types}; accepted are channels last, of one image also blocks"
+            f"{op.name}: no code for {types}; accepted are NHWC, for one image also blocks"
             " of channels, in multiples of 4 channels"
         )
     return found

@@ -107,7 +107,7 @@ def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kern
     if name not in found:
         raise CompilationError(
             f"{op.name}: algorithm is '{name}', found {op.arguments[0].type} to {op.output.type};"
-            f" accepted are {', '.join(found) or 'none: channels must be last'}"
+            f" accepted are {', '.join(found) or 'none: the layout must be NHWC'}"
         )
     return found[name]
 

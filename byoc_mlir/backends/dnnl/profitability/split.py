@@ -40,7 +40,7 @@ def faster_whole(op: Operation, choices: Choices) -> str | None:
     products = (ConvolutionOp, MatmulOp)
     found = [one for one in region.body.block.ops if isinstance(one, products)]
     if len(found) != 1:
-        return "it is not one product"
+        return "it is not one matmul or convolution"
     (product,) = found
     with openmp_threads(1):
         cost, moved = best_cost(product, choices), _split_bytes(product)
