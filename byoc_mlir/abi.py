@@ -110,8 +110,8 @@ ARENA_BYTES = "byoc.arena_bytes"
 arena.
 """
 ARENA_SIZE = "byoc.arena_size"
-"""Attribute beside `ARENA_BYTES` for symbolic sizes: size of the arena. `ARENA_BYTES` holds for
-hints.
+"""Attribute of the same owners for symbolic sizes: symbolic size of the arena. `ARENA_BYTES` is
+then its value for the hints.
 """
 STATE_SLOTS = "byoc.state_slots"
 CONTEXT_SLOTS = "byoc.context_slots"
@@ -121,7 +121,7 @@ HOOKS_DEFINED = "byoc.hooks"
 KERNEL = "byoc.kernel"
 """Attribute of a function that is an outlined loop nest of the host."""
 BINDS = "byoc.binds"
-"""Attribute of a function: the symbol whose size is its first argument."""
+"""Attribute of a function: the symbol that takes the value of the function's first argument."""
 PREFER_NO_GATHER = "byoc.prefer_no_gather"
 """Attribute of a function whose loads are not combined to gathers."""
 VECTORISED = "byoc.vectorised"

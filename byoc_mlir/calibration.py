@@ -128,7 +128,7 @@ class Calibration:
     def view(self, make: Callable[[Calibration], _View]) -> _View:
         """Returns the view that `make` builds from the measurements, built once and shared.
 
-        `make` builds a mutable view; users that add measurements add them to the view too.
+        Callers that add measurements also update the view.
         """
         if make not in self._views:
             self._views.setdefault(make, make(self))

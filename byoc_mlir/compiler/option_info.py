@@ -168,8 +168,8 @@ def accept_weight_memory(name: str, value: Any) -> float:
     check_argument(name, value, int | float, "a number, 1 or more")
     if not value >= 1:
         raise ByocError(
-            f"{name} is {value}, accepted are numbers of 1 and more: the packed weights as a multiple"
-            " of the model's"
+            f"{name} is {value}, accepted are numbers of 1 and more: the packed weights as a"
+            " multiple of the model's"
         )
     return value
 

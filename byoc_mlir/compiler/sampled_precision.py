@@ -30,7 +30,7 @@ _MOST_RUNS = 24
 
 
 def products_to_keep(request: Request, samples: Sequence[Sample]) -> Products:
-    """Returns the nodes whose matmuls and convolutions stay in `f32`, so that outputs have at most
+    """Returns the nodes whose matmuls and convolutions stay in `f32`, for an error of at most
     `ERROR`.
 
     The model is compiled up to some `24` times.

@@ -33,7 +33,8 @@ _SIZES_FROM_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Uni
 
 
 def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
-    """Returns the executable with an interpreter tier, or `None` if the model has no use for it.
+    """Returns the executable with an interpreter tier, or `None` if that is impossible or of no
+    use.
 
     Args:
         snapshot: the model's file.

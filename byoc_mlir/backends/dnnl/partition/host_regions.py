@@ -17,7 +17,7 @@ def faster_on_host(region: FuncOp) -> str | None:
     """Returns why a region of matmuls is left to the host, or `None`. Times are in `docs/dnnl.md`.
 
     Both run matmuls near the peak of the processor. But the host prefetches the next weights, and
-    its successors, such as gelu, are cheaper.
+    its code for the ops around matmuls, such as gelu, takes less time.
     """
     if any(_is_faster_here(op) for op in region.walk()):
         return None

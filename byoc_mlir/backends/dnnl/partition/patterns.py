@@ -200,9 +200,9 @@ def _check_shuffle(match: Match) -> str | None:
 
 
 def _check_pixels(match: Match) -> str | None:
-    """Checks a match of pixel shuffle; only 8-bit types are accepted.
+    """Checks a match of a pixel shuffle; only 8-bit types are accepted.
 
-    oneDNN's convolutions have 8-bit tensors in layouts that the host does not read.
+    oneDNN's convolutions have 8-bit tensors in special layouts.
     """
     if read_pixel_shuffle(Reader(), match.results[0]) is None:
         return "the shapes and axes do not make pixels of channels"
