@@ -227,7 +227,7 @@ def _mixes_on_host(options: CompileOptions) -> bool:
 
 
 def prune(build: Build) -> None:
-    """Returns regions that do not pay to the next target, or to the host."""
+    """Moves regions that do not pay to the next target, or back to the host."""
     if build.options.prune == "off":
         return
     with build.stages.stage("prune"):
