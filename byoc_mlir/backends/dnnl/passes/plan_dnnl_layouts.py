@@ -1,4 +1,4 @@
-"""The pass `plan-dnnl-layouts`: one layout for every value of a region, chosen together."""
+"""The pass `plan-dnnl-layouts`: one layout for every value of a region, chosen jointly."""
 
 from __future__ import annotations
 
@@ -37,19 +37,21 @@ from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
-"""Ops whose operands were brought to their layouts before the others are planned."""
+"""Ops whose operands have their layouts before the other ops are planned."""
 
 _SWEEPS = 4
 
 Choice = dict[SSAValue, str]
-"""The layout in which every value of the region is written."""
+"""Layout in which every value of the region is written."""
 
 
 @dataclass(frozen=True)
 class PlanDnnlLayouts(RegionPass):
-    """Chooses the layout of every value, from the measured time of each primitive in its candidate
-    layouts and of the reorders between them. Inputs and outputs of a region are row-major;
-    constants are brought to the layout that their primitive asks for at load.
+    """Chooses the layout of every value.
+
+    It minimises the measured time of the primitives in their candidate layouts and of the reorders
+    between them. Inputs and outputs of a region are row-major; constants are packed at load time
+    into the layout that their primitive requests.
 
     Options:
         winograd, convolution, layout: as the backend's options of these names.
@@ -85,11 +87,11 @@ class _Way:
 
     milliseconds: float
     read: tuple[str, ...]
-    """The layout of each of its operands whose layout is a matter of choice."""
+    """Layouts of the operands whose layout can be chosen."""
 
 
 class _Planner:
-    """What is asked again and again is looked up: a search asks the same of each op many times."""
+    """Search for the cheapest layouts; it caches costs, which the search needs repeatedly."""
 
     def __init__(self, func: FuncOp, costs: Costs, kinds: Sequence[str]):
         self._costs = costs
@@ -110,12 +112,12 @@ class _Planner:
         self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
 
     def _ops_that_touch(self, value: SSAValue) -> list[Operation]:
-        """The ops whose cost depends on the layout of a value: they write or read it."""
+        """Returns the ops that write or read a value, so that their cost depends on its layout."""
         around = {value.owner, *(use.operation for use in value.uses)}
         return [op for op in self._ops if op in around]
 
     def best(self) -> Choice:
-        """The cheapest of what a local search finds from each uniform choice."""
+        """Returns the cheapest result of local searches from each uniform choice."""
         choices = [self._improved(kind) for kind in self._kinds]
         return min(choices, key=self._total, default={})
 
@@ -132,7 +134,7 @@ class _Planner:
         return choice
 
     def _sweep(self, choice: Choice) -> bool:
-        """Tries every other layout for each value in turn; whether one was better."""
+        """Tries every other layout for each value in order; returns True if one was better."""
         changed = False
         for value in self._free:
             touched = self._touched[value]
@@ -150,7 +152,9 @@ class _Planner:
         return sum(self._at(choice, op)[0] for op in self._ops)
 
     def _at(self, choice: Choice, op: Operation) -> tuple[float, str]:
-        """The cost of an op with reorders of its operands, and the layout it reads them in."""
+        """Returns the cost of an op with reorders of its operands, and the layout in which it reads
+        them.
+        """
         operands = self._operands[op]
         produced = tuple(choice.get(one) or self._before[one] for one in operands)
         wanted = choice[op.results[0]] if op in self._planned else ""
@@ -162,7 +166,7 @@ class _Planner:
     def _offers(
         self, op: Operation, produced: Sequence[str], wanted: str
     ) -> Iterator[tuple[float, str]]:
-        """What an op costs by the layout in which it reads its source."""
+        """Yields the costs of an op by the layout in which it reads its source."""
         operands = self._operands[op]
         if op not in self._planned:
             asked = [self._asked(op, operand) for operand in operands]
@@ -173,7 +177,7 @@ class _Planner:
             yield way.milliseconds + self._reordered(operands, produced, way.read), source
 
     def _asked(self, op: Operation, operand: SSAValue) -> str:
-        """The layout in which an op that is not planned reads an operand."""
+        """Returns the layout in which an op that is not planned reads an operand."""
         if isinstance(op, _AS_PLACED):
             return self._before.get(operand) or layout_of(operand)
         return plain_layout(operand)
@@ -189,7 +193,7 @@ class _Planner:
     def _reordered(
         self, values: Sequence[SSAValue], old: Sequence[str], new: Sequence[str]
     ) -> float:
-        """What it takes to bring values from their layouts to others."""
+        """Returns the cost of reorders from old to new layouts."""
         return sum(map(self._reorder, values, old, new))
 
     def _reorder(self, value: SSAValue, old: str, new: str) -> float:
@@ -199,7 +203,7 @@ class _Planner:
         return self._reorders[key]
 
     def write(self, choice: Choice) -> None:
-        """Puts the chosen layouts into the types, with reorders where they differ."""
+        """Sets the chosen layouts in the types, and adds reorders where they differ."""
         copies: dict[tuple[SSAValue, str], SSAValue] = {}
         reads = {op: self._at(choice, op)[1] for op in self._ops}
         for op in self._ops:
