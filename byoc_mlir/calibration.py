@@ -218,7 +218,7 @@ def measurements_of(document: Document) -> list[Measurement]:
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ByocError(
-            f"calibration cannot be read ({type(error).__name__}: {error}); {_HOW_TO_WRITE}"
+            f"the calibration cannot be read ({type(error).__name__}: {error}); {_HOW_TO_WRITE}"
         ) from error
 
 

@@ -54,7 +54,7 @@ def tune_model(request: Request, seconds: float) -> Tuning:
         raise ByocError(f"tune is {seconds!r}, accepted are seconds above 0")
     if request.calibration is not None:
         raise ByocError(
-            "tune and calibration are both given; a file of calibration says what is taken"
+            "tune and calibration are both given; a calibration file already holds the choices"
         )
     ratio = tuned_before(request)
     if ratio is not None:

@@ -39,8 +39,6 @@ def _switch(op: cf.SwitchOp, emitter: Emitter) -> Sequence[SSAValue]:
     return ()
 
 
-"""Argument attribute: another argument may reach the same memory, so `noalias` would be a lie."""
-
 _MEMREF_ATTRIBUTES = {
     "llvm.noalias": UnitAttr(),
     "llvm.nonnull": UnitAttr(),

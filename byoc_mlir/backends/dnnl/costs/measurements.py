@@ -112,7 +112,7 @@ class PrimitiveTimes:
                 self._index(Sample.of_key(one.key), one.number)
             elif not calibration.is_kept:
                 raise ByocError(
-                    f"oneDNN is {_library()} here, the calibration' primitives were measured with"
+                    f"oneDNN is {_library()} here; the calibration's primitives were measured with"
                     f" {one.source!r}"
                 )
 
