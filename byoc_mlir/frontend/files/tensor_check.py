@@ -1,4 +1,4 @@
-"""Whether a `TensorProto` is what it says: type, dimensions, and just as many bytes as needed."""
+"""Checks that a `TensorProto` is consistent: type, dimensions, and the number of bytes stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 
 @dataclass(frozen=True)
 class TensorStorage:
-    """How a tensor type is stored: bits per element, and the typed field with its packing."""
+    """Storage of an element type: bits per element, and the typed field with its packing."""
 
     bits: int
     field: str
@@ -113,17 +113,17 @@ def _check_payload(tensor: TensorProto, what: str, storage: TensorStorage, used:
 
 
 def element_count(tensor: TensorProto) -> int:
-    """The number of elements that the dimensions say."""
+    """Returns the number of elements of the tensor's shape."""
     return math.prod(tensor.dims)
 
 
 def payload_bytes(tensor: TensorProto) -> int:
-    """The number of bytes that the elements take in raw form."""
+    """Returns the number of bytes of the elements in raw form."""
     return -(-element_count(tensor) * _STORAGE[tensor.data_type].bits // 8)
 
 
 def external_entries(tensor: TensorProto) -> dict[str, str]:
-    """The entries that describe where external data is."""
+    """Returns the entries that describe the external data."""
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
