@@ -203,7 +203,7 @@ class NodeContext:
     def _emitted(
         self, result: SSAValue, groups: Sequence[Sequence[Value]], formula: Content | None
     ) -> Value:
-        """Returns the value of a result, which is named like a folded one if it may be folded later."""
+        """Returns the value of a result, named like a folded one if it may be folded later."""
         if not self.builder.is_late(result):
             return Value(self.name, result, formula=formula)
         name = next((value.name for group in groups for value in group), self.name)
@@ -216,7 +216,7 @@ class NodeContext:
         groups: Sequence[Sequence[Value]],
         properties: Mapping[str, PyValue],
     ) -> tuple[Value, ...] | None:
-        """Returns the folded results of an op, named after its first operand; `None` if not folded."""
+        """Returns an op's folded results, named after its first operand; `None` if not folded."""
         values = [value for group in groups for value in group]
         known = [value.known for value in values if value.known is not None]
         if len(known) < len(values):
