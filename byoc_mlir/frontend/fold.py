@@ -31,7 +31,8 @@ def computed_by_onnx(
     """Computes the outputs of a node on constants, `None` for each omitted output.
 
     Returns:
-        `None` if the node should not be folded: an input is not known, the evaluator may be wrong, or the results are no tensors or larger than `MAX_FOLDED_BYTES`.
+        `None` if the node should not be folded: an input is not known, the evaluator may be wrong,
+        or the results are no tensors or larger than `MAX_FOLDED_BYTES`.
     """
     present = [value.constant for value in inputs if value is not None]
     known = [array for array in present if array is not None]
