@@ -1,4 +1,4 @@
-"""Ops that repeat, scatter or select at places known at import."""
+"""Ops that repeat, scatter or select at positions known at import."""
 
 from __future__ import annotations
 
@@ -98,8 +98,9 @@ def unique(
 
 
 def _distinct(entries: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Of the distinct subarrays along an axis, in ascending order: where each comes first, which
-    of them stands at each place, and how often each occurs.
+    """Returns the distinct subarrays along an axis, sorted, as three arrays of indices and counts.
+
+    The arrays are the first index of each, its number at each index of `entries`, and its count.
     """
     vectors = np.moveaxis(entries, axis, 0).reshape(entries.shape[axis], -1)
     if not vectors.shape[1]:  # all are equal
