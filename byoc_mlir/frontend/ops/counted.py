@@ -46,7 +46,7 @@ def numbered(context: NodeContext, number: Value, count: Size | None) -> Value:
 def check_repeats(count: Size) -> None:
     """Checks that a trip count, if known, is large enough for a loop."""
     if isinstance(count, int) and count < FEWEST_ITERATIONS:
-        raise NodeRefused(f"{count} iterations are no loop")
+        raise NodeRefused(f"the trip count is {count}; a loop needs at least {FEWEST_ITERATIONS}")
 
 
 def check_unknown(body: Body, values: Sequence[Value]) -> None:
