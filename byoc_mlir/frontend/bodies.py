@@ -89,7 +89,7 @@ class Body:
 
 
 def close_bodies(bodies: Sequence[Body], into: Bodies) -> tuple[list[SSAValue], list[FuncOp]]:
-    """Makes functions of bodies; captured values follow the own arguments, the same ones for each.
+    """Builds functions from bodies; all take the same captured values after their own arguments.
 
     Returns:
         The values from outside, and the functions, which `into` has from now on.

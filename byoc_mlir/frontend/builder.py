@@ -268,7 +268,8 @@ class NodeContext:
         return Body(path, block, inner.builder.captured, node_location(self.name))
 
     def close_bodies(self, bodies: Sequence[Body]) -> tuple[list[SSAValue], list[FuncOp]]:
-        """Makes functions of bodies; returns the captured values as operands, and the functions."""
+        """Builds functions from bodies; returns the captured values as operands, and the
+        functions."""
         outside, functions = close_bodies(bodies, self.bodies)
         return [self.builder.local(value) for value in outside], functions
 

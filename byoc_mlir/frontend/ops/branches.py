@@ -98,7 +98,7 @@ def either(
 
 
 def _place_if(context: NodeContext, condition: Value, branches: Sequence[Body]) -> Sequence[Value]:
-    """Makes functions of two branches, and adds the op that calls one of them."""
+    """Builds functions from two branches, and adds the op that calls one of them."""
     arguments, (then_function, else_function) = context.close_bodies(branches)
     return context.place(
         IfOp(
@@ -112,7 +112,7 @@ def _place_if(context: NodeContext, condition: Value, branches: Sequence[Body]) 
 
 
 def _as_vectors(branches: Sequence[Body], given: Sequence[Sequence[Value]]) -> set[int]:
-    """Makes scalars vectors where the other branch has a vector; returns the results' indices."""
+    """Reshapes scalars where the other branch has a vector; returns the results' indices."""
     found = {n for n, pair in enumerate(zip(*given, strict=True)) if differ_in_rank_alone(*pair)}
     for branch, values in zip(branches, given, strict=True):
         for number in found:
