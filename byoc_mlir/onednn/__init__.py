@@ -1,4 +1,4 @@
-"""The binding of oneDNN: its C interface, called by `ctypes`.
+"""Binding of oneDNN: its C interface, called by `ctypes`.
 
 Public: backends in packages of their own may import it. Its modules load no library when they are
 imported; the first call of `engine()` does.
@@ -8,7 +8,7 @@ imported; the first call of `engine()` does.
 | `library` | `load_library`, `unavailable_reason`: the shared object of this process |
 | `constants` | the numbers of `dnnl_types.h`: `Arg`, `DataType`, `ELTWISE`, … |
 | `engine` | `engine()`, the one engine of a process; `openmp_threads` |
-| `descriptors` | `Descriptor`, `PrimitiveAttributes`: how memory lies, what follows a primitive |
+| `descriptors` | `Descriptor`, `PrimitiveAttributes`: memory layouts, post-ops and scales |
 | `primitives` | `PrimitiveDescriptor`, `Primitive`, `BoundPrimitive` |
 | `gemm` | `sgemm`: matmuls of `f32` that need no primitive |
 
@@ -17,10 +17,9 @@ A primitive is described, created and run on arrays:
 ```python
 import numpy as np
 
-from byoc_mlir.onednn.constants import ELTWISE, FORWARD_INFERENCE, Arg
-from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
-from byoc_mlir.onednn.engine import engine
-from byoc_mlir.onednn.primitives import Primitive, PrimitiveDescriptor
+from byoc_mlir.onednn.constants import ELTWISE, FORWARD_INFERENCE, Arg from
+byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes from byoc_mlir.onednn.engine
+import engine from byoc_mlir.onednn.primitives import Primitive, PrimitiveDescriptor
 
 x, y = np.linspace(-1, 1, 8, dtype=np.float32), np.empty(8, np.float32)
 dense = Descriptor.dense(x.shape)
@@ -32,7 +31,7 @@ Primitive(relu).execute({Arg.SRC: x, Arg.DST: y})
 assert (y == np.maximum(x, 0)).all()
 ```
 
-Any number of Python threads may create and run primitives. Some code of the library has the stack
-pointer elsewhere while it runs, so a program with handlers of signals runs it inside of
+Any number of Python threads may create and run primitives. Some code of the library moves the stack
+pointer elsewhere while it runs. A program with signal handlers therefore runs it inside
 `byoc_mlir.runtime.system.signals.signals_held`.
 """
