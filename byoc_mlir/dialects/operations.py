@@ -1,4 +1,4 @@
-"""The ops of a dialect, found among the names of its modules."""
+"""Search for the ops that a dialect's modules define."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from xdsl.irdl import IRDLOperation
 
 
 def operations_in(*namespaces: Mapping[str, object]) -> list[type[Operation]]:
-    """Returns the ops that modules define, in their order; imported ones do not count."""
+    """Returns the ops that modules define, in their order, without imported ones."""
     return [
         kind
         for namespace in namespaces

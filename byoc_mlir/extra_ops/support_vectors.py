@@ -104,7 +104,7 @@ def _pair_weights(coefficients: Array, sizes: Sequence[int]) -> Array:
 
 
 def _votes(context: NodeContext, scores: Value, classes: int) -> Value:
-    """Returns the votes for each class; a pair votes for its first class if its score is positive."""
+    """Returns the votes for each class; a positive score is a vote for its pair's first class."""
     pairs = list(combinations(range(classes), 2))
     change = np.zeros((classes, len(pairs)), np.float32)
     for number, (first, second) in enumerate(pairs):

@@ -56,7 +56,8 @@ ATTR_SCALES, ATTR_ZERO_POINTS = 4096, 8192
 
 
 def is_parameter(argument: int) -> bool:
-    """True if an argument holds scales or zero points, which primitive descriptors do not describe."""
+    """True if an argument holds scales or zero points; primitive descriptors do not describe
+    these."""
     return argument < _POST_OP_BASE and bool(argument & (ATTR_SCALES | ATTR_ZERO_POINTS))
 
 

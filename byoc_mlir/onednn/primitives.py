@@ -102,8 +102,8 @@ class BoundPrimitive:
         """Binds arrays to the primitive's arguments.
 
         Args:
-            arrays: memory of the arguments, each in the layout of the primitive descriptor. A missing
-                scratchpad is allocated.
+            arrays: memory of the arguments, each in the layout of the primitive descriptor. A
+                missing scratchpad is allocated.
             parameters: descriptors of arguments that the primitive descriptor does not describe.
         """
         self._primitive, self._arrays, self._engine = primitive, dict(arrays), engine()
