@@ -36,7 +36,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]: ...
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
-    """The shape that numpy broadcasting gives; unknown dimensions stay unknown.
+    """Returns the shape of numpy broadcasting; unknown dimensions stay unknown.
 
     Raises:
         VerifyException: two dimensions differ and neither is 1.
@@ -55,7 +55,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
 
 
 def _broadcast_size(one: Size, two: Size) -> Size | None:
-    """The size that two dimensions broadcast to, `None` when they do not."""
+    """Returns the size that two dimensions broadcast to, `None` if they do not."""
     if two == 1 or one == two:
         return one
     if one == 1:
@@ -83,7 +83,7 @@ class BroadcastOp(OneResultOp, ABC):
     rhs = operand_def(TensorType)
 
     def broadcast_type(self) -> Tensor:
-        """The broadcast of the operand types."""
+        """Returns the broadcast of the operand types."""
         lhs, rhs = tensor_type(self.lhs), tensor_type(self.rhs)
         if lhs.element_type != rhs.element_type:
             raise VerifyException(
