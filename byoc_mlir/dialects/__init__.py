@@ -36,7 +36,7 @@ def core_dialects() -> dict[str, Callable[[], Dialect]]:
 
 
 def make_context() -> Context:
-    """Returns a context that can parse the IR of every stage."""
+    """Returns a context that can parse the IR of every pass."""
     context = Context()
     for name, factory in core_dialects().items():
         context.register_dialect(name, factory)

@@ -103,7 +103,7 @@ class _Search:
         if not isinstance(size, Dim):
             return size
         factor = common_factor([size])
-        if factor > 1:  # what is rounded below is rounded less
+        if factor > 1:  # smaller coefficients round less
             return factor * self.least(divided(size, factor), depth)
         best = self._interval(size)[0]
         if best >= 0 or not depth:

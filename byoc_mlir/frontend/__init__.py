@@ -45,5 +45,5 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name != "load_model":
-        import_module("byoc_mlir.frontend.importer")  # a user's ops come after those of ONNX
+        import_module("byoc_mlir.frontend.importer")  # a user's ops are registered after ONNX's
     return getattr(import_module(_HOMES[name]), name)

@@ -36,7 +36,7 @@ class Bodies:
         """Adds the nodes of a body that is expanded to the count.
 
         Raises:
-            LimitExceededError: with those of other bodies they are too many.
+            LimitExceededError: all bodies together have too many nodes.
         """
         self.nodes += nodes
         what = "nodes of functions, branches and loops, expanded"

@@ -174,7 +174,7 @@ class NodeContext:
     ) -> Value:
         """Adds an op and returns its first result.
 
-        As in `emit_all`, what is known is computed.
+        The op is folded if its operands are known, as in `emit_all`.
         """
         return self.emit_all(op, *operands, **properties)[0]
 

@@ -152,7 +152,7 @@ def _imported(
     names = {name: Value(name, array) for name, array in {**constants, **packed.constants}.items()}
     for info, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = name_hint(info.name)
-        needed = frozenset([info.name]) - values.keys()  # what is given does not help any more
+        needed = frozenset([info.name]) - values.keys()  # given values are not requested again
         names[info.name] = Value(info.name, values.get(info.name, argument), inputs=needed)
     functions = {function_key(function): function for function in model.functions}
     declared = declared_shapes(model, inputs)
@@ -268,7 +268,7 @@ class _MainGraph:
             status = self.scope.import_node(node, name)
             self.nodes.append(OnnxNode.of(name, node, status))
             self.nodes += self.scope.session.bodies.take_rows()
-        elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
+        elif self.scope.knows_op(node):  # its inputs are unknown, which is reported already
             self.unknown.update(node.output)
         else:
             raise NodeRefused(self.scope.unknown_op(node))

@@ -96,8 +96,8 @@ def register_op(
     The function takes a `NodeContext`, then the node's inputs as `Value`s (with default `None` for
     optional ones), then its attributes as keyword-only parameters, and returns a `Value`, or a
     sequence of one for each output. A node that does not fit these parameters is refused. The
-    function raises `NodeRefused` for what it does not support. A function that was defined again,
-    as in a notebook, takes the place of its earlier version.
+    function raises `NodeRefused` for a node that it does not support. A function that was defined
+    again, as in a notebook, takes the place of its earlier version.
 
     Args:
         domain: the op's domain; empty for the ops of ONNX itself.

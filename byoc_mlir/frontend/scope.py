@@ -154,7 +154,7 @@ class Scope:
             raise
         except (VerifyException, OverflowError) as error:
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
-        except Exception as error:  # the function relies on what ONNX promises of a valid node
+        except Exception as error:  # the function relies on a valid node
             reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
             if not reason:
                 raise

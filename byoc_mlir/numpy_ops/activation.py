@@ -105,7 +105,7 @@ def _erf(x: Array, out: Array) -> None:
     np.multiply(out, clipped, out=out)
     np.tanh(out, out=out)
     is_one = np.abs(clipped) == _ERF_END
-    if is_one.any():  # the polynomial ends a bit below, which counts beside a large factor
+    if is_one.any():  # the polynomial ends slightly below 1, which matters for a large factor
         np.copysign(np.float32(1), clipped, out=out, where=is_one)
 
 

@@ -51,7 +51,7 @@ def convert(array: Array, dtype: np.dtype[Any]) -> Array:
     integer. Only `ui64` holds values beyond that range, up to 2^64.
     """
     if not _is_integer(dtype) or array.dtype.kind in "biu" or _is_integer(array.dtype):
-        with np.errstate(over="ignore"):  # what is too large becomes infinite
+        with np.errstate(over="ignore"):  # too large values become infinite
             return array.astype(dtype)
     is_narrow = dtype.itemsize < 4 or dtype == np.int32
     wide = np.dtype(np.int32 if is_narrow else np.int64)

@@ -289,7 +289,7 @@ class Matcher:
                 on: Goals = (Matcher._climb, pattern, (tuple(pending), tuple(found)), rest)
                 yield (Matcher.match_part, pattern.parent, value, on)
             if not self._on_path(pattern, value):
-                # Says more than that the value is no parent, which was noted just before.
+                # More specific than the refusal just before, that the value is no parent.
                 self._refuse("{} lies between {}", value, pattern, progress=1)
                 return
             found[op] = None

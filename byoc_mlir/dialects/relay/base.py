@@ -129,7 +129,7 @@ def product_element(op: RelayOp, operands: Attribute, out_dtype: Attribute | Non
     """Returns the element type of a matmul's result.
 
     Raises:
-        VerifyException: operands of this type do not give the result that is asked for.
+        VerifyException: operands of this type cannot have that result.
     """
     if out_dtype is None:
         return operands
@@ -185,7 +185,7 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
 
 
 def _says_a_size(type_: Tensor) -> bool:
-    """True if a type is `0 x n` bytes, an input that passes `n` to a segment (`tensors.size_input`)."""
+    """True for `0 x n` bytes, which pass `n` to a segment (`tensors.size_input`)."""
     sizes = type_sizes(type_)
     return len(sizes) == 2 and sizes[0] == 0 and type_.element_type == ui8
 

@@ -136,8 +136,8 @@ class IfOp(ControlOp):
 class BindOp(ControlOp):
     """`number [], arguments… -> results…`: calls a function with a size that is known at run time.
 
-    The function binds a symbol of the module to the number, which must be in its range. Types in
-    the function have the symbol; those of its arguments and results do not.
+    The function binds a symbol of the module to the number, which must be in the symbol's range.
+    Types in the function use the symbol, except the types of its arguments and results.
 
     ```mlir
     relay.symbol @keys {min = 1, max = 64, hint = 32}

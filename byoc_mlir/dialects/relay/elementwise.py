@@ -40,7 +40,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
 
     Raises:
         VerifyException: two dimensions differ and neither is 1.
-        UndecidedSizeError: it is not known whether they do.
+        UndecidedSizeError: symbolic dimensions may differ.
     """
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Size] = [1] * rank
@@ -333,7 +333,7 @@ class FloorOp(UnaryOp):
 
 @irdl_op_definition
 class RoundOp(UnaryOp):
-    """The nearest integer, halves to even."""
+    """The nearest integer, ties to even."""
 
     name = "relay.round"
 

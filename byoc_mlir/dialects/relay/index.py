@@ -236,7 +236,8 @@ class UpdateSliceOp(AlongAxisOp):
 
 
 class ScanOp(AlongAxisOp, ABC):
-    """Running result along `axis`; `exclusive` omits the element itself, `reverse` starts at the end."""
+    """Running result along `axis`; `exclusive`: without the element itself, `reverse`: from the
+    end."""
 
     data = operand_def(TensorType)
     exclusive = bool_prop(False)

@@ -65,7 +65,7 @@ class ExternalFiles:
         """Returns the content of a file.
 
         Raises:
-            UnsafeModelError: the file is not one that a model may read; `what` is named.
+            UnsafeModelError: a model may not read the file; the message names `what`.
             InvalidModelError: it cannot be read, or has other content than before.
         """
         if location not in self._files:

@@ -22,7 +22,7 @@ def load_model(
     Only the protobuf parser reads a model that is not checked yet.
 
     Args:
-        name: what errors call bytes.
+        name: name of the bytes in errors.
 
     Raises:
         InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.

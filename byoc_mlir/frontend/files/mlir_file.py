@@ -40,7 +40,7 @@ def read_mlir(path: str | Path) -> ModuleOp:
 
     Raises:
         InvalidModelError: the file cannot be read, or the text does not parse or verify.
-        MissingWeightsError: the store does not hold what the module names.
+        MissingWeightsError: the store lacks a weight that the module names.
         LimitExceededError: the module is nested too deeply, or too large.
     """
     path = Path(path)
@@ -60,7 +60,7 @@ def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
     """Parses MLIR text to a module, which is not verified yet.
 
     Args:
-        name: what errors call the text.
+        name: name of the text in errors.
 
     Raises:
         InvalidModelError: it is no UTF-8, or does not parse.
@@ -191,7 +191,7 @@ def save_weights(module: ModuleOp, store: str | Path) -> None:
     file.touch()
     mode = file.stat().st_mode
     save_file(weights, file)
-    file.chmod(mode)  # `save_file` lets nobody but the owner read it
+    file.chmod(mode)  # `save_file` makes it readable for the owner only
 
 
 def attach_weights(module: ModuleOp, store: str | Path) -> None:

@@ -65,10 +65,10 @@ _STORAGE: dict[int, TensorStorage] = {
 
 
 def check_tensor(tensor: TensorProto, what: str) -> None:
-    """Checks type, dimensions and the size of what is stored.
+    """Checks type, dimensions and the size of the stored data.
 
     Raises:
-        InvalidModelError: naming `what`, with what was found and what is expected.
+        InvalidModelError: it names `what`, the found value and the expected one.
     """
     storage = _STORAGE.get(tensor.data_type)
     if storage is None:
@@ -152,7 +152,7 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, what: str) -> None:
     """Checks a sparse tensor's parts and that they fit together.
 
     Raises:
-        InvalidModelError: naming `what`.
+        InvalidModelError: it names `what`.
         LimitExceededError: it is too large to be made dense.
     """
     check_tensor(sparse.values, f"{what}, values")

@@ -92,8 +92,8 @@ class TensorReader:
         """Returns a tensor's content; external data is mapped, not copied, if its alignment allows.
 
         Raises:
-            InvalidModelError: the data is not there, or not as large as the shape says;
-                `UnsafeModelError` when it is not where data may be.
+            InvalidModelError: the data is missing, or its size does not fit the shape.
+            UnsafeModelError: its location is not allowed.
         """
         try:
             if tensor.data_location == TensorProto.EXTERNAL:

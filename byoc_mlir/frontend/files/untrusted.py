@@ -66,7 +66,7 @@ def check_untrusted(module: ModuleOp, name: str) -> None:
     """Checks that a verified module does nothing but compute with its own tensors.
 
     Args:
-        name: what errors call the module.
+        name: name of the module in errors.
 
     Raises:
         UnsafeModelError: it holds something that is not listed here.

@@ -31,7 +31,7 @@ def ends_when_it_runs(loop: onnx.NodeProto, known: Known) -> bool:
     if condition and not known(condition):
         return True
     if not has_body(loop):
-        return False  # it is not valid, which the importer says
+        return False  # invalid, which the importer reports
     body = body_of(loop)
     own = set(_names(body))
     states = [formal.name for formal in body.input[2:]]

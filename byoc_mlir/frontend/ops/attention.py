@@ -146,7 +146,7 @@ def _apart(context: NodeContext, data: Value, heads: int | None, what: str) -> V
 def _behind(
     context: NodeContext, past: Value, new: Value, attributes: Attending, what: str
 ) -> Value:
-    """Appends keys or values to those of earlier calls."""
+    """Appends keys or values to the cache of earlier calls."""
     new = _apart(context, new, attributes.kv_num_heads, what)
     return arith.concatenate(context, [past, new], 2)
 

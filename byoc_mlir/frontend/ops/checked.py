@@ -24,7 +24,7 @@ def checked(
     if 0 in numbers.sizes:
         return data
     wide = cast(context, numbers, np.dtype(np.int64))
-    if is_symbolic(numbers.sizes):  # there may be none, and what is accepted changes nothing
+    if is_symbolic(numbers.sizes):  # it may be empty, and an accepted value changes nothing
         flat = arith.reshape(context, wide, [math.prod(numbers.sizes)])
         wide = arith.concatenate(context, [flat, context.size_constant([least])], 0)
     extremes = _extremes(context, wide)

@@ -71,7 +71,7 @@ def scale_of(scale: float, head_size: int) -> float:
 
 
 def products_of(context: NodeContext, query: Value, key: Value) -> Value:
-    """Returns the products `[batch, heads, queries, keys]` of queries and keys.
+    """Returns the matmul `[batch, heads, queries, keys]` of queries and keys.
 
     With fewer key heads than query heads, each key head serves a group of consecutive query heads.
     """
@@ -83,7 +83,7 @@ def products_of(context: NodeContext, query: Value, key: Value) -> Value:
 
 
 def scores_of(context: NodeContext, query: Value, key: Value, scale: float) -> Value:
-    """Returns products of queries and keys, `[batch, heads, queries, keys]`, times `scale`."""
+    """Returns the matmul of queries and keys, `[batch, heads, queries, keys]`, times `scale`."""
     return arith.multiply(context, products_of(context, query, key), scale)
 
 

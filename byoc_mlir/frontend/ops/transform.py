@@ -103,7 +103,7 @@ def _reshaped(
 
 @onnx_op("Flatten")
 def flatten(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
-    is_end = axis == data.rank or (data.rank, axis) == (0, 1)  # a scalar, with the axis left out
+    is_end = axis == data.rank or (data.rank, axis) == (0, 1)  # a scalar with the default axis
     axis = data.rank if is_end else normalize_axis(axis, data.rank)
     rows, columns = math.prod(data.sizes[:axis]), math.prod(data.sizes[axis:])
     return context.emit(relay.ReshapeOp, data, newshape=[rows, columns])

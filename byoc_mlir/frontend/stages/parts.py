@@ -45,7 +45,7 @@ def parts_around(
             makers.update((output, placed) for output in node.output)
             continue
         level = max((levels.get(read, 0) for read in reads), default=0)
-        level += level % 2 != is_apart(node)  # odd levels are those of the nodes apart
+        level += level % 2 != is_apart(node)  # odd levels have the selected nodes
         members += [[] for _ in range(level + 1 - len(members))]
         members[level].append(placed)
         levels.update((output, level) for output in node.output)

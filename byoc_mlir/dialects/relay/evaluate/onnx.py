@@ -63,7 +63,7 @@ def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvalua
 
     try:
         return ReferenceEvaluator(model, new_ops=list(OPS))
-    except Exception as error:  # it raises what it likes
+    except Exception as error:  # it raises any exception
         raise ExecutionError(f"ONNX's evaluator cannot run a part of the model: {error}") from error
 
 

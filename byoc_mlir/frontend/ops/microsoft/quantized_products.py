@@ -95,7 +95,7 @@ def qgemm(
     transA: int = 0,  # noqa: N803 - the attribute's name
     transB: int = 0,  # noqa: N803 - the attribute's name
 ) -> Value:
-    """Imports QGemm; `c` is `i32` in the product's scale; without `y_scale` the result is `f32`."""
+    """Imports QGemm; `c` is `i32` in the matmul's scale; without `y_scale` the result is `f32`."""
     expect_rank(a, "A", 2)
     expect_rank(b, "B", 2)
     unit, shift = parameters(context, a, a_scale, a_zero_point, "a")
@@ -164,7 +164,7 @@ def _of_floats(
     b_scale: Value,
     b_zero_point: Value | None,
 ) -> Value:
-    """Returns the f32 product of two quantised matrices; `b` may have parameters per column."""
+    """Returns the f32 matmul of two quantised matrices; `b` may have parameters per column."""
     scale = scale_of(context, b_scale, "b_scale")
     shift = zero_point_of(context, b_zero_point, b.dtype, "b_zero_point")
     if max(scale.rank, shift.rank) > 1:
