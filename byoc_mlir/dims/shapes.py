@@ -157,7 +157,7 @@ class Facts:
         """True if two sizes are equal.
 
         Raises:
-            UndecidedSizeError: it is not known.
+            UndecidedSizeError: neither a proof nor a guard decides it.
         """
         known = self._known_same(one, two)
         return self._decided(one, "==", two) if known is None else known
@@ -166,7 +166,7 @@ class Facts:
         """True if `one <= two`.
 
         Raises:
-            UndecidedSizeError: it is not known.
+            UndecidedSizeError: neither a proof nor a guard decides it.
         """
         known = proved_at_most(one, two, self.bounds)
         if known is None:

@@ -48,7 +48,7 @@ def read_size(tokens: Tokens) -> Size:
     """Parses a size, a sum, from the next tokens.
 
     Raises:
-        UndecidedSizeError: they are no size.
+        UndecidedSizeError: the tokens are no size.
     """
     size = -_read_product(tokens) if tokens.punctuation("-") else _read_product(tokens)
     while True:

@@ -35,7 +35,7 @@ def node_attributes(node: onnx.NodeProto, reader: TensorReader) -> dict[str, Any
     """Returns a node's attributes by name, as Python values, without `UNREAD`.
 
     Raises:
-        InvalidModelError: one is of a kind that no op of the standard has.
+        InvalidModelError: an attribute has a kind that no op of the standard has.
     """
     is_standard = node.domain in ("", "ai.onnx")
     return {

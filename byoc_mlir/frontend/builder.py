@@ -105,7 +105,7 @@ class BlockBuilder:
         """Returns the value for use in this block: itself, or the argument that captures it.
 
         Raises:
-            RuntimeError: as `check_visible`.
+            RuntimeError: the value is not visible here, see `check_visible`.
         """
         if _home(value) is self.block:
             return value
@@ -120,7 +120,7 @@ class BlockBuilder:
         """Checks that a value is defined in this block or an enclosing one.
 
         Raises:
-            RuntimeError: it is of a body that this block is not in.
+            RuntimeError: the value is defined in a body that does not enclose this block.
         """
         builder, home = self, _home(value)
         while builder is not None and builder.block is not home:
@@ -184,7 +184,7 @@ class NodeContext:
         """Adds an op and returns its results; with constant operands only, the op is folded.
 
         Raises:
-            NodeRefused: an operand is no tensor of numbers.
+            NodeRefused: an operand is no numeric tensor.
             VerifyException: operands and properties do not fit together.
         """
         groups = [self._group(operand) for operand in operands]
@@ -306,7 +306,7 @@ class NodeContext:
         """Returns the integers of a constant operand.
 
         Raises:
-            ValueNeeded: it is computed at run time.
+            ValueNeeded: the operand is computed at run time.
         """
         return tuple(int(item) for item in self.known(value, what).reshape(-1))
 
@@ -314,7 +314,7 @@ class NodeContext:
         """Returns the sizes in an operand that is constant, or follows from the inputs' shapes.
 
         Raises:
-            ValueNeeded: it is computed at run time.
+            ValueNeeded: the operand is computed at run time.
         """
         return self.ints(value, what) if value.computed is None else value.computed.flat
 
@@ -322,8 +322,8 @@ class NodeContext:
         """Returns the integer in a constant operand of one element.
 
         Raises:
-            ValueNeeded: it is computed at run time.
-            VerifyException: it is no number, or less than `least`.
+            ValueNeeded: the operand is computed at run time.
+            VerifyException: the operand has several elements, or its element is below `least`.
         """
         content = self.known(value, what).reshape(-1)
         if content.size != 1 or not np.isfinite(content[0]) or content[0] < least:
@@ -336,8 +336,8 @@ class NodeContext:
         """Returns the element of a constant operand of one element, as a Python number.
 
         Raises:
-            ValueNeeded: it is computed at run time.
-            VerifyException: it has more elements, or none.
+            ValueNeeded: the operand is computed at run time.
+            VerifyException: the operand does not have one element.
         """
         return _only(self.known(value, what).reshape(-1).tolist(), what)
 
@@ -349,7 +349,7 @@ class NodeContext:
         """Returns the content of an operand that must be a constant.
 
         Raises:
-            ValueNeeded: it is computed at run time.
+            ValueNeeded: the operand is computed at run time.
         """
         if value.computed is not None:
             reason = f"{what} must be numbers, but is {list(value.computed.flat)}"

@@ -64,7 +64,7 @@ def check_rank_does_not_show(node: onnx.NodeProto, inputs: Sequence[Value | None
     """Checks that a node computes the same from values of rank 0 and 1.
 
     Raises:
-        ValueNeeded: it may not.
+        ValueNeeded: the node's result may depend on the rank.
     """
     if standard_name(node.domain) or node.op_type not in _INDIFFERENT:
         for value in inputs:
@@ -75,7 +75,7 @@ def refuse_either_rank(value: Value | None) -> None:
     """Checks that the rank of a value is known.
 
     Raises:
-        ValueNeeded: it is 0 or 1.
+        ValueNeeded: the rank is 0 or 1.
     """
     if isinstance(value, EitherRank):
         raise ValueNeeded(

@@ -67,7 +67,7 @@ def import_model(
             `@main`, which ignores them.
 
     Raises:
-        InvalidModelError: it is not a valid model; `UnsafeModelError` when it looks malicious.
+        InvalidModelError: the model is not valid; `UnsafeModelError` if it looks malicious.
         UnsupportedModelError: some nodes cannot be imported; all of them are listed. It is an
             `InputValuesNeededError` when they can be for given `values`.
         InvalidInputError: a symbolic dimension is not bound, or `shapes` contradicts the model.

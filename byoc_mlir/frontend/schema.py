@@ -42,7 +42,7 @@ def check_node(node: onnx.NodeProto, name: str, schema: OpSchema) -> None:
     """Checks a node against its schema, without types.
 
     Raises:
-        InvalidModelError: it names the found and the accepted form.
+        InvalidModelError: the message names the found and the accepted form.
     """
     where = f"node '{name}' ({node.op_type})"
     for what, found, least, most in (
@@ -92,7 +92,7 @@ def check_types(
     A schema's type variable stands for one type in all operands and results that have it.
 
     Raises:
-        InvalidModelError: it names the input or output, the found and the accepted type.
+        InvalidModelError: the message names the input or output, the found and the accepted type.
     """
     read, made = _formals(schema)
     bound: dict[str, str] = {}
@@ -168,7 +168,7 @@ def check_strings(node: onnx.NodeProto, schema: OpSchema, strings: Set[str]) -> 
         strings: names of tensors of strings, and of sequences of them.
 
     Raises:
-        InvalidModelError: it names the input or output, and the accepted types.
+        InvalidModelError: the message names the input or output, and the accepted types.
     """
     for what, formals, names in (
         ("input", schema.inputs, node.input),

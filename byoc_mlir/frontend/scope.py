@@ -75,8 +75,8 @@ class Scope:
         """Imports a node, its ops located at `name`; returns its status.
 
         Raises:
-            NodeRefused: it cannot be imported.
-            InvalidModelError: it is not valid.
+            NodeRefused: the node cannot be imported.
+            InvalidModelError: the node is not valid.
         """
         inputs = [self.values[input_] if input_ else None for input_ in node.input]
         body = self.session.functions.get(called_function(node))
@@ -232,7 +232,7 @@ class Scope:
         """Imports the nodes of a body, all located at the node `name` that has it.
 
         Raises:
-            NodeRefused: one of them cannot be imported.
+            NodeRefused: a node cannot be imported.
             LimitExceededError: there are too many nodes, including other bodies' nodes.
         """
         self.session.bodies.count(len(nodes))

@@ -65,7 +65,7 @@ def output_kinds(model: onnx.ModelProto) -> dict[str, Kind]:
     """Returns the kind of each output, by name and in order.
 
     Raises:
-        UnsupportedModelError: one is a map.
+        UnsupportedModelError: an output is a map.
     """
     outputs = model.graph.output
     kinds: dict[str, Kind] = {output.name: kind_of(output.type) for output in outputs}

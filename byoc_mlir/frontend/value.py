@@ -101,7 +101,7 @@ class Value:
         """Returns the size of a dimension that has to be known.
 
         Raises:
-            ValueNeeded: it is symbolic.
+            ValueNeeded: the size is symbolic.
         """
         size = self.sizes[axis]
         return size if isinstance(size, int) else self.shape[axis]

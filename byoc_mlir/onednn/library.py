@@ -80,7 +80,7 @@ def load_library() -> Library:
     path.
 
     Raises:
-        BackendError: there is none, it is not an OpenMP build of version 3, or the machine is no
+        BackendError: oneDNN is missing, is not an OpenMP build of version 3, or the machine is no
             x86-64.
     """
     if platform.machine() != _ARCHITECTURE:

@@ -42,7 +42,7 @@ class Match:
         """Returns the value that a sub-pattern matched, by its name or by the pattern object.
 
         Raises:
-            KeyError: it took no part in the match (an option, the other alternative).
+            KeyError: the sub-pattern took no part in the match (an option, the other alternative).
         """
         found = self.captures[key]
         return found if isinstance(found, SSAValue) else found.results[0]
@@ -55,7 +55,7 @@ class Match:
         """Returns the op that a sub-pattern matched.
 
         Raises:
-            KeyError: it took no part in the match, or matched an argument.
+            KeyError: the sub-pattern took no part in the match, or matched an argument.
         """
         found = self.captures[key]
         op = found if isinstance(found, Operation) else found.owner

@@ -145,7 +145,7 @@ def ints(attribute: Sizes) -> tuple[int, ...]:
     """Returns an array property as Python integers.
 
     Raises:
-        UndecidedSizeError: some are symbolic.
+        UndecidedSizeError: a size is symbolic.
     """
     if isinstance(attribute, ShapeAttr):
         raise UndecidedSizeError(
@@ -178,7 +178,7 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
     """Refuses a tensor that is too large, if its shape is known.
 
     Raises:
-        LimitExceededError: it is too large.
+        LimitExceededError: the tensor is too large.
     """
     if type_.has_static_shape() and not _says_a_size(type_):
         check_tensor(type_.get_shape(), numpy_dtype(type_.element_type).itemsize, what)
@@ -207,7 +207,7 @@ def normalize_axis(axis: int, rank: int, what: str = "axis") -> int:
     """Returns `axis` counted from the front.
 
     Raises:
-        VerifyException: it is outside of `[-rank, rank - 1]`.
+        VerifyException: `axis` is outside of `[-rank, rank - 1]`.
     """
     if not -rank <= axis < rank:
         raise VerifyException(f"{what} is {axis}, accepted range is [{-rank}, {rank - 1}]")

@@ -72,7 +72,7 @@ class ControlOp(RelayOp):
         """Checks operands and properties, as far as they do not depend on the functions.
 
         Raises:
-            VerifyException: they do not fit together.
+            VerifyException: operands and properties do not fit together.
         """
 
     def verify_(self) -> None:
@@ -323,7 +323,7 @@ class WhileOp(LoopOp):
         """Returns the number of rows; `None` without stacked results.
 
         Raises:
-            VerifyException: it is symbolic.
+            VerifyException: the number of rows is symbolic.
         """
         if not self.stacked:
             return None

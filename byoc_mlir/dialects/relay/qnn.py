@@ -41,7 +41,7 @@ def check_element(op: RelayOp, what: str, value: SSAValue, accepted: Sequence[At
     """Returns the type of `value`, whose elements must be of an accepted type.
 
     Raises:
-        VerifyException: they are not.
+        VerifyException: the element type is not accepted.
     """
     type_ = tensor_type(value)
     if type_.element_type not in accepted:
@@ -94,7 +94,7 @@ class AffineOp(AlongAxisOp, ABC):
         """Checks the shapes and types of scale and zero point.
 
         Raises:
-            VerifyException: they do not fit the data.
+            VerifyException: scale or zero point do not fit the data.
         """
         data, block = type_sizes(tensor_type(self.data)), self.block_size.value.data
         if block < 0:

@@ -82,7 +82,7 @@ class QuantizedPoolOp(RelayOp, ABC):
         """Returns the result type for a shape, after checking the parameters.
 
         Raises:
-            VerifyException: they are wrong.
+            VerifyException: a parameter has a wrong shape or type.
         """
         data = check_element(self, "data", self.data, BYTES)
         zero = check_element(self, "output_zero_point", self.output_zero_point, BYTES)

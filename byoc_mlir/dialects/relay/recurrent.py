@@ -43,7 +43,7 @@ class RecurrentOp(RelayOp, ABC):
         """Returns T, D, N and H, after checking that the operands fit together.
 
         Raises:
-            VerifyException: they do not.
+            VerifyException: the operands do not fit together.
         """
         data, weight = tensor_type(self.data), tensor_type(self.weight)
         if len(type_sizes(data)) != 4:

@@ -165,7 +165,7 @@ def check_encoding(type_: Tensor, symbols: Iterable[str]) -> None:
     """Refuses a type whose named sizes contradict its shape, or use an undeclared symbol.
 
     Raises:
-        VerifyException: they do.
+        VerifyException: the sizes are wrong.
     """
     encoding = type_.encoding
     if not isinstance(encoding, ShapeAttr):
@@ -224,7 +224,7 @@ def same(one: Size, two: Size) -> bool:
     """True if two sizes are equal.
 
     Raises:
-        UndecidedSizeError: it is not known.
+        UndecidedSizeError: neither a proof nor a guard decides it.
     """
     if isinstance(one, int) and isinstance(two, int):
         return one == two
@@ -240,7 +240,7 @@ def at_most(one: Size, two: Size) -> bool:
     """True if `one <= two`.
 
     Raises:
-        UndecidedSizeError: it is not known.
+        UndecidedSizeError: neither a proof nor a guard decides it.
     """
     if isinstance(one, int) and isinstance(two, int):
         return one <= two

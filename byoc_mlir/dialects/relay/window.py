@@ -48,7 +48,7 @@ class SpatialOp(DataOp, ABC):
         """Returns the type of `data`.
 
         Raises:
-            VerifyException: it has another number of dimensions.
+            VerifyException: `data` has another number of dimensions.
         """
         data = tensor_type(self.data)
         if len(type_sizes(data)) != self.SPATIAL_RANK + 2:

@@ -36,7 +36,7 @@ def check_model(model: onnx.ModelProto) -> None:
     """Checks the model, its subgraphs and functions, and every tensor in them.
 
     Raises:
-        InvalidModelError: it names the node, tensor or version, and what was found.
+        InvalidModelError: the message names the node, tensor or version, and what was found.
         LimitExceededError: there are too many nodes, or names or nesting are too long.
     """
     _check_texts(model, current_limits().name_length)

@@ -66,7 +66,7 @@ class ExternalFiles:
 
         Raises:
             UnsafeModelError: a model may not read the file; the message names `what`.
-            InvalidModelError: it cannot be read, or has other content than before.
+            InvalidModelError: the file cannot be read, or has other content than before.
         """
         if location not in self._files:
             try:
@@ -83,7 +83,7 @@ class ExternalFiles:
         """Returns the SHA-256 of a file.
 
         Raises:
-            InvalidModelError: as `data` does.
+            InvalidModelError: the file cannot be read, or has other content than before.
         """
         data = self.data(location, "the model")
         if location not in self._digests:
@@ -98,7 +98,7 @@ class ExternalFiles:
         """Checks that no file was changed in place since it was mapped.
 
         Raises:
-            InvalidModelError: one was.
+            InvalidModelError: a file was changed.
         """
         for location, mapped in tuple(self._files.items()):
             was_written, seconds = mapped.was_written(), time.time()
@@ -112,7 +112,7 @@ class ExternalFiles:
         """Compares the SHA-1 of a whole file, as ONNX defines `checksum`.
 
         Raises:
-            UnsafeModelError: it differs.
+            UnsafeModelError: the checksums differ.
         """
         if (location, expected) in self._checked:
             return

@@ -26,7 +26,7 @@ def load_model(
 
     Raises:
         InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.
-        LimitExceededError: it has too many nodes, or is nested too deeply.
+        LimitExceededError: the model has too many nodes, or is nested too deeply.
     """
     model = source if isinstance(source, onnx.ModelProto) else parse_model(source, name)
     check_model(model)

@@ -63,7 +63,7 @@ def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
         name: name of the text in errors.
 
     Raises:
-        InvalidModelError: it is no UTF-8, or does not parse.
+        InvalidModelError: the text is not UTF-8, or does not parse.
         LimitExceededError: its brackets are nested too deeply.
     """
     check_text(data, name)

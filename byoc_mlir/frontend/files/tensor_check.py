@@ -68,7 +68,7 @@ def check_tensor(tensor: TensorProto, what: str) -> None:
     """Checks type, dimensions and the size of the stored data.
 
     Raises:
-        InvalidModelError: it names `what`, the found value and the expected one.
+        InvalidModelError: the message names `what`, the found value and the expected one.
     """
     storage = _STORAGE.get(tensor.data_type)
     if storage is None:
@@ -152,8 +152,8 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, what: str) -> None:
     """Checks a sparse tensor's parts and that they fit together.
 
     Raises:
-        InvalidModelError: it names `what`.
-        LimitExceededError: it is too large to be made dense.
+        InvalidModelError: the parts do not fit together; the message names `what`.
+        LimitExceededError: the tensor is too large to be made dense.
     """
     check_tensor(sparse.values, f"{what}, values")
     check_tensor(sparse.indices, f"{what}, indices")

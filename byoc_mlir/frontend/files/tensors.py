@@ -58,7 +58,7 @@ class TensorReader:
         """Returns the initializers of a graph by name, the same arrays each time.
 
         Raises:
-            InvalidModelError: as `array` does.
+            InvalidModelError: a tensor cannot be read, see `array`.
         """
         _, known = self._graphs.get(id(graph), (graph, None))
         if known is None:
@@ -82,7 +82,7 @@ class TensorReader:
         """Copies external data of a graph's initializers into the graph.
 
         Raises:
-            InvalidModelError: as `array` does.
+            InvalidModelError: a tensor cannot be read, see `array`.
         """
         for tensor in graph.initializer:
             if tensor.data_location == TensorProto.EXTERNAL:

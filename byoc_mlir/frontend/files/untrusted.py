@@ -69,7 +69,7 @@ def check_untrusted(module: ModuleOp, name: str) -> None:
         name: name of the module in errors.
 
     Raises:
-        UnsafeModelError: it holds something that is not listed here.
+        UnsafeModelError: the module has an op, attribute or type that is not allowed.
     """
     called = Counter([_MAIN])
     for op in module.walk():

@@ -124,7 +124,7 @@ def _is_lesser(one: Size, two: Size) -> bool:
     """True if `one <= two`; if both are equal, the answer may be either.
 
     Raises:
-        UndecidedSizeError: it is not the same in all iterations, as far as can be proved.
+        UndecidedSizeError: the relation is not provably the same in all iterations.
     """
     try:
         return at_most(one, two)

@@ -31,7 +31,7 @@ def activation_of(name: str, *given: float | None) -> Activation:
         given: `alpha` and `beta`, as far as the activation has them; `None` for the default.
 
     Raises:
-        NodeRefused: it is not known.
+        NodeRefused: the activation is not known.
     """
     kind = name.lower()
     if kind not in _ACTIVATIONS:

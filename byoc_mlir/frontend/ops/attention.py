@@ -215,7 +215,7 @@ def _check_heads(q: Value, k: Value, v: Value) -> None:
     """Checks that the key and value heads divide the query heads.
 
     Raises:
-        VerifyException: they do not; the message has the numbers.
+        VerifyException: the head counts do not fit; the message names them.
     """
     queries, keys, values = (each.number(1) for each in (q, k, v))
     if keys < 1 or queries % keys or keys != values:
@@ -258,7 +258,7 @@ def _conditions(
     places = arith.positions(context, keys.count, 3, 4)
     own = arith.add(context, keys.offset, arith.positions(context, q.sizes[2], 2, 4))
     before, after = attributes.left_window_size, attributes.after
-    if keys.filled is not None and after != 0:  # a query at its own place counts
+    # a query at its own position counts
         yield context.emit(logic.LessOp, places, keys.filled)
     if after >= 0:
         yield context.emit(logic.LessEqualOp, places, arith.add(context, own, after))

@@ -27,7 +27,7 @@ def scale_of(context: NodeContext, scale: Value, what: str = "scale") -> Value:
     """Returns a scale as `f32`; a vector of one element becomes a scalar.
 
     Raises:
-        VerifyException: it is known, and not finite and positive everywhere.
+        VerifyException: the scale is constant, and not finite and positive everywhere.
     """
     known = scale.constant
     if known is not None:
@@ -64,7 +64,7 @@ def one_number(value: Value, what: str) -> Value:
     """Returns a per-tensor parameter.
 
     Raises:
-        NodeRefused: it is not one number.
+        NodeRefused: the parameter is not one number.
     """
     if value.rank:
         raise NodeRefused(f"{what} has shape {list(value.sizes)}, accepted is one number")

@@ -119,7 +119,7 @@ def padded_for_same(
     Data and attributes stay as they are if the op can pad by itself.
 
     Raises:
-        NodeRefused: as `resolve_window`.
+        NodeRefused: the attributes are invalid, see `resolve_window`.
     """
     sizes, unpadded = data.sizes[2:], replace(attributes, auto_pad="VALID")
     if attributes.auto_pad not in ("SAME_UPPER", "SAME_LOWER") or not is_symbolic(sizes):
@@ -145,7 +145,7 @@ def by_rank(table: Mapping[int, type[RelayOp]], data: Value) -> type[RelayOp]:
     """Returns the op for the data's number of spatial dimensions.
 
     Raises:
-        NodeRefused: there is none.
+        NodeRefused: no op has that number of dimensions.
     """
     spatial = data.rank - 2
     if spatial not in table:

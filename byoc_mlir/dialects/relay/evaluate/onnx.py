@@ -55,7 +55,7 @@ def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvalua
     It is imported only here, as few models need it and the import takes 40 ms.
 
     Raises:
-        ExecutionError: it does not know an op, or its attributes.
+        ExecutionError: the evaluator does not know an op, or its attributes.
     """
     from onnx.reference import ReferenceEvaluator
 

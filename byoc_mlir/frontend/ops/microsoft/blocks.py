@@ -137,7 +137,7 @@ def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...
     """Returns the content of a constant operand, reshaped to `shape`.
 
     Raises:
-        VerifyException: it has another number of elements.
+        VerifyException: the operand has another number of elements.
     """
     content = context.known(value, what)
     if content.size != np.prod(shape):

@@ -25,7 +25,7 @@ def _activation(name: str, parameters: Sequence[float]) -> Activation:
     """Returns an activation by name; the identity for an empty name.
 
     Raises:
-        NodeRefused: it is unknown, or has another number of parameters.
+        NodeRefused: the activation is unknown, or has another number of parameters.
     """
     kind = name.lower()
     if not name:

@@ -35,7 +35,7 @@ def parameters(
     """Returns the per-tensor scale and zero point of quantised data.
 
     Raises:
-        NodeRefused: they are not one number each, or of a wrong type.
+        NodeRefused: a parameter is not one number.
     """
     shift = zero_point_of(context, zero_point, data.dtype, f"{what}_zero_point")
     return (

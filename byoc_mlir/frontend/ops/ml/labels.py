@@ -45,7 +45,7 @@ def labels_of(numbers: Sequence[int] | None, texts: Sequence[str] | None) -> Lab
     """Returns the labels in a classifier's attributes.
 
     Raises:
-        NodeRefused: they are strings, or there are none.
+        NodeRefused: the labels are strings, or there are none.
     """
     if texts:
         raise NodeRefused("labels that are strings are not compiled")

@@ -20,7 +20,7 @@ def transformed(context: NodeContext, scores: Value, name: str) -> Value:
     """Applies a post-transform to scores `[N, targets]`.
 
     Raises:
-        NodeRefused: it is unknown.
+        NodeRefused: the post-transform is unknown.
     """
     match name:
         case "NONE":
@@ -43,7 +43,7 @@ def regressed(context: NodeContext, scores: Value, name: str) -> Value:
     For a single target, only PROBIT has an effect, as in ONNX Runtime.
 
     Raises:
-        NodeRefused: it is unknown.
+        NodeRefused: the post-transform is unknown.
     """
     result = transformed(context, scores, name)
     return scores if scores.number(1) == 1 and name != "PROBIT" else result
