@@ -164,7 +164,7 @@ def section(context: NodeContext, data: Value, axis: int, begin: Size, end: Size
 
 
 def at(context: NodeContext, data: Value, axis: int, place: int) -> Value:
-    Returns `data[place]` along `axis`, which is removed.
+    """Returns `data[place]` along `axis`, which is removed."""
     kept = section(context, data, axis, place, place + 1)
     return reshape(context, kept, [size for i, size in enumerate(data.sizes) if i != axis])
 

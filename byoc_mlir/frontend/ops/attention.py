@@ -258,7 +258,7 @@ def _conditions(
     places = arith.positions(context, keys.count, 3, 4)
     own = arith.add(context, keys.offset, arith.positions(context, q.sizes[2], 2, 4))
     before, after = attributes.left_window_size, attributes.after
-    # a query at its own position counts
+    if keys.filled is not None and after != 0:  # a query at its own position counts
         yield context.emit(logic.LessOp, places, keys.filled)
     if after >= 0:
         yield context.emit(logic.LessEqualOp, places, arith.add(context, own, after))
