@@ -77,7 +77,7 @@ def _without_vectors(
 ) -> Sequence[Value]:
     """Returns a linear classifier's outputs, with one offset for all scores.
 
-    The label is the one with the larger score. ONNX Runtime returns the second of two labels
+    The larger score decides the label. ONNX Runtime returns the second of two labels
     wherever a score is above 0.
     """
     if len(rho) != 1:

@@ -253,8 +253,8 @@ class NodeContext:
         Args:
             label: the attribute of the node that holds the branch or body.
             arguments: values of the first call; only their types matter.
-            build: makes its results, in a context that adds ops to the block, of the path of its
-                nodes and the values of the arguments.
+            build: builds the results in a context for the block, given the path of the nodes and
+                the argument values.
         """
         path = f"{self.name}/{label}"
         inner = self.open_body(self, [value.full_type for value in arguments])

@@ -88,7 +88,7 @@ def refuse_either_rank(value: Value | None) -> None:
 def with_their_rank(
     inputs: Sequence[Value | None], outputs: Sequence[Value | None]
 ) -> Sequence[Value | None]:
-    """Returns outputs, as `EitherRank` if an operand is one and all others are so or scalars."""
+    """Returns the outputs; as `EitherRank` if an operand is one and all others are scalars."""
     given = [value for value in inputs if value is not None]
     if not any(isinstance(value, EitherRank) for value in given):
         return outputs

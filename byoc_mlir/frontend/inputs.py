@@ -43,8 +43,8 @@ def size_names(sizes: Sequence[Size]) -> tuple[int | str, ...]:
 def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
     """Returns the inputs that are not initializers, in order; a symbolic dimension is its name.
 
-    The name is `input[axis]` for a dimension without size or name, with a negative size, or with a
-    name that exporters give to every unknown dimension (`?`, `None`, `unk__12`).
+    A dimension without size or name is called `input[axis]`. So is one with a negative size, or a
+    placeholder as name (`?`, `None`, `unk__12`).
 
     Raises:
         InvalidModelError: an input has no shape.

@@ -94,8 +94,8 @@ def register_op(
     """Registers the decorated function as the importer of an op.
 
     The function takes a `NodeContext`, then the node's inputs as `Value`s (with default `None` for
-    optional ones), then its attributes as keyword-only parameters, and returns a `Value`, or a
-    sequence of one for each output. A node that does not fit these parameters is refused. The
+    optional ones), then its attributes as keyword-only parameters. It returns a `Value`, or a
+    sequence with one for each output. A node that does not fit these parameters is refused. The
     function raises `NodeRefused` for a node that it does not support. A function that was defined
     again, as in a notebook, takes the place of its earlier version.
 

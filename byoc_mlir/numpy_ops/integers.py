@@ -1,7 +1,7 @@
 """Integer arithmetic in numpy, defined for every operand: `docs/semantics.md` has the rules.
 
-Casts of floats out of range, negative powers and division by zero have a defined result, which is
-the one of generated code. In numpy they depend on the processor, fail, or warn.
+Casts of floats out of range, negative powers and division by zero give the results of generated
+code. In numpy they depend on the processor, fail, or warn.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ _borrowed_so_far = count()
 class Weight:
     """Handle to a constant's bytes: a readable name, the hash of the content, the content.
 
-    Two handles are equal if name and digest are, so that IR that was read without its store equals
-    the same IR with it.
+    Two handles are equal if name and digest are: IR without loaded weights equals the same IR with
+    them.
     """
 
     name: str
@@ -94,8 +94,8 @@ class Weight:
 def borrow(array: Array) -> None:
     """Declares that the caller owns an array's memory and may change it later.
 
-    Handles for it, and for its views, differ from handles for equal content, so that arrays derived
-    from it are not shared with other owners.
+    Handles for it, and for its views, differ from handles for equal content. So derived arrays are
+    not shared with other owners.
     """
     if id(array) not in _BORROWED:
         _BORROWED[id(array)] = f"borrowed {next(_borrowed_so_far)} "

@@ -340,4 +340,4 @@ class WhileOp(LoopOp):
         self._check_scalar(self.limit, "the limit", NUMBER)
         self._check_scalar(self.condition, "the condition", CONDITION)
         if self.most is not None:
-            self.check_rows(self.most, "that of the others")
+            self.check_rows(self.most, "the same for all of them")

@@ -14,7 +14,7 @@ from byoc_mlir.frontend.files.tensor_check import payload_bytes
 from byoc_mlir.frontend.value import Array
 
 _LEAST_BYTES = 1 << 12
-"""Smallest tensor that is kept apart, in bytes; the importer reads shapes and the like before."""
+"""Smallest size in bytes of a tensor that is kept apart; smaller ones may be read as shapes."""
 
 
 @dataclass(frozen=True)

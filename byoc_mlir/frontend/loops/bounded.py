@@ -1,8 +1,8 @@
 """Trip counts for loops that a counter bounds, but a condition may end earlier.
 
-Exporters of Paddle write a `while` as a `Loop` that carries a counter, and goes on while the
-counter is below a bound and another condition holds. The rewrite computes such a counter from the
-iteration number, so that the importer can derive sizes from it (`frontend.formulas`).
+Exporters of Paddle write a `while` as a `Loop` that carries a counter. It goes on while the counter
+is below a bound and another condition holds. The rewrite computes such a counter from the iteration
+number, so that the importer can derive sizes from it (`frontend.formulas`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import onnx
 from byoc_mlir.frontend.order import read_names
 
 Known = Callable[[str], bool]
-"""True if a value around a loop is known before the model runs."""
+"""Predicate that is true for values around a loop that are known before the model runs."""
 
 
 def body_of(loop: onnx.NodeProto) -> onnx.GraphProto:

@@ -57,8 +57,8 @@ def _begins(loop: NodeProto, graph: Graph) -> bool:
 def _taken_out(body: GraphProto, graph: Graph) -> Iterator[NodeProto]:
     """Removes a body's expensive loop-invariant nodes, and yields them for the outer graph.
 
-    Other nodes that they need, such as sizes, stay in the body, where more is known of them, and
-    are also copied to the outer graph.
+    Other nodes that they need, such as sizes, are copied to the outer graph. The originals stay in
+    the body, where more is known of sizes.
     """
     same = list(_same_in_all_iterations(body))
     worth = [node for node in _worth_it(same) if graph.own.isdisjoint(node.output)]

@@ -159,7 +159,7 @@ def _mask(context: NodeContext, mask: Value, q: Value, keys: Size) -> Value:
     """Returns a mask of rank 4; keys that it does not cover are masked out.
 
     Raises:
-        VerifyException: its rank or its element type is another.
+        VerifyException: the mask has a wrong rank or element type.
     """
     expect_rank(mask, "attn_mask", 1, 2, 3, 4)
     if mask.dtype not in (np.dtype(np.bool_), q.dtype):

@@ -47,7 +47,7 @@ def split_heads(context: NodeContext, data: Value, heads: int, what: str) -> Val
     """Returns `[batch, sequence, heads * size]` as `[batch, heads, sequence, size]`.
 
     Raises:
-        VerifyException: the shape is another.
+        VerifyException: `data` has another shape.
     """
     expect_rank(data, what, 3)
     batch, sequence, _ = data.sizes

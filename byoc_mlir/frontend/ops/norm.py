@@ -93,8 +93,8 @@ def mean_variance_normalization(
 ) -> Value:
     """Imports MeanVarianceNormalization, with the variance of centred data.
 
-    ONNX's function has a mean of squares less the square of the mean, which loses digits for data
-    that are far from zero.
+    ONNX's function subtracts the squared mean from the mean square, which loses digits for data far
+    from zero.
     """
     mean, variance = moments(context, data, axes or range(data.rank))
     deviation = context.emit(elementwise.SqrtOp, variance)

@@ -1,8 +1,8 @@
 """Models split at data-dependent shapes into segments.
 
-A node such as NonMaxSuppression returns as many rows as it finds, and a Loop with an early exit as
-many as it made. Its segment ends with it: the segment returns the maximum number of rows, and a
-count; the next segment takes the first rows, up to that count.
+The number of rows of NonMaxSuppression, or of a Loop with an early exit, is only known after it has
+run. Such a node ends its segment: the segment returns the maximum number of rows, and a count; the
+next segment takes the first rows, up to that count.
 
 A segment also ends with a node that computes a size, such as the length of a Range. In the next
 segment that size is a symbol. The condition of an `If` that follows from sizes alone is computed in

@@ -136,9 +136,9 @@ def can_be_folded(
 ) -> bool:
     """True if an op on known operands is folded at compile time.
 
-    Not folded are ops without operands, ops without evaluator or static result types, results
-    larger than `max_bytes` and the operands, results beyond the limit `constant_bytes` in total,
-    and ops with `IS_FOLDED = False`.
+    Not folded are ops with `IS_FOLDED = False`, without operands, evaluator or static result types.
+    Nor are results larger than `max_bytes` and the operands, or beyond the limit `constant_bytes`
+    in total.
     """
     if not op.IS_FOLDED:
         return False

@@ -105,7 +105,7 @@ def as_features(context: NodeContext, data: Value, *numbers: Array | None) -> Va
         numbers: attributes that are tensors; f64 ones make the features f64.
 
     Raises:
-        NodeRefused: its rank is another.
+        NodeRefused: the input has another rank.
     """
     if data.rank not in (1, 2):
         raise NodeRefused(f"the input has shape {list(data.sizes)}, accepted is rank 1 or 2")
