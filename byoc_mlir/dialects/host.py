@@ -187,8 +187,8 @@ class CopyApartOp(IRDLOperation):
         type_ = cast(MemRefType[Attribute], self.source.type)
         if type_.has_static_shape() == (self.elements is not None):
             raise VerifyException(
-                f"{self.name}: the number of elements is said where the type does not say it, and"
-                f" only there; found {type_}"
+                f"{self.name}: the number of elements is given if the type is dynamic, and only"
+                f" then; found {type_}"
             )
 
 

@@ -81,7 +81,7 @@ class Dim:
         parts, depth = self.extent
         if parts > MOST_PARTS or depth > MOST_NESTED or self._most >= MOST_NUMBER:
             raise UndecidedSizeError(
-                f"a size of {parts} symbols and functions, {depth} in each other; accepted are"
+                f"a size of {parts} symbols and functions, nested {depth} deep; accepted are"
                 f" {MOST_PARTS} and {MOST_NESTED}, and numbers below 2^64"
             )
 
@@ -128,7 +128,7 @@ class Dim:
 
     def __mul__(self, other: Size) -> Size:
         if isinstance(other, Dim) and len(self.terms) * len(other.terms) > MOST_PARTS:
-            raise UndecidedSizeError(f"a size of more than {MOST_PARTS} products")
+            raise UndecidedSizeError(f"a size of more than {MOST_PARTS} terms")
         total: dict[Monomial, int] = {}
         for one, factor in self.terms:
             for two, other_factor in terms_of(other):

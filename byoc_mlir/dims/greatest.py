@@ -18,7 +18,7 @@ def greatest(size: Size, ranges: Ranges) -> Size:
     """
     most = _Reach(ranges).end(size, is_upper=True)
     if most is None:
-        raise UndecidedSizeError(f"nothing says how large {size} can be")
+        raise UndecidedSizeError(f"the size {size} has no upper bound")
     return most
 
 

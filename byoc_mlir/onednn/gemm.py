@@ -25,7 +25,7 @@ def sgemm(a: Array, b: Array, c: Array, *, alpha: float = 1.0, beta: float = 0.0
     if not a.dtype == b.dtype == c.dtype == np.float32:
         raise ValueError(f"{a.dtype} and {b.dtype} to {c.dtype}, accepted is float32")
     if b.shape[0] != inner or c.shape != (rows, columns) or not _has_contiguous_rows(c):
-        raise ValueError(f"{a.shape} and {b.shape} have no product in {c.shape}")
+        raise ValueError(f"the matmul of {a.shape} and {b.shape} does not fit {c.shape}")
     if not rows or not columns:
         return
     if not inner:

@@ -198,8 +198,8 @@ def check_addressed(op: RelayOp, sizes: Sequence[Size], places: Sequence[Size]) 
     """
     if 0 in sizes and not any(isinstance(size, Dim) or size == 0 for size in places):
         raise VerifyException(
-            f"{op.name}: computed places in dimensions without elements (sizes {list(sizes)}); no"
-            " place is valid there"
+            f"{op.name}: computed indices in dimensions without elements (sizes {list(sizes)}); no"
+            " index is valid there"
         )
 
 

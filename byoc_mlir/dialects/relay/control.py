@@ -247,8 +247,8 @@ class LoopOp(ControlOp):
         for number, value in enumerate(self.initial):
             if value.type != self.results[number].type:
                 raise VerifyException(
-                    f"{self.name}: result #{number} has type {self.results[number].type}, and what"
-                    f" is carried has {value.type}"
+                    f"{self.name}: result #{number} has type {self.results[number].type}, the"
+                    f" carried value has {value.type}"
                 )
 
 

@@ -94,8 +94,8 @@ def _check_beside_axis(op: RelayOp, data: Tensor, indices: Tensor, axis: int) ->
     )
     if not fits:
         raise VerifyException(
-            f"{op.name}: indices {indices} must have the rank of {data} and fit into it beside"
-            f" axis {axis}"
+            f"{op.name}: indices {indices} must have the rank of {data}, and be no larger on axes"
+            f" other than {axis}"
         )
 
 
@@ -226,7 +226,7 @@ class UpdateSliceOp(AlongAxisOp):
         if axis == 0 or not fits or data.element_type != update.element_type:
             raise VerifyException(
                 f"{self.name}: update {update} does not fit into {data} along axis {axis}; accepted"
-                " is what is no larger along an axis behind the first, and equal beside"
+                " is an update that is no larger along one axis but the first, and equal elsewhere"
             )
         if not agreeing(new, shape) or not agreeing(type_sizes(starts), shape[:1]):
             raise VerifyException(

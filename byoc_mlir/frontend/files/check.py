@@ -109,7 +109,7 @@ def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str
 
 def _count_nodes(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
     """Returns the number of nodes, including the nodes of subgraphs."""
-    current_limits().check("nesting", depth, "graphs in each other")
+    current_limits().check("nesting", depth, "nested graphs")
     graphs = (graph for node in body.node for graph in subgraphs(node))
     return len(body.node) + sum(_count_nodes(graph, depth + 1) for graph in graphs)
 
@@ -212,7 +212,7 @@ def _check_calls(
         stack: the functions that enclose the nodes, and `None` for each enclosing graph.
     """
     limits = current_limits()
-    limits.check("nesting", len(stack), "functions and graphs in each other")
+    limits.check("nesting", len(stack), "nested functions and graphs")
     height = 0
     for node in nodes:
         key = called_function(node)
@@ -226,5 +226,5 @@ def _check_calls(
             _check_calls(one.node, bodies, heights, (*stack, None)) + 1 for one in subgraphs(node)
         ]
         height = max(height, heights.get(key, 0), *below, 0)
-    limits.check("nesting", len(stack) + height, "functions and graphs in each other")
+    limits.check("nesting", len(stack) + height, "nested functions and graphs")
     return height

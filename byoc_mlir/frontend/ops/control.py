@@ -363,7 +363,7 @@ def range_(
             " and no delta of 0"
         )
     count = max(0, int(np.ceil((np.float64(last) - np.float64(first)) / np.float64(step))))
-    check_constant([count], start.dtype.itemsize, "the numbers of a Range")
+    check_constant([count], start.dtype.itemsize, "the elements of a Range")
     is_half = start.dtype.itemsize <= 2 and start.dtype.kind not in "iu"
     steps = np.arange(count, dtype=np.float32 if is_half else start.dtype)
     return context.constant((steps * step + first).astype(start.dtype))

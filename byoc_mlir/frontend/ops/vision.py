@@ -54,7 +54,7 @@ def affine_grid(
             f"theta of shape {list(theta.shape)} and size {list(whole)}, accepted are"
             " [N, 2, 3] and [N, C, H, W], or [N, 3, 4] and [N, C, D, H, W]"
         )
-    check_constant([*sizes, rank + 1], 8, "the places of an AffineGrid")
+    check_constant([*sizes, rank + 1], 8, "the grid of an AffineGrid")
     axes = [_coordinates(count, aligned=bool(align_corners)) for count in sizes]
     places = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(sizes)], axis=-1)
     rows = context.constant(places.reshape(-1, rank + 1), theta.dtype)

@@ -37,7 +37,7 @@ func.func private @f(tensor<i64>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32
 // -----
 
 func.func @carried(%s: tensor<4xf32>) -> tensor<2xf32> {
-  // expected-error @below {{relay.for: result #0 has type tensor<2xf32>, and what is carried has tensor<4xf32>}}
+  // expected-error @below {{relay.for: result #0 has type tensor<2xf32>, the carried value has tensor<4xf32>}}
   %0 = relay.for %s {body = @f, count = 3, carried = 1} : (tensor<4xf32>) -> tensor<2xf32>
   func.return %0 : tensor<2xf32>
 }
