@@ -56,7 +56,7 @@ class ImportVariant:
     guards: tuple[Guard, ...] = ()
     """Conditions on the symbolic dimensions."""
     reason: str = ""
-    """Reason why the import is valid for only one set of input shapes; "" if it is not so."""
+    """Reason why the import is valid for one set of input shapes only; "" if it is valid for more."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rewrites ops with strings in attributes to numeric ops and look-ups of strings."""
+"""Rewriting of ops with strings in attributes to numeric ops and look-ups of strings."""
 
 from __future__ import annotations
 

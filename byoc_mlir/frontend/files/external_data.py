@@ -109,7 +109,7 @@ class ExternalFiles:
                 self._files[location] = replace(mapped, seconds=seconds)
 
     def verify_checksum(self, location: str, expected: str, what: str) -> None:
-        """Compares the SHA-1 of a whole file, as ONNX defines `checksum`.
+        """Checks the SHA-1 of a whole file, as ONNX defines `checksum`.
 
         Raises:
             UnsafeModelError: the checksums differ.

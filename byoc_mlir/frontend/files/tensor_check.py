@@ -1,4 +1,4 @@
-"""Checks that a `TensorProto` is consistent: type, dimensions, and the number of bytes stored."""
+"""Consistency checks of a `TensorProto`: type, dimensions, and the number of bytes stored."""
 
 from __future__ import annotations
 

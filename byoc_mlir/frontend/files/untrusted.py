@@ -1,4 +1,4 @@
-"""Checks that a `.mlir` file from an untrusted source does nothing but compute.
+"""Safety check of untrusted `.mlir` files: a model may compute, and do nothing else.
 
 Allowed ops, attributes and types are listed; anything else is refused.
 """

@@ -1,4 +1,4 @@
-"""Test whether a loop's trip count is known before the loop runs."""
+"""Test that a loop's trip count is known before the loop runs."""
 
 from __future__ import annotations
 

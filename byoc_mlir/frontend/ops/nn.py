@@ -61,9 +61,7 @@ def hard_swish(context: NodeContext, data: Value) -> Value:
 
 @onnx_op("Shrink")
 def shrink(context: NodeContext, data: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    """Imports Shrink; computes integers in `f64`, as the standard's body truncates `bias` and
-    `lambd`.
-    """
+    """Imports Shrink; integers are computed in `f64`, so that `bias` and `lambd` keep fractions."""
     x = cast(context, data, np.dtype(np.float64)) if data.dtype.kind in "iu" else data
     above = arith.less(context, lambd, x)
     below = arith.less(context, x, -lambd)
@@ -196,9 +194,7 @@ def matmul(context: NodeContext, a: Value, b: Value) -> Value:
 
 
 def stacked_product(context: NodeContext, a: Value, b: Value) -> Value:
-    """Returns the matmul of matrices or batches; a vector is a row on the left, a column on the
-    right.
-    """
+    """Returns the matmul of matrices or batches; vectors are a row `a` or a column `b`."""
     return arith.stacked(context, a, b, partial(context.emit, nn.MatmulOp))
 
 

@@ -1,4 +1,4 @@
-"""Moves nodes with data-dependent shapes, such as NonMaxSuppression, out of branches.
+"""Motion of nodes with data-dependent shapes, such as NonMaxSuppression, out of branches.
 
 Exporters of detectors check that there are boxes before they select the best ones. A node with a
 data-dependent shape ends a segment (`split.py`), which is not possible within a branch.

@@ -69,7 +69,7 @@ def stage_model(
 
 
 def standard_node(node: onnx.NodeProto) -> onnx.NodeProto:
-    """Returns the ONNX node of a node at a segment's end; other nodes unchanged.
+    """Returns the ONNX node behind a node of `STAGE_DOMAIN`; other nodes unchanged.
 
     ```text
     n, n:count = byoc.NonZero (x)

@@ -98,8 +98,7 @@ def binary(context: NodeContext, score: Value, name: str, whole: float) -> Value
 
 
 def as_features(context: NodeContext, data: Value, *numbers: Array | None) -> Value:
-    """Returns the input of a model as rows of floats: f64 if it was f64, else f32; a vector is one
-    row.
+    """Returns a model's input as rows of floats, f64 if it was f64, else f32; a vector is one row.
 
     Args:
         numbers: attributes that are tensors; f64 ones make the features f64.
