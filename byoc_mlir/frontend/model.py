@@ -56,7 +56,7 @@ class ImportVariant:
     guards: tuple[Guard, ...] = ()
     """Conditions on the symbolic dimensions."""
     reason: str = ""
-    """Reason why the import is valid for one set of input shapes only; "" if it is valid for more."""
+    """Reason why the import is valid for one set of input shapes only; "" if valid for more."""
 
 
 @dataclass(frozen=True)

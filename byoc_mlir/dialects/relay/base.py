@@ -185,7 +185,7 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
 
 
 def _says_a_size(type_: Tensor) -> bool:
-    """True for `0 x n` bytes, which pass `n` to a segment (`tensors.size_input`)."""
+    """True if a type is `0 x n` bytes, which pass `n` to a segment (`tensors.size_input`)."""
     sizes = type_sizes(type_)
     return len(sizes) == 2 and sizes[0] == 0 and type_.element_type == ui8
 

@@ -106,7 +106,7 @@ class ListAttributes:
 
     @property
     def tensors(self) -> tuple[Array | None, Array | None]:
-        """Returns the tensor attributes; their types set the precision of comparisons and scores."""
+        """Returns the tensor attributes; their types set the precision of all scores."""
         return self.nodes_values_as_tensor, self.base_values_as_tensor
 
     @property
