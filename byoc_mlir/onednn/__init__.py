@@ -17,9 +17,10 @@ A primitive is described, created and run on arrays:
 ```python
 import numpy as np
 
-from byoc_mlir.onednn.constants import ELTWISE, FORWARD_INFERENCE, Arg from
-byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes from byoc_mlir.onednn.engine
-import engine from byoc_mlir.onednn.primitives import Primitive, PrimitiveDescriptor
+from byoc_mlir.onednn.constants import ELTWISE, FORWARD_INFERENCE, Arg
+from byoc_mlir.onednn.descriptors import Descriptor, PrimitiveAttributes
+from byoc_mlir.onednn.engine import engine
+from byoc_mlir.onednn.primitives import Primitive, PrimitiveDescriptor
 
 x, y = np.linspace(-1, 1, 8, dtype=np.float32), np.empty(8, np.float32)
 dense = Descriptor.dense(x.shape)
