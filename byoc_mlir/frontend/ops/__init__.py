@@ -1,4 +1,4 @@
-"""One small function per ONNX op, in families. Importing this package registers all of them."""
+"""Import functions, one per ONNX op, in families; all are registered with this package."""
 
 from __future__ import annotations
 
