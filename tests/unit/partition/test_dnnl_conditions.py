@@ -86,7 +86,7 @@ SHAPES: dict[str, tuple[str, str, Callable[[Graph], SSAValue]]] = {
         "the result is broadcast to",
         combined("conv2d", 2, C, 6, 6),
     ),
-    "other operand's shape": ("conv2d_mul", "not one per channel", combined("conv2d", 6)),
+    "other operand's shape": ("conv2d_mul", "nor one per channel", combined("conv2d", 6)),
 }
 
 
