@@ -52,7 +52,7 @@ ELSEWHERE: Mapping[str, str] = {
     "artifacts": "tests/unit/artifact/test_artifact_docs.py",
     "patterns": "tests/unit/partition/test_partition_docs.py",
     "partitioning": "tests/unit/partition/test_partition_docs.py",
-    "onnxruntime": "tests/unit/backends/test_carried_nodes.py",
+    "backends": "tests/unit/backends/test_carried_nodes.py",
     "pytorch": "tests/torch/test_pytorch_page.py",
 }
 """Pages whose blocks a test of their own runs."""
