@@ -71,6 +71,7 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("contributing", "python -m pip install -e '.[dev]'"): _INSTALLS,
     ("fuzzing", "byoc-fuzz --minutes 10"): _LONG,
     ("fuzzing", "byoc-fuzz --targets my_npu"): _LONG,
+    ("from-tvm", "# TVM"): "TVM's code, to compare with",
     ("host-compiler", "%1 = linalg.generic {…"): _ABRIDGED,
     ("host-compiler", "func.func @main(%arena, %x, %w"): _ABRIDGED,
     ("host-compiler", "scf.for %n = %c0 to %c32"): _ABRIDGED,
@@ -143,6 +144,7 @@ GIVEN: Mapping[str, str] = {
     "README": _CONVOLUTION,
     "debugging": _CONVOLUTION,
     "dnnl": _CONVOLUTION,
+    "from-tvm": _CONVOLUTION,
     "inference-session": "image = array",
     "language-models": """
 from byoc_mlir.testing.networks import DecoderSizes, decoder
