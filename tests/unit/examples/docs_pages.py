@@ -52,7 +52,7 @@ ELSEWHERE: Mapping[str, str] = {
     "artifacts": "tests/unit/artifact/test_artifact_docs.py",
     "patterns": "tests/unit/partition/test_partition_docs.py",
     "partitioning": "tests/unit/partition/test_partition_docs.py",
-    "onnxruntime": "tests/unit/backends/test_carried_nodes.py",
+    "backends": "tests/unit/backends/test_carried_nodes.py",
     "pytorch": "tests/torch/test_pytorch_page.py",
 }
 """Pages whose blocks a test of their own runs."""
@@ -71,6 +71,7 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("contributing", "python -m pip install -e '.[dev]'"): _INSTALLS,
     ("fuzzing", "byoc-fuzz --minutes 10"): _LONG,
     ("fuzzing", "byoc-fuzz --targets my_npu"): _LONG,
+    ("from-tvm", "# TVM"): "TVM's code, to compare with",
     ("host-compiler", "%1 = linalg.generic {…"): _ABRIDGED,
     ("host-compiler", "func.func @main(%arena, %x, %w"): _ABRIDGED,
     ("host-compiler", "scf.for %n = %c0 to %c32"): _ABRIDGED,
@@ -143,6 +144,7 @@ GIVEN: Mapping[str, str] = {
     "README": _CONVOLUTION,
     "debugging": _CONVOLUTION,
     "dnnl": _CONVOLUTION,
+    "from-tvm": _CONVOLUTION,
     "inference-session": "image = array",
     "language-models": """
 from byoc_mlir.testing.networks import DecoderSizes, decoder
