@@ -1,6 +1,6 @@
 """What native code, its callers and the passes agree on: each name and each number once.
 
-docs/architecture.md, "Native code", says what the functions do.
+docs/dev-notes/architecture.md, "Native code", says what the functions do.
 """
 
 from __future__ import annotations

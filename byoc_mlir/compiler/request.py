@@ -133,7 +133,7 @@ class Request:
     calibration: str | Path | Document | None = option(
         None,
         """a file of what was measured, from `byoc compile --write-calibration`. The same file gives
-        the same code, and nothing is measured. See docs/costs.md.""",
+        the same code, and nothing is measured. See docs/dev-notes/costs.md.""",
         accept_calibration,
         flag="--calibration FILE",
     )
@@ -190,7 +190,7 @@ class Request:
         2.0,
         """what packed weights may take, in times of the model's, beside as much as its intermediate
         values take. Where faster convolutions need more, slower ones are taken; infinity sets no
-        bound. See docs/costs.md.""",
+        bound. See docs/dev-notes/costs.md.""",
         accept_weight_memory,
         flag="--weight-memory TIMES",
     )

@@ -2,7 +2,8 @@
 
 *Calibration* are measured on the machine at hand, once (`byoc_mlir.lowering.calibration`), and
 kept; where nothing may be measured the assumed values stand. *Assumptions* hold on any machine, or
-matter so little that nobody measures them. docs/costs.md lists all, and what each decides.
+matter so little that nobody measures them. docs/dev-notes/costs.md lists all of them, with the
+decisions that they are for.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ _FASTER_HERE = ("conv", "max_pool", "avg_pool", "global", "lrn", "lstm", "gru", 
 
 
 def faster_on_host(region: FuncOp) -> str | None:
-    """Why a region of products is left to the host; `None` for others. Times are in `docs/dnnl.md`.
+    """Returns why a region of matmuls is left to the host; `None` for others. See
+    `docs/dev-notes/dnnl.md`.
 
     On both, products run near what the processor can do. The host fetches the next weights
     meanwhile, and what follows, such as gelu, costs it less.

@@ -1,7 +1,7 @@
 """What oneDNN runs, op by op, and why it refuses the rest. Functions of the IR and of
 what the library has code for on the machine at hand.
 
-See `docs/dnnl.md` for the policy behind the element-wise rules.
+See `docs/dev-notes/dnnl.md` for the policy behind the element-wise rules.
 """
 
 from __future__ import annotations
