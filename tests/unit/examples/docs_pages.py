@@ -143,6 +143,11 @@ array = save(
 
 GIVEN: Mapping[str, str] = {
     "README": _CONVOLUTION,
+    "compile-and-run": """
+from byoc_mlir.testing.networks import NETWORKS
+onnx.save(NETWORKS["mnist"](), "model.onnx")
+np.savez("inputs.npz", image=rng.random((1, 1, 28, 28), np.float32))
+""",
     "debugging": _CONVOLUTION,
     "dnnl": _CONVOLUTION,
     "from-tvm": _CONVOLUTION,
