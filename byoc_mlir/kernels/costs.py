@@ -2,7 +2,7 @@
 
 *Calibration* tables are measured once on the target machine (`byoc_mlir.lowering.calibration`) and
 kept; if measuring is disabled, the assumed values hold. *Assumptions* hold on any machine, or
-matter too little to be measured. docs/costs.md lists all parameters and the decisions that use
+matter too little to be measured. docs/dev-notes/costs.md lists all parameters and the decisions that use
 them.
 """
 

@@ -64,11 +64,9 @@ _LONG = "takes minutes"
 NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("README", "python -m pip install . &&"): _INSTALLS,
     ("README", "python -m pip install '.[test]'"): _INSTALLS,
-    ("README", "python -m pip install '.[bench]'"): _INSTALLS,
     ("README", "byoc new-backend my_npu"): (
         "its test compiles ResNet-18; tests/unit/backends/test_new_backend.py does with less"
     ),
-    ("benchmarks", "python -m pip install '.[bench]'"): _INSTALLS,
     ("contributing", "python -m pip install -e '.[dev]'"): _INSTALLS,
     ("fuzzing", "byoc-fuzz --minutes 10"): _LONG,
     ("fuzzing", "byoc-fuzz --targets my_npu"): _LONG,
