@@ -14,7 +14,8 @@ _FASTER_HERE = ("conv", "max_pool", "avg_pool", "global", "lrn", "lstm", "gru", 
 
 
 def faster_on_host(region: FuncOp) -> str | None:
-    """Returns why a region of matmuls is left to the host, or `None`. Times are in `docs/dev-notes/dnnl.md`.
+    """Returns why a region of matmuls is left to the host, or `None`. Times are in
+    `docs/dev-notes/dnnl.md`.
 
     Both run matmuls near the peak of the processor. But the host prefetches the next weights, and
     its code for the ops around matmuls, such as gelu, takes less time.
