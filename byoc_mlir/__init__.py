@@ -46,7 +46,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used, so that no tool pays for what it leaves."""
+    """Imports a public name on first use, so that tools do not pay for unused ones."""
     if name not in _HOMES:
         raise AttributeError(f"module 'byoc_mlir' has no attribute {name!r}")
     from importlib import import_module

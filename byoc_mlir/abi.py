@@ -1,6 +1,6 @@
-"""What native code, its callers and the passes agree on: each name and each number once.
+"""The ABI between native code, its callers and the passes: each name and each number once.
 
-docs/architecture.md, "Native code", says what the functions do.
+docs/dev-notes/architecture.md, "Native code", describes the functions.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Precision: TypeAlias = Literal["f32", "bf16", "bf16x3"]
-"""Element types that products may be computed in; docs/precision.md describes them."""
+"""Element types in which matmuls and convolutions may be computed; see docs/precision.md."""
 
 SLOT_BYTES = 8
-"""The size of a slot of `state` and of `context`, and of a pointer."""
+"""Bytes of a slot of `state` and of `context`, and of a pointer."""
 
 ARENA_ALIGNMENT = 64
-"""Bytes; of the arena, of each value and workspace in it, and of weights."""
+"""Alignment of the arena, of each value and workspace in it, and of weights, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class EntryPoint:
 
     @property
     def symbol(self) -> str:
-        """The model's function: `byoc_load`."""
+        """Returns the symbol of the model's function: `byoc_load`."""
         return f"byoc_{self.name}"
 
     def hook(self, region: str) -> str:
-        """The function of a region, where it has one: `dnnl_main_0_load`."""
+        """Returns the symbol of a region's hook: `dnnl_main_0_load`."""
         return f"{region}_{self.name}"
 
 
@@ -43,97 +43,107 @@ CLOSE = EntryPoint("close", ("state", "context"), returns_status=False)
 UNLOAD = EntryPoint("unload", ("state",), returns_status=False)
 
 HOOKS = (LOAD, OPEN, CLOSE, UNLOAD)
-"""Those that a region may define; the model's own function calls them all."""
+"""Hooks that a region may define; the model's own function calls them all."""
 
 UNDONE_BY = {LOAD: UNLOAD, OPEN: CLOSE}
-"""The hook that undoes another one, of regions before one whose hook failed."""
+"""Hook that undoes another one, for the regions before one whose hook failed."""
 
 ENTRY_POINTS = (LOAD, OPEN, RUN, CLOSE, UNLOAD)
 
 REGION_SHIFT = 32
-"""A model's status, an `i64`, carries the number of a region above these bits, and in them the
-`i32` that the region returned."""
+"""Position of the region's number in a model's status, an `i64`. The bits below hold the `i32` that
+the region returned.
+"""
 
 
 def status_origin(region: int) -> int:
-    """Returns what is added to the status of a region, which counts from 1; 0 is the host."""
+    """Returns the offset for the status of a region, which counts from 1; 0 is the host."""
     return region << REGION_SHIFT
 
 
 def split_status(status: int) -> tuple[int, int]:
-    """The region that failed, from 1 (0: the host function), and what it returned."""
+    """Returns the number of the region that failed, from 1 (0 is the host), and its status."""
     sign = 1 << (REGION_SHIFT - 1)
     return status >> REGION_SHIFT, (status + sign) % (2 * sign) - sign
 
 
 FOUND_SLOT = 0
-"""The slot of a context for the value that a check of the host function refused. The reason in the
-status is the number of the check, from 1; without checks there is no such slot."""
+"""Slot of a context for the value that a check of the host function refused. The status then holds
+the number of the check, from 1. Without checks, there is no such slot.
+"""
 
 
 THREADS_SYMBOL = "byoc_threads"
-"""The `i32` that says how many OpenMP threads a run uses."""
+"""Symbol of the `i32` that holds the number of OpenMP threads of a run."""
 
 
 FIND_PACKED, KEEP_PACKED, FREE_PACKED = "byoc_find_packed", "byoc_keep_packed", "byoc_free_packed"
-"""What code may call when it is loaded, to share copies of constants in other layouts with the
-other programs of the process:
+"""Functions that code may call at load time, to share packed copies of constants with other
+programs:
 
-- `ptr find(source, layout, same)`: a copy of the constant at `source` in a layout for which
-  `i32 same(layout, other)` is not 0, or null. Who gets one frees it.
-- `void keep(copy, bytes, source, layout, same, clone, destroy)`: offers a new copy, of memory of
-  `aligned_alloc`. `i32 clone(other*, layout)` and `destroy(other)` are for a layout to keep.
-- `void free(copy)`: frees the copy, if nobody else has it.
+- `ptr find(source, layout, same)`: returns a copy of the constant at `source`, or null. The copy
+  has a layout for which `i32 same(layout, other)` is not 0. The caller frees it.
+- `void keep(copy, bytes, source, layout, same, clone, destroy)`: offers a new copy, in memory of
+  `aligned_alloc`. `i32 clone(other*, layout)` and `destroy(other)` manage the layout to keep.
+- `void free(copy)`: frees the copy, if no one else uses it.
 """
 
 RUNTIME_FUNCTIONS = (FIND_PACKED, KEEP_PACKED, FREE_PACKED)
-"""Functions that whoever loads object code defines."""
+"""Functions that the loader of object code defines."""
 
 
 def weight_symbol(digest: str) -> str:
-    """The external symbol whose address is the first byte of a stored constant."""
+    """Returns the external symbol whose address is the first byte of a stored constant."""
     return f"byoc_weight_{digest}"
 
 
 NAME = "byoc.name"
-"""On an argument or a result of @main: its name in the model."""
+"""Attribute of an argument or a result of @main: its name in the model."""
 COMPILER = "byoc.compiler"
-"""On a function: the backend that runs it. Its body is that backend's alone."""
+"""Attribute of a function: the backend that runs it, and that alone interprets its body."""
 WORKSPACE = "byoc.workspace"
-"""On the declaration of a region: bytes of arena that a call needs beside its arguments."""
+"""Attribute of a region's declaration: bytes of arena that a call needs besides its arguments."""
 WORKSPACE_OFFSET = "byoc.workspace_offset"
-"""On the declaration of a region, after `plan-buffers`: where in the arena they are."""
+"""Attribute of a region's declaration, after `plan-buffers`: offset of these bytes in the arena."""
 ARENA_BYTES = "byoc.arena_bytes"
-"""On the host function, after `plan-buffers`, and then on the module: the size of the arena."""
+"""Attribute of the host function, after `plan-buffers`, and then of the module: size of the
+arena.
+"""
 ARENA_SIZE = "byoc.arena_size"
-"""Beside it, where sizes are symbolic: the size of the arena. The other one is for hints."""
+"""Attribute of the same owners for symbolic sizes: symbolic size of the arena. `ARENA_BYTES` is
+then its value for the hints.
+"""
 STATE_SLOTS = "byoc.state_slots"
 CONTEXT_SLOTS = "byoc.context_slots"
-"""Both on the declaration of a region, and, as totals, on the module."""
+"""Attributes of a region's declaration and, as totals, of the module: numbers of slots."""
 HOOKS_DEFINED = "byoc.hooks"
-"""On the declaration of a region: the names of the hooks that it defines."""
+"""Attribute of a region's declaration: the names of the hooks that it defines."""
 KERNEL = "byoc.kernel"
-"""On a function: it is an outlined loop nest of the host."""
+"""Attribute of a function that is an outlined loop nest of the host."""
 BINDS = "byoc.binds"
-"""On a function: the symbol whose size is the number that its first argument has."""
+"""Attribute of a function: the symbol that takes the value of the function's first argument."""
 PREFER_NO_GATHER = "byoc.prefer_no_gather"
-"""On a function: its loads are not put together to gathers."""
+"""Attribute of a function whose loads are not combined to gathers."""
 VECTORISED = "byoc.vectorised"
-"""On a function: it is written in vectors and needs none of LLVM's optimisations."""
+"""Attribute of a function that is already vectorised and needs none of LLVM's optimisations."""
 WEIGHT = "byoc.weight"
-"""On a global: the handle of the constant that it stands for."""
+"""Attribute of a global: the handle of its constant."""
 STEP = "byoc.step"
-"""On a call in a region's function `@R`: it is a step that a profile tells apart. A dictionary with
-`implementation`, what runs, and `layout`. The call's location says for which ONNX nodes."""
+"""Attribute of a call in a region's function `@R` that is a separate step of profiles. It is a
+dictionary with `implementation`, the name of the implementation, and `layout`. The call's location
+names the ONNX nodes.
+"""
 STEPS = "byoc.steps"
-"""On the module, after `profile-steps`: what each step is, in the order of its slots."""
+"""Attribute of the module, after `profile-steps`: the steps in the order of their slots."""
 ALIASES = "byoc.aliases"
-"""On the host function, after `bufferize`, and then on the module: outputs that may be in the
-memory of an input, as pairs of numbers, `[output, input]`."""
+"""Attribute of the host function, after `bufferize`, and then of the module: outputs that may share
+the memory of an input, as pairs of numbers, `[output, input]`.
+"""
 CHECKS = "byoc.checks"
-"""On the module, where values are checked while it runs: a dictionary for each check, in the order
-of their numbers: `node`, `what`, `least`, `most`."""
+"""Attribute of the module with the checks of values at run time: a dictionary for each check, in
+the order of their numbers: `node`, `what`, `least`, `most`.
+"""
 CONTEXT_OFFSET = "byoc.context_offset"
-"""On a region's function `@R` in the joined module: the first of its context slots."""
+"""Attribute of a region's function `@R` in the joined module: the first of its context slots."""
 MAY_ALIAS = "byoc.may_alias"
-"""On a function: its pointers may point at the same memory."""
+"""Attribute of a function whose pointers may alias."""

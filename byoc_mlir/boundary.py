@@ -1,8 +1,9 @@
-"""The boundary around everything that a caller starts: what leaves it is a `ByocError`.
+"""The boundary around everything that a caller starts: only `ByocError` leaves it.
 
-A `ByocError` passes and learns where it was raised. All else is translated, with the original as
-its cause. What nobody foresaw is a defect, an `InternalError`; `dialects.boundary` knows the errors
-of xDSL besides. Interrupts, exits and warnings that a filter made errors pass as they are.
+A `ByocError` passes and records the stage and the node. Other exceptions are translated, with the
+original as their cause. An unexpected one is a defect, an `InternalError`; `dialects.boundary` also
+knows the errors of xDSL. Interrupts, exits and warnings that a filter turned into errors pass
+unchanged.
 """
 
 from __future__ import annotations
@@ -21,25 +22,27 @@ from byoc_mlir.errors import (
 )
 
 STRICT_VARIABLE = "BYOC_STRICT"
-"""The environment variable by which tests ask for all defects: `on`."""
+"""Environment variable by which tests request all defects: `on`."""
 
 UNLIMITED = (1 << 63) - 1
-"""The largest `i64`: the limit of numbers that have none."""
+"""The largest `i64`: the limit of numbers without one."""
 
 
 def raise_if_strict(error: ByocError) -> None:
-    """Raises a defect that users are spared, since there is another way; tests want to see it."""
+    """Raises a defect that has a workaround for users, if the environment requests it, as tests
+    do.
+    """
     if os.environ.get(STRICT_VARIABLE) == "on":
         raise error
 
 
 @contextmanager
 def boundary(stage: str, node: str | None = None) -> Generator[None]:
-    """What is raised inside leaves as a `ByocError`.
+    """Translates exceptions in the context to `ByocError`.
 
     Args:
-        stage: what is done inside.
-        node: the ONNX node that it is done for.
+        stage: stage of the work in the context.
+        node: ONNX node of the work.
     """
     try:
         yield
@@ -53,7 +56,7 @@ def boundary(stage: str, node: str | None = None) -> Generator[None]:
 
 
 def translated(error: Exception, stage: str, node: str | None = None) -> ByocError:
-    """The `ByocError` for an exception that is none."""
+    """Returns the `ByocError` for another exception."""
     at = f"{stage}, node '{node}'" if node else stage
     found: ByocError
     if isinstance(error, MemoryError):
@@ -70,7 +73,7 @@ def translated(error: Exception, stage: str, node: str | None = None) -> ByocErr
 def value_refused(
     what: str, found: int, least: int, most: int, node: str | None = None
 ) -> InvalidInputError:
-    """The error for a number that a model was given or has computed."""
+    """Returns the error for a number that is an input of a model, or that it computed."""
     at = f"node '{node}': " if node else ""
     accepted = f"{least} or more" if most == UNLIMITED else f"{least} to {most}"
     error = InvalidInputError(f"{at}{what} is {found}; accepted are {accepted}")
@@ -85,12 +88,12 @@ def check_argument(
     accepted: str,
     error: type[ByocError] = ByocError,
 ) -> None:
-    """Refuses an argument that is not of the type that is documented.
+    """Refuses an argument of another type than documented.
 
     Args:
-        name: of the argument.
-        accepted: what is accepted, in words.
-        error: what is raised.
+        name: name of the argument.
+        accepted: accepted values, in words.
+        error: class of the error.
 
     Raises:
         ByocError: of the class given.

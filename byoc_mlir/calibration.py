@@ -1,10 +1,10 @@
-"""The store of costs: all that was measured on a machine and decides what is compiled.
+"""The calibration store: all measurements of a machine that affect compilation.
 
-A measurement has a key, `convolutions/products`, whose first part is its group: calibration of
-kernels, times of a library's primitives, of regions, choices that tuning made. Pruning,
-profitability and tuning ask the store; who measures adds to it. It is read from a file
-(`compile(calibration=FILE)`), which gives the same code in every process, or from what the cache
-has of this machine.
+A measurement has a key, `convolutions/products`, whose first part is its group: parameters of
+kernels, times of a library's primitives, times of regions, choices of tuning. Pruning,
+profitability and tuning read the store and add their measurements. It comes from a file
+(`compile(calibration=FILE)`), which gives the same code in every process, or from the cache of this
+machine.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Measurement(NamedTuple):
     """One number, or one choice, that was measured."""
 
     key: str
-    """What was measured: `<group>/<all that the value depends on>`."""
+    """Subject of the measurement: `<group>/<all that the value depends on>`."""
     unit: str
     source: str
-    """What it was measured with: a kernel, a library and its version, a backend."""
+    """Instrument of the measurement: a kernel, a library and its version, a backend."""
     value: float | str
 
     @property
     def number(self) -> float:
-        """The value as a number that something is divided by, or that is a time.
+        """Returns the value as a positive number, such as a time or a divisor.
 
         Raises:
             ByocError: it is not above 0, or not finite.
@@ -54,7 +54,7 @@ class Measurement(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The value as a choice.
+        """Returns the value as a choice.
 
         Raises:
             ByocError: it is a number.
@@ -65,14 +65,14 @@ class Measurement(NamedTuple):
 
 
 Group: TypeAlias = Mapping[str, Measurement]
-"""Measurements by key, of one group."""
+"""Measurements of one group, by key."""
 
 
 class Kept(Protocol):
-    """Where a machine's measurements are kept for other processes."""
+    """Storage of a machine's measurements for other processes."""
 
     def read(self, group: str) -> Iterable[Measurement]:
-        """Returns what is kept of a group; what a machine has to know of it is measured first."""
+        """Returns the stored measurements of a group; measures first what every machine needs."""
         ...
 
     def write(self, group: str, new: Sequence[Measurement]) -> None:
@@ -87,9 +87,9 @@ class Calibration:
     """The measurements that are known so far.
 
     Args:
-        known: those of a file, or of another process.
-        kept: where others are, and where new ones go.
-        may_measure: whether anything may be measured; if not, what is not known is estimated.
+        known: measurements of a file, or of another process.
+        kept: storage of further measurements, and of new ones.
+        may_measure: False disables measurements; unknown values are then estimated.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Calibration:
         self._new: dict[str, list[Measurement]] = {}
         self._views: dict[Callable[[Calibration], object], object] = {}
         self.seconds = 0.0
-        """Time in seconds that reading and measuring groups took so far."""
+        """Total seconds of reading and measuring groups."""
         for one in known:
             self._put(one)
 
@@ -126,8 +126,9 @@ class Calibration:
         return self.group(_group_of(key)).get(key)
 
     def view(self, make: Callable[[Calibration], _View]) -> _View:
-        """Returns what a function makes of the measurements, made once for all who ask; who adds to
-        them adds to it.
+        """Returns the view that `make` builds from the measurements, built once and shared.
+
+        Callers that add measurements also update the view.
         """
         if make not in self._views:
             self._views.setdefault(make, make(self))
@@ -140,14 +141,14 @@ class Calibration:
             self._new.setdefault(_group_of(one.key), []).append(one)
 
     def save(self) -> None:
-        """Hands new measurements to other processes."""
+        """Stores new measurements for other processes."""
         new, self._new = self._new, {}
         for group, measurements in new.items():
             if self._kept is not None:
                 self._kept.write(group, measurements)
 
     def as_json(self) -> dict[str, Any]:
-        """All measurements, as they are in a file."""
+        """Returns all measurements in the form of a file."""
         return {
             one.key: {"unit": one.unit, "source": one.source, "value": one.value}
             for group in self._groups.copy().values()
@@ -167,15 +168,13 @@ _current: ContextVar[Calibration] = ContextVar("calibration", default=_default)
 
 
 def current_calibration() -> Calibration:
-    """Returns the calibration of the compilation that this thread is in; else those of a process on
-    its own.
-    """
+    """Returns the calibration of this thread's compilation, or else a process-wide default."""
     return _current.get()
 
 
 @contextmanager
 def using(calibration: Calibration) -> Generator[None]:
-    """Makes calibration those of what this thread compiles inside."""
+    """Sets the calibration of compilations in the context, for this thread."""
     token = _current.set(calibration)
     try:
         yield
@@ -185,7 +184,7 @@ def using(calibration: Calibration) -> Generator[None]:
 
 @contextmanager
 def using_file(path: str) -> Generator[None]:
-    """Uses what a file says, and nothing else; without a path, what is used already.
+    """Uses only the calibration of a file in the context; an empty path changes nothing.
 
     Raises:
         ByocError: as `read_calibration`.
@@ -198,7 +197,7 @@ def using_file(path: str) -> Generator[None]:
 
 
 def calibration_of_document(document: Document) -> Calibration:
-    """Returns calibration that know what a document says; nothing is measured.
+    """Returns a calibration with the measurements of a document; nothing is measured.
 
     Raises:
         ByocError: the document is no collection of measurements.
@@ -207,10 +206,10 @@ def calibration_of_document(document: Document) -> Calibration:
 
 
 def measurements_of(document: Document) -> list[Measurement]:
-    """Returns the measurements that a document says.
+    """Returns the measurements of a document.
 
     Raises:
-        ByocError: it says something else.
+        ByocError: the document has another form.
     """
     try:
         return [
@@ -219,7 +218,7 @@ def measurements_of(document: Document) -> list[Measurement]:
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ByocError(
-            f"calibration cannot be read ({type(error).__name__}: {error}); {_HOW_TO_WRITE}"
+            f"the calibration cannot be read ({type(error).__name__}: {error}); {_HOW_TO_WRITE}"
         ) from error
 
 
@@ -232,10 +231,10 @@ def _value(value: object) -> float | str:
 
 
 def read_calibration(path: str | Path) -> Document:
-    """Returns the measurements in a file that `write_calibration` wrote.
+    """Reads the measurements in a file that `write_calibration` wrote.
 
     Raises:
-        ByocError: there is no such file, or it holds something else.
+        ByocError: there is no such file, or it has another form.
     """
     try:
         found: Any = json.loads(read_file(path, ByocError))
@@ -251,7 +250,7 @@ def read_calibration(path: str | Path) -> Document:
 
 
 def write_calibration(calibration: Calibration, path: str | Path) -> None:
-    """Writes all that is known to a JSON file.
+    """Writes all known measurements to a JSON file.
 
     Raises:
         ByocError: the file cannot be written.

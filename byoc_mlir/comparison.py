@@ -1,4 +1,4 @@
-"""How far an array is from what it should be."""
+"""Differences between an array and the expected one."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ _WIDE = np.dtype(np.float64)
 
 @dataclass(frozen=True)
 class Difference:
-    """How far an array is from what it should be; not-a-numbers and infinities in the same places
-    do not differ, those in other places do infinitely.
+    """Difference between an array and the expected one.
+
+    NaN and infinities at the same indices do not differ; those at other indices differ infinitely.
     """
 
     largest: float = 0.0
     mean: float = 0.0
     at: tuple[int, ...] = ()
-    """Where the largest one is."""
+    """Index of the largest difference."""
     found: float = 0.0
-    """What is there."""
+    """Element found at that index."""
     wanted: float = 0.0
-    """What should be there."""
+    """Expected element at that index."""
     scale: float = 0.0
-    """The largest finite magnitude that there should be."""
+    """Largest finite magnitude of the expected array."""
     problem: str = ""
-    """Why the elements cannot be compared, if so."""
+    """Reason why the elements cannot be compared, or ""."""
 
     @property
     def relative(self) -> float:
-        """The largest difference relative to the largest magnitude."""
+        """Returns the largest difference relative to the largest magnitude."""
         return self.largest / max(self.scale, 1e-30) if self.largest else 0.0
 
 
 def difference(got: Array, want: Array) -> Difference:
-    """The difference of two arrays of numbers or booleans, computed in double precision."""
+    """Computes the difference of two arrays of numbers or booleans, in double precision."""
     if got.shape != want.shape:
         problem = f"its shape is {list(got.shape)}, not {list(want.shape)}"
         return Difference(largest=float("inf"), mean=float("inf"), problem=problem)
@@ -59,30 +60,31 @@ def difference(got: Array, want: Array) -> Difference:
 
 
 def is_close(got: Array, want: Array, accepted: Array | float) -> npt.NDArray[np.bool_]:
-    """Whether each element is no further off than is accepted; as `difference` has it.
+    """Returns for each element if its distance is accepted; see `difference`.
 
     Args:
-        accepted: for each element or for all; an infinity accepts what is not finite, too.
+        accepted: for each element or for all; an infinity also accepts NaN and infinities.
     """
     with np.errstate(invalid="ignore", over="ignore"):
         return distance(got, want) <= accepted
 
 
 def largest_relative_error(got: Array, want: Array) -> float:
-    """Largest absolute difference over the largest absolute value of `want`.
+    """Returns the largest absolute difference over the largest absolute value of `want`.
 
-    Infinite where the shapes differ or one side has a NaN or an infinity that the other lacks.
+    It is infinite if the shapes differ, or if one side has a NaN or an infinity that the other
+    lacks.
     """
     return difference(got, want).relative
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether the type is a floating-point one, those of few bits included."""
+    """True if the type is a floating-point one, including types of few bits."""
     return dtype.kind == "f" or dtype.name.startswith(("bfloat", "float"))
 
 
 def distance(got: Array, want: Array) -> Array:
-    """How far each element is off; as `difference` has it."""
+    """Returns the distance of each element; see `difference`."""
     found, wanted = np.asarray(got, _WIDE), np.asarray(want, _WIDE)
     same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     finite = np.isfinite(found) & np.isfinite(wanted)

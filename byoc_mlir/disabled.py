@@ -1,6 +1,6 @@
-"""Passes and patterns that a compilation leaves out, by name.
+"""Passes and patterns that are disabled in a compilation, by name.
 
-`compile(disable=…)` says which; see docs/debugging.md.
+`compile(disable=…)` sets them; see docs/debugging.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _names: ContextVar[Set[str]] = ContextVar("disabled", default=frozenset())
 
 @contextmanager
 def disabling(names: Set[str]) -> Generator[None]:
-    """What is compiled inside goes without the passes and patterns of these names."""
+    """Disables the passes and patterns of these names in the context."""
     token = _names.set(names)
     try:
         yield
@@ -23,5 +23,5 @@ def disabling(names: Set[str]) -> Generator[None]:
 
 
 def is_disabled(name: str) -> bool:
-    """Whether the compilation goes without the pass or pattern of this name."""
+    """True if the pass or pattern of this name is disabled."""
     return name in _names.get()

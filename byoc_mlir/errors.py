@@ -1,4 +1,6 @@
-"""The errors a user can meet. Every one says what was found, what is accepted and what to do."""
+"""The errors that users can meet. Each message says what was found, what is accepted and what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from byoc_mlir.names import printable, printable_lines
 class ByocError(Exception):
     """Base of all errors that leave `byoc_mlir`.
 
-    `str()` gives the message without control characters: models choose the names in it.
+    `str()` gives the message without control characters, because models choose the names in it.
 
     Attributes:
-        stage: what was being done, `import`, `lower`, `run`; `None` where no stage had begun.
-        node: the ONNX node that it was about, where one is known.
+        stage: stage of the work, `import`, `lower`, `run`; `None` if no stage had begun.
+        node: ONNX node of the work, if it is known.
     """
 
     stage: str | None = None
@@ -27,11 +29,11 @@ class ByocError(Exception):
         return printable_lines(self._message())
 
     def _message(self) -> str:
-        """Returns the message with names as they are."""
+        """Returns the message with unchanged names."""
         return super().__str__()
 
     def locate(self, stage: str, node: str | None) -> None:
-        """Notes where it happened; what is known already, nearer to the cause, stays."""
+        """Records the stage and the node; values recorded nearer to the cause stay."""
         self.stage = self.stage or stage
         self.node = self.node or node
 
@@ -41,7 +43,7 @@ class InvalidModelError(ByocError):
 
 
 class UnsafeModelError(InvalidModelError):
-    """The model reaches for something outside of its own folder, or lies about its sizes."""
+    """The model refers to something outside of its own folder, or declares false sizes."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class InputValuesNeededError(UnsupportedModelError):
 
 
 class UnsupportedTypeError(ByocError):
-    """No tensor of `relay` has elements of the type that is named."""
+    """Tensors of `relay` do not support the named element type."""
 
 
 class InvalidInputError(ByocError):
@@ -99,7 +101,7 @@ class MissingExtraError(ByocError):
 
 
 class FallbackForbiddenError(ByocError):
-    """`fallback="forbid"` was asked for and some nodes stayed on the host; all are listed."""
+    """Some nodes stayed on the host despite `fallback="forbid"`; all are listed."""
 
 
 class CompilationError(ByocError):
@@ -107,9 +109,9 @@ class CompilationError(ByocError):
 
 
 class InternalError(CompilationError):
-    """A defect of `byoc_mlir`: something else than the errors of this module reached a boundary.
+    """A defect of `byoc_mlir`: an unexpected exception reached a boundary.
 
-    `__cause__` is what was raised.
+    `__cause__` is the original exception.
     """
 
     def __init__(self, cause: BaseException, stage: str, node: str | None):
@@ -128,11 +130,11 @@ def _raised_at(error: BaseException) -> str:
 
 
 class LimitExceededError(ByocError):
-    """Something is larger than its limit; the message says how to raise that.
+    """Something is larger than its limit; the message says how to raise the limit.
 
     Attributes:
         limit: the field of `byoc_mlir.Limits`.
-        found: how large it is, or would have become.
+        found: its actual or expected size.
         accepted: the limit.
     """
 
@@ -152,11 +154,13 @@ class LimitExceededError(ByocError):
 
 
 class OutOfMemoryError(ByocError):
-    """Memory was asked for and not given; where it is known, the message says how many bytes."""
+    """A memory allocation failed; the message gives the number of bytes if it is known."""
 
 
 class SystemRefusedError(ByocError):
-    """The operating system refused what is no fault of the model, as writing to a full disk."""
+    """The operating system refused something that is no fault of the model, such as a write to a
+    full disk.
+    """
 
 
 class ExecutionError(ByocError):
@@ -164,7 +168,7 @@ class ExecutionError(ByocError):
 
 
 class ToolchainError(ByocError):
-    """A C compiler or a tool beside it is missing, or refused its input."""
+    """A C compiler or a related tool is missing, or refused its input."""
 
 
 class ArtifactError(ByocError):
@@ -172,11 +176,11 @@ class ArtifactError(ByocError):
 
 
 class ExportError(ArtifactError):
-    """The model cannot be exported in this form; the message says which part, and what can be."""
+    """The model cannot be exported in this form; the message names the part, and possible forms."""
 
 
 class ShapesNeededError(ExportError):
-    """No program serves all shapes of the model: it has to be exported for some."""
+    """No program serves all shapes of the model, so the export needs concrete shapes."""
 
 
 class InvalidArtifactError(ArtifactError):
@@ -192,4 +196,4 @@ class UnsafeCacheError(ByocError):
 
 
 class UndecidedSizeError(ByocError):
-    """A symbolic size has to be a number here, or a question about it has no answer."""
+    """A symbolic size must be a number here, or a query on it has no answer."""

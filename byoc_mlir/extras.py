@@ -1,4 +1,4 @@
-"""Packages that few need, and that are not installed with this one."""
+"""Import of optional packages, which are not installed with this one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from byoc_mlir.errors import MissingExtraError
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """A module of a package that comes with an extra.
+    """Imports a module of a package that comes with an extra.
 
     Args:
         module: what to import, `torch.onnx`.
         extra: the extra of this package that installs it.
 
     Raises:
-        MissingExtraError: it, or what it needs, is not installed; the message says how to install
-            it.
+        MissingExtraError: it, or one of its dependencies, is not installed; the message says how to
+          install it.
     """
     try:
         return import_module(module)

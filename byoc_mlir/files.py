@@ -1,4 +1,4 @@
-"""Opening files that a caller names: regular ones only, so that none blocks or never ends."""
+"""Opening of files that a caller names: regular ones only, so that none blocks or never ends."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _KINDS = {
 
 
 def open_regular(path: str | Path, flags: int = 0) -> BufferedReader:
-    """A regular file, open for reading.
+    """Opens a regular file for reading.
 
     Args:
-        flags: more of those of `os.open`.
+        flags: further flags of `os.open`.
 
     Raises:
         OSError: there is no such file, it cannot be read, or is no regular file.
@@ -42,7 +42,7 @@ def open_regular(path: str | Path, flags: int = 0) -> BufferedReader:
 
 
 def open_file(path: str | Path, error: type[ByocError]) -> BufferedReader:
-    """A regular file, open for reading.
+    """Opens a regular file for reading.
 
     Raises:
         ByocError: of the class given, when `open_regular` raises an `OSError`.
@@ -54,7 +54,7 @@ def open_file(path: str | Path, error: type[ByocError]) -> BufferedReader:
 
 
 def read_file(path: str | Path, error: type[ByocError]) -> bytes:
-    """The content of a regular file.
+    """Reads a regular file.
 
     Raises:
         ByocError: as `open_file`.

@@ -1,4 +1,4 @@
-"""What installed packages offer, as their entry points say."""
+"""Entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from typing import TypeAlias
 
 _FILE = "entry_points.txt"
 _PREFIX = "byoc_mlir."
-"""Of the names of our groups."""
+"""Prefix of the names of our groups."""
 
 _HOME = str(Path(__file__).parents[1])
-"""The folder, or the archive, that this package was imported from."""
+"""The folder, or the archive, from which this package was imported."""
 
 
 def search_path() -> list[str]:
-    """Returns `sys.path` without the current folder and what else is relative to it, which may be
-    a stranger's; the folder of this package is kept in any case.
+    """Returns `sys.path` without relative folders, such as the current one, which others may
+    control.
+
+    The folder of this package is always included.
     """
     folders = [_absolute(folder) for folder in sys.path]
     kept = [folder for folder in folders if os.path.isabs(folder)]
@@ -28,7 +30,9 @@ def search_path() -> list[str]:
 
 
 def _absolute(folder: str) -> str:
-    """Returns the folder of this package for a path that leads there, else the path as it is."""
+    """Returns the folder of this package for a path that leads there, or else the path
+    unchanged.
+    """
     try:
         return _HOME if os.path.abspath(folder) == _HOME else folder
     except OSError:  # the current folder was deleted
@@ -36,16 +40,16 @@ def _absolute(folder: str) -> str:
 
 
 def installed_points(group: str) -> Sequence[EntryPoint]:
-    """The entry points of a group, one of ours.
+    """Returns the entry points of one of our groups.
 
-    A search reads a file of every installed package. It is repeated when one of the folders that
-    modules come from has changed, as by an installation.
+    A search reads a file of every installed package. It is repeated if one of the folders of
+    modules has changed, as by an installation.
     """
     return _points(group, tuple((folder, _changed(folder)) for folder in search_path()))
 
 
 _Folders: TypeAlias = "tuple[tuple[str, int], ...]"
-"""Where modules come from, and when it was changed."""
+"""Folders of modules, with the times of their last change."""
 
 
 @lru_cache(maxsize=8)
@@ -57,10 +61,11 @@ def _points(group: str, folders: _Folders) -> Sequence[EntryPoint]:
 
 @lru_cache(maxsize=1)
 def _offering(_: _Folders) -> Sequence[Distribution]:
-    """What has entry points for us: one search serves all groups.
+    """Returns the packages with entry points for us; one search serves all groups.
 
-    Of two that have one name the first one counts, as for `importlib.metadata.entry_points`, which
-    takes apart what all others offer.
+    If two packages have the same name, the first one counts, as for
+    `importlib.metadata.entry_points`. That function is slower, because it parses the entry points
+    of all packages.
     """
     found = (
         one for one in distributions(path=search_path()) if _PREFIX in (one.read_text(_FILE) or "")
@@ -89,7 +94,7 @@ def installed_version(name: str) -> str:
 
 
 def library_in_wheel(wheel: str, name: str) -> Path | None:
-    """Returns the file of that name in an installed distribution; `None` where there is neither."""
+    """Returns the file of that name in an installed distribution; `None` if either is missing."""
     try:
         files = installed(wheel).files or []
     except PackageNotFoundError:
@@ -99,13 +104,15 @@ def library_in_wheel(wheel: str, name: str) -> Path | None:
 
 
 def _field(one: Distribution, name: str) -> str:
-    """What a package says of itself; `one.metadata` imports a parser of mail to find it."""
+    """Returns a metadata field of a package, without `one.metadata`, which imports a mail
+    parser.
+    """
     _, is_there, rest = (one.read_text("METADATA") or "").partition(f"\n{name}: ")
     return rest.partition("\n")[0].strip() if is_there else one.metadata[name]
 
 
 def _changed(folder: str) -> int:
-    """When a folder was changed, 0 where there is none."""
+    """Returns the time of a folder's last change, or 0 if there is none."""
     try:
         return os.stat(folder).st_mtime_ns
     except OSError:

@@ -1,6 +1,6 @@
-"""What the compiler makes of a model, pass by pass, as files.
+"""Dump of the IR after each pass to files.
 
-`compile(dump_ir="FOLDER")` says where to; see docs/debugging.md.
+`compile(dump_ir="FOLDER")` names the folder; see docs/debugging.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUMMARY = "passes.txt"
 
 
 class IrDump:
-    """A folder that takes the IR after each pass that changed something, numbered from 1.
+    """A folder for the IR after each pass that changed something, numbered from 1.
 
     `passes.txt` lists all passes: number, milliseconds, ops before and after, name.
     """
@@ -39,8 +39,7 @@ class IrDump:
         (folder / SUMMARY).write_text("number  ms  ops before  ops after  pass\n")
 
     def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
-        """Applies a pass, and writes what it made of the module; of one that fails, what it was
-        given."""
+        """Applies a pass, and writes the changed module; if the pass fails, writes its input."""
         before, ops_before = located_text(module), _ops(module)
         start = time.perf_counter()
         try:
@@ -80,13 +79,13 @@ class IrDump:
 
 
 class PassRunner(Protocol):
-    """What applies passes, and looks at what they do."""
+    """Runner that applies passes and observes their effects."""
 
     def apply(self, pass_: ModulePass, context: Context, module: ModuleOp) -> None:
         """Applies a pass."""
 
     def write(self, name: str, text: str) -> None:
-        """Takes a text that some part of the compiler has made, and its name."""
+        """Receives a text of a part of the compiler, with its name."""
 
 
 _current: ContextVar[PassRunner | None] = ContextVar("pass_runner", default=None)
@@ -94,14 +93,16 @@ _current: ContextVar[PassRunner | None] = ContextVar("pass_runner", default=None
 
 @contextmanager
 def dumping(folder: Path | None) -> Generator[None]:
-    """What is compiled inside is written to a folder; `None`: to none."""
+    """Dumps the IR of compilations in the context to a folder; `None` dumps nothing."""
     with applying_with(None if folder is None else IrDump(folder)):
         yield
 
 
 @contextmanager
 def applying_with(runner: PassRunner | None) -> Generator[None]:
-    """What is compiled inside is compiled with it; `None`: passes are applied as they are."""
+    """Applies the passes of compilations in the context with a runner; `None` applies them
+    directly.
+    """
     token = _current.set(runner)
     try:
         yield
@@ -110,7 +111,7 @@ def applying_with(runner: PassRunner | None) -> Generator[None]:
 
 
 def apply_pass(pass_: ModulePass, context: Context, module: ModuleOp) -> None:
-    """Applies a pass, unless it is left out; where IR is dumped, writes what it changed."""
+    """Applies a pass, unless it is disabled, and writes its changes if IR is dumped."""
     if is_disabled(pass_.name):
         return
     dump = _current.get()
@@ -121,14 +122,14 @@ def apply_pass(pass_: ModulePass, context: Context, module: ModuleOp) -> None:
 
 
 def dump_text(name: str, text: Callable[[], str]) -> None:
-    """Where IR is dumped, writes a file of this name."""
+    """Writes a file of this name if IR is dumped."""
     dump = _current.get()
     if dump is not None:
         dump.write(name, text())
 
 
 def located_text(module: ModuleOp) -> str:
-    """The IR, each op with the ONNX nodes that it stands for: `loc("conv1")`."""
+    """Returns the IR, each op with the location of its ONNX nodes: `loc("conv1")`."""
     text = StringIO()
     Printer(text, print_debuginfo=True).print_op(module)
     return text.getvalue().replace(_NO_LOCATION, "")
@@ -142,6 +143,6 @@ def _ops(module: ModuleOp) -> Counter[str]:
 
 
 def _changes(before: Counter[str], after: Counter[str]) -> list[tuple[str, int]]:
-    """By how many each kind of op became more or fewer."""
+    """Returns the change in the number of each kind of op."""
     differences = {name: after[name] - before[name] for name in before | after}
     return [(name, count) for name, count in differences.items() if count]

@@ -1,4 +1,4 @@
-"""How much a model may ask for: bytes, nodes, threads, nesting, names, seconds."""
+"""Limits of a model's resources: bytes, nodes, threads, nesting, names, seconds."""
 
 from __future__ import annotations
 
@@ -16,49 +16,55 @@ from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError
 _Item = TypeVar("_Item")
 
 ADDRESS_SPACE = 1 << 47
-"""Bytes that a process can address on the machines there are."""
+"""Bytes that a process can address on current machines."""
 
 _MOST_DIMENSIONS = 64
-"""Of an array of NumPy."""
+"""Maximum number of dimensions of a NumPy array."""
 
 
 @dataclass(frozen=True, repr=False)
 class Limits:
-    """What is refused, with a `LimitExceededError`, before memory or time is spent on it.
+    """Limits beyond which a model is refused with a `LimitExceededError`, before it takes the
+    resources.
 
-    The defaults refuse what no machine can do; a service that compiles models of strangers sets
-    lower ones. See docs/limits.md.
+    The defaults refuse what no machine can do. A service that compiles models of unknown origin
+    sets lower limits. See docs/limits.md.
     """
 
     tensor_bytes: int = (1 << 64) - 1
-    """Of any tensor of the model, an axis without elements counted as one. Outputs need no memory
-    before the model runs, hence so high."""
+    """Bytes of any tensor of the model, with an empty axis counted as 1. The default is that high
+    because outputs need no memory before the model runs.
+    """
     constant_bytes: int = 4 << 30
-    """Of tensors that are computed, or made dense, while compiling, all together; and as much as
-    eight times the model's own tensors. More than that is not folded, or refused."""
+    """Bytes of all tensors that are computed, or made dense, while compiling. In addition, eight
+    times the bytes of the model's own tensors are allowed. Beyond that, folding stops, or the model
+    is refused.
+    """
     arena_bytes: int = ADDRESS_SPACE
-    """Of all intermediate tensors of a run, as planned."""
+    """Bytes of all intermediate tensors of a run, as planned."""
     output_bytes: int = (1 << 64) - 1
-    """Of all outputs of a run together."""
+    """Bytes of all outputs of a run together."""
     nodes: int = 1_000_000
-    """In the graph, its subgraphs and functions; for a `.mlir` file: ops."""
+    """Nodes in the graph, its subgraphs and functions; for a `.mlir` file, ops."""
     body_nodes: int = 20_000
-    """Of functions, branches and loops that are expanded, all together."""
+    """Nodes of functions, branches and loops that are expanded, all together."""
     threads: int = max(256, 4 * (os.cpu_count() or 1))
     """OpenMP threads of a run."""
     nesting: int = 32
-    """Of graphs in graphs, functions in functions, and of brackets in a `.mlir` file."""
+    """Depth of nested graphs, of nested functions, and of brackets in a `.mlir` file."""
     name_length: int = 65_536
     """Characters of a name in the model."""
     kept_bytes: int = 1 << 30
-    """Of the programs that stay compiled for one model with symbolic dimensions: their code, arenas
-    and copies of constants. Nothing is refused: those that were not used for longest go, and the
-    one that is used stays."""
+    """Bytes of the programs that stay compiled for one model with symbolic dimensions: their code,
+    arenas and copies of constants. Nothing is refused: the least recently used programs are freed,
+    except the current one.
+    """
     seconds: float = 3600.0
-    """For each compilation: that of a model of fixed shapes, or for one set of shapes. The default
-    is far more than the largest models take, and ends what would never end. Looked at between
-    passes, between nodes and between ops; LLVM and a backend's library cannot be interrupted, so it
-    may take as long as the largest of their steps more."""
+    """Seconds of each compilation: of a model of fixed shapes, or for one set of shapes. The
+    default far exceeds the time of the largest models, and ends endless compilations. It is checked
+    between passes, between nodes and between ops. LLVM and a backend's library cannot be
+    interrupted, so a compilation may exceed it by their largest step.
+    """
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -71,7 +77,7 @@ class Limits:
                 )
 
     def __repr__(self) -> str:
-        """Returns the limits that are not the defaults, as Python writes them."""
+        """Returns the limits that differ from the defaults, in Python's syntax."""
         values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
         others = [
             f"{name}={value}" for name, (value, default) in values.items() if value != default
@@ -80,12 +86,12 @@ class Limits:
 
     @property
     def refusals(self) -> list[int]:
-        """The limits that decide which models are refused, whatever the time it takes."""
+        """Returns the limits that affect which models are refused, except the time."""
         others = ("kept_bytes", "seconds")
         return [getattr(self, field.name) for field in fields(self) if field.name not in others]
 
     def check(self, limit: str, found: float, what: str) -> None:
-        """Refuses what is larger than the limit of that name.
+        """Refuses a size that exceeds the limit of that name.
 
         Raises:
             LimitExceededError: `what` is too large.
@@ -100,31 +106,32 @@ class _Budget:
     limits: Limits
     deadline: float
     computed_bytes: int = 0
-    """Of constants, so far."""
+    """Bytes of constants computed so far."""
     given_bytes: int = 0
-    """Of the model's own constants."""
+    """Bytes of the model's own constants."""
 
 
 DEFAULT_LIMITS = Limits()
 
 _FOLDED_PER_GIVEN = 8
-"""Bytes of computed constants for each byte of the model's: weights of bytes become floats that are
-scaled, shifted and transposed."""
+"""Bytes of computed constants for each byte of the model's: 8-bit weights become floats that are
+scaled, shifted and transposed.
+"""
 
 _NO_END = _Budget(DEFAULT_LIMITS, math.inf)
 _current: ContextVar[_Budget] = ContextVar("limits", default=_NO_END)
 
 
 def current_limits() -> Limits:
-    """The limits of the compilation that this thread is in, else the defaults."""
+    """Returns the limits of this thread's compilation, or else the defaults."""
     return _current.get().limits
 
 
 @contextmanager
 def limited(limits: Limits) -> Generator[None]:
-    """The limits of what this thread compiles inside; the time begins to run.
+    """Sets the limits of compilations in the context, for this thread, and starts their time.
 
-    Inside of another compilation that has the same limits, its time goes on.
+    Inside of another compilation with the same limits, the outer time continues.
     """
     outer = _current.get()
     if outer.limits == limits and outer.deadline < math.inf:
@@ -138,10 +145,10 @@ def limited(limits: Limits) -> Generator[None]:
 
 
 def check_time() -> None:
-    """Ends a compilation whose time is over.
+    """Ends a compilation that is out of time.
 
     Raises:
-        LimitExceededError: it is.
+        LimitExceededError: the time is over.
     """
     budget = _current.get()
     if budget.deadline == math.inf:
@@ -153,7 +160,7 @@ def check_time() -> None:
 
 
 def in_time(items: Iterable[_Item]) -> Generator[_Item]:
-    """The items as they are now, one after the other, as long as a compilation has time.
+    """Yields the items of a snapshot, as long as the compilation has time.
 
     Raises:
         LimitExceededError: the time is over.
@@ -164,19 +171,19 @@ def in_time(items: Iterable[_Item]) -> Generator[_Item]:
 
 
 def spanned_bytes(shape: Sequence[int], item_bytes: int) -> int:
-    """The bytes of a tensor, an axis without elements counted as one.
+    """Returns the bytes of a tensor, with an empty axis counted as 1.
 
-    An array of no elements cannot have its other axes as long as it likes, either.
+    So an empty tensor cannot have arbitrarily long other axes, either.
     """
     return math.prod(size or 1 for size in shape) * item_bytes
 
 
 def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
-    """The bytes of a tensor, once they are found to be few enough; see `spanned_bytes`.
+    """Returns the bytes of a tensor after a check of its size; see `spanned_bytes`.
 
     Raises:
-        LimitExceededError: they are not.
-        InvalidModelError: it has more dimensions than an array of NumPy may have.
+        LimitExceededError: it has too many bytes.
+        InvalidModelError: it has more dimensions than a NumPy array may have.
     """
     if len(shape) > _MOST_DIMENSIONS:
         raise InvalidModelError(
@@ -190,10 +197,10 @@ def check_tensor(shape: Sequence[int], item_bytes: int, what: str) -> int:
 
 
 def check_constant(shape: Sequence[int], item_bytes: int, what: str) -> None:
-    """Refuses a tensor that is too large to be computed while compiling, beside others.
+    """Refuses a tensor that is too large to compute while compiling, in addition to earlier ones.
 
     Raises:
-        LimitExceededError: it is.
+        LimitExceededError: it is too large.
     """
     size = check_tensor(shape, item_bytes, what)
     if not take_constant_bytes(size):
@@ -205,14 +212,14 @@ def check_constant(shape: Sequence[int], item_bytes: int, what: str) -> None:
 
 
 def note_constants(size: int) -> None:
-    """Notes the bytes of the model's own tensors; constants made of them may be as large."""
+    """Adds the bytes of the model's own tensors, which raise the limit of computed constants."""
     budget = _current.get()
     if budget is not _NO_END:
         budget.given_bytes += size
 
 
 def take_constant_bytes(size: int) -> bool:
-    """True if a constant of so many bytes may be computed; the compilation has fewer left then."""
+    """True if a constant of so many bytes may be computed; the budget shrinks accordingly."""
     budget = _current.get()
     computed = budget.computed_bytes + size
     if computed > budget.limits.constant_bytes + _FOLDED_PER_GIVEN * budget.given_bytes:

@@ -1,4 +1,4 @@
-"""Names that users or models write: the nearest known one, its origin, its form for a terminal."""
+"""Names from users or models: the nearest known one, their origin, their form for a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, cast
 
 
 def printable(text: str) -> str:
-    """Returns the text in one line without control and invisible characters: `\\x1b` for each."""
+    """Returns the text in one line, with escapes such as `\\x1b` for control and invisible
+    characters.
+    """
     if text.isprintable():
         return text
     return "".join(
@@ -39,11 +41,13 @@ def printable_document(value: Any) -> Any:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """What to add to a message about an unknown name: `; did you mean 'x'?`, or nothing."""
+    """Returns a hint for an unknown name, `; did you mean 'x'?`, or ""."""
     close = get_close_matches(name, sorted(known), 1)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def written_at(thing: type | Callable[..., Any]) -> tuple[str, str]:
-    """The module and the name in it of a class or a function: alike for its later versions."""
+    """Returns module and qualified name of a class or function, which are equal for its later
+    versions.
+    """
     return thing.__module__, thing.__qualname__

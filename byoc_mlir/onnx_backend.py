@@ -19,7 +19,7 @@ from byoc_mlir.runtime import Executable
 
 
 class ByocBackendRep(BackendRep):
-    """A compiled model behind the interface of the official runner."""
+    """A compiled model with the interface of the official runner."""
 
     def __init__(self, executable: Executable):
         super().__init__()
@@ -38,7 +38,7 @@ class ByocBackend(Backend):
 
     @classmethod
     def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether the model compiles."""
+        """True if the model compiles."""
         try:
             cls.prepare(model, device, **kwargs)
         except ByocError:
@@ -65,7 +65,7 @@ class ByocBackend(Backend):
         outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Runs one node as a model of its own, in the newest opset or `opset_version`."""
+        """Runs one node as a separate model, in the newest opset or `opset_version`."""
         arrays = [np.asarray(array) for array in inputs]
         graph = helper.make_graph(
             [node],
@@ -84,7 +84,7 @@ class ByocBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Only the CPU."""
+        """True if the device is the CPU."""
         return device.partition(":")[0] == "CPU"
 
 

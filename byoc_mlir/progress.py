@@ -1,4 +1,4 @@
-"""What is under way, shown on a terminal when it takes long."""
+"""Status of running work, shown on a terminal if it takes long."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Work:
         self._timer.daemon = True
 
     def start(self) -> None:
-        """From now on the second counts."""
+        """Starts the second after which the line appears."""
         self._timer.start()
 
     def say(self, text: str) -> None:
-        """What is done now."""
+        """Sets the text of the line."""
         with self._lock:
             self.text = text
             if self._status is not None:
                 self._status.update(f"{text} …")
 
     def stop(self) -> None:
-        """Takes the line away."""
+        """Removes the line."""
         self._timer.cancel()
         with self._lock:
             if self._status is not None:
@@ -57,7 +57,7 @@ _current: ContextVar[Work | None] = ContextVar("work", default=None)
 
 @contextmanager
 def shown(text: str) -> Generator[None]:
-    """Shows what is done inside; what is part of something else takes its line."""
+    """Shows the work in the context; nested work uses the line of the outer one."""
     outer = _current.get()
     if outer is not None:
         before = outer.text

@@ -1,4 +1,4 @@
-"""What a model takes and gives: arrays, and what describes them."""
+"""Inputs and outputs of models: arrays, and their descriptions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """An array of any shape and type."""
 
 _LINE, _CACHE = 1 << 6, 1 << 15
-"""Bytes of a cache line, and of a first cache."""
+"""Bytes of a cache line, and of an L1 cache."""
 
 
 def aligned_empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
-    """A new array whose memory begins with a cache line; its content is whatever was there.
+    """Allocates an array that starts at a cache line; its content is undefined.
 
-    A vector of 64 bytes that lies across two lines takes two reads: what is in a second cache
-    comes at half the rate then.
+    A 64-byte vector across two lines takes two reads, which halves the rate of data in L2.
     """
     kind = np.dtype(dtype)
     size = prod(shape) * kind.itemsize
@@ -33,8 +32,9 @@ def aligned_empty(shape: Sequence[int], dtype: DTypeLike) -> Array:
 
 
 def aligned(array: Array) -> Array:
-    """The array, if its memory begins with a cache line and is in order of its indices; else a copy
-    of which that is true."""
+    """Returns the array if it is contiguous, row-major and aligned to a cache line, or else such a
+    copy.
+    """
     if array.flags.c_contiguous and not array.ctypes.data % _LINE:
         return array
     found = aligned_empty(array.shape, array.dtype)
@@ -43,10 +43,10 @@ def aligned(array: Array) -> Array:
 
 
 def transposed(matrix: Array) -> Array:
-    """A copy of a matrix with its dimensions exchanged.
+    """Returns a transposed copy of a matrix.
 
-    Cache lines of the copy are filled while they are in the cache: a matrix of 16 MB takes a third
-    of the time that one copy of all takes.
+    It fills cache lines of the copy while they are in the cache: for 16 MB, it is 3 times as fast
+    as a plain copy.
     """
     lines, columns = matrix.shape
     found = aligned_empty((columns, lines), matrix.dtype)
@@ -58,9 +58,9 @@ def transposed(matrix: Array) -> Array:
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """A tensor that goes in or comes out: dense, row-major, in native byte order.
+    """An input or output tensor: dense, row-major, in native byte order.
 
-    A dimension that is not bound is text: its symbol's name, or an expression of symbols.
+    An unbound dimension is text: its symbol's name, or an expression of symbols.
     """
 
     name: str
@@ -69,12 +69,12 @@ class TensorInfo:
 
     @property
     def is_static(self) -> bool:
-        """Whether every dimension is a number."""
+        """True if every dimension is a number."""
         return all(isinstance(size, int) for size in self.shape)
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape of a tensor that is static."""
+        """Returns the shape of a static tensor."""
         return tuple(map(int, self.shape))
 
     def __str__(self) -> str:
@@ -82,36 +82,42 @@ class TensorInfo:
 
 
 Kind: TypeAlias = Literal["tensor", "sequence", "optional", "optional sequence", "map", "maps"]
-"""What a value of a model is. Only an input can be a `map`, and only an output `maps`, a sequence
-of them."""
+"""Kind of a model's value. Only an input can be a `map`, and only an output `maps`, a sequence of
+maps.
+"""
 
 Structure: TypeAlias = "int | tuple[Structure, ...] | None"
-"""What a value is like at run time: the rank of a tensor, the items of a sequence, not there."""
+"""Structure of a value at run time: rank of a tensor, items of a sequence, or `None` if it is
+absent.
+"""
 
 
 def item_name(name: str, number: int) -> str:
-    """The name of a tensor in the sequence `name`."""
+    """Returns the name of a tensor in the sequence `name`."""
     return f"{name}[{number}]"
 
 
 def item_names(name: str, tensors: Container[str]) -> list[str]:
-    """Returns the names of the tensors that there are of the sequence `name`."""
+    """Returns the names of the existing tensors of the sequence `name`."""
     return list(takewhile(tensors.__contains__, (item_name(name, number) for number in count())))
 
 
 MOST_SIZES = 16
-"""Tensors of more elements are data; those of up to this many may be sizes."""
+"""Maximum number of elements of a tensor that may hold sizes; larger tensors are data."""
 
 
 def size_input(name: str, number: int) -> str:
-    """The input of a stage that says by its shape, `[0, n]`, what an element of the tensor `name`
-    is; also the name of that size."""
+    """Returns the name of a segment's input with shape `[0, n]`, where `n` is an element of tensor
+    `name`.
+
+    The size `n` has the same name.
+    """
     return f"{name}{{{number}}}"
 
 
 @dataclass(frozen=True)
 class StructureInfo(TensorInfo):
-    """An input that is a sequence, an optional or a map; `dtype` is that of what is in it."""
+    """An input that is a sequence, an optional or a map; `dtype` is the type of its elements."""
 
     kind: Kind
 
@@ -125,7 +131,9 @@ class StructureInfo(TensorInfo):
 
 @dataclass(frozen=True)
 class Trim:
-    """Only the first entries along `axis` count, as many as the tensor `count` says."""
+    """Trim of an output to its first entries along `axis`; the tensor `count` holds their
+    number.
+    """
 
     count: str
     axis: int
@@ -133,14 +141,14 @@ class Trim:
 
 @dataclass(frozen=True)
 class MapRow:
-    """A tensor of one row that is made of a map."""
+    """A tensor of one row that is built from a map."""
 
     name: str
     dtype: np.dtype[Any]
     keys: Sequence[int] | Sequence[str] | None
-    """Of its columns, each once; `None`: those of the map, in ascending order."""
+    """Keys of the columns, each once; `None`: the keys of the map, in ascending order."""
 
     @cached_property
     def places(self) -> Mapping[Any, int]:
-        """The column of each key."""
+        """Returns the column of each key."""
         return {key: place for place, key in enumerate(self.keys or ())}

@@ -1,7 +1,6 @@
 """Warnings of a compilation, which its program in the cache repeats.
 
-`warnings.catch_warnings` would change what the whole process does with warnings, also those of
-other threads.
+`warnings.catch_warnings` would affect the warnings of the whole process, including other threads.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _noted: ContextVar[list[str] | None] = ContextVar("noted_warnings", default=None
 
 
 def warn(text: str, stacklevel: int = 1) -> None:
-    """Warns the user, and notes the text where that is asked for.
+    """Warns the user, and records the text if requested.
 
     Args:
         stacklevel: 1 for the caller, 2 for its caller, as in `warnings.warn`.
@@ -28,7 +27,7 @@ def warn(text: str, stacklevel: int = 1) -> None:
 
 @contextmanager
 def noted_warnings() -> Generator[list[str]]:
-    """Notes the warnings that are given inside."""
+    """Records the warnings in the context."""
     noted: list[str] = []
     token = _noted.set(noted)
     try:

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def write(kind: FileKind, plan: Node, path: Path, name: str | None) -> Path:
-    """Writes a complete plan to a file; `artifact.export` has the functions for each kind.
+    """Writes a complete plan to a file with the function of `artifact.export` for its kind.
 
     Returns:
         The header's path.
     """
-    from byoc_mlir.artifact import export  # 20 ms, and few of the programs compiled are written
+    from byoc_mlir.artifact import export  # 20 ms, and few programs are exported
 
     function = export.export_library if kind == "library" else export.export_object
     return function(plan, path, name)

@@ -1,4 +1,4 @@
-"""Writing a compiled model as a shared object or as an object file."""
+"""Export of a compiled model as a shared object or as an object file."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def export_library(model: Node, path: Path, name: str | None, triple: str | None
 
     Args:
         model: the complete plan to write.
-        path: of the shared object, `model.so`; the header is `model.h`.
-        name: the prefix of the C functions; left out, it is made of the file's name.
-        triple: of the machine that the program is for; left out, it is this one.
+        path: path of the shared object, `model.so`; the header is `model.h`.
+        name: prefix of the C functions; by default, it is derived from the file's name.
+        triple: machine that the program is for; by default, this machine.
 
     Returns:
         The header's path.
 
     Raises:
         ExportError: the program cannot be exported.
-        ToolchainError: there is no C compiler, or it refuses its input.
+        ToolchainError: there is no C compiler, or it fails.
     """
     parts = _parts(model, path, name, triple)
     for region in _python_regions(parts):
@@ -61,11 +61,11 @@ def export_library(model: Node, path: Path, name: str | None, triple: str | None
 def export_object(model: Node, path: Path, name: str | None, triple: str | None = None) -> Path:
     """Writes one relocatable object file for C programs, and a C header next to it.
 
-    The program links it with `-lm -ldl -pthread`. Arguments and result as for `export_library`.
+    A program links it with `-lm -ldl -pthread`. Arguments and result are those of `export_library`.
 
     Raises:
         ExportError: the program cannot be exported, or a part of it runs in Python.
-        ToolchainError: there is no C compiler or no `objcopy`, or one refuses its input.
+        ToolchainError: there is no C compiler or no `objcopy`, or one of them fails.
     """
     parts = _parts(model, path, name, triple)
     for region in _python_regions(parts):

@@ -1,4 +1,4 @@
-"""The C header of an exported model."""
+"""C header of an exported model."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ERROR_CODES = {
     "ERROR_SHAPE": "sizes that the model was not compiled for",
     "ERROR_VALUE": "a number that the model was given or has computed is not accepted",
 }
-"""In the order of their numbers, from 0."""
+"""Error codes with their meanings, in the order of their numbers, from 0."""
 
 
 def header(interface: Interface, name: str) -> str:
-    """The text of `model.h`; `name` is the prefix of all that it declares."""
+    """Returns the text of `model.h`; `name` is the prefix of its declarations."""
     tensors = [tensor.declaration for tensor in interface.tensors]
     parameters = [*_size_parameters(interface), *tensors]
     lines = [
@@ -42,11 +42,11 @@ def header(interface: Interface, name: str) -> str:
 
 
 def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[str] = ()) -> str:
-    """A header with these declarations, and those that all models have.
+    """Returns a header with these declarations and those of all models.
 
     Args:
-        name: the prefix of all that it declares.
-        threads: that the model was compiled for.
+        name: prefix of the declarations.
+        threads: number of threads that the model was compiled for.
         constants: further macros.
     """
     upper = name.upper()
@@ -96,7 +96,7 @@ def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[st
 
 
 def _shapes(interface: Interface, name: str) -> Sequence[str]:
-    """The function that says the shapes of the outputs, of a model that takes sizes."""
+    """Returns the declaration of the function for output shapes, for dynamic shapes."""
     sizes = interface.program.sizes
     if sizes is None:
         return ()
@@ -118,7 +118,7 @@ def _shapes(interface: Interface, name: str) -> Sequence[str]:
 
 
 def _aliases(interface: Interface) -> Iterator[str]:
-    """Which outputs may be in the memory of an input."""
+    """Yields comments on the outputs that may share memory with an input."""
     names = {(tensor.is_output, tensor.spec.name): tensor.name for tensor in interface.tensors}
     for output, input_ in interface.program.aliases.items():
         yield f" * {names[True, output]} may be the same memory as {names[False, input_]}."
@@ -129,7 +129,7 @@ def _size_parameters(interface: Interface) -> list[str]:
 
 
 def _accepted(sizes: SymbolicSizes, interface: Interface) -> Sequence[str]:
-    """What sizes must be."""
+    """Returns the conditions on sizes."""
     names = interface.sizes
     ranges = [f"{names[info.name]}: {info.min} to {greatest_size(info)}" for info in sizes.symbols]
     return [*ranges, *c_guards(sizes, names)]
@@ -150,5 +150,5 @@ def _described(interface: Interface, tensor: Parameter) -> str:
 
 
 def in_comment(text: str) -> str:
-    """Returns the text in a form that does not end a comment."""
+    """Returns a text that does not end a comment."""
     return printable(text).replace("*/", "* /").replace("/*", "/ *")

@@ -1,4 +1,4 @@
-"""What C programs see of a model: sizes and tensors with names that C takes."""
+"""C interface of a model: sizes and tensors with C identifiers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _C_TYPES = {
     "uint64": "uint64_t",
 }
 _BITS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
-"""How C sees a type that it lacks (`bool`, `float16`, `bfloat16`, `int4`): its bits."""
+"""C types of the bits of element types that C lacks (`bool`, `float16`, `bfloat16`, `int4`), by
+size in bytes."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tensor as a parameter of the C function `run`."""
+    """Tensor as a parameter of the C function `run`."""
 
     spec: TensorInfo
     name: str
@@ -40,24 +41,24 @@ class Parameter:
 
     @property
     def declaration(self) -> str:
-        """`const float *data`."""
+        """Returns the declaration of the parameter, such as `const float *data`."""
         constant = "" if self.is_output else "const "
         return f"{constant}{c_type(self.spec.dtype)} *{self.name}"
 
 
 @dataclass(frozen=True)
 class Interface:
-    """A program as C sees it."""
+    """C interface of a program."""
 
     program: Program
     sizes: Mapping[str, str]
-    """What C calls each symbol, in the order in which native code takes them."""
+    """C name of each symbol, in the order in which native code takes them."""
     tensors: tuple[Parameter, ...]
-    """The inputs, then the outputs."""
+    """Inputs, then outputs."""
 
     @staticmethod
     def of(program: Program) -> Interface:
-        """The interface of a program."""
+        """Returns the interface of a program."""
         specs = [*program.inputs, *program.outputs]
         symbols = [] if program.sizes is None else [info.name for info in program.sizes.symbols]
         names = unique_identifiers([*symbols, *(spec.name for spec in specs)])
@@ -69,10 +70,10 @@ class Interface:
 
     @property
     def outputs(self) -> tuple[Parameter, ...]:
-        """The tensors that come out."""
+        """Returns the output tensors."""
         return tuple(tensor for tensor in self.tensors if tensor.is_output)
 
 
 def c_type(dtype: np.dtype[Any]) -> str:
-    """The C type of a tensor's elements."""
+    """Returns the C type of a tensor's elements."""
     return _C_TYPES.get(dtype.name) or _BITS[dtype.itemsize]

@@ -1,4 +1,4 @@
-"""Names that C takes."""
+"""C identifiers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _C_WORDS = """
     linux unix errno stdin stdout stderr
 """
 _KEYWORDS = frozenset(_C_WORDS.split())
-"""Of C and C++, and macros that compilers define."""
+"""Keywords of C and C++, and macros that compilers define."""
 
 
 def unique_identifiers(names: Sequence[str]) -> list[str]:
-    """A lower-case identifier for each name, all different: `images:0` becomes `images_0`."""
+    """Returns a distinct lower-case identifier for each name: `images:0` becomes `images_0`."""
     taken: set[str] = set()
     found: list[str] = []
     for name in names:
@@ -36,10 +36,11 @@ def unique_identifiers(names: Sequence[str]) -> list[str]:
 
 
 def model_name(stem: str) -> str:
-    """The prefix of a model's C functions, from its file's name: `libresnet-50` is `resnet_50`.
+    """Returns the prefix of a model's C functions, derived from its file's name: `resnet_50` for
+    `libresnet-50`.
 
     Raises:
-        ExportError: nothing of the name can stand in C.
+        ExportError: the name has no character for an identifier.
     """
     name = _identifier(stem.removeprefix("lib") or stem)
     if not name:
@@ -50,10 +51,10 @@ def model_name(stem: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """A user's prefix.
+    """Returns a user's prefix.
 
     Raises:
-        ExportError: it is no identifier of C.
+        ExportError: the prefix is no C identifier.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name.startswith("byoc"):
         raise ExportError(

@@ -30,23 +30,23 @@ _OBJECT = "code{}.o"
 
 @dataclass(frozen=True)
 class ProgramParts:
-    """A program on its way to a file, the C prefix it gets, and what makes the file."""
+    """Program to be exported, with its C prefix and the tools."""
 
     interface: Interface
     code: ObjectCode
     name: str
     symbols: Mapping[str, str]
-    """Of its tables, by what `glue.c` calls them."""
+    """Symbols of the program's tables, by their names in `glue.c`."""
     tools: Toolchain
 
     @staticmethod
     def of(
         program: Program, name: str, symbols: Mapping[str, str], tools: Toolchain
     ) -> ProgramParts:
-        """The parts of a program.
+        """Returns the parts of a program.
 
         Raises:
-            ExportError: it is for a machine that files cannot be written for.
+            ExportError: the program's machine is not supported by exports.
         """
         assert isinstance(program.code, ObjectCode), "what comes from a file has no exporter"
         machine = (sys.platform, program.cpu.architecture)
@@ -58,11 +58,11 @@ class ProgramParts:
 
     @property
     def program(self) -> Program:
-        """The program."""
+        """Returns the program."""
         return self.interface.program
 
     def write_sources(self, folder: Path) -> Sequence[str]:
-        """Writes what the C compiler makes the program's objects of; the names of its files."""
+        """Writes the sources of the program's objects to a folder; returns the file names."""
         program, weights = self.program, self.code.weights
         images = list(dict.fromkeys(item.image() for item in program.library_symbols))
         imported = imports(program, images)
@@ -81,17 +81,17 @@ class ProgramParts:
         """Writes one object file.
 
         Args:
-            kept: the symbols that others see; patterns of the shell.
+            kept: global symbols, as patterns of the shell.
         """
         files = self.write_sources(folder)
         return write_object(self.tools, folder, files, kept)
 
 
 def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Sequence[str]) -> Path:
-    """One object file of sources and objects in a folder.
+    """Links sources and objects in a folder into one object file.
 
     Args:
-        kept: the symbols that others see; patterns of the shell.
+        kept: global symbols, as patterns of the shell.
     """
     joined, output = "joined.o", "model.o"
     sources = [file for file in files if not file.endswith(".o")]
@@ -107,7 +107,7 @@ def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Seq
 def write_shared_object(
     tools: Toolchain, folder: Path, files: Sequence[str], kept: Sequence[str], soname: str
 ) -> Path:
-    """One shared object of sources and objects in a folder; arguments as for `write_object`."""
+    """Links files in a folder into one shared object; arguments as for `write_object`."""
     exported = "".join(f" {symbol};" for symbol in kept)
     (folder / "exports.map").write_text(f"{{ global:{exported} local: *; }};\n")
     linking = [

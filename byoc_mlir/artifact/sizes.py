@@ -1,4 +1,4 @@
-"""Sizes as C: expressions over the symbols, and the functions that a call asks."""
+"""Sizes as C: expressions over the symbols, and functions that a call evaluates."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _FUNCTIONS = {"floordiv": "floor_div", "max": "larger", "min": "smaller"}
 
 
 def c_expression(size: Size, names: Mapping[str, str]) -> str:
-    """A size as C.
+    """Returns a size as a C expression.
 
     Args:
-        names: how C calls the symbols.
+        names: C names of the symbols.
     """
     terms = [_term(monomial, factor, names) for monomial, factor in terms_of(size)]
     return " + ".join(terms) or "0"
 
 
 def c_guards(sizes: SymbolicSizes, names: Mapping[str, str]) -> list[str]:
-    """What sizes must fulfil, as C."""
+    """Returns the conditions on sizes as C expressions."""
     return [
         f"{c_expression(one.one, names)} {one.relation} {c_expression(one.two, names)}"
         for one in sizes.guards
@@ -31,13 +31,13 @@ def c_guards(sizes: SymbolicSizes, names: Mapping[str, str]) -> list[str]:
 
 
 def greatest_size(info: SymbolInfo) -> int:
-    """The greatest size of a symbol in C; products of two are exact in a `long double`."""
+    """Returns the maximum size of a symbol in C; products of two fit a `long double`."""
     return GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)
 
 
 def size_functions(program: Program) -> str:
-    """C functions of the symbols' sizes, `s`: whether guards hold, what memory a call needs, and
-    the shapes of the outputs. A model of fixed shapes has no symbols.
+    """Returns the C functions of the symbols' sizes `s`: the guards, the arena's size of a call,
+    and the shapes of the outputs. A model with static shapes has no symbols.
     """
     sizes = program.sizes
     symbols = () if sizes is None else sizes.symbols

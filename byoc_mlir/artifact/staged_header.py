@@ -1,4 +1,4 @@
-"""The C header of an exported model in stages."""
+"""C header of an exported model that is split at data-dependent shapes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from byoc_mlir.artifact.staged_interface import StagedInterface
 
 
 def staged_header(interface: StagedInterface, name: str, threads: int) -> str:
-    """The text of `model.h`; `name` is the prefix of all that it declares."""
+    """Returns the text of `model.h`; `name` is the prefix of its declarations."""
     return framed(
         [
             "/* Runs the model. Tensors are dense and row-major. Sizes of outputs are known when",

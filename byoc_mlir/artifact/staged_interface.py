@@ -1,4 +1,4 @@
-"""What C programs see of a model in stages: sizes and tensors with names that C takes."""
+"""C interface of a model that is split into segments: sizes and tensors with C identifiers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from byoc_mlir.tensors import TensorInfo
 
 @dataclass(frozen=True)
 class StagedInterface:
-    """A model in stages as C sees it."""
+    """C interface of a model that is split into segments."""
 
     sizes: Mapping[str, str]
-    """What C calls each symbol of the inputs."""
+    """C name of each symbol of the inputs."""
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
-    """Their sizes are not known."""
+    """Outputs, whose sizes are unknown."""
     names: tuple[str, ...]
-    """What C calls the inputs, then the outputs, then the shapes of the outputs."""
+    """C names of the inputs, then of the outputs, then of the shapes of the outputs."""
 
     @staticmethod
     def of(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> StagedInterface:
-        """The interface of a model."""
+        """Returns the interface of a model."""
         symbols = symbols_of(inputs)
         tensors = [info.name for info in (*inputs, *outputs)]
         shapes = [f"{info.name}_shape" for info in outputs]
@@ -34,29 +34,29 @@ class StagedInterface:
 
     @property
     def input_names(self) -> Sequence[str]:
-        """What C calls the inputs."""
+        """Returns the C names of the inputs."""
         return self.names[: len(self.inputs)]
 
     @property
     def output_names(self) -> Sequence[str]:
-        """What C calls the outputs."""
+        """Returns the C names of the outputs."""
         return self.names[len(self.inputs) :][: len(self.outputs)]
 
     @property
     def shape_names(self) -> Sequence[str]:
-        """What C calls the shapes of the outputs."""
+        """Returns the C names of the outputs' shapes."""
         return self.names[len(self.inputs) + len(self.outputs) :]
 
     @property
     def declared(self) -> list[str]:
-        """The parameters of `run`, for the header."""
+        """Returns the parameters of `run`, for the header."""
         return self._declared(
             list(self.sizes.values()), self.input_names, self.output_names, self.shape_names
         )
 
     @property
     def parameters(self) -> dict[str, int | str]:
-        """What is defined of the parameters of `run`, for `stages.c`."""
+        """Returns the macros for the parameters of `run`, for `stages.c`."""
         sizes = _numbered("size", len(self.sizes))
         inputs = _numbered("input", len(self.inputs))
         outputs = _numbered("output", len(self.outputs))
@@ -91,7 +91,7 @@ class StagedInterface:
 
 
 def symbols_of(inputs: Sequence[TensorInfo]) -> list[str]:
-    """The names of sizes that are not known, in order."""
+    """Returns the names of symbolic sizes, in order."""
     sizes = [size for info in inputs for size in info.shape if not isinstance(size, int)]
     return list(dict.fromkeys(sizes))
 

@@ -1,4 +1,4 @@
-"""Object files of a model in stages: those of its programs, and the C code that calls them."""
+"""Object files of a model with segments: those of its programs, and the C code that calls them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOURCES = ("stages.c", "failure.h", "part.h")
 
 @dataclass(frozen=True)
 class StagedParts:
-    """A model in stages on its way to a file, and the C prefix it gets."""
+    """Model with segments to be exported, with its C prefix and the tools."""
 
     tables: StageTables
     programs: Sequence[ProgramParts]
@@ -28,7 +28,7 @@ class StagedParts:
 
     @staticmethod
     def of(plan: Staged, name: str, tools: Toolchain) -> StagedParts:
-        """The parts of a model.
+        """Returns the parts of a model.
 
         Raises:
             ExportError: as `ProgramParts.of`.
@@ -46,11 +46,11 @@ class StagedParts:
 
     @property
     def first(self) -> Program:
-        """A program of the model, which is for the same machine as the others."""
+        """Returns a program of the model; all programs are for the same machine."""
         return self.programs[0].program
 
     def write_sources(self, folder: Path) -> Sequence[str]:
-        """Writes what the C compiler makes the model's objects of; the names of its files."""
+        """Writes the sources of the model's objects to a folder; returns the names of its files."""
         objects: list[str] = []
         for number, program in enumerate(self.programs):
             inner = folder / f"program_{number}"

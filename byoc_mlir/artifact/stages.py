@@ -1,4 +1,4 @@
-"""What differs from model to model in `stages.c`: `stages.h`, with numbers for values."""
+"""Generator of `stages.h`, the model-dependent part of `stages.c`; values are numbered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.tensors import MOST_SIZES, TensorInfo, size_input
 
 _Scope = dict[str, int]
-"""The numbers of values by name."""
+"""Numbers of values by name."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class _Value:
 
 @dataclass
 class StageTables:
-    """The values, programs and stages of a model, as they are numbered in C."""
+    """Values, programs and segments of a model, as they are numbered in C."""
 
     plan: plan.Staged
     programs: list[Program] = field(default_factory=list[Program])
     constants: list[Array] = field(default_factory=list[Array])
     outputs: list[int] = field(default_factory=list[int])
-    """The values that the model gives."""
+    """Values that are outputs of the model."""
     _values: list[_Value] = field(default_factory=list[_Value])
     _constant_values: list[int] = field(default_factory=list[int])
     _lines: list[str] = field(default_factory=list[str])
@@ -45,7 +45,7 @@ class StageTables:
 
     @property
     def interface(self) -> StagedInterface:
-        """What C programs see."""
+        """Returns the C interface."""
         values = [self._values[number] for number in self.outputs]
         outputs = [
             TensorInfo(name, value.dtype, ("?",) * value.rank)
@@ -54,7 +54,7 @@ class StageTables:
         return StagedInterface.of(self.plan.inputs, outputs)
 
     def text(self, name: str) -> str:
-        """The text of `stages.h`; `name` is the prefix of the C functions."""
+        """Returns the text of `stages.h`; `name` is the prefix of the C functions."""
         ranks = [value.rank for value in self._values]
         numbers = {
             **error_codes(),
@@ -94,7 +94,7 @@ class StageTables:
         )
 
     def _inputs(self) -> Iterator[str]:
-        """The shapes of the inputs; `-1 - n` is the size with number `n`."""
+        """Yields the shapes of the inputs; `-1 - n` is the size with number `n`."""
         symbols = symbols_of(self.plan.inputs)
         yield c_array("char *const", "size_names", map(quoted, symbols))
         for number, info in enumerate(self.plan.inputs):
@@ -120,7 +120,7 @@ class StageTables:
         return len(self._values) - 1
 
     def _sequence(self, stages: Iterable[PlanStage], scope: _Scope) -> tuple[str, int]:
-        """The C array of stages, and their number; what they give is added to the scope."""
+        """Returns the C array of segments, and their number; adds their results to the scope."""
         rows = [row for stage in stages for row in self._rows(stage, scope)]
         return self._array("stage", rows), len(rows)
 
@@ -139,7 +139,7 @@ class StageTables:
             yield self._call(stage, node.programs[-1], scope)
 
     def _call(self, stage: PlanStage, program: Program, scope: _Scope) -> str:
-        """A stage that is one program."""
+        """Returns the row of a segment with one program."""
         said = {
             size_input(name, element): f"{{{value}, {element}, {self._bytes(value)}}}"
             for name, value in ((name, scope[name]) for name in stage.sizes)
@@ -216,7 +216,9 @@ class StageTables:
         return self._array("loop", [f"{{{', '.join([*map(str, numbers), *arrays, body])}}}"])
 
     def _result(self, scope: _Scope, name: str, like: int, more: int) -> int:
-        """What a loop gives: the value of its last iteration, or with one more axis all of them."""
+        """Adds a loop's result to the scope: the last value, or all values along one more axis
+        (`more`).
+        """
         if not name:
             return -1
         value = self._values[like]
@@ -228,24 +230,24 @@ class StageTables:
             self._most[kind] = max(self._most.get(kind, 0), count)
 
     def _array(self, kind: str, rows: Iterable[str]) -> str:
-        """The name of a C array of these rows."""
+        """Adds a C array with these rows; returns its name."""
         name = f"table_{len(self._lines)}"
         self._lines.append(c_array(kind, name, list(rows)))
         return name
 
 
 def part_symbol(number: int) -> str:
-    """What C calls a program; they count from 0."""
+    """Returns the C name of a program; numbers begin at 0."""
     return f"byoc_part_{number}"
 
 
 def constant_symbol(number: int) -> str:
-    """What C calls a constant; they count from 0."""
+    """Returns the C name of a constant; numbers begin at 0."""
     return f"byoc_constant_{number}"
 
 
 def _axes(program: Program) -> Iterator[str]:
-    """The sizes of a program's inputs."""
+    """Yields the sizes of a program's inputs."""
     symbols = [] if program.sizes is None else list(program.sizes.texts.values())
     for number, spec in enumerate(program.inputs):
         for axis, size in enumerate(spec.shape):
@@ -266,7 +268,7 @@ def _row(
     axes: tuple[str, int] = ("NULL", 0),
     trims: tuple[str, int] = ("NULL", 0),
 ) -> str:
-    """A `struct stage`."""
+    """Returns the initialiser of a `struct stage`."""
     tables = (inputs, outputs, axes, trims)
     counts = [str(count) for _, count in tables]
     arrays = [array for array, _ in tables]

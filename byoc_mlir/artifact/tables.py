@@ -1,4 +1,4 @@
-"""What differs from model to model in the C glue: `tables.h` and `data.s`."""
+"""Generator of `tables.h` and `data.s`, the parts of the C glue that depend on the model."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ STUBS = {
     "aarch64": "adrp x16, {0}\nldr x16, [x16, :lo12:{0}]\nbr x16",
     "x86_64": "jmp *{0}(%rip)",
 }
-"""By architecture, what jumps to where a slot points; it may change no register of a call."""
+"""Stub that jumps to the address in a slot, by architecture; it keeps the registers of a call."""
 
 
 @dataclass(frozen=True)
 class Import:
-    """A function that the object code calls under the name `symbol`.
+    """Function that the object code calls under the name `symbol`.
 
-    `image` is the number of the library, among those that travel inside, that defines `function`;
-    -1 for one that a shared library of the machine defines.
+    `image` is the number of the embedded library that defines `function`, or -1 if a shared library
+    of the machine defines it.
     """
 
     symbol: str
@@ -40,7 +40,7 @@ class Import:
 
 
 def imports(program: Program, images: Sequence[bytes]) -> tuple[Import, ...]:
-    """What is bound when the artifact is loaded; the linker finds the C library's functions."""
+    """Returns the functions to bind at load time; the linker resolves the C library's functions."""
     system = open_system_libraries()
     functions = [
         Import(name, name)
@@ -79,11 +79,11 @@ def tables_header(
     images: Sequence[bytes],
     symbols: Mapping[str, str],
 ) -> str:
-    """The text of `tables.h`.
+    """Returns the text of `tables.h`.
 
     Args:
-        name: the prefix of the C functions.
-        symbols: of the tables, by what `glue.c` calls them.
+        name: prefix of the C functions.
+        symbols: symbols of the tables, by their names in `glue.c`.
     """
     program = interface.program
     counts = {"IMAGE_COUNT": len(images), "IMPORT_COUNT": len(imported)}
@@ -116,7 +116,7 @@ def tables_header(
 
 
 def _numbers(program: Program) -> dict[str, int | str]:
-    """What is defined of a program."""
+    """Returns the macros for a program."""
     python = next((region.region for region in program.python_regions), "")
     return {
         **error_codes(),
@@ -136,7 +136,7 @@ def _numbers(program: Program) -> dict[str, int | str]:
 
 
 def _parameters(interface: Interface) -> dict[str, int | str]:
-    """What is defined of the parameters of the functions."""
+    """Returns the macros for the parameters of the functions."""
     tensors, inputs = interface.tensors, len(interface.program.inputs)
     declared = [
         f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec.dtype)} *tensor_{index}"
@@ -164,7 +164,7 @@ def _parameters(interface: Interface) -> dict[str, int | str]:
 
 
 def _size_tables(sizes: SymbolicSizes | None) -> Sequence[str]:
-    """What sizes a call may have."""
+    """Returns the tables of the sizes that a call may have."""
     symbols = () if sizes is None else sizes.symbols
     guards = () if sizes is None else sizes.guards
     greatest = [str(greatest_size(info)) for info in symbols]
@@ -190,10 +190,10 @@ def _library(library: SharedLibrary) -> str:
 def data_assembly(
     weights: Mapping[str, Array], imported: Sequence[Import], images: Sequence[bytes], cpu: Cpu
 ) -> str:
-    """The text of `data.s`: the weights, libraries that travel inside, and stubs of imports.
+    """Returns the text of `data.s`: the weights, embedded libraries, and stubs of imports.
 
-    A stub jumps to where its slot of `byoc_imports` points, as a procedure linkage table does; so
-    nothing is looked up by the dynamic loader, and models in one process share no names.
+    A stub jumps to the address in its slot of `byoc_imports`, as a procedure linkage table does. So
+    the dynamic loader resolves nothing, and models in one process share no names.
     """
     lines = ['.section .note.GNU-stack,"",%progbits', '.section .byoc.weights,"a",%progbits']
     offset = 0
@@ -228,22 +228,22 @@ def write_weights(folder: Path, weights: Mapping[str, Array], images: Sequence[b
 
 
 def image_file(index: int) -> str:
-    """The name of the file that holds a library which travels inside."""
+    """Returns the name of the file with an embedded library."""
     return f"image_{index}.so"
 
 
 def error_codes() -> dict[str, int]:
-    """The numbers of the codes that C functions return."""
+    """Returns the numbers of the codes that C functions return."""
     return {code: number for number, code in enumerate(ERROR_CODES)}
 
 
 def defines(values: Mapping[str, int | str]) -> list[str]:
-    """A macro for each value."""
+    """Returns a macro definition for each value."""
     return [f"#define {key} {value}" for key, value in values.items()]
 
 
 def quoted(text: str) -> str:
-    """A C string literal."""
+    """Returns a C string literal."""
     escaped = "".join(
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\?' else f"\\{byte:03o}"
         for byte in text.encode()
@@ -256,6 +256,6 @@ def _symbol(name: str, kind: str) -> list[str]:
 
 
 def c_array(kind: str, name: str, items: Iterable[str]) -> str:
-    """A C array; one without items gets an empty one, as C has no arrays without."""
+    """Returns a C array; without items, it gets a placeholder, as C has no empty arrays."""
     rows = list(items) or ["0" if kind.startswith(("char", "int")) else "{0}"]
     return f"static const {kind} {name}[] = {{{', '.join(rows)}}};"

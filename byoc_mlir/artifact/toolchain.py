@@ -1,4 +1,4 @@
-"""The C compiler and the tools beside it, for this machine or for another one."""
+"""C compiler and its tools, for this machine or for another one."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _COMPLETE = (
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What makes files of C, assembly and object code."""
+    """Tools that compile C, assembly and object code."""
 
     compiler: tuple[str, ...]
     objcopy: str
 
     @staticmethod
     def of(triple: str | None = None) -> Toolchain:
-        """The tools for this machine; for a triple those that have it in their names,
+        """Returns the tools for this machine; for a triple, the cross tools, such as
         `aarch64-linux-gnu-gcc`.
 
         Raises:
@@ -48,10 +48,10 @@ class Toolchain:
 
 
 def c_compiler() -> tuple[str, ...]:
-    """The C compiler's command: `$CC`, or the first of `cc`, `gcc` and `clang` that there is.
+    """Returns the C compiler's command: `$CC`, or the first of `cc`, `gcc` and `clang` that exists.
 
     Raises:
-        ToolchainError: there is none.
+        ToolchainError: there is no C compiler.
     """
     command = tuple(shlex.split(os.environ.get("CC", "")))
     if command:
@@ -68,7 +68,7 @@ def run_tool(command: Sequence[str], folder: Path) -> None:
     """Runs a command in a folder.
 
     Raises:
-        ToolchainError: it cannot be run, or fails; the message has what it printed.
+        ToolchainError: the command cannot be run, or fails; the message has its output.
     """
     try:
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

@@ -74,7 +74,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used: what runs blobs shall not load the compiler."""
+    """Imports a public name on first use, so that code that only runs blobs does not load the
+    compiler.
+    """
     if name not in __all__:
         raise AttributeError(f"module 'byoc_mlir.backends' has no attribute {name!r}")
     from importlib import import_module

@@ -1,8 +1,8 @@
-"""The contract between the compiler and a backend.
+"""Contract between the compiler and a backend.
 
-A backend says what it can run (`op_rules`, `patterns`) and turns a region into code (`codegen`).
-Rules and checks are pure functions of the IR; code generation may use the machine. What happens
-to a model, in order:
+A backend declares the ops that it can run (`op_rules`, `patterns`), and generates code for a region
+(`codegen`). Rules and checks are pure functions of the IR; code generation may use the machine.
+Steps of a compilation, in order:
 
 1. `module_passes` of each target, on the whole module;
 2. `patterns` and `op_rules`: the module is partitioned;
@@ -42,7 +42,7 @@ Rule: TypeAlias = Callable[[Operation], str | None]
 
 @dataclass(frozen=True)
 class CodegenContext:
-    """What a code generator may want to know beside the region itself."""
+    """Settings of the compilation that a code generator may need besides the region itself."""
 
     threads: int
     """OpenMP threads that `run` will use, at least 1."""
@@ -50,18 +50,18 @@ class CodegenContext:
 
 @dataclass(frozen=True)
 class OpDetail:
-    """One primitive of generated code, for the report."""
+    """One primitive of the generated code, as the report lists it."""
 
     nodes: tuple[str, ...]
-    """The ONNX nodes that it computes."""
+    """ONNX nodes that the primitive computes."""
     implementation: str
-    """How the library calls what it chose, `jit:avx2`."""
+    """Name of the implementation that the library chose, such as `jit:avx2`."""
     milliseconds: float | None = None
-    """Measured at compile time, if it was."""
+    """Milliseconds measured at compile time, if they were measured."""
     note: str = ""
-    """A layout, an algorithm, what is wrong with it."""
+    """A remark for the report, such as a layout, an algorithm or a problem."""
     is_warning: bool = False
-    """Whether the user should be told of the note."""
+    """True if the compiler warns the user with the note."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,10 @@ class CSource:
     libraries: tuple[Path | SharedLibrary, ...] = ()
     """Shared objects that define the functions the source calls, as in `NativeCode`."""
     constants: tuple[Weight, ...] | None = None
-    """What to pass as constants, where that is not each `relay.constant` of the region's body in
-    order: packed ones, `Weight.of(name, array)`. Those that are not passed are freed."""
+    """Arrays to pass as constants, such as `Weight.of(name, packed)`. By default, the compiler
+    passes each `relay.constant` of the region's body in order. It frees constants that are not
+    listed.
+    """
     details: tuple[OpDetail, ...] = ()
 
 
@@ -130,12 +132,12 @@ class Blob:
     data: bytes
     loader: str
     source: str = ""
-    """The text that users may read (`Executable.get_source`), if there is one."""
+    """Text that users may read (`Executable.get_source`), or ""."""
     details: tuple[OpDetail, ...] = ()
 
     @staticmethod
     def of(module: RegionModule, details: Sequence[OpDetail] = ()) -> Blob:
-        """The blob that `module.save` makes."""
+        """Returns the blob of `module.save()` with the module's class as loader."""
         kind = type(module)
         loader = f"{kind.__module__}:{kind.__qualname__}"
         return Blob(module.save(), loader, module.get_source(), tuple(details))
@@ -146,22 +148,25 @@ GeneratedCode: TypeAlias = NativeCode | CSource | Blob
 
 @dataclass(frozen=True)
 class Profitability:
-    """What a backend computes faster in another precision than in `f32`."""
+    """Ops that a backend computes faster in a reduced precision than in `f32`."""
 
     ops: frozenset[str] = frozenset()
-    """Convolutions and matrix products by Relay name (`nn.conv2d`). Their operands may then be of
-    that type and their results of either; in composites with functions of their results, what is
-    around them is in `f32`: `to-mixed-precision` shows both."""
+    """Relay names of convolutions and matmuls (`nn.conv2d`). Their operands may be of the reduced
+    type, and their results of either type. In a composite with functions of the result, all other
+    values are `f32`; `to-mixed-precision` shows both.
+    """
     reason: str = "it computes nothing faster in that type"
-    """Why there are none, if so."""
+    """Reason why `ops` is empty."""
     least: int = 0
-    """Products of fewer multiplications than that gain nothing."""
+    """Minimum number of MACs for which this precision pays."""
     faster_in_f32: Rule = lambda op: None
-    """Why one of them, alone or in its composite, is faster in `f32` after all: asked before the
-    model is changed, where all of it is `f32`."""
+    """Rule that returns why an op, or the composite around it, is faster in `f32`, or `None`.
+    The compiler applies it before it changes the model, while all values are `f32`.
+    """
     following: frozenset[str] = frozenset()
-    """Composites without a product that may read and write that type, constants aside: what is in
-    them is in `f32`."""
+    """Composites without a matmul or convolution that may read and write the reduced type. Their
+    constants and inner values are `f32`.
+    """
 
 
 class Backend(ABC):
@@ -188,111 +193,117 @@ class Backend(ABC):
     """True if models are compiled for it when no targets are named."""
 
     priority: ClassVar[int] = 100
-    """Order among the backends used by default: the higher one is asked first for each op, of equal
-    ones the first by name. `dnnl` has 0, so that a device comes before the processor."""
+    """Order among the backends used by default. Each op goes to the backend with the highest
+    priority that accepts it; equal priorities are ordered by name. `dnnl` has 0, so a device comes
+    before the CPU.
+    """
 
     is_fallback_interpreter: ClassVar[bool] = False
-    """Whether it takes any `relay.onnx_node`: then such nodes go to it though no one asked."""
+    """True if the backend runs any `relay.onnx_node`. Such nodes then go to it even if it is no
+    named target.
+    """
 
     runs_models: ClassVar[bool] = False
-    """Whether `interpreter` runs any model: then compiled models can be compared with it."""
+    """True if `interpreter` runs any model, so that compiled models can be compared with it."""
 
     is_cacheable: ClassVar[bool] = True
-    """Whether the same model, options, package and machine always give code that is as good: if
-    so, another process may take it from the disk (`compile(cache=…)`)."""
+    """True if the same model, options, package and machine always give equally good code. Another
+    process may then load that code from disk (`compile(cache=…)`).
+    """
 
     environment: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that its code depends on."""
+    """Environment variables that affect the backend's code."""
 
     options: ClassVar[Mapping[str, Option]] = {}
-    """The options that users may give, by name: `targets=("npu{tiles=4}",)`."""
+    """Options that users may set, by name: `targets=("npu{tiles=4}",)`."""
 
     @cached_property
     def settings(self) -> Mapping[str, Setting]:
-        """The value of each option in this compilation; rules may depend on it."""
+        """Returns the value of each option in this compilation; rules may depend on it."""
         return {name: option.default for name, option in self.options.items()}
 
     def unavailable(self) -> str | None:
-        """Why this backend cannot be used on this machine and what to install, or `None`."""
+        """Returns why this machine cannot use the backend and what to install, or `None`."""
         return None
 
     def describe(self) -> str:
-        """One line on what the backend found on this machine, for `byoc doctor`."""
+        """Returns one line on what the backend found on this machine, for `byoc doctor`."""
         return "ready"
 
     def op_rules(self) -> Mapping[str, Rule]:
-        """Rules for single ops, keyed by Relay name (`nn.conv2d`)."""
+        """Returns the rules for single ops, keyed by Relay name (`nn.conv2d`)."""
         return {}
 
     def patterns(self) -> Sequence[CompositePattern]:
-        """Patterns for composites; the first one that matches wins."""
+        """Returns the patterns of composites; the first one that matches wins."""
         return ()
 
     def profitability(self, element_type: str) -> Profitability:
-        """What is faster in `element_type` (`bf16`, `f16`) on this machine.
+        """Returns the ops that are faster in `element_type` (`bf16`, `f16`) on this machine.
 
-        Models of 16-bit floats stay as they are where a target gains from `f16`; else they are
-        computed in `f32`. `bf16x3` is asked for, too: products of `bf16` that are three times as
-        long stand for those of `f32` then (`split-products`).
+        A model of 16-bit floats keeps its types if `f16` pays on a target; else it is computed in
+        `f32`. For `bf16x3`, the ops are `f32` matmuls to be replaced by `bf16` matmuls of three
+        times the depth (`split-products`).
         """
         return Profitability()
 
     def dialects(self) -> Sequence[Dialect]:
-        """Dialects of the backend's own, which `byoc-opt` shall read."""
+        """Returns the backend's own dialects, which `byoc-opt` parses."""
         return ()
 
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
-        """Passes of the backend's own, which `byoc-opt` shall run, by name."""
+        """Returns the backend's own passes by name, which `byoc-opt` runs."""
         return {}
 
     def module_passes(self) -> Sequence[ModulePass]:
-        """Passes to run on the whole module before it is partitioned.
+        """Returns passes to run on the whole module before it is partitioned.
 
-        Other backends and the host get what they leave, so a pass must keep what the model
-        computes, the functions' types, and locations (`new.location = op.location`), and may make
-        `relay` ops only. It works on a copy: what a failing pass did is dropped, with a warning.
+        Other backends and the host get the result. So a pass keeps the model's semantics, the
+        functions' types and the locations (`new.location = op.location`), and creates `relay` ops
+        only. It works on a copy: if a pass fails, the compiler drops the copy and warns.
         """
         return ()
 
     def region_passes(self) -> Sequence[ModulePass]:
-        """Passes to run on a module that holds a copy of each of this backend's regions.
+        """Returns passes to run on a module that holds a copy of each of this backend's regions.
 
-        They may turn the bodies into any dialect, and keep the functions' names and types. A
-        region for which they fail goes to the next target, or to the host, as it was.
+        They may convert the bodies to any dialect, and keep the functions' names and types. If they
+        fail for a region, its original goes to the next target or to the host.
         """
         return ()
 
     @abstractmethod
     def codegen(self, region: FuncOp, context: CodegenContext) -> GeneratedCode:
-        """Code for one outlined region, `func.func private @R(tensors) -> tensors`.
+        """Generates code for one outlined region, `func.func private @R(tensors) -> tensors`.
 
-        The body holds `relay` ops and `byoc.composite`s of this backend, or what `region_passes`
-        made of them. It must not be kept or changed. An exception sends the region to the next
-        target, or back to the host; its text reaches the report.
+        The body holds `relay` ops and `byoc.composite`s of this backend, or the result of
+        `region_passes`. The backend must neither keep nor change it. If it raises an exception, the
+        region goes to the next target or to the host, and the report shows the exception's text.
         """
 
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
-        """About what an outlined region takes on one thread; `None` where that is not known.
+        """Estimates the latency of an outlined region on one thread; `None` if it is unknown.
 
-        It is compared with an estimate for the host that is mostly right within a fifth: one that
-        is less so had better be `None`. Asked when the user names no targets, before
-        `region_passes`; what it finds out may be kept for `codegen`.
+        The compiler compares it with an estimate for the host that is mostly within 20 %. Return
+        `None` rather than a less accurate number. The compiler calls this before `region_passes`,
+        and only if the user names no targets. The backend may keep its findings for `codegen`.
         """
         return None
 
     def faster_on_host(self, region: FuncOp) -> str | None:
-        """Why the host runs an outlined region faster, where the backend knows; else `None`.
+        """Returns why the host runs an outlined region faster, or `None`.
 
-        Asked only when the user names no targets, since who names a backend gets it, and only about
-        regions whose estimates are near or not known, and that are too large to be measured.
+        The compiler calls this only if the user names no targets, because a named backend always
+        gets its regions. It asks about regions that are too large to measure and have close or
+        unknown estimates.
         """
         return None
 
     def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
-        """What runs a whole model without compiling it, if the backend has that.
+        """Returns a callable that runs a whole model without compiling it, if the backend has one.
 
-        A fallback interpreter is asked for nodes on strings, which native code has no layout for;
-        one that runs any model, for what `Executable.verify` compares with.
+        A fallback interpreter runs nodes on strings, for which native code has no layout. A backend
+        with `runs_models` computes the reference results of `Executable.verify`.
 
         Returns:
             The outputs in order, for inputs by name.
@@ -302,11 +313,11 @@ class Backend(ABC):
     def codegen_regions(
         self, regions: Sequence[FuncOp], context: CodegenContext
     ) -> Sequence[GeneratedCode | Exception]:
-        """Code for all regions of a model at once, in their order.
+        """Generates code for all regions of a model at once, in their order.
 
-        A backend overrides it to share code or constants between regions. A region that cannot be
-        compiled has an exception in its place. When the call itself raises, it is made again for
-        each region alone, so that only those go back to the host that fail.
+        A backend overrides it to share code or constants between regions. The result of a region
+        that cannot be compiled is an exception. If the call itself raises, the compiler repeats it
+        for each region, so that only the failing regions go back to the host.
         """
         return [attempt(self.codegen, region, context) for region in regions]
 
@@ -316,8 +327,8 @@ def attempt(
     region: FuncOp,
     context: CodegenContext,
 ) -> GeneratedCode | Exception:
-    """The code that `codegen` returns for a region, or what it raises."""
+    """Returns the code that `codegen` generates for a region, or the exception that it raises."""
     try:
         return codegen(region, context)
-    except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+    except Exception as error:  # any exception of a backend is a refusal
         return error

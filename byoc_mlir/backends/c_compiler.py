@@ -1,4 +1,4 @@
-"""Compiling the C source that backends generate."""
+"""Compilation of the C source that backends generate."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
 
 _FLAGS = ("-shared", "-fPIC", "-Werror=return-type", "-Werror=implicit-function-declaration")
-"""A forgotten `return 0` or prototype would be undefined behaviour."""
+"""Flags that make a missing `return` or prototype, which is undefined behaviour, an error."""
 
 _ALL_DEFINED = ("-Wl,-z,defs",) if sys.platform == "linux" else ()
-"""A function that no library defines is found here, and not when the model is loaded."""
+"""Linker flags that report undefined functions at compile time instead of when the model is
+loaded.
+"""
 
 
 def compile_c(code: CSource, symbol: str) -> Path:
-    """The shared object of C source; the same source and flags are compiled once per process.
+    """Compiles C source to a shared object, once per process for the same source and flags.
 
     Args:
-        code: the source, and what to compile it with.
-        symbol: of the region that it is for, for the error message.
+        code: the source, its flags and its libraries.
+        symbol: symbol of the region, for the error message.
 
     Raises:
         BackendError: there is no C compiler, or it refuses the source.
@@ -56,13 +58,15 @@ def compile_c(code: CSource, symbol: str) -> Path:
 
 
 def _isa_flags() -> list[str]:
-    """What keeps `-march=native` to the instructions of `BYOC_MAX_ISA`."""
+    """Returns compiler flags that restrict `-march=native` to the instructions of
+    `BYOC_MAX_ISA`.
+    """
     forbidden = set(Cpu.machine().features) - set(Cpu.host().features)
     return [f"-mno-{feature}" for feature in ("avx", "avx512f") if feature in forbidden]
 
 
 def _linked(library: Path | SharedLibrary) -> tuple[str, ...]:
-    """Returns what links a library: a name alone is the linker's to find, not a file here."""
+    """Returns the linker arguments for a library; the linker searches for a bare file name."""
     path = library.path if isinstance(library, SharedLibrary) else library
     if len(path.parts) == 1:
         return (f"-l:{path}",)
@@ -70,7 +74,7 @@ def _linked(library: Path | SharedLibrary) -> tuple[str, ...]:
 
 
 def no_c_compiler() -> str | None:
-    """Why C cannot be compiled here and what to do about it, or `None`."""
+    """Returns why C cannot be compiled here and what to do about it, or `None`."""
     try:
         find_c_compiler()
     except BackendError as error:
@@ -79,10 +83,10 @@ def no_c_compiler() -> str | None:
 
 
 def find_c_compiler() -> tuple[str, ...]:
-    """The command that compiles C: `$CC`, or the first of cc, gcc and clang.
+    """Returns the command that compiles C: `$CC`, or the first of cc, gcc and clang.
 
     Raises:
-        BackendError: there is none.
+        BackendError: there is no C compiler.
     """
     command = shlex.split(os.environ.get("CC", ""))
     for name in command[:1] or ("cc", "gcc", "clang"):
@@ -94,7 +98,7 @@ def find_c_compiler() -> tuple[str, ...]:
 
 @cache
 def _build_directory(process: int) -> Path:
-    """Returns the folder for what a process compiles; a forked child has another one."""
+    """Returns the folder for the shared objects of a process; a forked child has its own folder."""
     folder = Path(tempfile.mkdtemp(prefix="byoc_mlir_"))
     atexit.register(_remove, folder, process)
     return folder

@@ -1,4 +1,4 @@
-"""The C function of a region whose ops are calls: buffers between the calls, status, clean-up.
+"""C function of a region whose ops are calls: buffers between the calls, status, clean-up.
 
 ```c
 int npu_main_0(const float *in0, const float *in1, float *out0) {
@@ -25,19 +25,20 @@ from byoc_mlir.backends.region import constants_of, nodes_of, outputs_of
 from byoc_mlir.dialects.relay.base import shape_of
 
 Call: TypeAlias = Callable[[Operation, Sequence[str], str], str]
-"""The C call that computes an op: gets the op, its operands' names and its result's. The called
-function returns 0, or a status."""
+"""Generates the C call for an op, from the op, the names of its operands and the name of its
+result. The called function returns 0, or a status.
+"""
 
 
 def c_function(region: FuncOp, call: Call, packed: Sequence[str] | None = None) -> str:
-    """`int R(const float *constant…, const float *input…, float *output…)` in C.
+    """Generates `int R(const float *constant…, const float *input…, float *output…)` in C.
 
     It needs `<stdlib.h>` and `<string.h>`.
 
     Args:
         region: float32 tensors; ops and composites of one result each.
-        call: makes the call for each of them.
-        packed: names for `CSource.constants`; left out: the region gets its own constants.
+        call: generates the call for each of them.
+        packed: names for `CSource.constants`; by default, the region gets its own constants.
     """
     names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(region.args)}
     if packed is None:

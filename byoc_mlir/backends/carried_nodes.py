@@ -1,4 +1,4 @@
-"""ONNX nodes that the IR carries along as they are, written into a graph of a backend's own."""
+"""ONNX nodes that the IR keeps unchanged, for graphs that a backend writes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 def renamed_node(
     op: OnnxNodeOp, names: MutableMapping[SSAValue, str], prefix: str
 ) -> onnx.NodeProto:
-    """The node of `op` with the names of its SSA values.
+    """Returns the ONNX node of `op`, with inputs and outputs renamed after its SSA values.
 
     Args:
-        names: of its operands; its results are added, named `prefix` and their position.
+        names: names of the operands. The function adds the results, named by `prefix` and position.
     """
     node = op.proto
     operands, results = iter(op.operands), iter(op.results)

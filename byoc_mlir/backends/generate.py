@@ -1,4 +1,6 @@
-"""Bringing the three kinds of generated code to one: native functions and what they call."""
+"""Conversion of the three kinds of generated code to native functions and the symbols that they
+call.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ _POINTER = LLVMPointerType()
 
 @dataclass(frozen=True)
 class RegionCode:
-    """A region's native code, and the functions outside of the object code that it calls."""
+    """Native code of a region, and the functions outside of the object code that it calls."""
 
     symbol: str
     backend: str
@@ -43,35 +45,37 @@ class RegionCode:
     library_symbols: tuple[LibrarySymbol, ...] = ()
     python_regions: tuple[PythonRegion, ...] = ()
     source: str = ""
-    """What the backend generated, as text, if it is text."""
+    """Text that the backend generated, or ""."""
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """Of `load`, `open`, `close` and `unload`: those the code defines."""
+        """Returns the hooks that the code defines, out of `load`, `open`, `close` and `unload`."""
         defined = {op.sym_name.data for op in self.native.module.ops if isinstance(op, llvm.FuncOp)}
         return tuple(hook.name for hook in HOOKS if hook.hook(self.symbol) in defined)
 
     @property
     def bound_symbols(self) -> frozenset[str]:
-        """External functions that the runtime binds one by one, not by looking in libraries."""
+        """Returns the external functions that the runtime binds one by one, without a search in
+        libraries.
+        """
         return frozenset(item.symbol for item in (*self.library_symbols, *self.python_regions))
 
     @property
     def details(self) -> Sequence[OpDetail]:
-        """What the backend says about its primitives."""
+        """Returns the backend's report on its primitives."""
         return self.native.details
 
 
 def generate_all(
     backend: Backend, regions: Sequence[FuncOp], context: CodegenContext, ctx: Context
 ) -> list[RegionCode | Exception]:
-    """Asks a backend for the code of its regions; what it raises stands for a region that failed.
+    """Generates the code of all regions of a backend; an exception stands for a region that failed.
 
     Args:
         backend: the backend of all the regions.
-        regions: outlined regions, which are left as they are.
-        context: what the backend may want to know.
-        ctx: for the backend's passes.
+        regions: outlined regions, which stay unchanged.
+        context: settings for the code generator.
+        ctx: xDSL context for the backend's passes.
     """
     if not regions:
         return []
@@ -82,7 +86,7 @@ def generate_all(
             raise BackendError(
                 f"backend '{backend.name}' answered {len(answers)} times for {len(regions)} regions"
             )
-    except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+    except Exception as error:  # any exception of a backend is a refusal
         if len(regions) == 1:
             return [error]
         return [generate_all(backend, [region], context, ctx)[0] for region in regions]
@@ -94,10 +98,10 @@ def generate_all(
 def prepare_regions(
     backend: Backend, regions: Sequence[FuncOp], context: Context
 ) -> Sequence[FuncOp]:
-    """The regions after the passes that the backend runs on them; the originals are left alone.
+    """Runs the backend's region passes on copies of the regions; the originals stay unchanged.
 
     Raises:
-        BackendError: a function's name or type is not what it was.
+        BackendError: a pass changed a function's name or type.
     """
     passes = backend.region_passes()
     if not passes:
@@ -180,7 +184,9 @@ def _weight_declarations(weights: Sequence[Weight]) -> list[Operation]:
 
 
 def _from_blob(backend: Backend, region: FuncOp, code: Blob) -> RegionCode:
-    """`@R` puts its pointers into two arrays on the stack and calls the Python function."""
+    """Generates `@R`, which puts its pointers into two arrays on the stack and calls the Python
+    function.
+    """
     symbol = region.sym_name.data
     external = f"{symbol}_python"
     inputs, outputs = _counts(region)

@@ -32,7 +32,7 @@ from byoc_mlir.errors import CompilationError
 
 
 def json_graph(region: FuncOp) -> tuple[dict[str, Any], Mapping[str, Array]]:
-    """A region's graph, and the arrays of its `const` nodes by name.
+    """Returns a region's graph, and the arrays of its `const` nodes by name.
 
     Raises:
         CompilationError: an attribute has no form in JSON.

@@ -1,4 +1,4 @@
-"""Running JSON graphs: what every engine shares; nothing here needs the compiler."""
+"""Execution of JSON graphs: the part common to all engines. Nothing here needs the compiler."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRAPH = "graph"
 
 
 class Engine(ABC):
-    """A graph that was built once, and runs any number of times, one call after the other."""
+    """A built graph, which runs any number of times, one call after the other."""
 
     @abstractmethod
     def run(self, inputs: list[Array], outputs: list[Array]) -> None:
@@ -63,4 +63,6 @@ class JsonModule(RegionModule):
 
     @abstractmethod
     def build_engine(self) -> Engine:
-        """The engine for `graph` and `constants`; called once for each place that runs it."""
+        """Builds the engine for `graph` and `constants`; called once for each place that runs
+        it.
+        """

@@ -1,4 +1,4 @@
-"""Names of ops in rules and patterns that no `relay` op has: what they stand for never runs."""
+"""Check for names in rules and patterns that no `relay` op has, so that they never match."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from byoc_mlir.patterns.language import CallPattern
 RELAY_NAMES = frozenset(
     kind.name.removeprefix("relay.") for kind in RELAY.operations if issubclass(kind, RelayOp)
 )
-"""The names of all ops that a rule or a pattern can ask for."""
+"""Names of all ops that a rule or a pattern can match."""
 
 
 def unknown_ops(backend: Backend) -> Sequence[tuple[str, str]]:
-    """Pairs of an op or a composite that a backend claims, and what is wrong with a name in it."""
+    """Returns pairs of an op or composite that a backend claims, and the problem with a name in
+    it.
+    """
     rules = [(name, name) for name in backend.op_rules()]
     named = [(row.name, name) for row in backend.patterns() for name in _names(row.pattern)]
     return [
@@ -28,7 +30,7 @@ def unknown_ops(backend: Backend) -> Sequence[tuple[str, str]]:
 
 
 def _names(pattern: Pattern) -> Iterator[str]:
-    """The names in a pattern; a part that it has in several places is visited once."""
+    """Yields the names in a pattern, and visits each of its sub-patterns once."""
     pending, seen = [pattern], {pattern}
     while pending:
         part = pending.pop()

@@ -27,11 +27,11 @@ class Option:
     default: Setting
     description: str
     choices: tuple[Setting, ...] = ()
-    """The values that are accepted; all of the type, when there are none."""
+    """Accepted values; if empty, all values of the default's type."""
 
     @property
     def accepted(self) -> str:
-        """What may be given, in words."""
+        """Returns the accepted values in words."""
         if isinstance(self.default, bool):
             return "true or false"
         if self.choices:
@@ -39,7 +39,9 @@ class Option:
         return {int: "an integer", float: "a number", str: "a text"}[type(self.default)]
 
     def read(self, value: Setting) -> Setting | None:
-        """The setting that `value`, or a text that is to be read, stands for; `None` if none."""
+        """Returns the setting that `value`, or the text of a value, denotes; `None` if it is not
+        accepted.
+        """
         found = _read_as(type(self.default), value)
         return found if not self.choices or found in self.choices else None
 
@@ -79,14 +81,14 @@ class Target:
 
 
 def split_targets(text: str) -> tuple[str, ...]:
-    """The targets of a list such as `dnnl{winograd=off},mine`; an empty text has none."""
+    """Splits a list of targets such as `dnnl{winograd=off},mine`; an empty text has none."""
     return tuple(part.strip() for part in _BETWEEN_TARGETS.split(text) if part.strip())
 
 
 def settings_of(
     backend: str, declared: Mapping[str, Option], given: Mapping[str, Setting]
 ) -> dict[str, Setting]:
-    """A value for each declared option: the given one or the default.
+    """Returns the value of each declared option: the given one or the default.
 
     Raises:
         BackendError: an option is unknown, or its value is not accepted; the message lists all.
@@ -106,7 +108,7 @@ def settings_of(
 
 
 def describe_options(declared: Mapping[str, Option]) -> Sequence[str]:
-    """A line for each option: name, default, what is accepted, description."""
+    """Returns a line for each option: name, default, accepted values, description."""
     return [
         f"{name}={written(option.default)} ({option.accepted}): {option.description}"
         for name, option in declared.items()
@@ -114,7 +116,7 @@ def describe_options(declared: Mapping[str, Option]) -> Sequence[str]:
 
 
 def written(value: Setting) -> str:
-    """A setting as it stands in a target."""
+    """Returns the text of a setting as it is written in a target."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""What code generators ask of a region, and rules that many backends share."""
+"""Queries on regions for code generators, and rules that many backends share."""
 
 from __future__ import annotations
 
@@ -16,29 +16,33 @@ from byoc_mlir.dialects.relay.window import Conv2DOp
 
 
 def constants_of(region: FuncOp) -> Sequence[ConstantOp]:
-    """The constants of a region, those inside of composites too, in the order of its body."""
+    """Returns the constants of a region, including those in composites, in the order of its
+    body.
+    """
     return [op for op in region.walk() if isinstance(op, ConstantOp)]
 
 
 def nodes_of(region: FuncOp) -> Sequence[Operation]:
-    """What a region computes, operands before users: ops and composites, without constants."""
+    """Returns the ops and composites of a region, operands before users, without constants."""
     return [op for op in region.body.block.ops if not isinstance(op, ConstantOp | ReturnOp)]
 
 
 def kind_of(op: Operation) -> str:
-    """A composite's name, `npu.conv2d_relu`, or the Relay name of another op, `nn.conv2d`."""
+    """Returns the name of a composite, `npu.conv2d_relu`, or the Relay name of another op,
+    `nn.conv2d`.
+    """
     return op.composite_name.data if isinstance(op, CompositeOp) else relay_name(op)
 
 
 def outputs_of(region: FuncOp) -> Sequence[SSAValue]:
-    """The values that a region returns."""
+    """Returns the values that a region returns."""
     terminator = region.body.block.last_op
     assert isinstance(terminator, ReturnOp)
     return tuple(terminator.operands)
 
 
 def only_f32(op: Operation) -> str | None:
-    """A rule: all operands and results are float32 tensors."""
+    """Accepts ops whose operands and results are all float32 tensors."""
     for value in (*op.operands, *op.results):
         if tensor_type(value).element_type != f32:
             return f"only float32 is supported, found {value.type}"
@@ -46,7 +50,7 @@ def only_f32(op: Operation) -> str | None:
 
 
 def elementwise_f32(op: Operation) -> str | None:
-    """A rule: all operands and results are float32 tensors of one shape."""
+    """Accepts ops whose operands and results are all float32 tensors of one shape."""
     shapes = {shape_of(value) for value in (*op.operands, *op.results)}
     if len(shapes) > 1:
         return "operands of different shapes would have to be broadcast"
@@ -54,7 +58,7 @@ def elementwise_f32(op: Operation) -> str | None:
 
 
 def product_f32(op: Operation) -> str | None:
-    """A rule: a convolution of one group or a dense layer on rank 2, all of float32."""
+    """Accepts a float32 convolution with one group, or a float32 dense layer on data of rank 2."""
     data = op.operands[0]
     if isinstance(op, Conv2DOp) and op.groups.value.data != 1:
         return f"only one group is supported, found {op.groups.value.data}"
@@ -64,7 +68,7 @@ def product_f32(op: Operation) -> str | None:
 
 
 def on_channels(op: Operation) -> str | None:
-    """A rule: a bias or a batch norm has one number for each channel, which is axis 1."""
+    """Accepts a bias or a batch norm whose axis is 1, the channels."""
     if isinstance(op, BiasAddOp | BatchNormOp) and op.positive_axis != 1:
         return f"only axis 1 is supported, found {op.positive_axis}"
     return None

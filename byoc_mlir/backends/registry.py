@@ -1,4 +1,4 @@
-"""Finding backends by name: registered in the process, or installed as an entry point."""
+"""Lookup of backends by name: registered in the process, or installed as an entry point."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ AnyBackend = TypeVar("AnyBackend", bound=Backend)
 
 
 def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
-    """Makes a backend class known under its `name`; usable as a decorator.
+    """Registers a backend class under its `name`; usable as a decorator.
 
-    A class that was defined again, as in a notebook, takes the place of its earlier version.
+    A class that is defined again, as in a notebook, replaces its earlier version.
 
     Raises:
         BackendError: the name is malformed or taken, or the class follows another API version.
@@ -54,7 +54,7 @@ def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
 
 
 def registered_backends() -> Mapping[str, type[Backend]]:
-    """The classes that are registered in the process, by name."""
+    """Returns the classes that are registered in the process, by name."""
     return dict(_registered)
 
 
@@ -79,7 +79,7 @@ def load_backend_module(spec: str) -> None:
 
 @contextmanager
 def _imported(what: str) -> Generator[None]:
-    """A backend's own code runs inside, and may raise anything."""
+    """Wraps any exception of a backend's code in a `BackendError`."""
     try:
         yield
     except (BackendError, Warning):
@@ -90,16 +90,16 @@ def _imported(what: str) -> Generator[None]:
 
 
 def backend_names() -> list[str]:
-    """The names of all known backends, sorted."""
+    """Returns the names of all known backends, sorted."""
     return sorted({*_registered, *(point.name for point in installed_points(ENTRY_POINT_GROUP))})
 
 
 def get_backends(targets: Sequence[str]) -> list[Backend]:
-    """New instances of the targets' backends, in the given order of preference.
+    """Creates instances of the targets' backends, in the given order of preference.
 
     Raises:
         BackendError: a name is unknown or given twice, an option is not accepted, or a backend
-            cannot run on this machine.
+          cannot run on this machine.
     """
     backends = [_usable(target) for target in targets]
     if len({backend.name for backend in backends}) != len(backends):
@@ -116,7 +116,7 @@ def _usable(target: str) -> Backend:
 
 
 def get_backend(target: str) -> Backend:
-    """A new instance of a backend, usable on this machine or not.
+    """Creates an instance of a backend, even if this machine cannot run it.
 
     Args:
         target: its name, or its name with options, `mine{mode=fast}`.

@@ -1,4 +1,4 @@
-"""Steps of a region's code, which a profile tells apart."""
+"""Steps of a region's code, which a profile shows as separate rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from byoc_mlir.dialects.locations import nodes_location
 
 
 def mark_step(call: Operation, nodes: Iterable[str], implementation: str, layout: str = "") -> None:
-    """Makes a call in the function `@R` of native code a row of its own in profiles.
+    """Marks a call in the function `@R` of native code as a separate row in profiles.
 
     Args:
         call: an `llvm.call`.
         nodes: the ONNX nodes that it computes.
-        implementation: what runs, as the report calls it.
-        layout: of what it gives.
+        implementation: name of the implementation in the report.
+        layout: layout of the result.
     """
     call.location = nodes_location(nodes)
     call.attributes[STEP] = DictionaryAttr(

@@ -1,4 +1,4 @@
-"""The driver: from a model to an executable, stage by stage."""
+"""The driver: from a model to an executable, in stages."""
 
 from byoc_mlir.compiler.api import compile
 

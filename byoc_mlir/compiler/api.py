@@ -1,7 +1,7 @@
-"""`compile`: what is in the cache is loaded, the rest is compiled.
+"""`compile`: loads a model from the cache, or compiles it.
 
-Nothing here imports the compiler before it is needed: most of a second, which a model that comes
-from the cache does not pay.
+Nothing here imports the compiler before it is needed: the import takes most of a second, which a
+model from the cache does not need.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _Arguments = ParamSpec("_Arguments")
 def _with_arguments_of(
     make: Callable[_Arguments, Request],
 ) -> Callable[[Callable[[Request], Executable]], Callable[_Arguments, Executable]]:
-    """Makes a function of a request one of the request's fields, which it documents."""
+    """Gives a function of a request the signature of `Request`, and adds the fields to its
+    documentation.
+    """
 
     def decorate(function: Callable[[Request], Executable]) -> Callable[_Arguments, Executable]:
         signature = _signature(make)
@@ -77,8 +79,8 @@ def compile(request: Request) -> Executable:
         options: the other fields of `Request`, which documents them.
 
     Returns:
-        The executable. A model with symbolic dimensions is compiled when inputs come: once, where
-        its sizes can be arguments of native code, else for each set of shapes. See docs/shapes.md.
+        The executable. A model with symbolic dimensions is compiled when it gets its first inputs:
+        once for all shapes if possible, else for each set of shapes. See docs/shapes.md.
 
     Raises:
         InvalidModelError: the model is not valid, or unsafe to load.
@@ -90,7 +92,7 @@ def compile(request: Request) -> Executable:
         LimitExceededError: the model is larger than the limits.
         OutOfMemoryError: there is not enough memory.
         UnsafeCacheError: others may write to the folder of the cache.
-        ByocError: an argument is not as documented. Nothing else is raised: see docs/limits.md.
+        ByocError: an argument is not as documented. No other exceptions occur: see docs/limits.md.
     """
     with boundary("compile"):
         request = request.checked()
@@ -146,5 +148,5 @@ def _place(cache: Cache | None, request: Request) -> CachedModel | None:
 
 
 def _may_be_interpreted() -> bool:
-    """True if the environment allows it."""
+    """True if the environment allows the interpreter tier."""
     return os.environ.get("BYOC_INTERPRETER") != "off"

@@ -1,4 +1,4 @@
-"""`Build`: what is known of a compilation so far."""
+"""`Build`: the state of a compilation."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from byoc_mlir.transforms.traffic import Traffic
 class Build:
     """The compilation of a model for one set of input shapes and values.
 
-    Each stage of `pipeline` reads what the stages before it have found, and adds what it finds. A
-    field without a value belongs to a stage that was not run yet.
+    Each stage of `pipeline` reads the results of the earlier stages and adds its own. A field
+    without a value belongs to a stage that has not run yet.
     """
 
     source: Source
@@ -36,33 +36,34 @@ class Build:
     stages: Stages = field(default_factory=Stages)
 
     imported: ImportedModel = field(init=False)
-    """From `import_model` on. The stages change its module in place: `link` leaves it in the `llvm`
-    dialect, with the code of all regions."""
+    """The model, from `import_model` on. The stages change its module in place: `link` leaves it in
+    the `llvm` dialect, with the code of all regions.
+    """
     backends: tuple[Backend, ...] = field(init=False)
-    """From `partition` on: those that were asked, the fallback interpreter behind them."""
+    """Backends of the partitioning, the fallback interpreter last; from `partition` on."""
     problems: list[str] = field(default_factory=list[str])
-    """What went wrong without ending the compilation, for the report."""
+    """Problems that did not end the compilation, for the report."""
     traffic: Traffic = field(default_factory=Traffic)
-    """From `generate` on, when the program is for profiles: what each node computes and moves."""
+    """MACs and bytes of each node; from `generate` on, if the program is for profiles."""
     codes: tuple[RegionCode, ...] = field(init=False)
-    """From `generate` on: one for each region, in the module's order."""
+    """Code of each region, in the module's order; from `generate` on."""
     report: Report = field(init=False)
-    """From `generate` on."""
+    """Report of the compilation; from `generate` on."""
     constants: Sequence[Weight] = field(init=False)
-    """From `lower` on: those that the host's code refers to."""
+    """Constants that the host's code refers to; from `lower` on."""
     objects: Sequence[bytes] = field(init=False)
-    """From `optimise` on: the module's object files."""
+    """Object files of the module; from `optimise` on."""
 
     @property
     def module(self) -> ModuleOp:
-        """The model's IR, as far as it is lowered."""
+        """Returns the model's IR in its current form."""
         return self.imported.module
 
     def of_part(self, module: ModuleOp) -> Build:
-        """A build of one part of the partitioned model, which nobody hears of.
+        """Creates a build of one part of the partitioned model, without warnings and profile.
 
         Args:
-            module: a model of its own, partitioned for the same backends.
+            module: the part as a separate model, partitioned for the same backends.
         """
         source = read_source(module)
         part = Build(

@@ -1,5 +1,6 @@
-"""The calibration of a compilation: from a file, or what this process measures and the cache
-keeps."""
+"""The calibration of a compilation: from a file, or from measurements of this process and the
+cache.
+"""
 
 from __future__ import annotations
 
@@ -24,38 +25,39 @@ from byoc_mlir.runtime.system.cpu import model_name
 from byoc_mlir.runtime.system.libraries import find_openmp
 
 _TUNINGS = "tunings"
-"""The group that says which models were tuned."""
+"""Group of the measurements that record which models were tuned."""
 
 _MOST_KEPT = 8192
-"""So many measurements of a group are kept in the cache, the newest ones."""
+"""Maximum number of measurements of a group in the cache; the newest ones are kept."""
 
 _PROCESSES = 3
-"""So many measure a table, each when it first asks for it."""
+"""Number of processes that measure a table, each when it first requests it."""
 
 _TABLES = {kind.name: kind for kind in MEASURED}
 
 
 @cache
 def process_calibration() -> Calibration:
-    """Returns what this process has measured so far, and what others of the same machine left."""
+    """Returns the measurements of this process, and of other processes on this machine."""
     return Calibration(kept=_Machine())
 
 
 def calibration_of(document: Document | None) -> Calibration:
-    """Returns the calibration that a file says, and no others; without one, those of the
-    process."""
+    """Returns the calibration of a file, or without one, the calibration of the process."""
     return process_calibration() if document is None else calibration_of_document(document)
 
 
 def process_choices() -> dict[str, str]:
-    """Returns what tuning found on this machine, by problem: in this process, or in others."""
+    """Returns the choices of tuning on this machine by problem, made in this process or in
+    others.
+    """
     known = process_calibration().group(TUNED)
     return {key.removeprefix(f"{TUNED}/"): one.text for key, one in list(known.items())}
 
 
 def model_key(request: Request) -> str | None:
-    """What tells the model of a request, as it is compiled here and now, from all others; `None`
-    where that is not known.
+    """Returns a key of the model of a request, as it is compiled here and now; `None` if it is
+    unknown.
 
     Raises:
         InvalidModelError: the model's file cannot be read.
@@ -69,12 +71,12 @@ def model_key(request: Request) -> str | None:
 
 
 def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> None:
-    """Keeps what tuning found, for this process and in the cache.
+    """Keeps the choices of tuning for this process and in the cache.
 
     Args:
-        request: of the model that was tuned.
-        choices: empty where nothing better was found.
-        ratio: of the model's times.
+        request: request of the tuned model.
+        choices: empty if nothing better was found.
+        ratio: time of the tuned model over time of the untuned one.
     """
     calibration = process_calibration()
     calibration.add(
@@ -87,7 +89,7 @@ def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> 
 
 
 def tuned_before(request: Request) -> float | None:
-    """Returns the ratio that tuning a model led to, where the store knows of it."""
+    """Returns the ratio of an earlier tuning of the model, if the store has it."""
     key = _key_of_tuning(request)
     found = None if key is None else process_calibration().find(key)
     return None if found is None else found.number
@@ -99,14 +101,15 @@ def _key_of_tuning(request: Request) -> str | None:
 
 
 def kept_calibration(kind: type[Table]) -> Table | None:
-    """Returns a table as the cache has it for this machine, if it has one."""
+    """Returns a table from the cache of this machine, if there is one."""
     known = Calibration(_read(kind.name))
     return kind.of(known) if known.group(kind.name) else None
 
 
 def _calibrated(kind: type[Table], known: Group) -> Sequence[Measurement]:
-    """Measures a table, in the first processes that ask for it: one alone may not see the machine
-    without its neighbours, so the shortest times count.
+    """Measures a table in the first processes that request it, and keeps the shortest times.
+
+    A single process may never run without load from other processes.
     """
     runs, count = f"{kind.name}/run", f"{kind.name}/processes"
     processes = int(known[count].number) if count in known else 0
@@ -129,12 +132,14 @@ def _calibrated(kind: type[Table], known: Group) -> Sequence[Measurement]:
 
 
 class _Machine:
-    """What the cache has of this machine: for one processor, instruction set and version of all
-    that measures it.
+    """Measurements of this machine in the cache, for its processor, instruction set and
+    versions.
     """
 
     def read(self, group: str) -> Sequence[Measurement]:
-        """Returns what is kept of a group; tables are measured until enough processes have."""
+        """Returns the stored measurements of a group; measures tables until enough processes
+        have.
+        """
         known = _read(group)
         kind = _TABLES.get(group)
         new = () if kind is None else _calibrated(kind, {one.key: one for one in known})
@@ -143,7 +148,7 @@ class _Machine:
         return (*known, *new)
 
     def write(self, group: str, new: Sequence[Measurement]) -> None:
-        """Adds measurements to those that others have written meanwhile."""
+        """Adds measurements to those that other processes have written meanwhile."""
         place = _place(group)
         if place is None:
             return
@@ -153,7 +158,7 @@ class _Machine:
 
 
 def _read(group: str) -> Sequence[Measurement]:
-    """Returns what the cache has of a group; nothing, where it is damaged."""
+    """Reads a group from the cache; returns nothing if it is damaged."""
     place = _place(group)
     found = None if place is None else place[0].read(place[1])
     try:
@@ -163,7 +168,7 @@ def _read(group: str) -> Sequence[Measurement]:
 
 
 def _place(group: str) -> tuple[Cache, str] | None:
-    """Returns where the cache keeps a group. Tables are kept where no programs are, too."""
+    """Returns the cache and the key of a group. Tables are kept even if programs are not."""
     kept: Kept = "calibration" if group in _TABLES else "programs"
     opened, surroundings = Cache.open(kept=kept), machine_and_software()
     if opened is None or surroundings is None:

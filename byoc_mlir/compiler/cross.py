@@ -1,4 +1,4 @@
-"""`cross_compile`: a model as a file for another machine, which no program of this process runs."""
+"""`cross_compile`: compiles a model to a file for another machine."""
 
 from __future__ import annotations
 
@@ -42,21 +42,20 @@ def cross_compile(
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
 ) -> Path:
-    """Compiles a model for another machine, by the host compiler alone, and writes it to a file.
+    """Compiles a model for another machine, with the host compiler only, and writes it to a file.
 
     Args:
         model: as for `compile`.
         path: of the file: `model.o`, an object file for C programs, or `model.so`, a shared object
-            for them and for `byoc_mlir.load` on that machine. The header is `model.h`.
+          for them and for `byoc_mlir.load` on that machine. The header is `model.h`.
         triple: the machine, `"aarch64-linux-gnu"` or `"x86_64-linux-gnu"`; the code runs on every
-            processor of that architecture. Its C compiler is `TRIPLE-gcc`.
-        shapes: of all inputs, for a model with symbolic dimensions. Left out, sizes are arguments
-            of the C functions, where one program can serve all.
-        name: prefix of the C functions; left out, it is made of the file's name.
-        threads: OpenMP threads per run; left out: the cores that this process may use.
-        limits: how much the model may ask for; left out: `Limits()`.
-        calibration: a file of what was measured on such a machine. Left out, nothing is known of
-        it.
+          processor of that architecture. Its C compiler is `TRIPLE-gcc`.
+        shapes: shapes of all inputs, for a model with symbolic dimensions. By default, sizes are
+          arguments of the C functions, if one program can serve all.
+        name: prefix of the C functions; by default, it is derived from the file's name.
+        threads: OpenMP threads per run; by default, the cores that this process may use.
+        limits: limits of the model's resources; by default, `Limits()`.
+        calibration: a file of measurements on such a machine; by default, there are none.
         disable: as for `compile`.
         passes: as for `compile`.
 
@@ -64,9 +63,9 @@ def cross_compile(
         The header's path.
 
     Raises:
-        ExportError: the model cannot be one file, or the path ends otherwise.
+        ExportError: the model cannot be one file, or the path has another ending.
         ToolchainError: there is no C compiler for that machine.
-        ByocError: the triple is not accepted, or what `compile` raises.
+        ByocError: the triple is not accepted, or an error of `compile`.
     """
     with boundary("compile"):
         check_argument("path", path, str | Path, "the path of a file")
@@ -86,7 +85,7 @@ def cross_compile(
 def program_for(
     request: Request, triple: str, shapes: Mapping[str, Shape] | None = None
 ) -> Program:
-    """The program of a checked request for another machine; arguments and errors as above.
+    """Compiles a checked request for another machine; arguments and errors as for `cross_compile`.
 
     Raises:
         BackendError: the request names a backend.
@@ -108,13 +107,13 @@ def program_for(
 
 
 def write_program(program: Program, path: Path, triple: str, name: str | None = None) -> Path:
-    """Writes what `program_for` made for a triple.
+    """Writes a program of `program_for` for a triple.
 
     Returns:
         The header's path.
 
     Raises:
-        ExportError: the path ends otherwise, or a part of the model runs in Python.
+        ExportError: the path has another ending, or a part of the model runs in Python.
         ToolchainError: there is no C compiler for that machine.
     """
     writers = {".so": export_library, ".o": export_object}

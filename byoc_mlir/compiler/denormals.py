@@ -1,4 +1,4 @@
-"""A warning about weights that are denormal numbers, with which many processors compute slowly."""
+"""Warning of denormal weights, with which many processors compute slowly."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from byoc_mlir.names import printable
 from byoc_mlir.warned import warn
 
 _LARGE = 1 << 12
-"""Elements of a tensor that is worth a look."""
+"""Minimum number of elements of a tensor to check."""
 
 _RANDOM = Random(0)  # numpy.random takes 10 ms to import
 _SAMPLES = np.array([_RANDOM.random() for _ in range(1 << 11)])
-"""Where to look, as parts of the size: at random, since what is denormal may be so in columns."""
+"""Positions to check, as fractions of the size; they are random, because denormals may form
+columns.
+"""
 
 _MANY = 0.01
 
 
 def warn_of_denormals(module: ModuleOp) -> None:
-    """Warns if more than a hundredth of a large weight is denormal."""
+    """Warns if more than 1 % of a large weight is denormal."""
     shares = {
         op.value.data.name: denormal_share(op.array)
         for op in module.walk()
@@ -34,15 +36,17 @@ def warn_of_denormals(module: ModuleOp) -> None:
     if named:
         others = f" and {len(named) - 3} more" if len(named) > 3 else ""
         warn(
-            f"many numbers of weight {', '.join(named[:3])}{others} are denormal, which may make"
-            " runs slow; denormals='flush' takes them for zero, docs/processes.md says more",
+            f"many elements of weight {', '.join(named[:3])}{others} are denormal, which may make"
+            " runs slow; denormals='flush' replaces them by zero, docs/processes.md says more",
             stacklevel=2,
         )
 
 
 def denormal_share(array: Array) -> float:
-    """About which part of a large array is denormal; 0 for small ones, and for other types than
-    `float32` and `float64`."""
+    """Estimates the fraction of an array's elements that are denormal.
+
+    It is 0 for small arrays, and for types other than `float32` and `float64`.
+    """
     if array.size < _LARGE or array.dtype.name not in ("float32", "float64"):
         return 0.0
     sizes = np.abs(array.reshape(-1)[(_SAMPLES * array.size).astype(np.int64)])

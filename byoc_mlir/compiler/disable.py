@@ -1,4 +1,4 @@
-"""What `compile(disable=…)` may name: passes that may be left out, patterns and backends."""
+"""Names that `compile(disable=…)` accepts: optional passes, patterns and backends."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ OPTIONAL_PASSES = (
     "avoid-gathers",
     "mark-cold-functions",
 )
-"""Passes that make a program better, in the order in which they run."""
+"""Passes that only improve a program, in the order in which they run."""
 
-_LATER = "what comes after it reads no other form"
+_LATER = "later passes accept no other form"
 
 REQUIRED_PASSES: Mapping[str, str] = {
     "convert-tensors-to-relay": "it runs where a module has such ops, which nothing else lowers",
@@ -47,10 +47,10 @@ REQUIRED_PASSES: Mapping[str, str] = {
     "annotate-target": "name the backends",
     "partition-graph": "name the backends",
     "inline-partitions": "it runs where a region goes back to the host",
-    "estimate-regions": "prune='off' asks for no estimates",
+    "estimate-regions": "prune='off' requests no estimates",
     "prune-regions": "prune='off' keeps all regions",
-    "specialise-dims": "a model with symbolic dimensions has no numbers without it",
-    "profile-steps": "profile=False leaves it out",
+    "specialise-dims": "a model with symbolic dimensions keeps them without it",
+    "profile-steps": "profile=False disables it",
     "check-legal": "it changes nothing",
     **dict.fromkeys(
         (
@@ -72,20 +72,20 @@ REQUIRED_PASSES: Mapping[str, str] = {
         _LATER,
     ),
 }
-"""Passes that a program cannot be without, and why."""
+"""Passes that every program needs, with the reason."""
 
 
 def check_disabled(
     names: Sequence[str], targets: Sequence[str], passes: Sequence[str] = ()
 ) -> None:
-    """Refuses what cannot be left out.
+    """Refuses names that cannot be disabled.
 
     Args:
-        targets: with their options, on which patterns and passes may depend.
-        passes: of the user.
+        targets: targets with their options, on which patterns and passes may depend.
+        passes: passes of the user.
 
     Raises:
-        ByocError: a name is that of a pass which a program needs, or of nothing.
+        ByocError: a name is unknown, or denotes a pass that a program needs.
     """
     if not names:
         return
@@ -97,25 +97,27 @@ def check_disabled(
         if name in known:
             continue
         if name in required:
-            raise ByocError(f"the pass '{name}' cannot be left out: {required[name]}")
+            raise ByocError(f"the pass '{name}' cannot be disabled: {required[name]}")
         guess = meant(name, known | required.keys()) or (
-            f"; passes that can be left out are {', '.join(OPTIONAL_PASSES)}; backends are"
+            f"; passes that can be disabled are {', '.join(OPTIONAL_PASSES)}; backends are"
             f" {', '.join(backend_names())}; patterns have names as in `byoc report`"
         )
         raise ByocError(f"disable names '{name}', which is no pass, pattern or backend{guess}")
 
 
 def _names(backend: Backend) -> Iterator[str]:
-    """What may be left out of a backend: all of it, a pattern, or a pass on the whole module."""
+    """Yields the names of a backend that can be disabled: itself, patterns, and module passes."""
     yield backend.name
     yield from (row.name for row in backend.patterns())
     yield from (pass_.name for pass_ in backend.module_passes())
 
 
 def _required_by(backends: Sequence[Backend]) -> dict[str, str]:
-    """The passes that backends run on their regions, and why they are needed."""
+    """Returns the passes that backends run on their regions, with the reason why they are
+    needed.
+    """
     return {
-        name: f"backend '{backend.name}' needs it for its regions; the backend can be left out"
+        name: f"backend '{backend.name}' needs it for its regions; you can disable the backend"
         for backend in backends
         for name in (*backend.passes(), *(pass_.name for pass_ in backend.region_passes()))
     }

@@ -1,4 +1,4 @@
-"""Programs whose sizes are arguments: a symbolic model, lowered as it is."""
+"""Shape-polymorphic programs: a symbolic model, compiled with sizes as arguments."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from byoc_mlir.tensors import TensorInfo
 
 @collection_paused()
 def build_dynamic(source: Source, shapes: Shapes, options: CompileOptions) -> Program | None:
-    """Compiles a model with symbolic dimensions for all input shapes for which the same decisions
-    are made as for these.
+    """Compiles a model with symbolic dimensions for all shapes with the same decisions as these
+    shapes.
 
     Returns:
-        The program; `None` where sizes decide so much that the model is imported for these shapes
-        alone.
+        The program; `None` if sizes affect so many decisions that the model must be imported for
+        these shapes only.
 
     Raises:
         UndecidedSizeError: a part of the model needs numbers; the error names the node.
-        ByocError: what `compile` raises.
+        ByocError: an error of `compile`.
     """
     imported = None if source.symbolic is None else source.symbolic.general(shapes)
     if imported is None:
@@ -88,7 +88,7 @@ def build_dynamic(source: Source, shapes: Shapes, options: CompileOptions) -> Pr
 def _checked_tensors(
     build: Build, facts: Facts, options: CompileOptions
 ) -> tuple[LimitedTensor, ...]:
-    """The tensors that may be larger than the limit, though they can be addressed."""
+    """Returns the tensors that may exceed the limit, although they are addressable."""
     if options.limits.tensor_bytes >= ADDRESS_SPACE:
         return ()
     bound = {name: facts.ranges[name] for name in facts.bound}
@@ -107,7 +107,11 @@ def _checked_tensors(
 
 
 def _refuse_regions(build: Build) -> None:
-    """Regions of backends have known sizes."""
+    """Refuses regions of backends, because their sizes are constants.
+
+    Raises:
+        UndecidedSizeError: the module has such regions.
+    """
     regions = [
         op.sym_name.data
         for op in build.module.ops
@@ -120,14 +124,14 @@ def _refuse_regions(build: Build) -> None:
 
 
 def _say_why(build: Build) -> None:
-    """Tells a user who named no targets why no backend was asked."""
+    """Records for users who named no targets why no backend was asked."""
     for op in build.module.walk():
         if isinstance(op, RelayOp):
             op.attributes[REASON] = StringAttr("one program of the host serves all shapes")
 
 
 def _with_sizes(build: Build) -> ImportedModel:
-    """The model, whose inputs and outputs have the sizes of the module."""
+    """Returns the model with the sizes of the module's inputs and outputs."""
     block = main_function(build.module).body.block
     last = block.last_op
     assert isinstance(last, func.ReturnOp)
@@ -140,7 +144,7 @@ def _with_sizes(build: Build) -> ImportedModel:
 
 
 def _symbolic(infos: Iterable[TensorInfo], values: Iterable[SSAValue]) -> tuple[TensorInfo, ...]:
-    """Inputs or outputs with the sizes of these values, symbolic ones as text."""
+    """Returns inputs or outputs with the sizes of these values; symbolic sizes are text."""
     return tuple(
         replace(
             info,
@@ -151,7 +155,7 @@ def _symbolic(infos: Iterable[TensorInfo], values: Iterable[SSAValue]) -> tuple[
 
 
 def _arena(build: Build) -> Size:
-    """The size of the arena."""
+    """Returns the size of the arena."""
     size = build.module.attributes.get(ARENA_SIZE)
     if isinstance(size, ShapeAttr):
         return size.data[0]

@@ -1,4 +1,4 @@
-"""The garbage collector while compiling."""
+"""The garbage collector during a compilation."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from contextlib import contextmanager
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 _WORTH_COLLECTING = 1 << 26
-"""Bytes of weights."""
+"""Minimum bytes of weights for which a collection pays."""
 
 
 @contextmanager
 def collection_paused() -> Generator[None]:
-    """Nothing is collected inside, and what was made there is looked through at the end, once.
+    """Pauses garbage collection, and collects once at the end.
 
-    A compilation makes many objects that live until its end: looking through them again and again
-    for garbage took an eighth of its time. The IR refers to itself; to be collected at the end,
-    and not with the process' next full collection, it must not be in a variable any more. So this
-    decorates functions.
+    A compilation creates many objects that live until its end; repeated collections would take an
+    eighth of its time. The IR has reference cycles. Only a collection at the end frees it early,
+    and only if no variable refers to it any more. So this decorates functions.
     """
     is_outermost = _pause()
     try:
@@ -33,7 +32,9 @@ def collection_paused() -> Generator[None]:
 
 @contextmanager
 def modules_imported() -> Generator[None]:
-    """As `collection_paused`, for what stays as long as the process: not looked through at all."""
+    """Pauses like `collection_paused`, for objects that live as long as the process and are not
+    collected.
+    """
     is_outermost = _pause()
     try:
         yield
@@ -45,27 +46,27 @@ def modules_imported() -> Generator[None]:
 
 
 def collect_weights(held_bytes: int) -> None:
-    """Lets go of weights that others have replaced, where the weights are large.
+    """Frees weights that others have replaced, if they are large.
 
-    What held them refers to itself; left alone it would stay until the process' next full
-    collection, and new weights would come on top.
+    Their owners have reference cycles. Without this, they would stay until the process's next full
+    collection, in addition to the new weights.
     """
     if held_bytes > _WORTH_COLLECTING:
         gc.collect()
 
 
 _lock = ForkSafeLock()
-"""Held while the two below change, and the collector with them."""
+"""Lock of the two flags below and of the collector."""
 
 _is_paused = False
 _is_frozen = False
 
 
 def _pause() -> bool:
-    """Whether this is the outermost pause.
+    """Pauses collection; returns True for the outermost pause.
 
-    What there is now is frozen, unless the process keeps frozen objects of its own: a collection
-    inside looks through what the compilation has made, and not through all modules.
+    It freezes the existing objects, unless the process has frozen objects already. So a collection
+    inside scans only the objects of the compilation, and not all modules.
     """
     global _is_paused, _is_frozen
     with _lock:
@@ -79,7 +80,7 @@ def _pause() -> bool:
 
 
 def _resume() -> None:
-    """Also in a forked child, where the thread that compiles is missing."""
+    """Resumes collection, also in a forked child, which lacks the compiling thread."""
     global _is_paused, _is_frozen
     with _lock:
         if not _is_paused:

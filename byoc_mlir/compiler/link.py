@@ -1,4 +1,4 @@
-"""Joining the host's and the regions' code to one module, and finding what it refers to."""
+"""Linking of the host's and the regions' code into one module, and its external symbols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def join_modules(
     """Moves functions and globals into `host`; definitions replace declarations.
 
     Args:
-        others: modules whose definitions nobody else has.
+        others: modules with unique definitions.
         shared: modules that may define the same symbols alike; the first definition is kept.
 
     Raises:
@@ -55,8 +55,7 @@ def _join(host: ModuleOp, ops: Sequence[Operation], symbols: dict[str, Operation
 
 
 def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
-    """Writes on each region's function which context slot is its first, as `add-entry-points` has
-    given them out."""
+    """Sets each region's first context slot on its function, as `add-entry-points` assigned it."""
     functions = {symbol_of(op): op for op in module.body.block.ops}
     first = host_slots(module)
     for code in codes:
@@ -65,7 +64,7 @@ def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
 
 
 def external_functions(module: ModuleOp) -> Sequence[str]:
-    """The functions that are called and not defined, without LLVM's intrinsics; sorted."""
+    """Returns the functions that are called and not defined, without LLVM's intrinsics; sorted."""
     return sorted(
         name
         for op in module.body.block.ops
@@ -75,7 +74,7 @@ def external_functions(module: ModuleOp) -> Sequence[str]:
 
 
 def external_globals(module: ModuleOp) -> Sequence[str]:
-    """The globals that are used and not defined, sorted."""
+    """Returns the globals that are used and not defined, sorted."""
     return sorted(
         op.sym_name.data
         for op in module.body.block.ops

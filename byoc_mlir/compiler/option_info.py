@@ -20,25 +20,25 @@ _Value = TypeVar("_Value")
 _Accept: TypeAlias = Callable[[str, Any], Any]
 """Returns the normal form of an option's value; raises `ByocError` if it is not accepted.
 
-Takes the option's name and the value. Nothing that the caller does later changes a normal form.
+Takes the option's name and the value. Later changes by the caller do not affect a normal form.
 """
 
 
 @dataclass(frozen=True)
 class OptionInfo:
-    """Description of an option, beside its name, type and default."""
+    """Description of an option, besides its name, type and default."""
 
     meaning: str
     """Lines for the documentation of `compile` and the help of the commands."""
     accept: _Accept
     choices: tuple[str, ...] = ()
-    """All values, where they are words."""
+    """All values, if they are words."""
     flag: str = ""
-    """Form on a command line: `--exact NODE`. Empty for an option that no command has."""
+    """Form on a command line: `--exact NODE`. Empty for an option without a flag."""
     is_repeated: bool = False
     """True if the flag may be given several times."""
     is_key: bool = True
-    """True if programs depend on the option: the cache's key has it."""
+    """True if programs depend on the option, so that the cache's key includes it."""
 
 
 def option(
@@ -54,8 +54,8 @@ def option(
     """Returns a field of `Request`.
 
     Args:
-        accept: left out: one of the choices.
-        choices: a `Literal` type of all values, where they are words.
+        accept: checks the value; by default, it accepts the choices.
+        choices: a `Literal` type of all values, if they are words.
     """
     words = get_args(choices)
     check = accept or _word(words, is_optional=default is None)
@@ -66,7 +66,7 @@ def option(
 
 
 def _word(choices: tuple[str, ...], *, is_optional: bool) -> _Accept:
-    """Returns what accepts one of the words."""
+    """Returns a check that accepts one of the words."""
 
     def accept(name: str, value: Any) -> Any:
         if value is None and is_optional:
@@ -87,7 +87,7 @@ def accept_bool(name: str, value: Any) -> bool:
 
 
 def accept_names(accepted: str, *, is_ordered: bool = True) -> _Accept:
-    """Returns what accepts a sequence of names.
+    """Returns a check that accepts a sequence of names.
 
     Args:
         accepted: the names, for the error.
@@ -112,7 +112,7 @@ def accept_targets(name: str, value: Any) -> tuple[str, ...] | None:
 
 
 def accept_anything(name: str, value: Any) -> Any:
-    """Accepts what is checked where it is used."""
+    """Accepts any value; its user checks it."""
     return value
 
 
@@ -152,7 +152,7 @@ def accept_limits(name: str, value: Any) -> Limits:
 
 
 def accept_folder(name: str, value: Any) -> Path | None:
-    """Accepts a folder, which stays the same when the current one changes."""
+    """Accepts a folder, and makes it absolute."""
     check_argument(name, value, str | Path | None, "the path of a folder, or None")
     return None if value is None else Path(value).absolute()
 
@@ -164,12 +164,12 @@ def accept_calibration(name: str, value: Any) -> Document | None:
 
 
 def accept_weight_memory(name: str, value: Any) -> float:
-    """Accepts numbers of 1 and more."""
+    """Accepts numbers of at least 1."""
     check_argument(name, value, int | float, "a number, 1 or more")
     if not value >= 1:
         raise ByocError(
-            f"{name} is {value}, accepted are numbers of 1 and more: the packed weights in times of"
-            " the model's"
+            f"{name} is {value}, accepted are numbers of 1 and more: the packed weights as a"
+            " multiple of the model's"
         )
     return value
 

@@ -1,4 +1,4 @@
-"""Options of one compilation: those of a request, with everything decided that it left open."""
+"""Options of one compilation: a request with all defaults resolved."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from byoc_mlir.runtime.system.threads import available_threads
 
 @dataclass(frozen=True)
 class CompileOptions(Request):
-    """A checked request, without its model: fields are here whose types are narrower then."""
+    """A checked request without its model; its fields have narrower types."""
 
     targets: tuple[str, ...] = ()
-    """With their options, checked: `dnnl{winograd=off}`."""
+    """Checked targets with their options: `dnnl{winograd=off}`."""
     threads: int = 1
     precision: Precision = "f32"
     fallback: Fallback = "warn"
@@ -36,14 +36,14 @@ class CompileOptions(Request):
     passes: tuple[str, ...] = ()
     exact: tuple[str, ...] = ()
     is_default: bool = False
-    """True if the caller named no targets, and left it to them and the host what runs where."""
+    """True if the caller named no targets."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
-        """Returns the options that a checked request asks for.
+        """Returns the options of a checked request.
 
         Raises:
-            ByocError: a value is not accepted; the message says what is.
+            ByocError: a value is not accepted; the message lists the accepted ones.
         """
         targets, prune = request.targets, request.prune
         if prune is None:
@@ -74,11 +74,11 @@ class CompileOptions(Request):
 def targets_with_options(
     targets: Sequence[str], options: Mapping[str, Mapping[str, Setting]]
 ) -> tuple[str, ...]:
-    """The targets with the options that are given beside them, each option checked.
+    """Merges separately given options into the targets, and checks them.
 
     Raises:
         BackendError: a backend or an option is unknown, an option is given twice or for no target,
-            or its value is not accepted.
+          or its value is not accepted.
     """
     parsed = [Target.parse(target) for target in targets]
     names = [target.name for target in parsed]
@@ -104,8 +104,10 @@ def targets_with_options(
 
 
 def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
-    """Returns the backends used when none are named, in the order in which they are asked, and why
-    others cannot be used on this machine: one that cannot be loaded holds up no model.
+    """Returns the default backends in order of preference, and the reasons why others are unusable
+    here.
+
+    A backend that cannot be loaded does not stop the compilation.
     """
     usable: list[str] = []
     missing: dict[str, str] = {}

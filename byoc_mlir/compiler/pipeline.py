@@ -59,7 +59,9 @@ from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposed
 from byoc_mlir.transforms.unsigned_bytes import UnsignedBytes
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
-"""Products that are faster in integers; the others run in `f32` where a model leaves the choice."""
+"""Matmuls and convolutions that are faster in integers; others run in `f32` if the model leaves the
+choice.
+"""
 
 _INTEGER_OPS = (
     *(*_INTEGER_PRODUCTS, "relay.qnn.matmul", "relay.qnn.conv3d"),
@@ -91,13 +93,13 @@ def build_program(
     options: CompileOptions,
     problems: Sequence[str] = (),
 ) -> Program:
-    """Compiles a model that is read for one set of input shapes and values.
+    """Compiles a model that was read, for one set of input shapes and values.
 
     Args:
-        problems: what went wrong before, for the report.
+        problems: earlier problems, for the report.
 
     Raises:
-        ByocError: what `compile` raises.
+        ByocError: an error of `compile`.
     """
     build = Build(source, shapes, values, options, problems=list(problems))
     with compiling(build, dump_folder(options.dump_ir, source, shapes)):
@@ -112,7 +114,9 @@ def build_program(
 
 @contextmanager
 def compiling(build: Build, folder: Path | None) -> Generator[None]:
-    """What holds for all stages of a compilation; its IR is dumped to a folder, if there is one."""
+    """Sets the context of all stages of a compilation: limits, calibration, dump folder and
+    others.
+    """
     options = build.options
     calibration = calibration_of(options.calibration)
     with (
@@ -129,8 +133,11 @@ def compiling(build: Build, folder: Path | None) -> Generator[None]:
 
 
 def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | None:
-    """Where the IR of one set of input shapes is dumped: each has a folder if there are several, in
-    that of the part of the model."""
+    """Returns the folder for the IR of one set of input shapes.
+
+    It is below the folder of the model's part, and separate for each set of shapes if there are
+    several.
+    """
     if folder is None:
         return None
     folder = folder.joinpath(*source.part)
@@ -141,7 +148,9 @@ def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | N
 
 
 def build_partitioned(build: Build) -> Program:
-    """The second half: code for the regions and the host, in one object."""
+    """Builds the program of a partitioned module: code for the regions and the host, in one
+    object.
+    """
     generate(build)
     lower(build)
     link(build)
@@ -150,12 +159,12 @@ def build_partitioned(build: Build) -> Program:
 
 
 def dump_import(build: Build) -> None:
-    """Where IR is dumped, writes the model as it was imported."""
+    """Writes the imported model if IR is dumped."""
     dump_text("000-import.mlir", lambda: located_text(build.module))
 
 
 def import_model(build: Build) -> None:
-    """ONNX, or IR that the user wrote, becomes `relay` on tensors of fixed shapes."""
+    """Imports ONNX, or IR that the user wrote, as `relay` on tensors of fixed shapes."""
     with build.stages.stage("import"):
         build.imported = build.source.bind(build.shapes, build.values)
         if build.options.denormals == "keep":
@@ -180,7 +189,7 @@ def canonicalise(build: Build) -> None:
 
 
 def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
-    """The passes; models of 16-bit floats stay as they are for a backend that gains from it."""
+    """Returns the passes; if `f16` pays on a backend, 16-bit floats are not converted."""
     gains = (backend.profitability("f16") for backend in get_backends(targets))
     if not any(gain.ops for gain in gains):
         return CANONICALISATION
@@ -188,7 +197,7 @@ def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
 
 
 def partition(build: Build) -> None:
-    """Backends take the parts that they run, each part an outlined region."""
+    """Outlines the parts that backends run as regions."""
     targets = targets_with_interpreter(build.module, build.options)
     build.backends = tuple(get_backends(targets))
     with build.stages.stage("partition"):
@@ -213,12 +222,12 @@ def partition(build: Build) -> None:
 
 
 def _mixes_on_host(options: CompileOptions) -> bool:
-    """Whether the host rounds weights: in `bf16`, where a target is faster in it."""
+    """True if the host rounds weights, which it does in `bf16` if a target is faster in it."""
     return options.precision == "bf16" and not why_unprofitable("bf16", options.targets)
 
 
 def prune(build: Build) -> None:
-    """Regions that do not pay go to the next target, or back to the host."""
+    """Moves regions that do not pay to the next target, or back to the host."""
     if build.options.prune == "off":
         return
     with build.stages.stage("prune"):
@@ -232,13 +241,15 @@ def prune(build: Build) -> None:
 
 
 def _build_part(build: Build, module: ModuleOp) -> Program:
-    """The program of one part of the model, which nobody hears of."""
+    """Builds the program of one part of the model, without dumping IR."""
     with dumping(None):
         return build_partitioned(build.of_part(module))
 
 
 def generate(build: Build) -> None:
-    """Backends compile their regions; what one cannot compile goes to the next, or to the host."""
+    """Generates the regions' code; a region that its backend cannot compile goes to the next, or to
+    the host.
+    """
     with build.stages.stage("generate"):
         if _mixes_on_host(build.options):
             rounding = RoundRecurrentWeights(build.options.exact)
@@ -256,7 +267,7 @@ def generate(build: Build) -> None:
 
 
 def lower(build: Build) -> None:
-    """The host's part becomes the `llvm` dialect, in which regions are declared."""
+    """Lowers the host's part to the `llvm` dialect, in which regions are declared."""
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes)
         if any(op.name in _INTEGER_OPS for op in build.module.walk()):
@@ -272,7 +283,7 @@ def lower(build: Build) -> None:
 
 
 def _host_integers() -> Sequence[ModulePass]:
-    """The passes for integer ops, imported only where a model has some."""
+    """Returns the passes for integer ops, imported only if a model has some."""
     from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
     from byoc_mlir.transforms.convolutions_to_float import ConvolutionsToFloat
 
@@ -286,7 +297,7 @@ def _host_integers() -> Sequence[ModulePass]:
 
 
 def link(build: Build) -> None:
-    """Joins the regions' code to the host's."""
+    """Links the regions' code with the host's."""
     with build.stages.stage("link"):
         natives = [code.native for code in build.codes]
         common = [native.shared for native in natives if native.shared is not None]
@@ -298,6 +309,6 @@ def link(build: Build) -> None:
 
 
 def optimise(build: Build) -> None:
-    """LLVM makes object code of the program."""
+    """Compiles the program to object code with LLVM."""
     with build.stages.stage("optimise"):
         build.objects = emit_objects(build.module, timing=build.stages.add_pass)

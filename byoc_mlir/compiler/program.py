@@ -35,7 +35,7 @@ from byoc_mlir.runtime.system.machine import target_cpu
 
 
 def assemble(build: Build) -> Program:
-    """The program of a build that is through all stages, for the shapes of its inputs."""
+    """Assembles the program of a build that has passed all stages, for the shapes of its inputs."""
     codes, module, stages = build.codes, build.module, build.stages
     return Program(
         code=_object_code(build),
@@ -64,7 +64,7 @@ def assemble(build: Build) -> Program:
 
 
 def steps_of(build: Build) -> Iterator[Step]:
-    """What `profile-steps` has found to time; nothing when it did not run."""
+    """Yields the steps that `profile-steps` recorded; none if it did not run."""
     described = build.module.attributes.get(STEPS)
     if not isinstance(described, ArrayAttr):
         return
@@ -77,7 +77,7 @@ def steps_of(build: Build) -> Iterator[Step]:
 
 
 def work_of(build: Build, steps: Sequence[Step]) -> tuple[tuple[Size, Size], ...]:
-    """The multiplications and the bytes of each step, in terms of the symbols in shapes."""
+    """Returns the MACs and the bytes of each step, in terms of the symbols in shapes."""
     return tuple(_work(build, step.nodes) for step in steps)
 
 
@@ -86,7 +86,7 @@ def _work(build: Build, nodes: tuple[str, ...]) -> tuple[Size, Size]:
 
 
 def _checks(build: Build) -> Iterator[ValueCheck]:
-    """What the host functions check."""
+    """Yields the checks of the host functions."""
     described = build.module.attributes.get(CHECKS)
     for one in cast(ArrayAttr[DictionaryAttr], described) if described is not None else ():
         node, what = (cast(StringAttr, one.data[key]).data for key in ("node", "what"))
@@ -95,7 +95,7 @@ def _checks(build: Build) -> Iterator[ValueCheck]:
 
 
 def _aliases(build: Build) -> dict[str, str]:
-    """Which output may be in the memory of which input."""
+    """Returns the input whose memory an output may share, by output."""
     pairs = build.module.attributes.get(ALIASES, ArrayAttr[Ints]([]))
     inputs, outputs = build.imported.inputs, build.imported.outputs
     numbers = [pair.get_values() for pair in cast(ArrayAttr[Ints], pairs)]
@@ -103,7 +103,7 @@ def _aliases(build: Build) -> dict[str, str]:
 
 
 def _object_code(build: Build) -> ObjectCode:
-    """The object files, and the weights that they use."""
+    """Returns the object files, with the weights that they use."""
     weights = list(build.constants)
     for code in build.codes:
         weights += code.native.constants
@@ -121,7 +121,7 @@ def _object_code(build: Build) -> ObjectCode:
 
 
 def _externals(build: Build) -> tuple[str, ...]:
-    """The functions that libraries or the process have to define."""
+    """Returns the functions that libraries or the process have to define."""
     bound = {symbol for code in build.codes for symbol in code.bound_symbols}
     return tuple(sorted({*external_functions(build.module)} - bound))
 

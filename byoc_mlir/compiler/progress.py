@@ -16,8 +16,8 @@ class Stages:
 
     Attributes:
         seconds: by stage.
-        pass_seconds: by pass. What a stage does outside of passes is under its own name in
-            parentheses, so that both have the same sum.
+        pass_seconds: by pass. The time of a stage outside of passes has the stage's name in
+          parentheses, so that both have the same sum.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
-        """Times what is done inside under `name`, and is the boundary that its errors cross."""
+        """Times the context under `name`, and is the boundary of its errors."""
         check_time()
         start, in_passes = time.perf_counter(), self._seconds_in_passes()
         try:

@@ -1,4 +1,4 @@
-"""Which products need `f32`: samples decide, where types and weights do not tell."""
+"""Choice of the matmuls and convolutions that need `f32`, from sample inputs."""
 
 from __future__ import annotations
 
@@ -23,20 +23,21 @@ Products: TypeAlias = tuple[str, ...]
 """Nodes in the order in which they run."""
 
 ERROR = 0.005
-"""The error of an output that is accepted: root mean square, relative to that of the output."""
+"""Accepted error of an output: root mean square, relative to the output's."""
 
 _MOST_RUNS = 24
-"""Groups of products that are compiled alone, to see what each adds to the error."""
+"""Maximum number of compilations that measure the error of a group of matmuls and convolutions."""
 
 
 def products_to_keep(request: Request, samples: Sequence[Sample]) -> Products:
-    """The nodes whose products stay in `f32`, so that outputs are as close to it as `ERROR` says.
+    """Returns the nodes whose matmuls and convolutions stay in `f32`, for an error of at most
+    `ERROR`.
 
     The model is compiled up to some `24` times.
 
     Args:
-        request: with the precision that is asked for.
-        samples: inputs like those that the model will get, at least one.
+        request: request with the reduced precision.
+        samples: typical inputs of the model, at least one.
 
     Raises:
         ByocError: the arguments are not as documented, or the model cannot be compiled or run.
@@ -62,15 +63,15 @@ def chosen(
     accepted: float = ERROR,
     most_runs: int = _MOST_RUNS,
 ) -> Products:
-    """The products to keep: few of them, without which the others' error is accepted.
+    """Returns the nodes to keep in `f32`: few of them, so that the error of all others is accepted.
 
-    Errors of groups are taken to be independent: their squares add up. Groups are accepted in the
-    order of their squares for each product. The first that is refused is halved, until there are
-    single products alone among them, or enough runs were made.
+    Errors of groups are assumed to be independent: their squares add up. Groups are accepted in the
+    order of their squared error per node. The first refused group is halved, until only single
+    nodes are refused, or enough runs were made.
 
     Args:
-        error: that of all products together.
-        error_of: that of some products, the others being exact.
+        error: error of all nodes together.
+        error_of: error of some nodes, with all others exact.
     """
     groups = [_Group(error, products)]
     for _ in range(most_runs // 2):
@@ -91,7 +92,7 @@ def chosen(
 @dataclass(frozen=True)
 class _Group:
     error: float
-    """What these products add, where all others are exact."""
+    """Error that these nodes add if all others are exact."""
     products: Products
 
     def __lt__(self, other: _Group) -> bool:
@@ -99,17 +100,17 @@ class _Group:
 
     @property
     def square_of_each(self) -> float:
-        """What a product adds to the square of the error, if all add as much."""
+        """Returns the squared error per node, assuming equal shares."""
         return self.error**2 / len(self.products)
 
     def halves(self) -> tuple[Products, Products]:
-        """Two parts of more than one product."""
+        """Returns two halves of a group of more than one node."""
         middle = len(self.products) // 2
         return self.products[:middle], self.products[middle:]
 
 
 def _accepted(groups: Sequence[_Group], accepted: float) -> list[_Group]:
-    """The groups, from the one on whose products add least, whose error together is accepted."""
+    """Returns the groups, in ascending order of error per node, whose joint error is accepted."""
     taken: list[_Group] = []
     for group in sorted(groups):
         if math.hypot(group.error, *(one.error for one in taken)) <= accepted:
@@ -124,8 +125,10 @@ def _members(groups: Sequence[_Group]) -> Products:
 def worst_error(
     found: Sequence[Mapping[str, Array]], wanted: Sequence[Mapping[str, Array]]
 ) -> float:
-    """The largest error of an output over all samples: root mean square, relative to that of the
-    output. Elements that are no floats are 1 off where they differ."""
+    """Returns the largest relative error of an output over all samples, as root mean square.
+
+    Elements that are no floats count as 1 if they differ.
+    """
     names = dict.fromkeys(name for answer in wanted for name in answer)
     return max((_error_of(name, found, wanted) for name in names), default=0.0)
 
@@ -147,7 +150,7 @@ def _error_of(
 def _answers(
     request: Request, samples: Sequence[Sample]
 ) -> tuple[Sequence[Mapping[str, Array]], Products]:
-    """The outputs for each sample that are arrays, and the products in less than `f32`."""
+    """Returns the array outputs for each sample, and the nodes in less than `f32`."""
     with compile_model(request, None) as executable:
         answers = [
             {name: one for name, one in executable.run(sample).items() if _is_array(one)}

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Snapshot:
-    """An ONNX model as `compile` found it: what is hashed for the cache's key is what is compiled.
+    """An ONNX model as `compile` found it, so that the cache's key matches the compiled model.
 
     A file's bytes are held until the model is parsed. Later they are read again, and refused if
-    they are others.
+    they have changed.
     """
 
     def __init__(self, digest: str, path: Path | None, content: bytes | None):
         self.digest = digest
-        """The SHA-256 of the bytes."""
+        """SHA-256 of the bytes."""
         self.path = path
         self.files = None if path is None else ExternalFiles(path)
         """The model's external data."""
@@ -33,7 +33,7 @@ class Snapshot:
 
     @staticmethod
     def found(model: object) -> Snapshot | None:
-        """Returns the content of a model, without holding a file's; `None` for other models.
+        """Returns the content of a model, without holding a file's bytes; `None` for other models.
 
         Raises:
             InvalidModelError: the file cannot be read.
@@ -47,7 +47,7 @@ class Snapshot:
 
     @staticmethod
     def of_file(path: Path) -> Snapshot:
-        """Returns what a file holds now, to be compiled.
+        """Reads the current content of a file, to compile it.
 
         Raises:
             InvalidModelError: the file cannot be read.
@@ -57,7 +57,7 @@ class Snapshot:
 
     @property
     def message(self) -> ModelProto:
-        """The model, parsed and checked; it is held until somebody takes it.
+        """Returns the model, parsed and checked; it is held until a caller takes it.
 
         Raises:
             InvalidModelError: it is no valid model, or its file was changed.
@@ -67,10 +67,10 @@ class Snapshot:
         return self._message
 
     def take(self, holds_bytes: bool = False) -> ModelProto:
-        """Returns the model as `message` does; the caller alone has it.
+        """Returns the model like `message`, and hands it over to the caller.
 
         Args:
-            holds_bytes: holds those of a file for the next caller.
+            holds_bytes: True holds the bytes of a file for the next caller.
         """
         message, self._message = self.message, None
         if not holds_bytes:
@@ -78,7 +78,7 @@ class Snapshot:
         return message
 
     def release(self) -> None:
-        """Lets go of a file's bytes."""
+        """Frees a file's bytes."""
         if self.path is not None:
             self._content = None
 

@@ -1,4 +1,4 @@
-"""What `compile` accepts as a model, brought to relay IR."""
+"""Models that `compile` accepts, converted to Relay IR."""
 
 from __future__ import annotations
 
@@ -49,27 +49,28 @@ class Source:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     model: ModelProto | ModuleOp
-    """Of ONNX, without its large tensors, which `tensors` has."""
+    """ONNX model without its large tensors, which `tensors` has, or an xDSL module."""
     tensors: TensorReader = field(default_factory=lambda: TensorReader(None))
-    """What reads the model's tensors, once for all shapes it is bound to."""
+    """Reader of the model's tensors, for all shapes that are bound."""
     symbolic: SymbolicModel | None = None
-    """The model imported with symbolic sizes, if it has some."""
+    """Model imported with symbolic sizes, if it has some."""
     part: tuple[str, ...] = ()
-    """Which part of a model it is that is compiled in several: `("part-2", "part-1")` is the first
-    part of the second. Empty for a whole model."""
+    """Path to this part of a model that is compiled in parts: `("part-2", "part-1")` is the first
+    part of the second. Empty for a whole model.
+    """
 
     @property
     def external_files(self) -> set[str]:
-        """Locations of external data that lies in files."""
+        """Returns the locations of external data in files."""
         if isinstance(self.model, ModuleOp):
             return set()
         return external_locations(self.model) - self.tensors.in_memory
 
     def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
-        """The model as relay IR for these input shapes, and values that shapes depend on.
+        """Returns the model as Relay IR for these input shapes, and values that shapes depend on.
 
-        The caller may change the module. Where no values are given, a model of fixed shapes is
-        bound only once, and its tensors are the module's alone.
+        The caller may change the module. A model of fixed shapes without values is bound only once,
+        and its tensors then belong to the module alone.
         """
         if isinstance(self.model, ModuleOp):
             return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
@@ -90,7 +91,9 @@ class Source:
         return replace(imported, variant=ImportVariant(reason=self._why_alone(values)))
 
     def _why_alone(self, values: Values) -> str:
-        """Why an import of a model with symbolic dimensions is right for these shapes alone."""
+        """Returns why an import of a model with symbolic dimensions is right for these shapes
+        only.
+        """
         if values:
             return f"the values of {', '.join(values)} are compiled in"
         because = None if self.symbolic is None else self.symbolic.reason
@@ -100,14 +103,14 @@ class Source:
 def read_source(
     model: ModelSource, sizes: Mapping[str, int] | None = None, *, trusted: bool = False
 ) -> Source:
-    """Reads a model from any form in which `compile` takes it.
+    """Reads a model from any form that `compile` accepts.
 
     Args:
-        sizes: of symbolic dimensions that are known already.
+        sizes: known sizes of symbolic dimensions.
         trusted: accepts ops of all dialects in a `.mlir` file.
 
     Raises:
-        InvalidInputError: a size is of a dimension that the model does not have.
+        InvalidInputError: the model does not have a dimension of that name.
         InvalidModelError: it is not a model, or an invalid one.
         UnsupportedModelError: it is valid, but has nodes that cannot be compiled.
     """
@@ -144,7 +147,7 @@ def read_source(
 
 
 def checked_module(module: ModuleOp) -> ModuleOp:
-    """Returns the module, which a caller may have made.
+    """Verifies a module, which a caller may have built, and returns it.
 
     Raises:
         InvalidModelError: it is not valid.
@@ -163,7 +166,7 @@ def checked_module(module: ModuleOp) -> ModuleOp:
 
 
 def _on_tensors(module: ModuleOp) -> ModuleOp:
-    """Returns the module, or a copy with upstream's ops on tensors as `relay` ops.
+    """Returns the module, or a copy with upstream's tensor ops as `relay` ops.
 
     Raises:
         InvalidModelError: such an op has no equivalent.
@@ -194,7 +197,7 @@ def _results(module: ModuleOp) -> tuple[TensorInfo, ...]:
 
 
 def main_function(module: ModuleOp) -> FuncOp:
-    """The function that the model is.
+    """Returns the module's function `@main`, which is the model.
 
     Raises:
         InvalidModelError: the module has none.

@@ -1,4 +1,4 @@
-"""A model that is read, compiled for the inputs that come."""
+"""A model that was read, compiled on demand for the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ class ModelCompiler:
         self._source = source
         self._options = options
         self._problems: Sequence[str] = ()
-        """Why sizes are compiled in, once that is known."""
+        """Reasons why sizes are compiled in, once they are known."""
 
     def program(self, shapes: Shapes, values: Values) -> Program:
         """Returns the program for inputs of these shapes, with the values that shapes depend on.
 
         Raises:
-            InputValuesNeededError: they depend on others, too.
+            InputValuesNeededError: shapes depend on further values.
         """
         program = build_program(self._source, shapes, values, self._options, self._problems)
         self._source.tensors.check_unchanged()
         return program
 
     def generic(self, shapes: Shapes) -> Program | None:
-        """Returns the program for all input shapes for which the same is decided as for these;
-        `None` where some part of the model needs numbers, or the user wants a backend to take it.
+        """Returns the shape-polymorphic program for all shapes with the same decisions as these
+        shapes.
 
-        What fails is compiled for each set of shapes; errors of the model come up there. That a
-        part needs numbers is an `UndecidedSizeError`; else a defect stands behind it.
+        Returns `None` if a part of the model needs numbers, or if the user named a backend. After a
+        failure, each set of shapes is compiled separately, which also reports the model's errors.
+        An `UndecidedSizeError` means that a part needs numbers; other errors are defects.
         """
         if not self._may_be_generic():
             return None

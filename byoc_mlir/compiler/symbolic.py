@@ -36,14 +36,18 @@ from byoc_mlir.transforms.specialise_dims import check_sizes, specialised
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 _MOST_VARIANTS = 8
-"""Imports of one model. One that needs more decides so much by its sizes that nothing is shared."""
+"""Maximum number of imports of one model. A model that needs more depends on sizes so much that
+imports cannot be shared.
+"""
 
 _MOST_FAILURES = 2
-"""Imports for sizes of 0 and 1, which are no hints, before the model is taken to need numbers."""
+"""Number of failed imports for sizes of 0 and 1 after which the model is considered to need
+numbers. For larger sizes, one failure suffices.
+"""
 
 
 class SymbolicModel:
-    """Imports of a model, each right for the sizes that fulfil its guards."""
+    """Imports of a model, each right for the sizes that satisfy its guards."""
 
     def __init__(self, model: ModelProto, tensors: TensorReader):
         self._model = model
@@ -53,17 +57,17 @@ class SymbolicModel:
         self._failures = 0
         self._lock = Lock()
         self.reason: str | None = None
-        """Why the model needs numbers to be imported, once that is known."""
+        """Reason why the model needs numbers to be imported, once it is known."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SymbolicModel, (self._model, self._tensors)
 
     def at(self, shapes: Shapes) -> ImportedModel | None:
-        """The model for these input shapes, the module the caller's own; `None` where the model
-        has to be imported for them.
+        """Returns a new module of the model for these input shapes; `None` if it must be imported
+        for them.
 
         Raises:
-            InvalidInputError: the shapes are not the model's.
+            InvalidInputError: the shapes do not match the model.
         """
         sizes = sizes_of_symbols(self._model, shapes)
         with self._lock:
@@ -74,12 +78,13 @@ class SymbolicModel:
             return None  # importing says why, and names the node, or writes out a short loop
 
     def refused(self, shapes: Shapes, error: InvalidModelError) -> ByocError:
-        """What is raised where the model cannot be imported for some sizes: if it was for others,
-        these sizes are wrong, else the model may be.
+        """Returns the error for sizes for which the model cannot be imported.
+
+        If an import for other sizes succeeded, these sizes are wrong; otherwise, the model may be.
 
         Args:
-            shapes: of the inputs.
-            error: what importing the model for them raised.
+            shapes: shapes of the inputs.
+            error: error of the import for these shapes.
         """
         sizes = sizes_of_symbols(self._model, shapes)
         infos = [info for info in model_inputs(self._model) if not info.is_static]
@@ -98,11 +103,12 @@ class SymbolicModel:
         return refusal
 
     def general(self, shapes: Shapes) -> ImportedModel | None:
-        """The model with symbols, as it is for these input shapes and others for which the same is
-        decided, the module the caller's own; `None` where it has to be imported for them.
+        """Returns a new module of the model with symbols, for all shapes with the same decisions.
+
+        Returns `None` if the model must be imported for these shapes.
 
         Raises:
-            InvalidInputError: the shapes are not the model's.
+            InvalidInputError: the shapes do not match the model.
         """
         with self._lock:
             variant = self._variant(sizes_of_symbols(self._model, shapes))
@@ -136,10 +142,10 @@ class SymbolicModel:
 
 
 def _free(variants: list[ImportedModel]) -> None:
-    """Frees the modules, of which everyone else has had clones, and the weights that they mention.
+    """Frees the modules and the weights that they refer to; all other users have clones.
 
-    IR refers to itself. What was kept for long is old to the garbage collector, whose next full
-    collection may be hundreds of compilations away.
+    IR has reference cycles. The garbage collector scans old objects only in its next full
+    collection, which may be hundreds of compilations away.
     """
     for variant in variants:
         _take_apart(variant.module)
@@ -180,7 +186,7 @@ def _specialised(variant: ImportedModel, sizes: Mapping[str, int]) -> ImportedMo
 
 
 def guards_of(module: ModuleOp) -> tuple[Guard, ...]:
-    """The guards of a module, each with the ONNX node that asked."""
+    """Returns the guards of a module, each with the ONNX node that requires it."""
     return tuple(
         replace(op.guard, reason=", ".join(node_names(op)))
         for op in module.body.block.ops
@@ -189,7 +195,7 @@ def guards_of(module: ModuleOp) -> tuple[Guard, ...]:
 
 
 def with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple[TensorInfo, ...]:
-    """Inputs or outputs with numbers for the symbols in their shapes."""
+    """Returns inputs or outputs with numbers for the symbols in their shapes."""
     return tuple(
         replace(
             info,
@@ -200,7 +206,7 @@ def with_numbers(infos: Sequence[TensorInfo], sizes: Mapping[str, int]) -> tuple
 
 
 def _nodes_of(nodes: Sequence[OnnxNode], module: ModuleOp) -> tuple[OnnxNode, ...]:
-    """What became of the nodes; some are constants now."""
+    """Returns the nodes with updated status; some of them are constants now."""
     left = {
         name for op in module.walk() if not isinstance(op, ConstantOp) for name in node_names(op)
     }

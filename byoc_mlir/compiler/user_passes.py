@@ -29,9 +29,9 @@ AnyPass = TypeVar("AnyPass", bound=ModulePass)
 
 
 def register_pass(cls: type[AnyPass]) -> type[AnyPass]:
-    """Makes a pass known under its `name`; usable as a decorator.
+    """Registers a pass under its `name`; usable as a decorator.
 
-    A class that was defined again, as in a notebook, takes the place of its earlier version.
+    A class that is defined again, as in a notebook, replaces its earlier version.
 
     Raises:
         ByocError: it is no pass, or its name is malformed or taken.
@@ -53,17 +53,17 @@ def register_pass(cls: type[AnyPass]) -> type[AnyPass]:
 
 
 def registered_passes() -> Mapping[str, type[ModulePass]]:
-    """The classes that are registered in the process, by name."""
+    """Returns the classes that are registered in the process, by name."""
     return dict(_registered)
 
 
 def user_pass_names() -> list[str]:
-    """The names of all known passes of users, sorted."""
+    """Returns the names of all known passes of users, sorted."""
     return sorted({*_registered, *(point.name for point in installed_points(ENTRY_POINT_GROUP))})
 
 
 def user_pass(name: str) -> type[ModulePass]:
-    """The pass of a user with this name.
+    """Returns the pass of a user with this name.
 
     Raises:
         ByocError: there is none, or it cannot be imported.
@@ -83,7 +83,7 @@ def user_pass(name: str) -> type[ModulePass]:
 
 
 def passes_of(specs: Sequence[str]) -> tuple[ModulePass, ...]:
-    """The passes of a list such as `("my-pass", "my-pass{factor=2}")`.
+    """Returns the passes of a list such as `("my-pass", "my-pass{factor=2}")`.
 
     Raises:
         ByocError: one is unknown, malformed, or does not accept its options.
@@ -92,7 +92,7 @@ def passes_of(specs: Sequence[str]) -> tuple[ModulePass, ...]:
 
 
 def names_of(specs: Sequence[str]) -> list[str]:
-    """The names of the passes of such a list; errors as `passes_of`."""
+    """Returns the names of the passes of such a list; errors as `passes_of`."""
     return [spec.name for text in specs for spec in _parsed(text)]
 
 

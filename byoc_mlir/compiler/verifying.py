@@ -1,4 +1,4 @@
-"""What `Executable.verify` and `bisect` call; it imports the compiler when it is called."""
+"""Implementation of `Executable.verify` and `bisect`, which imports the compiler on demand."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verifying:
-    """Verifies executables of a request, which keeps no model but the path of one."""
+    """Verifies executables of a request, which keeps no model except a path."""
 
     request: Request
 
     def verify(self, executable: Executable, asked: Asked) -> Verification:
-        """What `Executable.verify` returns."""
+        """Returns the result of `Executable.verify`."""
         return self._examined(executable, asked).verification
 
     def bisect(self, executable: Executable, asked: Asked) -> Bisection:
-        """What `Executable.bisect` returns."""
+        """Returns the result of `Executable.bisect`."""
         from byoc_mlir.compiler.debugging.bisect import bisect
 
         return bisect(self._examined(executable, asked))

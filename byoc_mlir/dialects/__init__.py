@@ -1,4 +1,4 @@
-"""Dialects: `relay` and `byoc` are ours, the others are the shared vocabulary of MLIR."""
+"""Dialects of the compiler: its own `relay`, `byoc` and `host`, and upstream MLIR dialects."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _DIALECTS: Mapping[str, str] = {
 
 
 def core_dialects() -> dict[str, Callable[[], Dialect]]:
-    """Returns every dialect that the compiler itself uses, by name, imported when first used."""
+    """Returns the dialects that the compiler itself uses, by name, imported when first used."""
     return {name: partial(_imported, *place.split(":")) for name, place in _DIALECTS.items()}
 
 
 def make_context() -> Context:
-    """Returns a context in which IR of every stage can be parsed."""
+    """Returns a context that can parse the IR of every pass."""
     context = Context()
     for name, factory in core_dialects().items():
         context.register_dialect(name, factory)

@@ -1,4 +1,4 @@
-"""The `arith` dialect: xDSL's ops and the upstream one it lacks, under its upstream name.
+"""The `arith` dialect: xDSL's ops and an upstream op that xDSL lacks, under its upstream name.
 
 `ARITH` replaces xDSL's dialect object of the same name, so a tool registers it instead of
 `xdsl.dialects.arith.Arith`.
@@ -14,7 +14,7 @@ from xdsl.traits import Pure
 
 @irdl_op_definition
 class RemFOp(arith.FloatingPointLikeBinaryOperation):
-    """The exact remainder of `lhs / rhs` rounded toward zero, as C `fmod`."""
+    """Exact remainder of `lhs / rhs` rounded toward zero, as C `fmod`."""
 
     name = "arith.remf"
     traits = traits_def(Pure())

@@ -1,4 +1,4 @@
-"""The boundary around what works on IR: it knows xDSL's errors, and finds the ONNX node."""
+"""Translation of exceptions in code that works on IR: xDSL's errors, and the ONNX node."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.errors import ByocError, CompilationError, InvalidModelError
 
 _OUTSIDE = "is out of range for type"
-"""A part of what xDSL says of integers that an attribute has no room for."""
+"""Part of xDSL's message for integers that do not fit in an attribute."""
 
 
 @contextmanager
 def ir_boundary(stage: str) -> Generator[None]:
-    """As `boundary`; a pass that failed is a `CompilationError`, text a `InvalidModelError`."""
+    """Translates exceptions like `boundary`, and xDSL's errors too.
+
+    A failed pass becomes a `CompilationError`, malformed text an `InvalidModelError`.
+    """
     with boundary(stage):
         try:
             yield
@@ -49,10 +52,10 @@ def _translated(error: Exception, stage: str) -> ByocError:
 
 
 def node_of(error: BaseException) -> str | None:
-    """The ONNX node of the op that was worked on when an exception was raised.
+    """Returns the ONNX node of the op that was processed when an exception was raised.
 
-    It is that of the first op with a location, from the innermost call outward: passes keep the op
-    that they work on in a local variable, and xDSL's errors carry no op.
+    It is the node of the first op with a location, from the innermost call outward: passes keep
+    their current op in a local variable, and xDSL's errors carry no op.
     """
     for frame, _ in reversed(list(walk_tb(error.__traceback__))):
         for value in frame.f_locals.values():

@@ -1,4 +1,4 @@
-"""The `byoc` dialect: composites, and annotations around what a backend shall run.
+"""The `byoc` dialect: composites, and annotations around the ops that a backend runs.
 
 An outlined region is a `func.func` with the attribute `byoc.compiler`, the backend's name.
 """
@@ -31,33 +31,32 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.abi import COMPILER
 
 REASON = "byoc.reason"
-"""On an op: why it is on the host."""
+"""Attribute of an op: the reason why it is on the host."""
 
 TIMES = "byoc.times"
-"""On an outlined region, and on ops that one sent back: what it takes in both places."""
+"""Attribute of an outlined region, or of ops sent back from one: times in both places."""
 
 REFUSED = "byoc.refused"
-"""On an op: the composites whose pattern it fitted and whose check refused, with the reasons."""
+"""Attribute of an op: composites whose pattern matched and whose check refused, with reasons."""
 
 WEIGHT_GROWTH = "byoc.weight_growth"
-"""On a function: how many bytes the packed weights of its convolutions may take for each byte of
-them."""
+"""Attribute of a function: bytes that packed convolution weights may take per byte of weights."""
 
 
 def region_compiler(func: Operation) -> str | None:
-    """The backend that an outlined region belongs to; `None` for other ops."""
+    """Returns the backend that an outlined region belongs to; `None` for other ops."""
     compiler = func.attributes.get(COMPILER)
     return compiler.data if isinstance(func, FuncOp) and isinstance(compiler, StringAttr) else None
 
 
 def weight_growth(func: Operation) -> float:
-    """What a function's `byoc.weight_growth` says; without it, weights may take any memory."""
+    """Returns a function's `byoc.weight_growth`; infinity (no limit) without the attribute."""
     said = func.attributes.get(WEIGHT_GROWTH)
     return said.value.data if isinstance(said, FloatAttr) else math.inf
 
 
 def refusals(op: Operation) -> list[str]:
-    """The composites that refused an op, by reason: `dnnl.conv2d_bias, dnnl.conv2d_sum: …`."""
+    """Returns composites that refused an op, by reason: `dnnl.conv2d_bias, dnnl.conv2d_sum: …`."""
     refused = op.attributes.get(REFUSED)
     if not isinstance(refused, ArrayAttr):
         return []
@@ -71,7 +70,7 @@ def refusals(op: Operation) -> list[str]:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends the body of a composite with the values of its results."""
+    """End of a composite's body, with the values of its results."""
 
     name = "byoc.yield"
     values = var_operand_def()
@@ -83,7 +82,7 @@ class YieldOp(IRDLOperation):
 
 
 def host_blocks(module: ModuleOp) -> Iterator[Block]:
-    """The body of every function of the module that no backend owns."""
+    """Yields the blocks of all functions of the module that do not belong to a backend."""
     for op in module.body.block.ops:
         if isinstance(op, FuncOp) and region_compiler(op) is None:
             yield from op.body.blocks
@@ -91,10 +90,10 @@ def host_blocks(module: ModuleOp) -> Iterator[Block]:
 
 @irdl_op_definition
 class CompositeOp(IRDLOperation):
-    """Ops that a backend runs as one, found by one of its patterns.
+    """Ops that a backend runs as one unit, matched by one of its patterns.
 
-    The body sees nothing but its arguments. `partitioned_from_pattern` tells which variant of the
-    pattern was found: the names of the ops in the body, operands first, each with a `_`.
+    The body sees nothing but its arguments. `partitioned_from_pattern` names the variant of the
+    pattern that matched: the names of the ops in the body, operands first, each with a `_`.
 
     ```mlir
     %r = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
@@ -134,18 +133,18 @@ class CompositeOp(IRDLOperation):
 
     @property
     def compiler(self) -> str:
-        """The backend that the composite is for: its name up to the first dot."""
+        """Returns the backend that the composite is for: its name up to the first dot."""
         return self.composite_name.data.partition(".")[0]
 
     @property
     def yielded(self) -> tuple[SSAValue, ...]:
-        """The values inside that become the results."""
+        """Returns the values inside that become the results."""
         last = self.body.block.last_op
         assert isinstance(last, YieldOp)
         return tuple(last.values)
 
     def ops(self) -> Iterable[Operation]:
-        """The ops of the body, without the yield."""
+        """Returns the ops of the body, without the yield."""
         return (op for op in self.body.block.ops if not isinstance(op, YieldOp))
 
     def verify_(self) -> None:
@@ -211,7 +210,7 @@ class CompositeOp(IRDLOperation):
 
 
 class CompilerMarkOp(IRDLOperation):
-    """`value` unchanged, at the border of what backend `compiler` shall run."""
+    """Mark at the border of the ops that backend `compiler` runs; the result is `value`."""
 
     compiler = prop_def(StringAttr)
     value = operand_def()
@@ -260,14 +259,14 @@ class CompilerMarkOp(IRDLOperation):
 
 @irdl_op_definition
 class CompilerBeginOp(CompilerMarkOp):
-    """A value enters a region: `%1 = byoc.compiler_begin %x for "dnnl" : tensor<…>`."""
+    """Entry of a value into a region: `%1 = byoc.compiler_begin %x for "dnnl" : tensor<…>`."""
 
     name = "byoc.compiler_begin"
 
 
 @irdl_op_definition
 class CompilerEndOp(CompilerMarkOp):
-    """A value leaves a region: `%2 = byoc.compiler_end %1 for "dnnl" : tensor<…>`."""
+    """Exit of a value from a region: `%2 = byoc.compiler_end %1 for "dnnl" : tensor<…>`."""
 
     name = "byoc.compiler_end"
 

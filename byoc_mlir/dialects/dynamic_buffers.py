@@ -1,9 +1,8 @@
-"""Buffers whose sizes are symbolic: what `memref` lacks for them, as ops of the `host` dialect.
+"""Buffers of symbolic size: ops of the `host` dialect for features that `memref` lacks.
 
-A buffer names its sizes in its layout, as a tensor does in its encoding:
-`memref<?x4xf32, #host.layout<#relay.shape<[n, 4]>, #relay.shape<[4, 1]>, #relay.shape<[0]>>>`.
-Ops on it need no operands for sizes; `host.size` is one as a value. A buffer of numbers alone is a
-plain memref.
+A buffer names its sizes in its layout, as a tensor does in its encoding: `memref<?x4xf32,
+#host.layout<#relay.shape<[n, 4]>, #relay.shape<[4, 1]>, #relay.shape<[0]>>>`. Ops on it need no
+operands for sizes; `host.size` returns one as a value. A buffer of static size is a plain memref.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _INDEX = IndexType()
 
 @irdl_attr_definition
 class LayoutAttr(MemRefLayoutAttr, ParametrizedAttribute):
-    """`#host.layout<sizes, strides, [offset]>`: of a memref, in elements; some are symbolic."""
+    """Layout `#host.layout<sizes, strides, [offset]>` of a memref, in elements."""
 
     name = "host.layout"
 
@@ -60,7 +59,7 @@ class LayoutAttr(MemRefLayoutAttr, ParametrizedAttribute):
             )
 
     def get_affine_map(self) -> AffineMap:
-        """From a place to an element; strides and the offset are the symbols."""
+        """Returns the map from indices to an element; strides and the offset are its symbols."""
         rank = len(self.sizes.data)
         total: AffineExpr = AffineConstantExpr(0)
         for axis in range(rank):
@@ -77,13 +76,13 @@ class LayoutAttr(MemRefLayoutAttr, ParametrizedAttribute):
 
 @lru_cache(maxsize=4096)
 def row_major(sizes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """The strides of dense memory."""
+    """Returns the strides of dense memory."""
     return tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
 
 
 @lru_cache(maxsize=4096)
 def dense_buffer(element: Attribute, sizes: tuple[Size, ...]) -> MemRefType:
-    """A dense buffer; the same type for the same sizes, as xDSL takes long to make one."""
+    """Returns the type of a dense buffer; cached, as xDSL's construction of types is slow."""
     if is_symbolic(sizes):
         return strided_buffer(element, sizes, row_major(sizes), 0)
     return MemRefType(element, cast(tuple[int, ...], sizes))
@@ -92,7 +91,7 @@ def dense_buffer(element: Attribute, sizes: tuple[Size, ...]) -> MemRefType:
 def strided_buffer(
     element: Attribute, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
 ) -> MemRefType:
-    """The part of a buffer with these sizes, strides and offset."""
+    """Returns the type of a part of a buffer with these sizes, strides and offset."""
     if is_symbolic((*sizes, *strides, offset)):
         shape = [DYNAMIC_INDEX if isinstance(size, Dim) else size for size in sizes]
         parts = [ShapeAttr(tuple(part)) for part in (sizes, strides, (offset,))]
@@ -104,13 +103,13 @@ def strided_buffer(
 
 
 def buffer_sizes(type_: MemRefType) -> tuple[Size, ...]:
-    """The sizes of a buffer."""
+    """Returns the sizes of a buffer."""
     layout = type_.layout
     return layout.sizes.data if isinstance(layout, LayoutAttr) else type_.get_shape()
 
 
 def buffer_strides(type_: MemRefType) -> tuple[Size, ...]:
-    """The strides of a buffer, in elements."""
+    """Returns the strides of a buffer, in elements."""
     layout = type_.layout
     if isinstance(layout, LayoutAttr):
         return layout.strides.data
@@ -120,7 +119,7 @@ def buffer_strides(type_: MemRefType) -> tuple[Size, ...]:
 
 
 def buffer_offset(type_: MemRefType) -> Size:
-    """Where a buffer begins in the one that it is a part of, in elements."""
+    """Returns the offset of a buffer in the buffer that it is a part of, in elements."""
     layout = type_.layout
     if isinstance(layout, LayoutAttr):
         return layout.offset.data[0]
@@ -131,7 +130,7 @@ def buffer_offset(type_: MemRefType) -> Size:
 
 @irdl_op_definition
 class SizeOp(IRDLOperation):
-    """A size as a value: `%0 = host.size #relay.shape<[2*n]> : index`."""
+    """Size as a value: `%0 = host.size #relay.shape<[2*n]> : index`."""
 
     name = "host.size"
     sizes = prop_def(ShapeAttr)
@@ -145,7 +144,7 @@ class SizeOp(IRDLOperation):
 
     @property
     def size(self) -> Size:
-        """What it gives."""
+        """Returns the symbolic size."""
         return self.sizes.data[0]
 
     def verify_(self) -> None:
@@ -155,7 +154,7 @@ class SizeOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
-    """New memory: `%0 = host.alloc : memref<?xf32, #host.layout<…>>`."""
+    """Allocation of memory: `%0 = host.alloc : memref<?xf32, #host.layout<…>>`."""
 
     name = "host.alloc"
     memref = result_def(MemRefType)
@@ -168,7 +167,7 @@ class AllocOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """A buffer seen with other sizes, strides and offset, which its type names.
+    """View of a buffer with other sizes, strides and offset, which its type names.
 
     ```mlir
     %1 = host.view %0 : memref<?x4xf32, #host.layout<…>> to memref<?xf32, #host.layout<…>>
@@ -187,7 +186,7 @@ class ViewOp(IRDLOperation):
 
 @irdl_op_definition
 class PlaceOp(IRDLOperation):
-    """The buffer at a byte of the arena.
+    """Buffer at a byte offset of the arena.
 
     ```mlir
     %1 = host.place %arena[%offset] : memref<?xi8> to memref<?xf32, #host.layout<…>>
@@ -206,7 +205,7 @@ class PlaceOp(IRDLOperation):
 
 
 Alloc: TypeAlias = memref.AllocOp | AllocOp
-"""New memory, of numbers or symbolic sizes."""
+"""Allocation of static or symbolic size."""
 
 View: TypeAlias = memref.ReinterpretCastOp | ViewOp
-"""A part of a buffer, of numbers or symbolic sizes."""
+"""View of static or symbolic size."""

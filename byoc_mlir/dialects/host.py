@@ -1,4 +1,4 @@
-"""The `host` dialect: kernels written as loops, and what `memref` lacks for them."""
+"""The `host` dialect: kernels written as loops, and features that `memref` lacks for them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from byoc_mlir.dialects.relay.shape import Tensor, type_sizes
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """Ends the body of a kernel."""
+    """End of a kernel's body."""
 
     name = "host.yield"
     traits = traits_def(IsTerminator())
@@ -57,14 +57,14 @@ class YieldOp(IRDLOperation):
 class KernelOp(IRDLOperation):
     """Code on whole, dense buffers that computes tensors from tensors.
 
-    The body sees nothing but its arguments: one memref for each input, then one for each output,
-    in row-major order. It must write every element of the outputs, whose memory is undefined at
-    first, and must not write to the inputs. After `bufferize` there are no results: the memrefs
-    of the outputs follow those of the inputs as operands.
+    The body sees nothing but its arguments: one memref for each input, then one for each output, in
+    row-major order. It must write every element of the outputs, whose memory is undefined at first,
+    and must not write to the inputs. After `bufferize` there are no results: the memrefs of the
+    outputs follow the memrefs of the inputs as operands.
 
-    With `in_place`, the first output holds what the first input does when the body begins, which
-    has no argument for that input. With `prefer_no_gather`, LLVM makes no gathers of the loads:
-    what waits for a gather waits five times as long as for a load.
+    With `in_place`, the first output initially holds the content of the first input, which has no
+    argument in the body. With `prefer_no_gather`, LLVM does not generate gathers for the loads: the
+    latency of a gather is five times the latency of a load.
 
     ```mlir
     %r = host.kernel "take" %x, %i : (tensor<8xf32>, tensor<2xi64>) -> tensor<2xf32> {
@@ -112,12 +112,12 @@ class KernelOp(IRDLOperation):
 
     @property
     def initial(self) -> SSAValue | None:
-        """What the first output begins as, if that is defined."""
+        """Returns the value that the first output begins as, if there is one."""
         return self.arguments[0] if self.in_place is not None else None
 
     @property
     def inputs(self) -> Sequence[SSAValue]:
-        """The arguments that the body has arguments for."""
+        """Returns the operands that have an argument in the body."""
         return self.arguments[1:] if self.in_place is not None else self.arguments
 
     def verify_(self) -> None:
@@ -136,9 +136,9 @@ class KernelOp(IRDLOperation):
 
 @irdl_op_definition
 class CheckOp(IRDLOperation):
-    """Ends the run with an error unless a number is one of `least` to `most`; see `relay.checked`.
+    """Check that ends the run with an error unless `least <= found <= most`; see `relay.checked`.
 
-    Not in kernels.
+    Not allowed in kernels.
 
     ```mlir
     host.check %n {what = "total_sequence_length", least = 1, most = 80} : tensor<i64>
@@ -159,15 +159,16 @@ class CheckOp(IRDLOperation):
 
 @irdl_op_definition
 class CopyApartOp(IRDLOperation):
-    """Copies a dense buffer to another one, which may be the same memory: then there is nothing to
-    do. Not in kernels.
+    """Copy of a dense buffer to another one; a no-op if both are the same memory.
+
+    Not allowed in kernels.
 
     ```mlir
     host.copy_apart %x, %out : memref<4xf32>, memref<4xf32>
     host.copy_apart %y, %out of %elements : memref<?xf32>, memref<?xf32>
     ```
 
-    How many elements there are is said where the shape does not.
+    `elements` is the number of elements, for shapes that are not static.
     """
 
     name = "host.copy_apart"
@@ -186,14 +187,14 @@ class CopyApartOp(IRDLOperation):
         type_ = cast(MemRefType[Attribute], self.source.type)
         if type_.has_static_shape() == (self.elements is not None):
             raise VerifyException(
-                f"{self.name}: the number of elements is said where the type does not say it, and"
-                f" only there; found {type_}"
+                f"{self.name}: the number of elements is given if the type is dynamic, and only"
+                f" then; found {type_}"
             )
 
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Asks for an element that will be read, and its cache line; it may be behind the buffer's end.
+    """Prefetch of the cache line of an element, which may lie behind the buffer's end.
 
     ```mlir
     host.prefetch %b[%i] : memref<?xf32>
@@ -211,7 +212,7 @@ class PrefetchOp(IRDLOperation):
 
 @irdl_op_definition
 class CodesOp(IRDLOperation):
-    """The `width` bits from `offset` on of each lane, as an unsigned number.
+    """Bit field of `width` bits from `offset` on in each lane, as an unsigned number.
 
     ```mlir
     %n = host.codes %v[4, 4] : vector<16xi8> to vector<16xf32>
@@ -250,7 +251,7 @@ class CodesOp(IRDLOperation):
 
 
 def buffer_type(type_: Attribute) -> Attribute:
-    """The dense memref that holds a tensor; other types stay."""
+    """Returns the dense memref type for a tensor type; other types as they are."""
     if not isinstance(type_, TensorType):
         return type_
     return dense_buffer(type_.element_type, type_sizes(cast(Tensor, type_)))

@@ -1,7 +1,8 @@
-"""The `llvm` dialect: xDSL's ops and the upstream ones it lacks, under their upstream names.
+"""The `llvm` dialect: xDSL's ops and upstream ops that xDSL lacks, under their upstream names.
 
 `LLVM` replaces xDSL's dialect object of the same name, so a tool registers it instead of
 `xdsl.dialects.llvm.LLVM`. Every op means the LLVM instruction or intrinsic it is named after.
+
 Upstream documentation: https://mlir.llvm.org/docs/Dialects/LLVM/
 """
 
@@ -75,7 +76,7 @@ class UIToFPOp(GenericCastOp):
 
 @irdl_op_definition
 class PoisonOp(IRDLOperation):
-    """A value that nothing may depend on."""
+    """Poison value, on which no result may depend."""
 
     name = "llvm.mlir.poison"
 
@@ -90,7 +91,7 @@ class PoisonOp(IRDLOperation):
 
 @irdl_op_definition
 class FreezeOp(IRDLOperation):
-    """An arbitrary but fixed value where the operand is undefined or poison."""
+    """Operand, or an arbitrary but fixed value if the operand is undefined or poison."""
 
     name = "llvm.freeze"
 
@@ -107,7 +108,7 @@ class FreezeOp(IRDLOperation):
 
 @irdl_op_definition
 class ExtractElementOp(IRDLOperation):
-    """One element of a vector."""
+    """Element of a vector."""
 
     name = "llvm.extractelement"
 
@@ -126,7 +127,7 @@ class ExtractElementOp(IRDLOperation):
 
 @irdl_op_definition
 class ICmpOp(IRDLOperation):
-    """A comparison of two integers or pointers, or of vectors of integers."""
+    """Comparison of two integers or pointers, or of vectors of integers."""
 
     name = "llvm.icmp"
 
@@ -168,7 +169,7 @@ class ICmpOp(IRDLOperation):
 
 @irdl_op_definition
 class SwitchOp(IRDLOperation):
-    """A jump to the case whose value equals the operand, or to the default destination."""
+    """Jump to the case whose value equals the operand, or to the default destination."""
 
     name = "llvm.switch"
 
@@ -205,7 +206,7 @@ class SwitchOp(IRDLOperation):
         )
 
     def cases(self) -> Sequence[tuple[int, Block, Sequence[SSAValue]]]:
-        """The value, the destination and the block arguments of each case, in order."""
+        """Returns the value, the destination and the block arguments of each case, in order."""
         values = () if self.case_values is None else self.case_values.iter_values()
         operands = tuple(self.case_operands)
         cases: list[tuple[int, Block, Sequence[SSAValue]]] = []
@@ -237,7 +238,7 @@ class SwitchOp(IRDLOperation):
 
 
 class _BlockOp(IRDLOperation, ABC):
-    """Writes `len` bytes."""
+    """Write of `len` bytes."""
 
     len = operand_def(SignlessIntegerConstraint)
     is_volatile = prop_def(BoolAttr, prop_name="isVolatile")
@@ -251,7 +252,7 @@ class _BlockOp(IRDLOperation, ABC):
 
 
 class _BlockTransferOp(_BlockOp, ABC):
-    """Copies `len` bytes from `src` to `dst`."""
+    """Copy of `len` bytes from `src` to `dst`."""
 
     dst = operand_def(LLVMPointerType)
     src = operand_def(LLVMPointerType)
@@ -269,7 +270,7 @@ class MemmoveOp(_BlockTransferOp):
 
 @irdl_op_definition
 class MemsetOp(_BlockOp):
-    """Fills `len` bytes at `dst` with the byte `val`."""
+    """Fill of `len` bytes at `dst` with the byte `val`."""
 
     name = "llvm.intr.memset"
 
@@ -279,7 +280,7 @@ class MemsetOp(_BlockOp):
 
 @irdl_op_definition
 class MaskedLoadOp(IRDLOperation):
-    """The elements of a vector in memory where `mask` is set, elsewhere those of `pass_thru`."""
+    """Elements of a vector in memory where `mask` is set, elsewhere elements of `pass_thru`."""
 
     name = "llvm.intr.masked.load"
 
@@ -306,7 +307,7 @@ class MaskedLoadOp(IRDLOperation):
 
 @irdl_op_definition
 class AtomicRMWOp(IRDLOperation):
-    """What stands at `ptr`; it becomes that combined with `val`, and no thread sees it between.
+    """Atomic update of `ptr` by `bin_op` with `val`; the result is the old value.
 
     `bin_op` and `ordering` are upstream's numbers.
     """
@@ -322,7 +323,7 @@ class AtomicRMWOp(IRDLOperation):
 
 
 def from_upstream(module: ModuleOp) -> None:
-    """Rewrites the properties that upstream's generic form has in another way than xDSL."""
+    """Converts properties from upstream's generic form to xDSL's."""
     for op in module.walk():
         flags = op.properties.get("overflowFlags")
         if isinstance(op, llvm.ArithmeticBinOpOverflow) and isinstance(flags, llvm.OverflowAttr):
@@ -332,7 +333,7 @@ def from_upstream(module: ModuleOp) -> None:
 
 
 def to_upstream(module: ModuleOp) -> None:
-    """Undoes `from_upstream`, for printing: xDSL refuses the result, and LLVM 19 reads it."""
+    """Converts properties back to upstream's generic form, which LLVM 19 reads and xDSL refuses."""
     for op in module.walk():
         if isinstance(op, llvm.ArithmeticBinOpOverflow) and op.overflowFlags is not None:
             flags = llvm.OverflowAttr.from_int(op.overflowFlags.value.data)

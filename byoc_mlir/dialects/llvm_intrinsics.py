@@ -31,7 +31,7 @@ _CALL_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results
 
 
 class ElementwiseIntrinsic(IRDLOperation, ABC):
-    """A function whose operands and result are of one type."""
+    """Function whose operands and result have the same type."""
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), SameOperandsAndResultType())
@@ -72,14 +72,14 @@ class IntegerBinaryIntrinsic(IntegerIntrinsic, ABC):
 
 
 class Reduction(IRDLOperation, ABC):
-    """Combines all elements of a vector."""
+    """Reduction of all elements of a vector."""
 
     traits = traits_def(Pure())
     assembly_format = _CALL_FORMAT
 
 
 class IntegerReduction(Reduction, ABC):
-    """Combines all elements of an integer vector."""
+    """Reduction of all elements of an integer vector."""
 
     T: ClassVar = VarConstraint("T", SignlessIntegerConstraint)
 
@@ -88,7 +88,7 @@ class IntegerReduction(Reduction, ABC):
 
 
 class FloatReduction(Reduction, ABC):
-    """Combines all elements of a float vector, in any order."""
+    """Reduction of all elements of a float vector, in any order."""
 
     T: ClassVar = VarConstraint("T", AnyFloatConstr)
 
@@ -163,21 +163,21 @@ class Atan2Op(FloatBinaryIntrinsic):
 
 @irdl_op_definition
 class MaximumOp(FloatBinaryIntrinsic):
-    """The larger operand; NaN when either is."""
+    """Larger operand; NaN if either is."""
 
     name = "llvm.intr.maximum"
 
 
 @irdl_op_definition
 class MinimumOp(FloatBinaryIntrinsic):
-    """The smaller operand; NaN when either is."""
+    """Smaller operand; NaN if either is."""
 
     name = "llvm.intr.minimum"
 
 
 @irdl_op_definition
 class FMulAddOp(FloatIntrinsic):
-    """`a * b + c`, fused where the target does that for the price of a multiplication."""
+    """Sum `a * b + c`, fused if that is as fast as a multiplication on the target."""
 
     name = "llvm.intr.fmuladd"
 

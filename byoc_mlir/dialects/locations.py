@@ -1,4 +1,4 @@
-"""ONNX node names as locations: how passes keep them and reports read them."""
+"""ONNX node names as locations, which passes keep and reports read."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from xdsl.ir import Attribute, Operation
 
 @lru_cache(maxsize=4096)
 def node_location(node: str) -> LocationAttr:
-    """The location of the ONNX node with that name."""
+    """Returns the location of the ONNX node with that name."""
     return NameLoc(StringAttr(node), NoneAttr())
 
 
 def fused_location(ops: Iterable[Operation]) -> LocationAttr:
-    """The location of one op that does the work of several: each node once, in order."""
+    """Returns the location of an op that replaces several ops: each node once, in order."""
     return nodes_location(node for op in ops for node in node_names(op))
 
 
 def nodes_location(names: Iterable[str]) -> LocationAttr:
-    """The location of what stands for these ONNX nodes: each once, in order."""
+    """Returns the location of an op for these ONNX nodes: each once, in order."""
     nodes = list(dict.fromkeys(names))
     if not nodes:
         return UNKNOWN_LOC
@@ -39,7 +39,7 @@ def nodes_location(names: Iterable[str]) -> LocationAttr:
 
 
 def node_names(op: Operation) -> tuple[str, ...]:
-    """The ONNX nodes that an op stands for; none when it has no location."""
+    """Returns the ONNX nodes of an op; none if it has no location."""
     return tuple(_names(op.location))
 
 

@@ -1,4 +1,4 @@
-"""The ops of a dialect, found among the names of its modules."""
+"""Search for the ops that a dialect's modules define."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from xdsl.irdl import IRDLOperation
 
 
 def operations_in(*namespaces: Mapping[str, object]) -> list[type[Operation]]:
-    """Returns the ops that modules define, in their order; imported ones do not count."""
+    """Returns the ops that modules define, in their order, without imported ones."""
     return [
         kind
         for namespace in namespaces
         for kind in tuple(namespace.values())
         if isclass(kind)
-        and kind.__module__ == namespace["__name__"]  # first: xDSL's classes take long to say no
+        and kind.__module__ == namespace["__name__"]  # first: `issubclass` of xDSL's is slow
         and issubclass(kind, IRDLOperation)
         and "name" in vars(kind)
     ]

@@ -1,4 +1,4 @@
-"""xDSL's parser with what upstream's text has besides."""
+"""xDSL's parser, extended for the text that upstream prints."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from byoc_mlir.dialects.llvm_ext import from_upstream
 
 
 class IRParser(Parser):
-    """Reads the results of `linalg.generic` in parentheses, and knows the line of each op."""
+    """Parser that accepts `linalg.generic`'s results in parentheses, and records the ops' lines."""
 
     lines: dict[Operation, int] | None = None
-    """Lines of the ops that are parsed, for who sets it to an empty dictionary."""
+    """Lines of the parsed ops; recorded if a caller sets it to an empty dictionary."""
 
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         module = super().parse_module(allow_implicit_module)

@@ -1,4 +1,4 @@
-"""What refers to functions and globals by name."""
+"""References to functions and globals by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 
 def mentioned_symbols(op: Operation) -> Iterator[str]:
-    """The symbols that an op and what is in it refer to, each as often as it does."""
+    """Yields the symbols that an op and its nested ops refer to, each as often as it occurs."""
     for inner in op.walk():
         for attributes in (inner.properties, inner.attributes):
             for attribute in attributes.values():

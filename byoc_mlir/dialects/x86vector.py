@@ -1,4 +1,4 @@
-"""The ops of MLIR's dialect `x86vector` that we use, which xDSL lacks, under their upstream names.
+"""Ops of MLIR's dialect `x86vector` that xDSL lacks, under their upstream names.
 
 Documentation: https://mlir.llvm.org/docs/Dialects/X86Vector/
 """
@@ -24,8 +24,10 @@ from xdsl.utils.exceptions import VerifyException
 
 @irdl_op_definition
 class DotBF16Op(IRDLOperation):
-    """Sums of `f32`, to each of which the products of two pairs of `bf16` beside each other are
-    added: `dst[i] = src[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1]`."""
+    """Dot product of `bf16` pairs, added to `f32` sums.
+
+    `dst[i] = src[i] + a[2i] * b[2i] + a[2i + 1] * b[2i + 1]`
+    """
 
     SUMS: ClassVar = VarConstraint("SUMS", BaseAttr(VectorType))
     PAIRS: ClassVar = VarConstraint("PAIRS", BaseAttr(VectorType))

@@ -1,6 +1,6 @@
-"""Sizes that are not known yet: expressions over named symbols, and questions about them.
+"""Symbolic sizes: expressions over named symbols, with bounds, comparisons and proofs.
 
-Pure Python: nothing here knows the IR. See docs/shapes.md.
+Pure Python without the IR. See docs/shapes.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Between which numbers a size lies, by interval arithmetic from the ranges of its symbols.
+"""Bounds of sizes by interval arithmetic from the ranges of their symbols; `max` and `min`.
 
-The largest and the smallest of sizes are written in one form.
+The maximum and the minimum of sizes have a canonical form.
 """
 
 from __future__ import annotations
@@ -33,37 +33,41 @@ from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.errors import UndecidedSizeError
 
 Number: TypeAlias = int | float
-"""An integer, or an infinity."""
+"""Integer, or an infinity."""
 Range: TypeAlias = tuple[Number, Number]
-"""The least and the greatest value, both included."""
+"""Minimum and maximum, both included."""
 Ranges: TypeAlias = Mapping[str, Range]
-"""Of symbols; one that is missing is 0 or more."""
+"""Ranges of symbols; a symbol without one is 0 or more."""
 
 _DEPTH = 4
-"""How many functions in a row are replaced to find a closer bound."""
+"""Maximum number of nested functions that are replaced to tighten a bound."""
 
 _REPLACED = 64
-"""How many functions are replaced in all. Each may bring others, as windows in a row nest them, and
-what is not proved is asked of the call: a longer search would cost more than it is worth."""
+"""Maximum number of functions that are replaced in one search.
+
+Replacing one may bring others, as consecutive windows nest them. An undecided comparison becomes a
+check of the call, so that a longer search does not pay.
+"""
 
 _TRIED = (0, 1, 5, 64, 999, 1 << 15, 1 << 20)
-"""What symbols are where a size is tried. Their number is prime, so each symbol is all of them."""
+"""Values of symbols in trials; the count is prime, so that each symbol takes all of them."""
 
 
 def bounds(size: Size, ranges: Ranges) -> Range:
-    """Numbers that the size is never below, and never above."""
+    """Returns a lower and an upper bound of the size."""
     return _Search(ranges).bounds(size)
 
 
 @lru_cache(maxsize=4096)
 def at_least_zero(size: Size) -> bool:
-    """Whether the size is proved to be 0 or more, whatever its symbols are."""
+    """True if the size is proved to be 0 or more for all values of its symbols."""
     return not _is_seen_below_zero(size) and _Search({}).least(size, _DEPTH) >= 0
 
 
 def _is_seen_below_zero(size: Size) -> bool:
-    """Whether the size is less than 0 for some symbols that are tried: then there is no proof, and
-    looking for one is what takes long.
+    """True if the size is negative for some trial values of its symbols.
+
+    Then no proof exists, and the long search for one is skipped.
     """
     count = len(_TRIED)
     strides = {name: place % (count - 1) + 1 for place, name in enumerate(sorted(symbols_of(size)))}
@@ -76,7 +80,7 @@ def _is_seen_below_zero(size: Size) -> bool:
 
 
 class _Search:
-    """The search for the bounds of one size, which remembers those of what is in it."""
+    """Search for the bounds of one size; caches the bounds of its parts."""
 
     def __init__(self, ranges: Ranges):
         self._ranges = ranges
@@ -87,7 +91,7 @@ class _Search:
         return self.least(size, _DEPTH), -self.least(-size, _DEPTH)
 
     def least(self, size: Size, depth: int) -> Number:
-        """The best lower bound: plain intervals, or those after a function has been replaced."""
+        """Returns the best lower bound: from plain intervals, or after replacing a function."""
         if not isinstance(size, Dim):
             return size
         key = (size, depth)
@@ -99,7 +103,7 @@ class _Search:
         if not isinstance(size, Dim):
             return size
         factor = common_factor([size])
-        if factor > 1:  # what is rounded below is rounded less
+        if factor > 1:  # smaller coefficients round less
             return factor * self.least(divided(size, factor), depth)
         best = self._interval(size)[0]
         if best >= 0 or not depth:
@@ -112,7 +116,7 @@ class _Search:
         return best
 
     def _least_without(self, size: Dim, item: Call, depth: int) -> Number:
-        """A lower bound of the size, found by putting arguments in the place of a function."""
+        """Returns a lower bound of the size, found by replacing a function by its arguments."""
         factor = dict(size.terms)[(item,)]
         rest = size - size_of({(item,): factor})
         if item.kind == "floordiv":
@@ -152,7 +156,7 @@ class _Search:
 
 
 def _functions(size: Dim) -> Iterable[Call]:
-    """The functions that occur once as a term of their own, in no product."""
+    """Returns the functions that occur once, as a term without other factors."""
     atoms = [item for monomial, _ in size.terms for item in monomial if isinstance(item, Call)]
     alone = {monomial[0] for monomial, _ in size.terms if len(monomial) == 1}
     return [item for item in dict.fromkeys(atoms) if item in alone and atoms.count(item) == 1]
@@ -181,12 +185,12 @@ def _product(one: Number, two: Number) -> Number:
 
 
 def largest(*sizes: Size) -> Size:
-    """The maximum; what is never larger than another argument is left out."""
+    """Returns the maximum; an argument that never exceeds another one is dropped."""
     return _extreme("max", sizes)
 
 
 def smallest(*sizes: Size) -> Size:
-    """The minimum; what is never smaller than another argument is left out."""
+    """Returns the minimum; an argument that is never less than another one is dropped."""
     return _extreme("min", sizes)
 
 
@@ -208,7 +212,7 @@ def _extreme(kind: Kind, sizes: Sequence[Size]) -> Size:
 
 
 def _flattened(kind: Kind, sizes: Iterable[Size]) -> Iterable[Size]:
-    """The sizes, the arguments of those that are such an extreme themselves in their place."""
+    """Yields the sizes, with arguments in place of sizes that are such an extreme themselves."""
     for size in sizes:
         terms = terms_of(size)
         calls = [
@@ -226,7 +230,7 @@ def _flattened(kind: Kind, sizes: Iterable[Size]) -> Iterable[Size]:
 
 
 def _is_call(item: Atom, kind: Kind, factor: int) -> bool:
-    """Whether a factor of a function is an extreme of this kind; turned by a negative factor."""
+    """True if `factor * item` is an extreme of this kind; a negative factor reverses it."""
     if not isinstance(item, Call) or item.kind == "floordiv":
         return False
     return (item.kind == kind) == (factor > 0)
@@ -247,7 +251,7 @@ def _reaches(kind: Kind, one: Size, two: Size) -> bool:
 
 
 def _common_terms(sizes: Sequence[Size]) -> dict[Monomial, int]:
-    """The terms that all sizes have."""
+    """Returns the terms that all sizes have."""
     others = [dict(terms_of(size)) for size in sizes[1:]]
     return {
         monomial: factor
@@ -257,7 +261,7 @@ def _common_terms(sizes: Sequence[Size]) -> dict[Monomial, int]:
 
 
 def _is_turned(kind: Kind, sizes: Sequence[Size]) -> bool:
-    """Whether the form is that of the negated sizes: one of both is, in any order."""
+    """True if the negated sizes are the canonical form, in any order of the sizes."""
     varying = [size - constant_part(size) for size in sizes]
     total: Size = 0
     for size in varying:
@@ -269,7 +273,7 @@ def _is_turned(kind: Kind, sizes: Sequence[Size]) -> bool:
 
 
 def _scaled(kind: Kind, sizes: Sequence[Size]) -> Size:
-    """An extreme with the number of its first varying argument, and common factors, taken out."""
+    """Returns an extreme with a constant term and the common factor of its arguments extracted."""
     varying = {size: size - constant_part(size) for size in sizes}
     shared = common_factor(varying.values())
     ordered = sorted(sizes, key=lambda size: str(divided(varying[size], shared)))
@@ -285,7 +289,7 @@ def _argument_order(size: Size) -> tuple[bool, str]:
 
 
 def substituted(size: Size, values: Mapping[str, Size]) -> Size:
-    """The size with other sizes in the place of symbols; what has no value stays."""
+    """Returns the size with other sizes substituted for symbols; symbols without a value stay."""
     return _replaced(size, lambda name: values.get(name, symbol(name)))
 
 

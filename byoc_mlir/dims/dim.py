@@ -1,7 +1,7 @@
-"""`Dim`: a size as a sum of products of symbols and of `floordiv`, `max` and `min`, in one form.
+"""`Dim`: a symbolic size as a canonical sum of products of symbols, `floordiv`, `max` and `min`.
 
-Equality and hash are those of the form and record nothing. A question that the form cannot answer
-(`<`, a truth value, a plain integer) is an error: ask `Shapes` instead.
+Equality and hash compare this form, and record nothing. A question that the form cannot answer
+(`<`, a truth value, a plain integer) is an error: use `Shapes` instead.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from byoc_mlir.errors import UndecidedSizeError
 Kind: TypeAlias = Literal["floordiv", "max", "min"]
 
 MOST_PARTS, MOST_NESTED, MOST_NUMBER = 512, 32, 1 << 64
-"""Limits of a size: its symbols and functions, functions in each other, and its numbers. Computed
-shapes can double a size at each node, and comparing sizes takes as long as they are large."""
+"""Limits of a size: its symbols and functions, their nesting, and its constants.
+
+Computed shapes can double a size at each node, and the time of comparisons grows with sizes.
+"""
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 _FUNCTIONS = frozenset({"ceildiv", "floordiv", "max", "min", "mod"})
@@ -27,13 +29,13 @@ _FUNCTIONS = frozenset({"ceildiv", "floordiv", "max", "min", "mod"})
 
 @dataclass(frozen=True)
 class Symbol:
-    """A named size that the call decides: an integer of 0 or more."""
+    """Named size that the call determines: an integer of 0 or more."""
 
     name: str
 
     @cached_property
     def key(self) -> str:
-        """Its text, which orders it among others; quoted where the name is no identifier."""
+        """Returns the symbol's text and sort key; quoted if the name is no identifier."""
         if _BARE.fullmatch(self.name) and self.name not in _FUNCTIONS:
             return self.name
         escaped = self.name.replace("\\", "\\\\").replace('"', '\\"')
@@ -42,57 +44,57 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of sizes that has no simpler form."""
+    """Function of sizes that has no simpler form."""
 
     kind: Kind
     arguments: tuple[Size, ...]
 
     @cached_property
     def extent(self) -> tuple[int, int]:
-        """Number of symbols and functions, and of functions in each other; itself included."""
+        """Returns the number of symbols and functions, itself included, and their nesting."""
         inner = [size.extent for size in self.arguments if isinstance(size, Dim)]
         deepest = max((depth for _, depth in inner), default=0)
         return 1 + sum(parts for parts, _ in inner), 1 + deepest
 
     @cached_property
     def key(self) -> str:
-        """Its text, which orders it among others."""
+        """Returns the function's text, which is also its sort key."""
         return f"{self.kind}({', '.join(map(str, self.arguments))})"
 
 
 Atom: TypeAlias = Symbol | Call
 Monomial: TypeAlias = tuple[Atom, ...]
-"""A product: atoms in the order of their keys, repeated for powers; none is 1."""
+"""Product: atoms in the order of their keys, repeated for powers; an empty one is 1."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dim:
-    """A size that depends on symbols: a sum of monomials with integer coefficients.
+    """Size that depends on symbols: a sum of monomials with integer coefficients.
 
     Results of arithmetic are plain integers where no symbol is left, so a `Dim` never equals one.
     """
 
     terms: tuple[tuple[Monomial, int], ...]
-    """In the order in which they are printed, none of them 0."""
+    """Terms in the order in which they are printed, without coefficients of 0."""
 
     def __post_init__(self) -> None:
         parts, depth = self.extent
         if parts > MOST_PARTS or depth > MOST_NESTED or self._most >= MOST_NUMBER:
             raise UndecidedSizeError(
-                f"a size of {parts} symbols and functions, {depth} in each other; accepted are"
+                f"a size of {parts} symbols and functions, nested {depth} deep; accepted are"
                 f" {MOST_PARTS} and {MOST_NESTED}, and numbers below 2^64"
             )
 
     @property
     def _most(self) -> int:
-        """The largest number in it, without its sign."""
+        """Returns the largest absolute value of its constants."""
         calls = (item for term, _ in self.terms for item in term if isinstance(item, Call))
         inner = (size for call in calls for size in call.arguments if isinstance(size, int))
         return max(map(abs, (*(factor for _, factor in self.terms), *inner)))
 
     @cached_property
     def extent(self) -> tuple[int, int]:
-        """Number of symbols and functions, and of functions in each other."""
+        """Returns the number of symbols and functions, and the nesting of functions."""
         items = [item for monomial, _ in self.terms for item in monomial]
         inner = [item.extent for item in items if isinstance(item, Call)]
         parts = len(items) - len(inner) + sum(parts for parts, _ in inner)
@@ -126,7 +128,7 @@ class Dim:
 
     def __mul__(self, other: Size) -> Size:
         if isinstance(other, Dim) and len(self.terms) * len(other.terms) > MOST_PARTS:
-            raise UndecidedSizeError(f"a size of more than {MOST_PARTS} products")
+            raise UndecidedSizeError(f"a size of more than {MOST_PARTS} terms")
         total: dict[Monomial, int] = {}
         for one, factor in self.terms:
             for two, other_factor in terms_of(other):
@@ -184,7 +186,7 @@ Size: TypeAlias = int | Dim
 
 
 def symbol_of(size: Dim) -> str | None:
-    """The name of a size that is a symbol and nothing else."""
+    """Returns the name of a size that is a single symbol; otherwise `None`."""
     ((monomial, factor), *others) = size.terms
     if others or factor != 1 or len(monomial) != 1:
         return None
@@ -193,24 +195,24 @@ def symbol_of(size: Dim) -> str | None:
 
 
 def symbol(name: str) -> Dim:
-    """The size that `name` stands for."""
+    """Returns the size that `name` stands for."""
     return Dim((((Symbol(name),), 1),))
 
 
 def atom(value: Atom) -> Dim:
-    """The size that is one atom."""
+    """Returns the size that consists of one atom."""
     return Dim((((value,), 1),))
 
 
 def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
-    """The terms of any size; a number is one without atoms, 0 none."""
+    """Returns the terms of any size; a number has one without atoms, 0 has none."""
     if isinstance(size, Dim):
         return size.terms
     return (((), size),) if size else ()
 
 
 def size_of(terms: Mapping[Monomial, int]) -> Size:
-    """The size with these terms."""
+    """Returns the size with these terms."""
     kept = [(monomial, factor) for monomial, factor in terms.items() if factor]
     if not kept:
         return 0
@@ -220,26 +222,26 @@ def size_of(terms: Mapping[Monomial, int]) -> Size:
 
 
 def constant_part(size: Size) -> int:
-    """The number in the sum."""
+    """Returns the constant term."""
     last = terms_of(size)[-1:]  # numbers are ordered last
     return last[0][1] if last and not last[0][0] else 0
 
 
 def common_factor(sizes: Iterable[Size]) -> int:
-    """The greatest number that divides all coefficients; 0 when all sizes are 0."""
+    """Returns the greatest common divisor of all coefficients; 0 if all sizes are 0."""
     return math.gcd(*(factor for size in sizes for _, factor in terms_of(size)))
 
 
 def divided(size: Size, divisor: int) -> Size:
-    """A size whose coefficients `divisor` divides, divided by it."""
+    """Returns a size divided by `divisor`, which divides all coefficients."""
     return size_of({monomial: factor // divisor for monomial, factor in terms_of(size)})
 
 
 def without_pairs(size: Size) -> Size:
-    """The size with `a + b` in the place of `max(a, b) + min(a, b)`.
+    """Returns the size with `a + b` in place of `max(a, b) + min(a, b)`.
 
-    Not every sum is written so: `max(a, b) + min(a, b) - min(a, b)` would be `a + b - min(a, b)` or
-    `max(a, b)`, as one begins.
+    Canonical sums are not rewritten so: `max(a, b) + min(a, b) - min(a, b)` would become `a + b -
+    min(a, b)` or `max(a, b)`, depending on the order.
     """
     while found := _pair(size):
         pair, total, factor = found
@@ -248,7 +250,10 @@ def without_pairs(size: Size) -> Size:
 
 
 def _pair(size: Size) -> tuple[Size, Size, int] | None:
-    """The first `max(a, b) + min(a, b)` in a sum, maybe times others, `a + b`, and its factor."""
+    """Returns the first `max(a, b) + min(a, b)` in a sum, then `a + b`, and their coefficient.
+
+    Both are multiplied by the other atoms of the terms. `None` if there is no such pair.
+    """
     terms = dict(terms_of(size))
     for monomial, factor in terms.items():
         for item in monomial:
@@ -264,16 +269,16 @@ def _pair(size: Size) -> tuple[Size, Size, int] | None:
 
 
 def ceildiv(dividend: Size, divisor: Size) -> Size:
-    """The quotient, rounded up."""
+    """Returns the quotient, rounded up."""
     if isinstance(divisor, int) and divisor > 0:
         return floordiv(dividend + (divisor - 1), divisor)
     return -floordiv(-dividend, divisor)
 
 
 def floordiv(dividend: Size, divisor: Size) -> Size:
-    """The quotient, rounded down; what divides without remainder leaves the function.
+    """Returns the quotient, rounded down; terms that divide without remainder leave the function.
 
-    Where the divisor is 0 there is no quotient, and evaluating it fails.
+    Evaluating it fails where the divisor is 0.
 
     Raises:
         UndecidedSizeError: the divisor is the number 0.
@@ -298,7 +303,7 @@ def floordiv(dividend: Size, divisor: Size) -> Size:
 
 
 def _rest_divided(rest: Size, divisor: int) -> Size:
-    """`floordiv` of a size whose coefficients are all less than the divisor, and not negative."""
+    """Returns `floordiv` of a size with coefficients in `[0, divisor)`."""
     if isinstance(rest, int):
         return 0
     number = constant_part(rest)
@@ -315,7 +320,7 @@ def _rest_divided(rest: Size, divisor: int) -> Size:
 
 
 def _only_quotient(size: Size) -> tuple[Size, int] | None:
-    """Dividend and divisor of a size that is nothing but a quotient by a number."""
+    """Returns dividend and divisor of a size that is a quotient by a number; otherwise `None`."""
     terms = terms_of(size)
     if len(terms) != 1 or terms[0][1] != 1 or len(terms[0][0]) != 1:
         return None
@@ -327,7 +332,7 @@ def _only_quotient(size: Size) -> tuple[Size, int] | None:
 
 
 def _divided_by_dim(dividend: Size, divisor: Dim) -> Size:
-    """Long division: the leading term of what is left, as often as that of the divisor fits."""
+    """Returns the quotient by long division, as long as a term is divisible by the leading one."""
     (leading, factor), whole, rest = divisor.terms[0], 0, dividend
     while True:
         for monomial, coefficient in terms_of(rest):
@@ -356,7 +361,7 @@ def _reduced(size: Size, factor: int, atoms: Monomial) -> Size:
 
 
 def _shared_atoms(terms: Iterable[tuple[Monomial, int]]) -> Monomial:
-    """The atoms that all monomials have in common, with their powers."""
+    """Returns the atoms that all monomials have in common, with their powers."""
     first, *others = (monomial for monomial, _ in terms)
     shared: list[Atom] = []
     for item in first:
@@ -367,7 +372,7 @@ def _shared_atoms(terms: Iterable[tuple[Monomial, int]]) -> Monomial:
 
 
 def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
-    """The monomial divided by another one, `None` when that does not divide it."""
+    """Returns the monomial divided by another one, `None` if that is not a divisor."""
     left = list(monomial)
     for item in divisor:
         if item not in left:

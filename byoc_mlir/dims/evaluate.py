@@ -1,4 +1,4 @@
-"""The number that a size is, once its symbols are numbers."""
+"""Evaluation of sizes for given symbols."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from byoc_mlir.errors import UndecidedSizeError
 
 
 def evaluated(size: Size, values: Mapping[str, int]) -> int:
-    """The number that a size is for given symbols.
+    """Returns the value of a size for given symbols.
 
     Raises:
         UndecidedSizeError: a symbol has no value, or a divisor is 0.
@@ -26,7 +26,7 @@ def evaluated(size: Size, values: Mapping[str, int]) -> int:
 
 
 def symbols_of(size: Size) -> frozenset[str]:
-    """The names that the size depends on."""
+    """Returns the names of the symbols that the size depends on."""
     found: set[str] = set()
     for monomial, _ in terms_of(size):
         for item in monomial:

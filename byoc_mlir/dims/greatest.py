@@ -1,4 +1,4 @@
-"""The most that a size can be, whatever some of its symbols are."""
+"""Maximum of a size over the ranges of some of its symbols."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from byoc_mlir.errors import UndecidedSizeError
 
 
 def greatest(size: Size, ranges: Ranges) -> Size:
-    """The most that a size can be, in terms of the symbols that have no range here.
+    """Returns the maximum of a size, in terms of the symbols that have no range here.
 
     Raises:
-        UndecidedSizeError: nothing says how much that is.
+        UndecidedSizeError: the size has no upper bound.
     """
     most = _Reach(ranges).end(size, is_upper=True)
     if most is None:
-        raise UndecidedSizeError(f"nothing says how large {size} can be")
+        raise UndecidedSizeError(f"the size {size} has no upper bound")
     return most
 
 
 class _Reach:
-    """Replaces symbols, each by the end of its range that makes the size large or small."""
+    """Replacement of symbols by the end of their range that makes a size large or small."""
 
     def __init__(self, ranges: Ranges):
         self._ranges = ranges
 
     def end(self, size: Size, *, is_upper: bool) -> Size | None:
-        """The upper or the lower end; `None` where there is none."""
+        """Returns the upper or the lower bound; `None` if there is none."""
         if not isinstance(size, Dim) or self._is_free(size):
             return size
         total: Size = 0

@@ -1,4 +1,4 @@
-"""Sizes that native code computes: whether `i64` has room for all that is computed on the way."""
+"""Overflow checks for sizes that native code computes in `i64`."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from byoc_mlir.dims.evaluate import evaluated, symbols_of
 from byoc_mlir.errors import UndecidedSizeError
 
 GREATEST_SIZE = (1 << 31) - 1
-"""Largest size of a symbol in a program for many sizes; larger axes get programs of their own."""
+"""Largest size of a symbol in a shape-polymorphic program; larger axes get a specialisation."""
 
 OVERFLOW = 1 << 62
-"""What is computed of sizes is less, one addition apart from the end of `i64`."""
+"""Upper limit of all values in the computation of sizes, with room in `i64` for one addition."""
 
 
 def overflow(sizes: Iterable[Size], bound: Ranges) -> Size:
-    """Returns a size that is 0 where computing all of `sizes` needs less than `OVERFLOW`, and
-    `OVERFLOW` or more where it may need more.
+    """Returns a size that is 0 if computing all of `sizes` stays below `OVERFLOW`.
+
+    It is `OVERFLOW` or more if a computation may reach that.
 
     Args:
         sizes: computed by native code.
         bound: ranges of the symbols that are not given by a call.
 
     Raises:
-        UndecidedSizeError: computing one of them overflows, whatever its symbols are.
+        UndecidedSizeError: computing a size overflows for all values of its symbols.
     """
     most: dict[Monomial, int] = {}
     for size in set(sizes):

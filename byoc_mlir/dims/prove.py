@@ -1,4 +1,4 @@
-"""What is true of sizes whatever their symbols are, in the ranges of those."""
+"""Proofs of relations between sizes that hold for all symbols in their ranges."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from byoc_mlir.dims.dim import Dim, Size, common_factor, constant_part
 
 
 def proved_same(one: Size, two: Size, bounds: Callable[[Size], Range]) -> bool | None:
-    """Whether two sizes are always equal, or never; `None` when it is not known to be either.
+    """True if two sizes are always equal, `False` if never; `None` if neither is proved.
 
     Args:
-        bounds: gives numbers that a size is never below, and never above.
+        bounds: returns a lower and an upper bound of a size.
     """
     difference = one - two
     if not isinstance(difference, Dim):
@@ -29,10 +29,10 @@ def proved_same(one: Size, two: Size, bounds: Callable[[Size], Range]) -> bool |
 
 
 def proved_at_most(one: Size, two: Size, bounds: Callable[[Size], Range]) -> bool | None:
-    """Whether `one <= two` always holds, or never; `None` when it is not known to be either.
+    """True if `one <= two` always holds, `False` if never; `None` if neither is proved.
 
     Args:
-        bounds: gives numbers that a size is never below, and never above.
+        bounds: returns a lower and an upper bound of a size.
     """
     low, high = bounds(two - one)
     if low >= 0:

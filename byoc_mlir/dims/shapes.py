@@ -1,4 +1,4 @@
-"""`Shapes`: questions about sizes, proved, or decided by hints with a guard."""
+"""`Shapes`: comparisons of sizes, by proof, or by hints and a recorded guard."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Relation: TypeAlias = Literal["==", "!=", "<=", ">"]
 _OPPOSITE: Mapping[Relation, Relation] = {"==": "!=", "!=": "==", "<=": ">", ">": "<="}
 
 LEAST_HINT = 2
-"""Of 0 and 1 too much is true that holds for no other size."""
+"""Smallest hint, as 0 and 1 have properties that other sizes do not have."""
 
 
 @dataclass(frozen=True)
 class SymbolInfo:
-    """What is known of a symbol.
+    """Known properties of a symbol.
 
-    `hint` is the size that decisions are made for. It is at least 2, if `max` allows that. Choices
-    of speed are made for `expected`, which may be less; left out, it is the hint. How symbolic
-    sizes compare is decided for it, too: for `past`, `seq` and `total` of 4, 1 and 5, `past + seq`
-    is `total`; for 4, 2 and 5 it is not.
+    Decisions are made for the size `hint`, which is at least 2, if `max` allows that. Choices of
+    speed are made for `expected`, which may be less, and is the hint by default. Comparisons of
+    symbolic sizes use `expected`, too: for `past`, `seq` and `total` of 4, 1 and 5, `past + seq` is
+    `total`; for 4, 2 and 5 it is not.
     """
 
     name: str
@@ -39,11 +39,11 @@ class SymbolInfo:
 
     @property
     def range(self) -> Range:
-        """Between which numbers it lies."""
+        """Returns the minimum and the maximum of the symbol."""
         return self.min, math.inf if self.max is None else self.max
 
     def contradiction(self) -> str | None:
-        """Why there is no such symbol, if there is none."""
+        """Returns why the properties contradict each other; `None` if they do not."""
         greatest = self.range[1]
         if not 0 <= self.min <= greatest:
             return f"min is {self.min} and max {greatest}; accepted is 0 <= min <= max"
@@ -59,16 +59,16 @@ class SymbolInfo:
 
 @dataclass(frozen=True)
 class Guard:
-    """A relation of two sizes that a decision rests on."""
+    """Relation of two sizes that a decision depends on."""
 
     one: Size
     relation: Relation
     two: Size
     reason: str = ""
-    """Who asked: the ONNX node."""
+    """Name of the ONNX node that required the decision."""
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """Whether it is true for these symbols."""
+        """True if the relation holds for these symbols."""
         one, two = evaluated(self.one, values), evaluated(self.two, values)
         if self.relation in ("==", "!="):
             return (one == two) == (self.relation == "==")
@@ -76,7 +76,7 @@ class Guard:
 
     @property
     def least(self) -> tuple[str, int] | None:
-        """The symbol that it says to be a number or more, and the number, where it says that."""
+        """Returns a symbol and its lower bound if the relation states one; otherwise `None`."""
         match self.one, self.relation, self.two:
             case (int(least), "<=", Dim() as size) | (Dim() as size, ">", int(least)):
                 name = symbol_of(size)
@@ -91,7 +91,7 @@ class Guard:
 
 
 class Facts:
-    """What is known of sizes: questions are answered by proof, or by what has been decided."""
+    """Known facts of sizes; comparisons follow from proofs, or from earlier decisions."""
 
     def __init__(
         self,
@@ -99,8 +99,9 @@ class Facts:
         guards: Iterable[Guard] = (),
         bound: Iterable[SymbolInfo] = (),
     ):
-        """`bound` are symbols that functions bind to what the model computes; nothing is decided
-        by what those are expected to be.
+        """Creates the facts; `bound` are symbols that functions bind to computed values.
+
+        No decision is made by the expected size of such a symbol.
         """
         self.symbols = {info.name: info for info in symbols}
         self.bound = {info.name: info for info in bound}
@@ -126,7 +127,7 @@ class Facts:
         self._find_ranges()
 
     def _find_ranges(self) -> None:
-        """Takes the ranges that symbols and guards say now."""
+        """Updates the ranges of symbols from their properties and the guards."""
         ranges = {name: info.range for name, info in {**self.symbols, **self.bound}.items()}
         for name, least in filter(None, (guard.least for guard in self.guards)):
             if name in ranges:
@@ -137,16 +138,15 @@ class Facts:
             self._bounds.clear()
 
     def bounds(self, size: Size) -> Range:
-        """Numbers that the size is never below, and never above. Each size is searched once while
-        the ranges of symbols stay what they are.
-        """
+        """Returns a lower and an upper bound of the size; cached until the ranges change."""
         if size not in self._bounds:
             self._bounds[size] = bounds(size, self.ranges)
         return self._bounds[size]
 
     def hint(self, size: Size) -> int:
-        """What the size is expected to be, with symbols of 1 at least: for choices of performance,
-        which are right for all.
+        """Returns the expected value of the size, with symbols of at least 1.
+
+        It is for choices of performance, which are correct for all sizes.
 
         Raises:
             UndecidedSizeError: a symbol has no hint.
@@ -154,19 +154,19 @@ class Facts:
         return evaluated(size, self._usual)
 
     def same(self, one: Size, two: Size) -> bool:
-        """Whether two sizes are equal.
+        """True if two sizes are equal.
 
         Raises:
-            UndecidedSizeError: it is not known.
+            UndecidedSizeError: neither a proof nor a guard decides it.
         """
         known = self._known_same(one, two)
         return self._decided(one, "==", two) if known is None else known
 
     def at_most(self, one: Size, two: Size) -> bool:
-        """Whether `one <= two`.
+        """True if `one <= two`.
 
         Raises:
-            UndecidedSizeError: it is not known.
+            UndecidedSizeError: neither a proof nor a guard decides it.
         """
         known = proved_at_most(one, two, self.bounds)
         if known is None:
@@ -174,7 +174,7 @@ class Facts:
         return self._decided(one, "<=", two) if known is None else known
 
     def surely_same(self, one: Size, two: Size) -> bool:
-        """Whether two sizes are known to be equal; nothing is decided."""
+        """True if two sizes are known to be equal; makes no decision."""
         return self._known_same(one, two) is True
 
     def _known_same(self, one: Size, two: Size) -> bool | None:
@@ -186,7 +186,7 @@ class Facts:
         return self._stated(two, "==", one) if known is None else known
 
     def _stated(self, one: Size, relation: Relation, two: Size) -> bool | None:
-        """What guards say."""
+        """Returns the truth value of a relation that a guard states; otherwise `None`."""
         for guard in self.guards:
             if (guard.one, guard.two) != (one, two):
                 continue
@@ -195,7 +195,7 @@ class Facts:
         return None
 
     def _decided(self, one: Size, relation: Relation, two: Size) -> bool:
-        """The answer to a question that nothing answers."""
+        """Decides a relation that neither a proof nor a guard decides; here, it raises."""
         raise UndecidedSizeError(
             f"whether {one} {relation} {two} is not known; a relay.guard or bounds of a"
             " relay.symbol can tell"
@@ -203,16 +203,15 @@ class Facts:
 
 
 class Shapes(Facts):
-    """The symbols of a model, and what is decided about them on the way.
+    """Symbols of a model, and the decisions about them.
 
-    A question that has no proof is answered by the hints, and a guard recorded: what was made from
-    the answer is right for sizes that fulfil it. How two symbolic sizes compare is answered by what
-    is expected of them.
+    A comparison without proof is decided by the hints, and a guard is recorded: the result is valid
+    for sizes that fulfil it. Two symbolic sizes are compared by their expected values.
     """
 
     @contextmanager
     def tentative(self) -> Generator[list[bool]]:
-        """Rolls back what is recorded inside, unless something is appended to the list given."""
+        """Rolls back guards that are recorded inside, unless something is appended to the list."""
         mark, kept = len(self.guards), list[bool]()
         try:
             yield kept

@@ -1,4 +1,4 @@
-"""Sizes as text, `2*batch*seq + 1` or `max(floordiv(h, 2), 1)`: what `str` of a `Dim` prints."""
+"""Parser of sizes as text, `2*batch*seq + 1` or `max(floordiv(h, 2), 1)`, as `str(Dim)` prints."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from byoc_mlir.errors import UndecidedSizeError
 
 
 class Tokens(Protocol):
-    """What a text is read from. Each method takes the next token, if it is such a one."""
+    """Source of tokens; each method consumes the next token if it has that kind."""
 
     def punctuation(self, spelling: str) -> bool:
-        """Whether it is that sign: one of `+-*(),`."""
+        """True if the next token is that sign: one of `+-*(),`."""
         ...
 
     def number(self) -> int | None:
-        """An integer without a sign."""
+        """Returns an integer without a sign; `None` for other tokens."""
         ...
 
     def name(self) -> str | None:
-        """A bare identifier."""
+        """Returns a bare identifier; `None` for other tokens."""
         ...
 
     def quoted(self) -> str | None:
-        """What a quoted text says."""
+        """Returns the content of a quoted text; `None` for other tokens."""
         ...
 
 
 def parse_size(text: int | str) -> Size:
-    """Returns the size that a text says; a number is its own.
+    """Parses a size from text; returns a number as it is.
 
     Raises:
-        UndecidedSizeError: it says none.
+        UndecidedSizeError: the text is no size.
     """
     if isinstance(text, int):
         return text
@@ -45,10 +45,10 @@ def parse_size(text: int | str) -> Size:
 
 
 def read_size(tokens: Tokens) -> Size:
-    """The size that the next tokens say: a sum.
+    """Parses a size, a sum, from the next tokens.
 
     Raises:
-        UndecidedSizeError: they say none.
+        UndecidedSizeError: the tokens are no size.
     """
     size = -_read_product(tokens) if tokens.punctuation("-") else _read_product(tokens)
     while True:
@@ -118,7 +118,7 @@ _TOKEN = re.compile(
 
 
 class _Text:
-    """The tokens of a string."""
+    """Tokens of a string."""
 
     def __init__(self, text: str):
         self._text = text
@@ -139,7 +139,7 @@ class _Text:
         return None if found is None else re.sub(r"\\(.)", r"\1", found)
 
     def check_end(self) -> None:
-        """Refuses what is left."""
+        """Checks that no text is left."""
         rest = self._text[self._place :].strip()
         if rest:
             raise UndecidedSizeError(f"'{rest}' is no part of the size in '{self._text}'")

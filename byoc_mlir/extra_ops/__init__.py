@@ -1,3 +1,5 @@
-"""Importers of ops that few models have. They use what the importers of users have, and are found
-as those of installed packages are: by entry points, when a model has such an op.
+"""Importers of rare ops.
+
+They use only the public interface, and are loaded like the importers of installed packages: by
+entry points, when a model has such an op.
 """

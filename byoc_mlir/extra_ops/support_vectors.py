@@ -19,7 +19,7 @@ from byoc_mlir.frontend.ops.ml.post_transforms import NAMES, binary, transformed
 _DOMAIN = "ai.onnx.ml"
 _F32 = np.dtype(np.float32)
 _LEAST = 1e-7
-"""Of a probability between two classes."""
+"""Smallest probability of a class in a pair, as in ONNX Runtime."""
 
 
 @register_op(_DOMAIN, "SVMClassifier")
@@ -39,8 +39,10 @@ def svm_classifier(
     support_vectors: Sequence[float] = (),
     vectors_per_class: Sequence[int] = (),
 ) -> Sequence[Value]:
-    """Each pair of classes has a score, which votes for one of them. The scores are those of the
-    pairs, both signs of it if there is one, or with `prob_a` the probabilities of the classes.
+    """Imports SVMClassifier: each pair of classes has a score, which votes for one of them.
+
+    The second output has the scores of the pairs; for a single pair, both signs of its score. With
+    `prob_a` it has the probabilities of the classes.
     """
     labels, rows = labels_of(classlabels_ints, classlabels_strings), rows_of(context, data)
     count = sum(vectors_per_class)
@@ -73,8 +75,10 @@ def _without_vectors(
     rho: Sequence[float],
     post_transform: str,
 ) -> Sequence[Value]:
-    """A linear classifier, all of whose scores have the same offset. ONNX Runtime gives the second
-    of two labels wherever a score is above 0; here it is that of the larger score.
+    """Returns a linear classifier's outputs, with one offset for all scores.
+
+    The larger score decides the label. ONNX Runtime returns the second of two labels
+    wherever a score is above 0.
     """
     if len(rho) != 1:
         raise NodeRefused(f"without support vectors there are {len(rho)} rho; accepted is one")
@@ -84,10 +88,10 @@ def _without_vectors(
 
 
 def _pair_weights(coefficients: Array, sizes: Sequence[int]) -> Array:
-    """What each support vector weighs for each pair of classes, `[pairs, vectors]`.
+    """Returns the weight of each support vector for each pair of classes, `[pairs, vectors]`.
 
     Args:
-        coefficients: `[classes - 1, vectors]`: what a vector weighs against each other class.
+        coefficients: weights of each vector against each other class, `[classes - 1, vectors]`.
     """
     ends = list(accumulate(sizes))
     own = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
@@ -100,7 +104,7 @@ def _pair_weights(coefficients: Array, sizes: Sequence[int]) -> Array:
 
 
 def _votes(context: NodeContext, scores: Value, classes: int) -> Value:
-    """How many pairs vote for each class: the first one if the score is above 0."""
+    """Returns the votes for each class; a positive score is a vote for its pair's first class."""
     pairs = list(combinations(range(classes), 2))
     change = np.zeros((classes, len(pairs)), np.float32)
     for number, (first, second) in enumerate(pairs):
@@ -118,7 +122,7 @@ def _probabilities(
     prob_b: Sequence[float],
     classes: int,
 ) -> Value:
-    """Of each class, from those between two."""
+    """Returns the probabilities of the classes, from the pairwise ones."""
     count = scores.number(1)
     if (len(prob_a), len(prob_b)) != (count, count):
         raise VerifyException(
@@ -145,7 +149,10 @@ def svm_regressor(
     rho: Sequence[float] = (),
     support_vectors: Sequence[float] = (),
 ) -> Value:
-    """`kernel_params` are gamma, coef0 and degree. As in ONNX Runtime no transform counts."""
+    """Imports SVMRegressor; `post_transform` has no effect, as in ONNX Runtime.
+
+    `kernel_params` are gamma, coef0 and degree.
+    """
     if post_transform not in NAMES:
         raise NodeRefused(f"post_transform is '{post_transform}', accepted are {', '.join(NAMES)}")
     rows = rows_of(context, data)
@@ -166,7 +173,7 @@ def _kernel(
     kind: str,
     parameters: Sequence[float],
 ) -> Value:
-    """How similar rows are to each of the support vectors, `[N, count]`."""
+    """Returns the kernel of each row and each support vector, `[N, count]`."""
     if kind != "LINEAR" and len(parameters) != 3:
         raise NodeRefused(f"kernel_params is {list(parameters)}, accepted are three numbers")
     gamma, offset, degree = parameters if len(parameters) == 3 else (0.0, 0.0, 0.0)

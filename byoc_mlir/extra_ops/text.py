@@ -1,4 +1,4 @@
-"""Counting n-grams of numbered words."""
+"""Counts of n-grams of integer tokens."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def tf_idf_vectorizer(
 
 
 def _counts(context: NodeContext, words: Value, grams: Array, skips: Sequence[int]) -> Value:
-    """`[N, grams]`: how often each of `grams [G, n]` occurs in a row of `words [N, L]`."""
+    """Returns the counts `[N, G]` of each of `grams [G, n]` in each row of `words [N, L]`."""
     count, length = grams.shape
     rows, size = words.shape
     total = context.constant(np.zeros((rows, count)), _F32)
@@ -78,7 +78,7 @@ def _counts(context: NodeContext, words: Value, grams: Array, skips: Sequence[in
 
 
 def _placed(context: NodeContext, counts: Value, columns: Sequence[int]) -> Value:
-    """The columns of `counts` moved to where `columns` say; zeros elsewhere."""
+    """Returns the columns of `counts` at their indices in `columns`, and zeros elsewhere."""
     rows, count = counts.shape
     source = np.full(max(columns) + 1, count)
     source[list(columns)] = np.arange(count)

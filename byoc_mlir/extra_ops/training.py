@@ -1,4 +1,4 @@
-"""One step of an optimiser: the ops of `ai.onnx.preview.training`.
+"""Optimiser steps: the ops of `ai.onnx.preview.training`.
 
 All take the learning rate, the step, then a group of tensors for each kind of operand.
 """
@@ -24,7 +24,7 @@ def _grouped(
     kinds: int,
     update: Callable[..., Sequence[Value]],
 ) -> Sequence[Value]:
-    """`update` of the n-th tensor of each kind, for all n; its results sorted by kind again."""
+    """Calls `update` with the n-th tensor of each kind, for all n; returns the results by kind."""
     count = len(values) // kinds
     outputs = count * (kinds - 1)
     if count * kinds != len(values) or len(context.output_names) > outputs:

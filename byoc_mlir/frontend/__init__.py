@@ -1,4 +1,4 @@
-"""Reading ONNX models and importing them as `relay`; importers of a user's own ops."""
+"""Reader and importer of ONNX models into `relay`, and registration of a user's own ops."""
 
 from __future__ import annotations
 
@@ -39,11 +39,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used: what only reads models loads no compiler."""
+    """Imports a public name on first use; reading a model does not load the compiler."""
     if name not in _HOMES:
         raise AttributeError(f"module 'byoc_mlir.frontend' has no attribute {name!r}")
     from importlib import import_module
 
-    if name != "load_model":
-        import_module("byoc_mlir.frontend.importer")  # a user's ops come after those of ONNX
     return getattr(import_module(_HOMES[name]), name)

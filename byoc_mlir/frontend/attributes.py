@@ -28,14 +28,14 @@ _READERS: dict[int, Callable[[AttributeProto, TensorReader], Any]] = {
 
 
 UNREAD = "consumed_inputs"
-"""An attribute of ONNX's first ops, by which results may take the memory of operands."""
+"""Attribute of ONNX's first opsets that lets results reuse the memory of operands."""
 
 
 def node_attributes(node: onnx.NodeProto, reader: TensorReader) -> dict[str, Any]:
-    """The attributes by name: numbers, strings, tuples of them, arrays, graphs; all but `UNREAD`.
+    """Returns a node's attributes by name, as Python values, without `UNREAD`.
 
     Raises:
-        InvalidModelError: one is of a kind that no op of the standard has.
+        InvalidModelError: an attribute has a kind that no op of the standard has.
     """
     is_standard = node.domain in ("", "ai.onnx")
     return {

@@ -1,7 +1,7 @@
-"""Products with weights that are quantised in blocks, recognised so that the weights stay packed.
+"""MatMuls with block-quantised weights, rewritten to MatMulNBits so that the weights stay packed.
 
 Exporters write a DequantizeLinear before a MatMul, with a Transpose between them where the weight
-is stored by units.
+is stored as `[N, K]`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST_BLOCK = 16
 
 @dataclass(frozen=True)
 class _Weight:
-    """A matrix `[units, steps]` of codes from 0 on, in blocks along the steps."""
+    """Unsigned codes `[N, K]` of a weight that is quantised in blocks along `K`."""
 
     codes: Array
     scales: Array
@@ -40,7 +40,7 @@ class _Weight:
     bits: int
 
     def constants(self, name: str) -> dict[str, Array]:
-        """What a MatMulNBits reads of the weight of a name."""
+        """Returns the constant operands of a MatMulNBits for the weight `name`."""
         units, steps = self.codes.shape
         blocks = self.scales.shape[1]
         whole = np.pad(self.codes, ((0, 0), (0, blocks * self.block - steps)))
@@ -51,7 +51,7 @@ class _Weight:
         }
 
     def node(self, product: NodeProto) -> NodeProto:
-        """A MatMulNBits in place of a product."""
+        """Returns the MatMulNBits that replaces `product`, a MatMul."""
         units, steps = self.codes.shape
         inputs = [product.input[0], *(f"{product.input[1]}.{part}" for part in _PARTS)]
         sizes: dict[str, Any] = {
@@ -70,17 +70,17 @@ _PARTS = ("codes", "scales", "zero_points")
 
 @dataclass(frozen=True)
 class PackedProducts:
-    """A graph's nodes with MatMulNBits in place of such products."""
+    """Nodes of a graph, with MatMulNBits in place of MatMuls with block-quantised weights."""
 
     nodes: Sequence[NodeProto]
     constants: Mapping[str, Array]
-    """What the new nodes read beside the constants of the graph."""
+    """Constants that the new nodes read, in addition to the graph's."""
     unread: frozenset[str]
-    """The values that nothing reads any more."""
+    """Names of values that have no users any more."""
 
 
 def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) -> PackedProducts:
-    """The nodes of a graph, products with weights in blocks recognised."""
+    """Returns the nodes of a graph, with MatMulNBits for MatMuls with block-quantised weights."""
     sources = {
         node.output[0]: node
         for node in graph.node
@@ -110,7 +110,7 @@ def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) 
 
 
 def _is(node: NodeProto, op_type: str, *operands: int) -> bool:
-    """Whether a node, not checked yet, is of a kind, with so many operands and one result."""
+    """True if a node, not checked yet, is of this op, with one result and so many operands."""
     kind = (node.op_type, node.domain, len(node.output))
     return kind == (op_type, "", 1) and len(node.input) in operands
 
@@ -118,7 +118,7 @@ def _is(node: NodeProto, op_type: str, *operands: int) -> bool:
 def _turned_weight(
     name: str, sources: Mapping[str, NodeProto], constants: Mapping[str, Array]
 ) -> _Weight | None:
-    """The weight that a value is, turned as MatMul takes it; `None` where it is none."""
+    """Returns the block-quantised weight behind the operand `name` of a MatMul, `None` if none."""
     node, turned = sources.get(name), True
     if node is not None and node.op_type == "Transpose":
         turned = False
@@ -131,7 +131,10 @@ def _turned_weight(
 
 
 def _weight(node: NodeProto, constants: Mapping[str, Array], *, turned: bool) -> _Weight | None:
-    """What a node dequantises, if it is a matrix in blocks that is known; `turned`: of units."""
+    """Returns the weight that a DequantizeLinear computes from known blocks; otherwise `None`.
+
+    `turned` says that the constants are `[K, N]`, and have to be transposed.
+    """
     block = _attribute(node, "block_size", 0)
     known = [constants.get(name) for name in node.input]
     arrays = [array.T if turned else array for array in known if array is not None]
@@ -150,7 +153,7 @@ def _weight(node: NodeProto, constants: Mapping[str, Array], *, turned: bool) ->
 
 
 def _attribute(node: NodeProto, name: str, default: Any) -> Any:
-    """An attribute; the default where it is of another type, which is refused later."""
+    """Returns an attribute; the default if its type is wrong, which a later check refuses."""
     found = next((each for each in node.attribute if each.name == name), None)
     value = default if found is None else helper.get_attribute_value(found)
     return value if isinstance(value, type(default)) else default

@@ -1,4 +1,4 @@
-"""Branches and bodies that become functions: what they take from around them, what is in them."""
+"""Functions made of branches and loop bodies, with captured values as arguments."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _LONGEST_NAME = 48
 
 @dataclass
 class Bodies:
-    """What all scopes of one import share on branches and bodies."""
+    """Functions, counts and report rows of branches and bodies, shared by all scopes."""
 
     nodes: int = 0
-    """How many nodes they had so far, those that were expanded in place too."""
+    """Number of nodes in branches and bodies so far, also of those that were inlined."""
     functions: list[FuncOp] = field(default_factory=list[FuncOp])
     rows: list[OnnxNode] = field(default_factory=list[OnnxNode])
-    """What became of the nodes in functions, for the report."""
+    """Report rows of the nodes in functions."""
     iterations: Iterations = field(default_factory=Iterations)
     bound: dict[str, SymbolInfo] = field(default_factory=dict[str, SymbolInfo])
-    """The symbols that functions bind to numbers which are known when the model runs."""
+    """Symbols that functions bind to numbers which are only known at run time."""
 
     def count(self, nodes: int) -> None:
-        """Notes that a body of so many nodes is expanded.
+        """Adds the nodes of a body that is expanded to the count.
 
         Raises:
-            LimitExceededError: with those of other bodies they are too many.
+            LimitExceededError: all bodies together have too many nodes.
         """
         self.nodes += nodes
         what = "nodes of functions, branches and loops, expanded"
@@ -44,7 +44,7 @@ class Bodies:
 
     @contextmanager
     def attempt(self) -> Generator[None]:
-        """Forgets what is made inside when that fails."""
+        """Discards the functions, rows and symbols made inside if the block raises."""
         nodes, functions, rows = self.nodes, len(self.functions), len(self.rows)
         bound = dict(self.bound)
         try:
@@ -55,31 +55,31 @@ class Bodies:
             raise
 
     def take_rows(self) -> list[OnnxNode]:
-        """The rows since the last call."""
+        """Returns the rows added since the last call."""
         rows, self.rows = self.rows, []
         return rows
 
 
 @dataclass(frozen=True)
 class Body:
-    """A branch or a body under construction: a block that sees nothing but its arguments."""
+    """Branch or loop body under construction: a block that uses only its own arguments."""
 
     name: str
-    """What its function is called, about."""
+    """Stem of the name of its function."""
     block: Block
     captured: dict[SSAValue, BlockArgument]
-    """Values of other blocks that ops of this one read, and the arguments that stand for them."""
+    """Arguments that stand for the values of enclosing blocks."""
     location: LocationAttr
 
     @property
     def results(self) -> list[Attribute]:
-        """The types of what it gives."""
+        """Returns the types of the results."""
         last = self.block.last_op
         assert isinstance(last, ReturnOp)
         return [value.type for value in last.operands]
 
     def change_result(self, number: int, change: Callable[[SSAValue], Operation]) -> None:
-        """Puts what an op makes of a result in its place."""
+        """Replaces a result by the result of an op that `change` builds from it."""
         last = self.block.last_op
         assert isinstance(last, ReturnOp)
         op = change(last.operands[number])
@@ -89,7 +89,7 @@ class Body:
 
 
 def close_bodies(bodies: Sequence[Body], into: Bodies) -> tuple[list[SSAValue], list[FuncOp]]:
-    """Makes functions of bodies; all take the same values from outside, behind their own arguments.
+    """Builds functions from bodies; all take the same captured values after their own arguments.
 
     Returns:
         The values from outside, and the functions, which `into` has from now on.
@@ -119,7 +119,7 @@ def _function(name: str, body: Body, outside: Iterable[SSAValue]) -> FuncOp:
 
 
 def _free_name(name: str, functions: Iterable[FuncOp]) -> str:
-    """A symbol that none of the functions has."""
+    """Returns a symbol name that none of the functions has."""
     stem = re.sub(r"[^A-Za-z0-9_]", "_", f"main_{name}")[:_LONGEST_NAME]
     taken = {function.sym_name.data for function in functions}
     number, free = 0, stem

@@ -1,4 +1,4 @@
-"""What a function of `frontend.ops` uses to build: ops located at its node, constants, refusals."""
+"""Builders for the functions of `frontend.ops`: ops with locations, constants, refusals."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Item = TypeVar("_Item")
 
 
 def name_hint(name: str) -> str:
-    """An ONNX name as a name hint, which starts with no digit and is more than a number.
+    """Returns an ONNX name as a valid xDSL name hint: it starts with no digit and is not empty.
 
     Other characters become `_`. xDSL drops `_` and a number at the end, so nothing must be left of
     such names as `_12`.
@@ -43,13 +43,13 @@ def name_hint(name: str) -> str:
 
 
 class BlockBuilder:
-    """Appends ops to a block, and every constant before the op that first uses it.
+    """Builder of a block: appends ops, and each constant before the op that first uses it.
 
-    What belongs to a block around it comes in as an argument: `captured` has those.
+    Values of an enclosing block become block arguments, listed in `captured`.
     """
 
     def __init__(self, block: Block, around: BlockBuilder | None = None):
-        """`around` builds the block that has the node whose body `block` is."""
+        """Creates a builder; `around` builds the enclosing block."""
         self.block = block
         self._around = around
         self.captured: dict[SSAValue, BlockArgument] = {}
@@ -57,14 +57,14 @@ class BlockBuilder:
         self._late: set[SSAValue] = set()
 
     def append(self, op: Operation, location: LocationAttr) -> None:
-        """Adds an op at the end."""
+        """Appends an op to the block."""
         op.location = location
         self.block.add_op(op)
         if isinstance(op, RelayOp) and not isinstance(op, ConstantOp):
             self._note_late(op)
 
     def name_late(self, value: SSAValue, name: str) -> None:
-        """Names a value that becomes a constant when sizes are numbers; others stay as they are."""
+        """Names a value that becomes a constant once all dimensions are known; ignores others."""
         owner = value.owner
         if value not in self._late or not isinstance(owner, Operation):
             return
@@ -79,18 +79,18 @@ class BlockBuilder:
         value.name_hint = name_hint(name)
 
     def is_late(self, value: SSAValue) -> bool:
-        """Whether a value becomes a constant when sizes are numbers."""
+        """True if a value becomes a constant once all dimensions are known."""
         return value in self._late
 
     def _note_late(self, op: RelayOp) -> None:
-        """Notes what follows from constants and sizes alone."""
+        """Records the results of an op that depend on constants and dimensions only."""
         varying = [v for v in op.operands if not isinstance(v.owner, ConstantOp)]
         is_symbolic = any(isinstance(p, ShapeAttr | SizeAttr) for p in op.properties.values())
         if self._late.issuperset(varying) and (varying or is_symbolic):
             self._late.update(op.results)
 
     def operand(self, value: Value) -> SSAValue:
-        """The SSA value to use for `value`; a constant's op is made once."""
+        """Returns the SSA value of `value`; the op of a constant is created once."""
         if value.ssa is not None:
             return self.local(value.ssa)
         if value not in self._constants:
@@ -102,10 +102,10 @@ class BlockBuilder:
         return self._constants[value]
 
     def local(self, value: SSAValue) -> SSAValue:
-        """The value that stands in this block for one of this block or one around it.
+        """Returns the value for use in this block: itself, or the argument that captures it.
 
         Raises:
-            RuntimeError: as `check_visible`.
+            RuntimeError: the value is not visible here, see `check_visible`.
         """
         if _home(value) is self.block:
             return value
@@ -117,10 +117,10 @@ class BlockBuilder:
         return self.captured[value]
 
     def check_visible(self, value: SSAValue) -> None:
-        """Checks that a value is of this block or one around it.
+        """Checks that a value is defined in this block or an enclosing one.
 
         Raises:
-            RuntimeError: it is of a body that this block is not in.
+            RuntimeError: the value is defined in a body that does not enclose this block.
         """
         builder, home = self, _home(value)
         while builder is not None and builder.block is not home:
@@ -142,48 +142,49 @@ class BlockBuilder:
 
 
 def _home(value: SSAValue) -> Block | None:
-    """The block that a value is of."""
+    """Returns the block that defines a value."""
     owner = value.owner
     return owner if isinstance(owner, Block) else owner.parent
 
 
 @dataclass(frozen=True)
 class NodeContext:
-    """The node that is being imported, as the functions of `frontend.ops` see it."""
+    """Node being imported, as the functions of `frontend.ops` see it."""
 
     name: str
     op_type: str
     opset: int
     output_names: tuple[str, ...]
-    """One per output up to the last that is used; empty where an output is left out."""
+    """Names of the outputs up to the last that is used; empty for an omitted output."""
     builder: BlockBuilder
     run_graph: Callable[[onnx.GraphProto, Sequence[Value], str], list[Value]]
-    """The outputs of a subgraph for given inputs, its ops located at the name given."""
+    """Function that imports a subgraph for given inputs, with locations under a given name."""
     open_body: Callable[[NodeContext, Sequence[Attribute]], NodeContext]
-    """The same node in a new block with arguments of these types. The nodes that its `run_graph`
-    puts there have locations and rows of their own, under the path given."""
+    """Function that opens a block with arguments of given types, for a body of this node. Nodes
+    that its `run_graph` imports have locations and report rows of their own, under the path given.
+    """
     bodies: Bodies
     declared: Mapping[str, tuple[Size | None, ...]] = field(
         default_factory=dict[str, tuple[int | None, ...]]
     )
-    """The shapes that the model declares of its outputs, by name; `None`: a size is not known."""
+    """Shapes that the model declares for its outputs, by name; `None` for an unknown dimension."""
 
     def emit(
         self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
     ) -> Value:
-        """Adds an op of one result (or whose first result is meant) and returns that.
+        """Adds an op and returns its first result.
 
-        As in `emit_all`, what is known is computed.
+        The op is folded if its operands are known, as in `emit_all`.
         """
         return self.emit_all(op, *operands, **properties)[0]
 
     def emit_all(
         self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
     ) -> tuple[Value, ...]:
-        """Adds an op and returns its results; if all operands are constants, it is computed.
+        """Adds an op and returns its results; with constant operands only, the op is folded.
 
         Raises:
-            NodeRefused: an operand is no tensor of numbers.
+            NodeRefused: an operand is no numeric tensor.
             VerifyException: operands and properties do not fit together.
         """
         groups = [self._group(operand) for operand in operands]
@@ -202,7 +203,7 @@ class NodeContext:
     def _emitted(
         self, result: SSAValue, groups: Sequence[Sequence[Value]], formula: Content | None
     ) -> Value:
-        """The value of a result; one that becomes a constant is named as one that is folded."""
+        """Returns the value of a result, named like a folded one if it may be folded later."""
         if not self.builder.is_late(result):
             return Value(self.name, result, formula=formula)
         name = next((value.name for group in groups for value in group), self.name)
@@ -215,7 +216,7 @@ class NodeContext:
         groups: Sequence[Sequence[Value]],
         properties: Mapping[str, PyValue],
     ) -> tuple[Value, ...] | None:
-        """The results of an op of constants, named after the first of them, if it is folded."""
+        """Returns an op's folded results, named after its first operand; `None` if not folded."""
         values = [value for group in groups for value in group]
         known = [value.known for value in values if value.known is not None]
         if len(known) < len(values):
@@ -232,7 +233,7 @@ class NodeContext:
         groups: Sequence[Sequence[Value]],
         properties: Mapping[str, PyValue],
     ) -> Sequence[Content] | None:
-        """The formulas of an op's results, if its operands are known or have formulas."""
+        """Returns the formulas of an op's results if all operands are known or have formulas."""
         values = [value for group in groups for value in group]
         if all(value.formula is None for value in values):
             return None
@@ -247,13 +248,13 @@ class NodeContext:
         arguments: Sequence[Value],
         build: Callable[[NodeContext, str, Sequence[Value]], Sequence[Value]],
     ) -> Body:
-        """A branch or a body, in a block of its own.
+        """Builds a branch or body in a block of its own.
 
         Args:
-            label: the attribute of the node that it is.
-            arguments: what it takes the first time; only the types count.
-            build: makes its results, in a context that adds ops to the block, of the path of its
-                nodes and the values of the arguments.
+            label: the attribute of the node that holds the branch or body.
+            arguments: values of the first call; only their types matter.
+            build: builds the results in a context for the block, given the path of the nodes and
+                the argument values.
         """
         path = f"{self.name}/{label}"
         inner = self.open_body(self, [value.full_type for value in arguments])
@@ -267,61 +268,62 @@ class NodeContext:
         return Body(path, block, inner.builder.captured, node_location(self.name))
 
     def close_bodies(self, bodies: Sequence[Body]) -> tuple[list[SSAValue], list[FuncOp]]:
-        """Makes functions of bodies; returns what they take from outside, as operands, and them."""
+        """Builds functions from bodies; returns the captured values as operands, and the
+        functions."""
         outside, functions = close_bodies(bodies, self.bodies)
         return [self.builder.local(value) for value in outside], functions
 
     def place(self, op: ControlOp) -> list[Value]:
-        """Adds an op that calls functions; its results."""
+        """Adds an op that calls functions, and returns its results."""
         self.builder.append(op, node_location(self.name))
         return [Value(self.name, result) for result in op.results]
 
     def constant(self, content: Any, dtype: DTypeLike | None = None) -> Value:
-        """A constant made for this node."""
+        """Returns a constant that is located at this node."""
         return Value(self.name, np.asarray(content, dtype), node_location(self.name))
 
     def size_constant(self, sizes: Size | Sequence[Size]) -> Value:
-        """Sizes as a value of this node, of `i64`: one, or a list of them."""
+        """Returns sizes as a value of `i64` of this node: a scalar, or a vector for a sequence."""
         content = size_content(size_array(sizes), np.dtype(np.int64))
         return Value(self.name, content, node_location(self.name))
 
     def derived(self, source: Value, content: Array) -> Value:
-        """A constant computed from the constant `source`, whose name it keeps."""
+        """Returns a constant that was computed from the constant `source`, under its name."""
         return Value(source.name, content, source.location)
 
     def wants(self, output: int) -> bool:
-        """Whether the model uses that output."""
+        """True if the model uses that output."""
         return output < len(self.output_names) and self.output_names[output] != ""
 
     def declared_size(self, output: int, axis: int) -> Size | None:
-        """A size that the model declares of an output; `None` where it does not tell."""
+        """Returns the size that the model declares for an output's axis, if any."""
         if not self.wants(output):
             return None
         shape = self.declared.get(self.output_names[output], ())
         return shape[axis] if axis < len(shape) else None
 
     def ints(self, value: Value, what: str) -> tuple[int, ...]:
-        """The integers of a constant operand.
+        """Returns the integers of a constant operand.
 
         Raises:
-            ValueNeeded: it is computed at run time.
+            ValueNeeded: the operand is computed at run time.
         """
         return tuple(int(item) for item in self.known(value, what).reshape(-1))
 
     def sizes(self, value: Value, what: str) -> tuple[Size, ...]:
-        """The sizes in an operand that is known, or follows from the sizes of inputs.
+        """Returns the sizes in an operand that is constant, or follows from the inputs' shapes.
 
         Raises:
-            ValueNeeded: it is computed at run time.
+            ValueNeeded: the operand is computed at run time.
         """
         return self.ints(value, what) if value.computed is None else value.computed.flat
 
     def count(self, value: Value, what: str, least: int = 0) -> int:
-        """The number in a constant operand of one element.
+        """Returns the integer in a constant operand of one element.
 
         Raises:
-            ValueNeeded: it is computed at run time.
-            VerifyException: it is no number, or less than `least`.
+            ValueNeeded: the operand is computed at run time.
+            VerifyException: the operand has several elements, or its element is below `least`.
         """
         content = self.known(value, what).reshape(-1)
         if content.size != 1 or not np.isfinite(content[0]) or content[0] < least:
@@ -331,23 +333,23 @@ class NodeContext:
         return int(content[0])
 
     def number(self, value: Value, what: str) -> Any:
-        """The number in a constant operand of one element, of Python's type.
+        """Returns the element of a constant operand of one element, as a Python number.
 
         Raises:
-            ValueNeeded: it is computed at run time.
-            VerifyException: it has more elements, or none.
+            ValueNeeded: the operand is computed at run time.
+            VerifyException: the operand does not have one element.
         """
         return _only(self.known(value, what).reshape(-1).tolist(), what)
 
     def size(self, value: Value, what: str) -> Size:
-        """As `number`, of an integer that may follow from the sizes of inputs."""
+        """Returns the only element of an operand that is constant or follows from shapes."""
         return _only(self.sizes(value, what), what)
 
     def known(self, value: Value, what: str) -> Array:
-        """The content of an operand that must be a constant.
+        """Returns the content of an operand that must be a constant.
 
         Raises:
-            ValueNeeded: it is computed at run time.
+            ValueNeeded: the operand is computed at run time.
         """
         if value.computed is not None:
             reason = f"{what} must be numbers, but is {list(value.computed.flat)}"
@@ -374,7 +376,7 @@ def _only(items: Sequence[_Item], what: str) -> _Item:
 def _trial(
     op: type[RelayOp], groups: Sequence[Sequence[Value]], properties: Mapping[str, PyValue]
 ) -> RelayOp:
-    """An op on arguments that stand for its operands, so that those leave no trace.
+    """Builds an op on stand-ins for its operands, so that the real values get no new user.
 
     Raises:
         VerifyException: operands and properties do not fit together.
@@ -386,7 +388,7 @@ def _trial(
 
 
 def _computed(op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:
-    """The results of an op of known operands, `None` when it is not to be folded."""
+    """Returns the results of an op on known operands; `None` if it should not be folded."""
     arrays = [operand for operand in operands if isinstance(operand, np.ndarray)]
     if len(arrays) < len(operands):
         return computed_sizes(op, operands)

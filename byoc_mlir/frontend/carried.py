@@ -22,14 +22,14 @@ def carry(
     results: Sequence[tuple[Any, Sequence[int]]],
     **attributes: Any,
 ) -> list[Value]:
-    """Imports a node of an op of one's own as it is, for a backend that knows the op.
+    """Imports a node of a custom op as a `relay.onnx_node`, for a backend that knows the op.
 
     Args:
         context: of the node.
         domain: of the op.
-        inputs: all that the node has.
+        inputs: all inputs of the node.
         results: the element type, for numpy, and the shape of each output.
-        attributes: of the node; those that are `None` are left out.
+        attributes: of the node; an attribute that is `None` is omitted.
 
     Returns:
         Its outputs.

@@ -1,4 +1,4 @@
-"""What a model declares of its outputs' shapes."""
+"""Shapes that a model declares for its outputs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Declared = Mapping[str, tuple[Size | None, ...]]
 
 
 def declared_shapes(model: onnx.ModelProto, inputs: Sequence[BoundInput]) -> Declared:
-    """By name, the shapes of outputs that are tensors of a declared rank.
+    """Returns the shapes of outputs that are tensors of a declared rank, by name.
 
-    A name stands for the size that the inputs bind it to; `None` is a size that they do not tell.
+    A symbolic dimension is the size that the inputs bind to its name; `None` if they bind none.
     """
     sizes = {
         name: size

@@ -1,7 +1,7 @@
-"""One number whose rank, 0 or 1, depends on which branch ran.
+"""Values of one element whose rank, 0 or 1, depends on the branch that ran.
 
 Exporters of Paddle give a scalar in one branch and a vector of one element in the other, which ONNX
-allows. Here both are vectors, so such a value may only be read where its rank does not show.
+allows. The importer makes both a vector, and allows only users that do not depend on the rank.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ _INDIFFERENT = frozenset(
 
 
 class EitherRank(Value):
-    """Such a number, as a vector of one element."""
+    """Value of one element and unknown rank, stored as a vector."""
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:
         return either_rank(super().renamed(name, inputs))
 
 
 def either_rank(value: Value) -> Value:
-    """A vector of one element as a number whose rank is 0 or 1."""
+    """Returns a vector of one element as a value whose rank is 0 or 1."""
     content = value.known if value.ssa is None else value.ssa
     assert content is not None
     return EitherRank(value.name, content, value.location, value.inputs, value.formula)
 
 
 def differ_in_rank_alone(one: Value, other: Value) -> bool:
-    """Whether one of two values is a scalar and the other one a vector of one element."""
+    """True if one of two values is a scalar and the other a vector of one element."""
     return one.element_type == other.element_type and {one.sizes, other.sizes} == {(), (1,)}
 
 
 def check_rank_does_not_show(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
-    """Checks that a node gives the same for numbers of rank 0 and 1.
+    """Checks that a node computes the same from values of rank 0 and 1.
 
     Raises:
-        ValueNeeded: it may not.
+        ValueNeeded: the node's result may depend on the rank.
     """
     if standard_name(node.domain) or node.op_type not in _INDIFFERENT:
         for value in inputs:
@@ -72,10 +72,10 @@ def check_rank_does_not_show(node: onnx.NodeProto, inputs: Sequence[Value | None
 
 
 def refuse_either_rank(value: Value | None) -> None:
-    """Checks that a value has one rank.
+    """Checks that the rank of a value is known.
 
     Raises:
-        ValueNeeded: it has not.
+        ValueNeeded: the rank is 0 or 1.
     """
     if isinstance(value, EitherRank):
         raise ValueNeeded(
@@ -88,7 +88,7 @@ def refuse_either_rank(value: Value | None) -> None:
 def with_their_rank(
     inputs: Sequence[Value | None], outputs: Sequence[Value | None]
 ) -> Sequence[Value | None]:
-    """The results of a node, which have either rank where all operands have, or are scalars."""
+    """Returns the outputs; as `EitherRank` if an operand is one and all others are scalars."""
     given = [value for value in inputs if value is not None]
     if not any(isinstance(value, EitherRank) for value in given):
         return outputs

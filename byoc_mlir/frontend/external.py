@@ -24,10 +24,10 @@ from byoc_mlir.frontend.value import SequenceValue, Value
 _RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomUniform"})
 
 MAX_BYTES = 4 << 30
-"""How large an output may be."""
+"""Largest output in bytes."""
 
 MAX_KNOWN_ELEMENTS = 1024
-"""Constants of up to this size are shown to ONNX's shape inference."""
+"""Largest constant that ONNX's shape inference sees, in elements."""
 
 
 def external_node(
@@ -45,7 +45,7 @@ def external_node(
         reason: why there is no native code for it.
 
     Returns:
-        Its outputs, `None` for those that are left out; or `None` if it cannot be carried along.
+        Its outputs, `None` for an omitted one; or `None` if the node cannot be carried along.
     """
     if any(isinstance(value, SequenceValue) for value in inputs) or has_graphs(node):
         return None
@@ -60,12 +60,12 @@ def external_node(
 
 
 def is_random(node: onnx.NodeProto) -> bool:
-    """Whether an op of the standard gives something else each time."""
+    """True if a standard op's result differs from run to run."""
     return node.op_type.removesuffix("Like") in _RANDOM
 
 
 def has_graphs(node: onnx.NodeProto) -> bool:
-    """Whether the node has branches or a body."""
+    """True if the node has branches or a body."""
     graphs = (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
     return any(attribute.type in graphs for attribute in node.attribute)
 
@@ -89,7 +89,7 @@ def invalid_by_onnx(
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
 ) -> str | None:
-    """What ONNX's own inference says against a node's operands and attributes, if anything."""
+    """Returns the error of ONNX's own inference for a node; `None` if the node is valid."""
     if any(isinstance(value, SequenceValue) for value in inputs):
         return None
     try:
@@ -105,7 +105,7 @@ def inferred_types(
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
 ) -> dict[str, onnx.TypeProto]:
-    """The types of the outputs by ONNX's inference; all inputs are tensors.
+    """Returns the types of the outputs by ONNX's inference; all inputs must be tensors.
 
     Raises:
         InferenceError, ValidationError, ValueError: the node is not valid.

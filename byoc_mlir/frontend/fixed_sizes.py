@@ -1,4 +1,4 @@
-"""Symbolic dimensions that a caller knows before there are inputs."""
+"""Symbolic dimensions that the caller fixes before compilation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byoc_mlir.tensors import TensorInfo
 
 
 def with_fixed_sizes(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
-    """A copy of the model in which some symbolic dimensions are numbers.
+    """Returns a copy of the model in which some symbolic dimensions are fixed.
 
     Args:
         sizes: by the names that inputs and outputs give to dimensions. A name may be one that only
@@ -44,7 +44,7 @@ _Dimension = TensorShapeProto.Dimension
 
 
 def _of_inputs(model: ModelProto) -> Iterator[tuple[str, _Dimension]]:
-    """The symbolic dimensions of inputs; those without a name have the one that we give them."""
+    """Yields names and symbolic dimensions of inputs; an unnamed one has a generated name."""
     infos = {info.name: info for info in model_inputs(model)}
     for value in model.graph.input:
         info = infos.get(value.name)

@@ -1,6 +1,6 @@
-"""Nodes of constants that have no counterpart in the IR: ONNX's reference evaluator computes them.
+"""Constant folding of nodes without a counterpart in the IR, by ONNX's reference evaluator.
 
-All others are computed op by op while they are imported, see `NodeContext.emit_all`.
+All other nodes are folded op by op while they are imported, see `NodeContext.emit_all`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def computed_by_onnx(
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
 ) -> list[Array | None] | None:
-    """The outputs of a node of constants, `None` for each that is left out.
+    """Computes the outputs of a node on constants, `None` for each omitted output.
 
     Returns:
-        `None` when the node is not to be folded: an input is not known, ONNX is not known to be
-        right about it, or the results are larger than `MAX_FOLDED_BYTES` or no tensors.
+        `None` if the node should not be folded: an input is not known, the evaluator may be wrong,
+        or the results are no tensors or larger than `MAX_FOLDED_BYTES`.
     """
     present = [value.constant for value in inputs if value is not None]
     known = [array for array in present if array is not None]
@@ -63,9 +63,9 @@ def _least_bytes(
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
 ) -> float:
-    """How large the outputs are, as far as ONNX infers it; infinity for a node that is not valid.
+    """Returns a lower bound of the outputs' size from ONNX's inference; infinity if it fails.
 
-    A dimension that is not inferred, since it follows from the data, counts as 1.
+    A dimension that depends on the data counts as 1.
     """
     try:
         types = inferred_types(node, schema, opsets, inputs)

@@ -1,4 +1,4 @@
-"""Ops that are defined by other ops: the bodies in the ONNX standard and in the model itself."""
+"""Ops that are defined by other ops: function bodies of the ONNX standard and of the model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from byoc_mlir.frontend.value import SequenceValue, Value
 def standard_function(
     node: onnx.NodeProto, op: OpSchema, opset: int, inputs: Sequence[Value | None]
 ) -> onnx.FunctionProto | None:
-    """The body that the ONNX standard gives an op, `None` where it gives none.
+    """Returns the function body that the ONNX standard gives an op, `None` if it gives none.
 
-    Of several bodies the newest is taken whose own ops the opset has, else the oldest.
+    Of several bodies, it is the newest one whose ops the opset has, else the oldest one.
 
     Raises:
         InvalidModelError: the node names an axis that its first operand does not have.
@@ -44,7 +44,7 @@ def standard_function(
 
 
 def _check_axis(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
-    """Refuses what bodies do not look at."""
+    """Checks a node's `axis`, which function bodies do not check."""
     data = inputs[0] if inputs else None
     given = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
     if data is None or isinstance(data, SequenceValue) or not given:
@@ -56,13 +56,13 @@ def _check_axis(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
 
 
 def has_standard_function(op: OpSchema) -> bool:
-    """Whether the ONNX standard gives the op a body, perhaps one that depends on its inputs."""
+    """True if the ONNX standard gives the op a body, perhaps one that depends on its inputs."""
     schema: Any = op
     return schema.has_function or schema.has_context_dependent_function
 
 
 def unfit_operands(op_type: str, inputs: Sequence[Value | None]) -> str:
-    """Returns why operands do not fit an op whose body would take them all the same, or ""."""
+    """Returns why operands do not fit an op whose body would accept them anyway, or ""."""
     if op_type not in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):
         return ""
     scores, *others = [value for value in inputs if isinstance(value, Value)]
@@ -98,7 +98,7 @@ def _type_proto(value: Value | None) -> onnx.TypeProto:
 def call_attributes(
     call: onnx.NodeProto, body: onnx.FunctionProto, op: OpSchema | None
 ) -> dict[str, AttributeProto]:
-    """The attributes that the body of a function sees: those of the call, else the defaults."""
+    """Returns the attributes that a function's body sees: the call's, else the defaults."""
     declared = [] if op is None else [item.default_value for item in op.attributes.values()]
     given = {attribute.name: attribute for attribute in declared if attribute.name}
     given.update((attribute.name, attribute) for attribute in body.attribute_proto)
@@ -109,9 +109,9 @@ def call_attributes(
 def bound_node(
     inner: onnx.NodeProto, given: Mapping[str, AttributeProto], absent: Set[str]
 ) -> onnx.NodeProto:
-    """A node of a function's body, with the attributes that are given to the function.
+    """Returns a node of a function's body with the attributes of the call.
 
-    Inputs of the function that the call leaves out, `absent`, are left out here as well.
+    Inputs of the function that the call omits, `absent`, are omitted here as well.
     """
     bound = onnx.NodeProto()
     bound.CopyFrom(inner)

@@ -1,4 +1,4 @@
-"""The graphs inside of ONNX nodes."""
+"""Graphs inside ONNX nodes, and keys of the model's functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def standard_name(domain: str) -> str:
 
 
 def function_key(function: FunctionProto) -> FunctionKey:
-    """Returns what tells a function of the model from the others."""
+    """Returns the key of a function of the model."""
     return standard_name(function.domain), function.name, function.overload
 
 
@@ -27,20 +27,20 @@ def called_function(node: NodeProto) -> FunctionKey:
 
 
 def graphs_of(attribute: AttributeProto) -> Iterator[GraphProto]:
-    """The graphs that an attribute is."""
+    """Yields the graphs in an attribute."""
     if attribute.HasField("g"):
         yield attribute.g
     yield from attribute.graphs
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """The graphs among a node's attributes."""
+    """Yields the graphs in a node's attributes."""
     for attribute in node.attribute:
         yield from graphs_of(attribute)
 
 
 def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """The nodes, each before those of the graphs in it."""
+    """Yields the nodes, each before the nodes of its subgraphs."""
     for node in nodes:
         yield node
         for graph in subgraphs(node):

@@ -1,4 +1,4 @@
-"""ONNX models to `relay`: one walk over the nodes, one small function per ONNX op."""
+"""Import of ONNX models to `relay`: one walk over the nodes, one small function per ONNX op."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
     UnsupportedTypeError,
 )
-from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.bodies import Bodies
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
@@ -48,7 +47,6 @@ from byoc_mlir.tensors import item_name
 
 __all__ = ["import_loaded", "import_model", "import_symbolic"]
 
-assert _ops
 Source: TypeAlias = str | Path | bytes | onnx.ModelProto
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
 Values: TypeAlias = Mapping[str, Array]
@@ -67,7 +65,7 @@ def import_model(
             `@main`, which ignores them.
 
     Raises:
-        InvalidModelError: it is not a valid model; `UnsafeModelError` when it looks malicious.
+        InvalidModelError: the model is not valid; `UnsafeModelError` if it looks malicious.
         UnsupportedModelError: some nodes cannot be imported; all of them are listed. It is an
             `InputValuesNeededError` when they can be for given `values`.
         InvalidInputError: a symbolic dimension is not bound, or `shapes` contradicts the model.
@@ -79,7 +77,7 @@ def import_model(
 def import_loaded(
     model: onnx.ModelProto, reader: TensorReader, shapes: Shapes, values: Values = NO_VALUES
 ) -> ImportedModel:
-    """As `import_model`, for a model that `load_model` gave and the reader of its tensors."""
+    """Imports a model like `import_model`, after `load_model`, with the reader of its tensors."""
     inputs = bind_inputs(model, {**shapes, **{name: values[name].shape for name in values}})
     return _imported(model, reader, inputs, values)
 
@@ -87,16 +85,16 @@ def import_loaded(
 def import_symbolic(
     model: onnx.ModelProto, reader: TensorReader, hints: Mapping[str, int]
 ) -> ImportedModel:
-    """As `import_loaded`, but symbolic dimensions stay symbols, which the module declares.
+    """Imports a model with symbolic dimensions as symbols, which the module declares.
 
-    What is decided for `hints` is a guard of the module: see `specialise-dims`.
+    A decision that was made for `hints` becomes a guard of the module: see `specialise-dims`.
 
     Args:
         hints: a size for each symbol.
 
     Raises:
-        UnsupportedModelError: some nodes need numbers.
-        UndecidedSizeError: so does the meaning of a node.
+        UnsupportedModelError: some nodes need known sizes.
+        UndecidedSizeError: the meaning of a node depends on a size.
     """
     shapes = DecidedSizes(
         SymbolInfo(
@@ -119,7 +117,7 @@ def import_symbolic(
 
 
 def _input_type(info: BoundInput) -> Tensor:
-    """The tensor type of an input of `@main`.
+    """Returns the tensor type of an input of `@main`.
 
     Raises:
         UnsupportedModelError: its elements are of a type that is not supported.
@@ -152,7 +150,7 @@ def _imported(
     names = {name: Value(name, array) for name, array in {**constants, **packed.constants}.items()}
     for info, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = name_hint(info.name)
-        needed = frozenset([info.name]) - values.keys()  # what is given does not help any more
+        needed = frozenset([info.name]) - values.keys()  # given values are not requested again
         names[info.name] = Value(info.name, values.get(info.name, argument), inputs=needed)
     functions = {function_key(function): function for function in model.functions}
     declared = declared_shapes(model, inputs)
@@ -178,7 +176,7 @@ def _imported(
 
 
 def _tensors_of(output: onnx.ValueInfoProto, value: Value) -> Sequence[Value]:
-    """The output, or the items of one that is a sequence; none for an optional without element."""
+    """Returns the tensors of an output: itself, or the items of a sequence or optional."""
     if not isinstance(value, SequenceValue):
         return [value]
     if kind_of(output.type) == "tensor":
@@ -213,10 +211,10 @@ def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
 
 
 class _MainGraph:
-    """The walk over the model's graph: what became of each node, and all that is unsupported."""
+    """Import of the model's main graph; collects the report of each node, and all refusals."""
 
     def __init__(self, scope: Scope, unread: frozenset[str]):
-        """`unread` are values that nobody needs, so that their nodes are not imported."""
+        """Creates the walk; nodes that compute `unread` values are not imported."""
         self.scope = scope
         self.unread = unread
         self.nodes: list[OnnxNode] = []
@@ -229,10 +227,10 @@ class _MainGraph:
         """Imports nodes in their order.
 
         Args:
-            outputs: the names of what the model gives.
+            outputs: the names of the model's outputs.
 
         Raises:
-            UnsupportedModelError: some cannot be; all are listed.
+            UnsupportedModelError: some nodes cannot be imported; all of them are listed.
         """
         for node, name in zip(nodes, names_of(nodes), strict=True):
             check_time()
@@ -268,7 +266,7 @@ class _MainGraph:
             status = self.scope.import_node(node, name)
             self.nodes.append(OnnxNode.of(name, node, status))
             self.nodes += self.scope.session.bodies.take_rows()
-        elif self.scope.knows_op(node):  # what it reads is unknown, so there is no more to say
+        elif self.scope.knows_op(node):  # its inputs are unknown, which is reported already
             self.unknown.update(node.output)
         else:
             raise NodeRefused(self.scope.unknown_op(node))

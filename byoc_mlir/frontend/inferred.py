@@ -1,4 +1,4 @@
-"""Sizes that follow from a model's inputs, as ONNX's shape inference finds them."""
+"""Sizes that follow from a model's inputs by ONNX's shape inference."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from byoc_mlir.frontend.schema import check_node
 Sizes: TypeAlias = Sequence[int | None]
 
 _MOST_ELEMENTS = 64
-"""Constants of more are no shapes, so that their content does not matter."""
+"""Maximum elements of a constant that may be a shape; inference sees no larger ones."""
 
 
 def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
-    """By name, the sizes of the graph's tensors; `None` for one that is no number.
+    """Returns the sizes of the graph's tensors by name; `None` for a size that is not known.
 
-    What the model declares of anything but its inputs is not believed. Nothing is known of a model
-    that inference refuses: a node is of a domain whose opset the model does not import.
+    Declared shapes are ignored, except those of inputs. The result is empty for a model that
+    inference refuses, since a node's domain has no opset in the model.
     """
     inferred = inferred_graph(graph_outline(model), with_values=True)
     if inferred is None:  # the importer names the node, or accepts it
@@ -42,14 +42,13 @@ def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
 
 
 def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx.GraphProto | None:
-    """The main graph with what ONNX's shape inference finds, `None` where it refuses the model.
+    """Returns the main graph with ONNX's inferred shapes; `None` if inference refuses the model.
 
-    For some ops inference reads a required operand without asking whether it is there, which ends
-    the process: it does not get a model with a node that does not fit its schema, or that reads
-    what comes after it.
+    For some ops, inference reads a required operand without checking that it exists, and crashes
+    the process. So models are excluded whose nodes do not fit their schemas or are not in order.
 
     Args:
-        with_values: whether sizes may follow from what small tensors hold.
+        with_values: True if sizes may follow from the content of small tensors.
     """
     if not _fit(model.graph.node, opset_versions(model)):
         return None
@@ -68,7 +67,7 @@ def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx
 
 
 def _fit(nodes: Iterable[onnx.NodeProto], opsets: Mapping[str, int]) -> bool:
-    """Whether all nodes that have a schema fit it, those in subgraphs too."""
+    """True if all nodes that have a schema fit it, including nodes of subgraphs."""
     return all(
         _fits(node, opsets) and all(_fit(graph.node, opsets) for graph in subgraphs(node))
         for node in nodes
@@ -76,7 +75,7 @@ def _fit(nodes: Iterable[onnx.NodeProto], opsets: Mapping[str, int]) -> bool:
 
 
 def _is_in_order(nodes: Iterable[onnx.NodeProto], known: Set[str]) -> bool:
-    """Whether nodes, and those in their subgraphs, read what is known or was computed before."""
+    """True if nodes, and nodes of their subgraphs, read only names that are defined before."""
     defined = set(known)
     for node in nodes:
         if not defined.issuperset(filter(None, node.input)):
@@ -101,7 +100,7 @@ def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
 
 
 def graph_outline(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without what inference does not need, or should not see."""
+    """Returns the model reduced to the parts that inference should see."""
     graph = onnx.GraphProto(name=model.graph.name)
     graph.node.extend(model.graph.node)
     graph.input.extend(model.graph.input)

@@ -1,4 +1,4 @@
-"""The inputs of a graph: their types, and symbolic dimensions bound to numbers."""
+"""Inputs of a graph: their types, and symbolic dimensions bound to numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 @dataclass(frozen=True)
 class BoundInput:
-    """An input of `@main`; a size that is not bound is a symbol."""
+    """Input of `@main`; a dimension that is not bound is a symbol."""
 
     name: str
     dtype: np.dtype[Any]
@@ -31,20 +31,20 @@ class BoundInput:
 
     @property
     def info(self) -> TensorInfo:
-        """What it is to users."""
+        """Returns the input as users see it."""
         return TensorInfo(self.name, self.dtype, size_names(self.shape))
 
 
 def size_names(sizes: Sequence[Size]) -> tuple[int | str, ...]:
-    """Sizes as a `TensorInfo` has them: a symbolic one is its text."""
+    """Returns sizes as in a `TensorInfo`: a symbolic one as its text."""
     return tuple(size if isinstance(size, int) else str(size) for size in sizes)
 
 
 def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
-    """The inputs that are not initializers, in order; a symbolic dimension is its name.
+    """Returns the inputs that are not initializers, in order; a symbolic dimension is its name.
 
-    A dimension without size or name is called `input[axis]`, and so is one with a negative size or
-    a name that exporters give to every unknown dimension (`?`, `None`, `unk__12`).
+    A dimension without size or name is called `input[axis]`. So is one with a negative size, or a
+    placeholder as name (`?`, `None`, `unk__12`).
 
     Raises:
         InvalidModelError: an input has no shape.
@@ -57,7 +57,7 @@ def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
 
 
 def symbolic_inputs(model: onnx.ModelProto) -> tuple[BoundInput, ...]:
-    """The inputs of the model, each symbolic dimension a symbol of its name.
+    """Returns the inputs of the model, with a symbol for each symbolic dimension.
 
     Raises:
         UnsupportedModelError: an input is not a tensor.
@@ -75,7 +75,7 @@ def symbolic_inputs(model: onnx.ModelProto) -> tuple[BoundInput, ...]:
 def sizes_of_symbols(
     model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
 ) -> Mapping[str, int]:
-    """What the symbols are for given input shapes; errors as `bind_inputs`."""
+    """Returns the symbols' sizes for given input shapes; raises the errors of `bind_inputs`."""
     bound = bind_inputs(model, shapes)
     return {
         name: operator.index(size)
@@ -97,7 +97,7 @@ def _tensor_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
 def bind_inputs(
     model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
 ) -> tuple[BoundInput, ...]:
-    """The inputs of the model with all dimensions known.
+    """Returns the inputs of the model with all dimensions known.
 
     Args:
         shapes: the full shape of each input that has symbolic dimensions.
@@ -178,7 +178,7 @@ _PLACEHOLDER_PREFIX = "unk__"
 
 
 def _dimension(dimension: onnx.TensorShapeProto.Dimension, unnamed: str) -> int | str:
-    """A size or a name; `unnamed` for what exporters write where they know neither."""
+    """Returns a size or a name; `unnamed` if the exporter knew neither."""
     if dimension.HasField("dim_value"):
         return dimension.dim_value if dimension.dim_value >= 0 else unnamed
     name = dimension.dim_param

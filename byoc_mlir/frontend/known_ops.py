@@ -1,4 +1,4 @@
-"""Questions about a model's nodes that need no shapes: is there an importer, and does it fit."""
+"""Checks of a model's nodes that need no shapes: an importer exists, and the node fits it."""
 
 from __future__ import annotations
 
@@ -35,23 +35,22 @@ _KINDS: Mapping[Any, str] = {
 
 @dataclass(frozen=True)
 class _Formals:
-    """What a function accepts."""
+    """Inputs and attributes that an importing function accepts."""
 
     inputs: Mapping[str, bool]
-    """Those with a name: whether they are required."""
+    """Named inputs; True if an input is required."""
     has_more: bool
-    """Whether there may be any number of inputs behind them."""
+    """True if any number of inputs may follow the named ones."""
     attributes: Mapping[str, frozenset[str]]
-    """The kinds that each may have; empty where the annotation does not say."""
+    """Accepted kinds of each attribute; empty if the annotation does not restrict them."""
     required: frozenset[str]
-    """The attributes that must be given."""
+    """Attributes that are required."""
 
 
 def misfit(op: OnnxOp, node: onnx.NodeProto) -> str | None:
-    """Why a node does not fit its function: its inputs, the names or kinds of its attributes.
+    """Returns why a node does not fit its importing function; `None` if it fits.
 
-    Returns:
-        A reason, `None` when it fits.
+    It checks the number of inputs, and the names and kinds of attributes.
     """
     formals = _formals(op)
     if not formals.has_more and len(node.input) > len(formals.inputs):
@@ -114,16 +113,16 @@ def _kinds(annotation: object) -> frozenset[str]:
 
 
 ONNX_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview", "ai.onnx.preview.training")
-"""The domains of the standard, whose ops are all known."""
+"""Domains of the standard, whose ops are all known."""
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
-    """Refuses nodes of the main graph that no shape can make right.
+    """Refuses nodes of the main graph that are wrong for any shape.
 
     Raises:
         InvalidModelError: a node does not fit its op's schema.
-        UnsupportedModelError: there is no such op, or a node does not fit the function of an op
-            without schema; all nodes of that sort are listed.
+        UnsupportedModelError: an op does not exist, or a node does not fit the function of an op
+            without schema; all such nodes are listed.
     """
     functions = set(map(function_key, model.functions))
     opsets = opset_versions(model)
@@ -143,7 +142,7 @@ def check_nodes(model: onnx.ModelProto) -> None:
 
 
 def unfit_without_schema(node: onnx.NodeProto, opset: int) -> str | None:
-    """Returns why a node of an op without schema is refused; `None` when it fits its function."""
+    """Returns why a node of an op without schema is refused; `None` if it fits its function."""
     op = function_of(node, opset)
     return unknown_op(node, opset) if op is None else misfit(op, node)
 
@@ -154,7 +153,7 @@ def node_schema(node: onnx.NodeProto, opset: int) -> OpSchema | None:
 
 
 def function_of(node: onnx.NodeProto, opset: int) -> OnnxOp | None:
-    """Returns the function that imports a node; `None` where the opset does not have its op."""
+    """Returns the function that imports a node; `None` if the opset does not have its op."""
     if node.overload or (is_standard(node) and node_schema(node, opset) is None):
         return None
     return find_op(standard_name(node.domain), node.op_type, opset)

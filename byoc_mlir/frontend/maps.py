@@ -1,4 +1,4 @@
-"""Inputs that are maps: tensors that an op of `ai.onnx.ml` makes of them, at the boundary."""
+"""Inputs that are maps, replaced by the tensors that `ai.onnx.ml` ops make of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CASTS: Mapping[str, int] = {"TO_FLOAT": TensorProto.FLOAT, "TO_INT64": TensorPr
 
 
 def map_rows(model: onnx.ModelProto) -> dict[str, tuple[MapRow, ...]]:
-    """Of each input that is a map, the tensors that DictVectorizer and CastMap make of it.
+    """Returns the tensors that DictVectorizer and CastMap make of each input that is a map.
 
     Raises:
         UnsupportedModelError: another op reads one, or the attributes are not supported.
@@ -31,7 +31,7 @@ def map_rows(model: onnx.ModelProto) -> dict[str, tuple[MapRow, ...]]:
 
 
 def without_maps(model: onnx.ModelProto, rows: Mapping[str, Sequence[MapRow]]) -> onnx.ModelProto:
-    """The model with those tensors as inputs, in the place of the maps."""
+    """Returns the model with these tensors as inputs, in place of the maps."""
     if not rows:
         return model
     result = onnx.ModelProto()

@@ -1,4 +1,4 @@
-"""What the importer hands on: the module, its interface, and what became of every ONNX node."""
+"""Results of an import: the module, its interface, and a report row for each ONNX node."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NODE_NOTES: Mapping[NodeStatus, str] = {
     "folded": "its outputs are the same for all inputs",
     "removed": "its output is its input",
 }
-"""What a status means."""
+"""Explanation of each status."""
 
 
 @dataclass(frozen=True)
 class OnnxNode:
-    """What became of one ONNX node.
+    """Report row of one ONNX node.
 
-    `imported`: ops of the module are located at it; `folded`: its outputs were computed at import;
-    `removed`: it hands its input on. `note` says more where there is more to say.
+    `imported`: ops of the module have its location; `folded`: its outputs were computed at import;
+    `removed`: its output is its input. `note` adds details, if there are any.
     """
 
     name: str
@@ -38,12 +38,12 @@ class OnnxNode:
     status: NodeStatus
     note: str = ""
     inputs: tuple[str, ...] = ()
-    """The tensors that it reads, those that its subgraphs take from outside included."""
+    """Tensors that the node reads, including those that its subgraphs capture."""
     outputs: tuple[str, ...] = ()
 
     @staticmethod
     def of(name: str, node: onnx.NodeProto, status: NodeStatus) -> OnnxNode:
-        """A node with the note that its status deserves; `name` is what it is called here."""
+        """Returns the row of a node, called `name`, with the note of its status."""
         inputs = tuple(dict.fromkeys(read_names(node)))
         outputs = tuple(filter(None, node.output))
         return OnnxNode(name, node.op_type, status, NODE_NOTES[status], inputs, outputs)
@@ -51,21 +51,21 @@ class OnnxNode:
 
 @dataclass(frozen=True)
 class ImportVariant:
-    """What an import of a model with symbolic dimensions is right for."""
+    """Validity of an import of a model with symbolic dimensions."""
 
     guards: tuple[Guard, ...] = ()
-    """Sizes that fulfil these."""
+    """Conditions on the symbolic dimensions."""
     reason: str = ""
-    """Where it is right for one set of input shapes alone: why."""
+    """Reason why the import is valid for one set of input shapes only; "" if valid for more."""
 
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """An ONNX model as `relay` ops in `func.func @main`, inputs and outputs in its order."""
+    """ONNX model as `relay` ops in `func.func @main`, with its inputs and outputs in order."""
 
     module: ModuleOp
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     nodes: tuple[OnnxNode, ...]
     variant: ImportVariant | None = None
-    """Of a model with symbolic dimensions."""
+    """Validity, for a model with symbolic dimensions."""

@@ -1,4 +1,4 @@
-"""ONNX models in the forms that the importer knows."""
+"""Rewrites of ONNX models to the forms that the importer knows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from byoc_mlir.frontend.stages.branch_searches import with_searches_outside
 
 
 def in_normal_form(model: ModelProto) -> ModelProto:
-    """The model, with loops that say how often they run and branches that find no sizes.
+    """Returns the model with trip counts for loops, and without data-dependent sizes in branches.
 
     Args:
         model: a checked model. It is not changed.

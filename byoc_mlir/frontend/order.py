@@ -1,4 +1,4 @@
-"""The nodes of a graph in an order in which every value is defined before it is used."""
+"""Topological order of a graph's nodes, and the names that nodes read and define."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from byoc_mlir.frontend.graphs import subgraphs
 def ordered_nodes(
     nodes: Sequence[onnx.NodeProto], known: Set[str], outer: Set[str] = frozenset()
 ) -> list[onnx.NodeProto]:
-    """The nodes, sorted when they are not; nodes that are in order keep it.
+    """Returns the nodes in topological order; nodes that are in order keep it.
 
     Args:
-        known: names defined beside the nodes: inputs and initializers.
-        outer: names of the graphs around this one, which may be read and defined again.
+        known: names that are not defined by nodes: inputs and initializers.
+        outer: names of enclosing graphs, which nodes may read and define again.
 
     Raises:
         InvalidModelError: a name is defined twice or read but never defined, or there is a cycle.
@@ -40,14 +40,14 @@ def ordered_nodes(
 
 
 def read_names(node: onnx.NodeProto) -> Iterator[str]:
-    """The names a node reads, those that its subgraphs take from outside included."""
+    """Yields the names that a node reads, including names that its subgraphs capture."""
     yield from (name for name in node.input if name)
     for graph in subgraphs(node):
         yield from captured_names(graph)
 
 
 def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:
-    """Those of the nodes, which are in order, that some tensors follow from."""
+    """Returns the nodes that the wanted tensors depend on; `nodes` must be in order."""
     names, needed = set(wanted), list[onnx.NodeProto]()
     for node in reversed(nodes):
         if not names.isdisjoint(node.output):
@@ -57,7 +57,7 @@ def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list
 
 
 def captured_names(graph: onnx.GraphProto) -> set[str]:
-    """The names that a subgraph takes from outside."""
+    """Returns the names that a subgraph captures from enclosing graphs."""
     own = defined_names(graph)
     own.update(name for node in graph.node for name in node.output)
     read = {name for node in graph.node for name in read_names(node)}
@@ -65,7 +65,7 @@ def captured_names(graph: onnx.GraphProto) -> set[str]:
 
 
 def defined_names(graph: onnx.GraphProto) -> set[str]:
-    """The names that a graph has before its first node: inputs and initializers."""
+    """Returns the names that a graph has before its first node: inputs and initializers."""
     names = {value.name for value in graph.input}
     names.update(tensor.name for tensor in graph.initializer)
     names.update(sparse.values.name for sparse in graph.sparse_initializer)
@@ -73,7 +73,7 @@ def defined_names(graph: onnx.GraphProto) -> set[str]:
 
 
 def describe(node: onnx.NodeProto, index: int) -> str:
-    """How messages name a node."""
+    """Returns a node's name for messages."""
     return f"'{node.name}' ({node.op_type})" if node.name else f"#{index} ({node.op_type})"
 
 
@@ -112,7 +112,7 @@ def _sorted(nodes: Sequence[onnx.NodeProto], waits_for: Sequence[set[int]]) -> l
 
 
 def _cycle(waits_for: Sequence[set[int]], stuck: set[int]) -> list[int]:
-    """A cycle among nodes that all wait for one of them."""
+    """Returns a cycle among nodes that wait for each other."""
     path: list[int] = []
     index = min(stuck)
     while index not in path:
@@ -122,7 +122,7 @@ def _cycle(waits_for: Sequence[set[int]], stuck: set[int]) -> list[int]:
 
 
 def names_of(nodes: Sequence[onnx.NodeProto]) -> list[str]:
-    """One name per node: its own, or `Conv_3` for the fourth node; a repeated one is numbered."""
+    """Returns a unique name for each node: its own, or `Conv_3` for the fourth node."""
     given = {node.name for node in nodes}
     taken: set[str] = set()
     names: list[str] = []

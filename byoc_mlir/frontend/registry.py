@@ -1,4 +1,4 @@
-"""Which function imports which op, from which opset version on."""
+"""Registry of the functions that import ops, by op and opset version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byoc_mlir.installed import installed_points
 from byoc_mlir.names import written_at
 
 ENTRY_POINT_GROUP = "byoc_mlir.ops"
-"""Group of the modules that register ops when they are imported, each named `domain.Op`."""
+"""Entry-point group of modules that register ops when imported, each named `domain.Op`."""
 
 OpFunction: TypeAlias = Callable[..., Value | Sequence[Value | None]]
 F = TypeVar("F", bound=OpFunction)
@@ -25,10 +25,10 @@ F = TypeVar("F", bound=OpFunction)
 
 @dataclass(frozen=True)
 class OnnxOp:
-    """One version of an op and the function that imports it.
+    """One version of an op, and the function that imports it.
 
-    The function takes the context, then the node's inputs (`None` where one is left out), then
-    the attributes as keywords; it returns the outputs.
+    The function takes the context, then the node's inputs (`None` for an omitted one), then the
+    attributes as keywords; it returns the outputs.
     """
 
     domain: str
@@ -36,11 +36,11 @@ class OnnxOp:
     since: int
     function: OpFunction
     attributes: type[Any] | None = None
-    """A dataclass of the attributes that the function takes together, as `attributes`."""
+    """Dataclass of the attributes that the function takes together, as `attributes`."""
 
     @cached_property
     def signature(self) -> inspect.Signature:
-        """What a node may have: a parameter for each attribute, those of `attributes` too."""
+        """Returns the function's signature, with a parameter for each field of `attributes`."""
         signature = inspect.signature(self.function)
         if self.attributes is None:
             return signature
@@ -54,7 +54,7 @@ class OnnxOp:
         inputs: Sequence[Value | None],
         attributes: Mapping[str, Any],
     ) -> tuple[Value | None, ...]:
-        """The outputs of a node.
+        """Imports a node by calling the function; returns its outputs.
 
         Raises:
             NodeRefused: this node cannot be imported.
@@ -67,12 +67,12 @@ class OnnxOp:
         for name, parameter in self.signature.parameters.items():
             is_list = parameter.kind == inspect.Parameter.VAR_POSITIONAL
             if is_list and any(each is None for each in bound.arguments.get(name, ())):
-                raise NodeRefused("one of its operands is left out; accepted are all of them")
+                raise NodeRefused("one of its operands is omitted; accepted are all of them")
         outputs = self.function(*bound.args, **self._keywords(bound.kwargs))
         return (outputs,) if isinstance(outputs, Value) else tuple(outputs)
 
     def _keywords(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The attributes as the function takes them."""
+        """Returns the attributes as keywords of the function."""
         if self.attributes is None:
             return given
         names = {field.name for field in fields(self.attributes)}
@@ -82,8 +82,10 @@ class OnnxOp:
 
 
 _TOGETHER = "attributes"
-"""The parameter for the attributes that are taken together."""
+"""Name of the parameter for the attributes that are taken together."""
 
+
+_FAMILIES = "byoc_mlir.frontend.ops."
 
 _REGISTRY: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 
@@ -93,10 +95,10 @@ def register_op(
 ) -> Callable[[F], F]:
     """Registers the decorated function as the importer of an op.
 
-    The function takes a `NodeContext`, then the node's inputs as `Value`s (with default `None` if
-    they may be left out), then its attributes as keyword-only parameters, and returns a `Value`, or
-    a sequence of one for each output. A node that does not fit these parameters is refused. The
-    function raises `NodeRefused` for what it does not support. A function that was defined
+    The function takes a `NodeContext`, then the node's inputs as `Value`s (with default `None` for
+    optional ones), then its attributes as keyword-only parameters. It returns a `Value`, or a
+    sequence with one for each output. A node that does not fit these parameters is refused. The
+    function raises `NodeRefused` for a node that it does not support. A function that was defined
     again, as in a notebook, takes the place of its earlier version.
 
     Args:
@@ -113,6 +115,8 @@ def register_op(
         raise ByocError(f"{domain}.{name}: `since` is {since}, accepted are 1 and more")
 
     def register(function: F) -> F:
+        if not function.__module__.startswith(_FAMILIES):  # an op of ONNX stays ours
+            _import_families(name)
         others: list[OnnxOp] = []
         for known in _REGISTRY.get((domain, name), ()):
             if known.since != since:
@@ -130,7 +134,7 @@ def register_op(
 
 
 def onnx_op(op_type: str, since: int = 1, attributes: type[Any] | None = None) -> Callable[[F], F]:
-    """`register_op` for the ops of ONNX itself."""
+    """Registers the decorated function as the importer of an op of ONNX itself."""
     return register_op("", op_type, since, attributes)
 
 
@@ -141,10 +145,18 @@ def find_op(domain: str, op_type: str, opset: int) -> OnnxOp | None:
         ByocError: the installed module that registers the op cannot be imported.
     """
     if (domain, op_type) not in _REGISTRY:
+        _import_families(op_type)
+    if (domain, op_type) not in _REGISTRY:
         _import_installed(f"{domain}.{op_type}" if domain else op_type)
     versions = _REGISTRY.get((domain, op_type), ())
     index = bisect_right(versions, opset, key=lambda op: op.since)
     return versions[index - 1] if index else None
+
+
+def _import_families(op_type: str = "") -> None:
+    from byoc_mlir.frontend.ops import import_families  # the families register in here
+
+    import_families(op_type)
 
 
 def _import_installed(name: str) -> None:
@@ -169,11 +181,12 @@ def registered_ops() -> tuple[OnnxOp, ...]:
 
 
 def all_ops() -> tuple[OnnxOp, ...]:
-    """Returns `registered_ops` after the modules of installed packages have registered theirs.
+    """Returns `registered_ops`, after loading the modules of installed packages.
 
     Raises:
-        ByocError: one of them cannot be imported.
+        ByocError: a module cannot be imported.
     """
+    _import_families()
     for point in installed_points(ENTRY_POINT_GROUP):
         _import(point)
     return registered_ops()

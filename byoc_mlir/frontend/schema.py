@@ -1,4 +1,4 @@
-"""Whether a node fits its op's schema: how many inputs and outputs, which attributes and types."""
+"""Checks of a node against its op's schema: numbers of inputs and outputs, attributes, types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.frontend.value import AbsentValue, SequenceValue, Value
 def op_schema(domain: str, op_type: str, opset: int) -> OpSchema | None:
     """Returns the schema of an op in the version that an opset has.
 
-    `None` when the opset has no such op, or has it no more.
+    `None` if the opset does not have the op, or has deprecated it.
     """
     try:
         schema = onnx.defs.get_schema(op_type, opset, domain)
@@ -39,10 +39,10 @@ def versions_of(domain: str, op_type: str) -> str:
 
 
 def check_node(node: onnx.NodeProto, name: str, schema: OpSchema) -> None:
-    """Compares a node with its schema.
+    """Checks a node against its schema, without types.
 
     Raises:
-        InvalidModelError: with what was found and what the op accepts.
+        InvalidModelError: the message names the found and the accepted form.
     """
     where = f"node '{name}' ({node.op_type})"
     for what, found, least, most in (
@@ -87,12 +87,12 @@ def check_types(
     inputs: Sequence[Value | None],
     outputs: Sequence[Value | None] = (),
 ) -> None:
-    """Compares the types of a node's operands, and of its results, with its schema.
+    """Checks the types of a node's operands and results against its schema.
 
     A schema's type variable stands for one type in all operands and results that have it.
 
     Raises:
-        InvalidModelError: with the input or output, what was found and what the op accepts.
+        InvalidModelError: the message names the input or output, the found and the accepted type.
     """
     read, made = _formals(schema)
     bound: dict[str, str] = {}
@@ -122,19 +122,19 @@ _OPTIONAL = "an optional without an element"
 
 @dataclass(frozen=True)
 class _Formal:
-    """An input or output of a schema."""
+    """Input or output of a schema."""
 
     name: str
     accepted: frozenset[str]
-    """Types of tensors; sequences and optionals may be empty, so their types are not looked at."""
+    """Accepted types; for sequences and empty optionals only the kind, without element types."""
     variable: str
     is_tied: bool
-    """Whether all operands with the type variable are of one type."""
+    """True if all operands with the type variable have the same type."""
 
 
 @lru_cache(maxsize=4096)
 def _formals(schema: OpSchema) -> tuple[tuple[_Formal, ...], tuple[_Formal, ...]]:
-    """Returns the inputs and the outputs."""
+    """Returns the inputs and the outputs of a schema."""
     return tuple(map(_formal, schema.inputs)), tuple(map(_formal, schema.outputs))
 
 
@@ -144,8 +144,10 @@ def _formal(formal: OpSchema.FormalParameter) -> _Formal:
 
 
 def _kinds(type_: str) -> tuple[str, ...]:
-    """Returns what a value of a schema's type is; an optional that has an element is that, and
-    maps are the tensor of their values."""
+    """Returns the accepted types for a schema's type.
+
+    An optional with an element counts as the element, and a map as the tensor of its values.
+    """
     if type_.startswith("seq(map("):
         return ("tensor(float)",)
     if type_.startswith("optional("):
@@ -160,13 +162,13 @@ def _tensor_type(dtype: np.dtype[Any]) -> str:
 
 
 def check_strings(node: onnx.NodeProto, schema: OpSchema, strings: Set[str]) -> None:
-    """Compares where a node has strings with where its op may have some.
+    """Checks that a node has strings only where its op accepts strings.
 
     Args:
-        strings: names of tensors of strings, and of sequences of some.
+        strings: names of tensors of strings, and of sequences of them.
 
     Raises:
-        InvalidModelError: with the input or output, and what the op accepts.
+        InvalidModelError: the message names the input or output, and the accepted types.
     """
     for what, formals, names in (
         ("input", schema.inputs, node.input),

@@ -1,4 +1,4 @@
-"""Importing the nodes of one graph or function body: what its names stand for, node by node."""
+"""Import of the nodes of one graph or function body, with the values of its names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 
 @dataclass
 class Session:
-    """What all scopes of one import share."""
+    """State that all scopes of one import share."""
 
     builder: BlockBuilder
     reader: TensorReader
@@ -59,7 +59,7 @@ class Session:
 
 
 class Scope:
-    """The names that are visible in a graph or function body, and the import of its nodes."""
+    """Names visible in a graph or function body, and the import of its nodes."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class Scope:
         self.values = values
 
     def import_node(self, node: onnx.NodeProto, name: str) -> NodeStatus:
-        """Imports a node, its ops located at `name`, and says what became of it.
+        """Imports a node, its ops located at `name`; returns its status.
 
         Raises:
-            NodeRefused: it cannot be imported.
-            InvalidModelError: it is not valid.
+            NodeRefused: the node cannot be imported.
+            InvalidModelError: the node is not valid.
         """
         inputs = [self.values[input_] if input_ else None for input_ in node.input]
         body = self.session.functions.get(called_function(node))
@@ -104,7 +104,7 @@ class Scope:
         return self._finish(node, outputs, self.session.builder.block.last_op is not last)
 
     def _check(self, node: onnx.NodeProto, name: str, inputs: Sequence[Value | None]) -> None:
-        """Compares a node with the schema of its op, if there is one, else with its function."""
+        """Checks a node against its op's schema, or against its function if there is no schema."""
         opset = self._opset(node, name)
         schema = node_schema(node, opset)
         if schema is not None:
@@ -121,7 +121,7 @@ class Scope:
         schema: OpSchema | None,
         inputs: Sequence[Value | None],
     ) -> Sequence[Value | None]:
-        """The outputs by the op's function, else by the body that the standard gives it."""
+        """Returns the outputs from the op's function, or else from the body in the standard."""
         op = function_of(node, opset)
         if op is None:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
@@ -154,7 +154,7 @@ class Scope:
             raise
         except (VerifyException, OverflowError) as error:
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
-        except Exception as error:  # the function relies on what ONNX promises of a valid node
+        except Exception as error:  # the function relies on a valid node
             reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
             if not reason:
                 raise
@@ -168,8 +168,11 @@ class Scope:
         inputs: Sequence[Value | None],
         reason: str,
     ) -> Sequence[Value | None] | None:
-        """The outputs of a node that has no counterpart: computed if they are known, else left to
-        a backend that takes it, or to the fallback interpreter."""
+        """Returns the outputs of a node without native code; `None` if it cannot be carried.
+
+        Known inputs are folded; otherwise the node is left to a backend, or to the fallback
+        interpreter.
+        """
         if schema is None:
             return None
         arrays = computed_by_onnx(node, schema, self.opsets, inputs)
@@ -179,7 +182,7 @@ class Scope:
         return external_node(node, name, schema, self.opsets, inputs, self.session.builder, reason)
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
-        """Whether nodes of that kind can be imported, by their own function or by a body."""
+        """True if the node's op can be imported, by its own function or by a body."""
         opset = self.opsets.get(standard_name(node.domain), 0)
         schema = node_schema(node, opset)
         return (
@@ -189,7 +192,7 @@ class Scope:
         )
 
     def unknown_op(self, node: onnx.NodeProto) -> str:
-        """Why a node of a kind that is not known is refused."""
+        """Returns why a node of an unknown op is refused."""
         opset = self.opsets.get(standard_name(node.domain), 0)
         if node_schema(node, opset) is None:
             return unknown_op(node, opset)
@@ -229,8 +232,8 @@ class Scope:
         """Imports the nodes of a body, all located at the node `name` that has it.
 
         Raises:
-            NodeRefused: one of them cannot be imported.
-            LimitExceededError: with those of other bodies they are too many.
+            NodeRefused: a node cannot be imported.
+            LimitExceededError: there are too many nodes, including other bodies' nodes.
         """
         self.session.bodies.count(len(nodes))
         for node in nodes:
@@ -243,13 +246,13 @@ class Scope:
                 raise NodeRefused(f"in its body, {node.op_type}: {reason}") from reason
 
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Value], name: str) -> list[Value]:
-        """The outputs of a subgraph for given inputs; it sees the names of this scope."""
+        """Returns the outputs of a subgraph for given inputs; it sees the names of this scope."""
         scope, nodes = self._inner(graph, inputs)
         scope.import_body(nodes, name)
         return scope._results(graph)
 
     def _run_body(self, graph: onnx.GraphProto, inputs: Sequence[Value], path: str) -> list[Value]:
-        """As `_run_graph`; each node of the subgraph has a location and a row under `path`."""
+        """Returns a subgraph's outputs; its nodes have locations and report rows under `path`."""
         scope, nodes = self._inner(graph, inputs)
         bodies = self.session.bodies
         bodies.count(len(nodes))
@@ -266,7 +269,7 @@ class Scope:
         return scope._results(graph)
 
     def _results(self, graph: onnx.GraphProto) -> list[Value]:
-        """What a branch or body gives, whose nodes this scope has imported."""
+        """Returns the results of a branch or body whose nodes this scope has imported."""
         results = [self.values[output.name] for output in graph.output]
         for value in results:
             refuse_either_rank(value)
@@ -275,7 +278,7 @@ class Scope:
     def _inner(
         self, graph: onnx.GraphProto, inputs: Sequence[Value]
     ) -> tuple[Scope, Sequence[onnx.NodeProto]]:
-        """The scope of a subgraph, and its nodes in order."""
+        """Returns the scope of a subgraph, and its nodes in order."""
         values: ChainMap[str, Value] = ChainMap({}, self.values)
         constants = self.session.reader.graph_tensors(graph)
         values.update({key: Value(key, array) for key, array in constants.items()})
@@ -286,7 +289,7 @@ class Scope:
         return scope, ordered_nodes(graph.node, own, self.values.keys())
 
     def _open_body(self, context: NodeContext, types: Sequence[Attribute]) -> NodeContext:
-        """The context of a node in a new block, with arguments of these types."""
+        """Returns the context of a node in a new block, with arguments of these types."""
         builder = BlockBuilder(Block(arg_types=types), self.session.builder)
         scope = Scope(replace(self.session, builder=builder), self.opsets, self.values)
         return replace(

@@ -1,4 +1,4 @@
-"""Arithmetic on values that are sizes: what ONNX nodes make of a shape, followed symbolically."""
+"""Symbolic evaluation of `relay` ops on integer tensors that hold dimensions."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True, eq=False)
 class SizeTensor:
-    """A tensor of integers of which some are symbolic: an array of numbers and `Dim`s."""
+    """Tensor of integers of which some are symbolic: an array of numbers and `Dim`s."""
 
     items: Array
     dtype: np.dtype[Any]
 
     @property
     def flat(self) -> tuple[Size, ...]:
-        """The items in row-major order."""
+        """Returns the items in row-major order."""
         return tuple(self.items.reshape(-1).tolist())
 
 
@@ -33,14 +33,14 @@ Content: TypeAlias = Array | SizeTensor
 
 
 def size_content(items: Array, dtype: np.dtype[Any]) -> Content:
-    """An array of numbers and `Dim`s as the plain array that it is where all are numbers."""
+    """Returns items as content: a plain array if all of them are numbers."""
     if any(isinstance(item, Dim) for item in items.reshape(-1)):
         return SizeTensor(items, dtype)
     return items.astype(dtype)
 
 
 def size_array(sizes: Size | Sequence[Size]) -> Array:
-    """Sizes as an array of objects, of rank 0 or 1."""
+    """Returns sizes as an array of objects, of rank 0 or 1."""
     if isinstance(sizes, int | Dim):
         items = np.empty((), object)
         items[()] = sizes
@@ -51,8 +51,9 @@ def size_array(sizes: Size | Sequence[Size]) -> Array:
 
 
 def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | None:
-    """The results of an op of which some operands are sizes; `None` where no rule computes it, or
-    there are as many as a symbol says.
+    """Returns the results of an op on symbolic integers.
+
+    `None` if no rule computes the op, a result's shape is symbolic, or `i64` may overflow.
     """
     if any(is_symbolic(sizes_of(result)) for result in op.results):
         return None
@@ -80,15 +81,16 @@ def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | 
 
 
 def _is_move(op: RelayOp, operands: Sequence[Content]) -> bool:
-    """Whether the results are elements of operands, from places that are known as numbers."""
+    """True if the op moves elements of its operands from constant positions."""
     if isinstance(op, index.TakeOp):
         return isinstance(operands[1], np.ndarray)
     return type(op) in _MOVES
 
 
 def _may_overflow(item: object) -> bool:
-    """Whether it is a size beside a number that `i64` has no room to be added to, such as what
-    stands for the end of an axis.
+    """True if an item is symbolic with a constant so large that `i64` may overflow.
+
+    An example is the constant that stands for the end of an axis.
     """
     return isinstance(item, Dim) and any(abs(factor) >= _ENORMOUS for _, factor in item.terms)
 
@@ -142,7 +144,7 @@ def _less(one: Size, two: Size) -> bool:
 
 
 def _quotient(one: Size, two: Size) -> Size:
-    """Rounded toward zero, as integers are divided."""
+    """Returns the quotient rounded toward zero, as integers are divided."""
     if at_most(1, two):
         return floordiv(one, two) if at_most(0, one) else -floordiv(-one, two)
     return _quotient(-one, -two)
@@ -164,7 +166,7 @@ _MOVES = frozenset(
         transform.TransposeOp,
     }
 )
-"""Ops whose elements are those of operands: numpy moves objects as it moves numbers."""
+"""Ops that move elements; numpy moves objects as it moves numbers."""
 
 _ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Size | bool]] = {
     elementwise.AddOp: _sum,

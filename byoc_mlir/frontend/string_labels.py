@@ -1,4 +1,4 @@
-"""Ops whose attributes hold strings, written with ops that have numbers and look strings up."""
+"""Rewriting of ops with strings in attributes to numeric ops and look-ups of strings."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ _CLASSIFIERS = {
     "SVMClassifier": "classlabels_ints",
     "TreeEnsembleClassifier": "classlabels_int64s",
 }
-"""By op, the attribute with labels that are integers."""
+"""Attribute with integer labels, by op."""
 
 _LABELS = "classlabels_strings"
 REWRITTEN = frozenset({("CategoryMapper", 1), ("LabelEncoder", 1)})
-"""Ops of `ai.onnx.ml`, by the version of their definition, that are others before import."""
+"""Ops of `ai.onnx.ml`, by version, that are rewritten before import."""
 _OPSET = 13
-"""For a model that has ops of `ai.onnx.ml` only."""
+"""Opset of ONNX for a model that has only ops of `ai.onnx.ml`."""
 
 
 def with_looked_up_strings(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with numbers for labels of classifiers that are strings, and a look-up behind each;
-    CategoryMapper and the first version of LabelEncoder as the second version.
+    """Returns the model with integer labels for classifiers, and a look-up of the strings after
+    each.
 
-    A model without such nodes is given back, others stay as they are.
+    CategoryMapper and the first version of LabelEncoder become LabelEncoder's second version. A
+    model without such nodes is returned as it is.
     """
     opsets = {entry.domain: entry.version for entry in model.opset_import}
     if not any(_concerns(node, opsets.get(_ML, 0)) for node in model.graph.node):
@@ -63,7 +64,7 @@ def _concerns(node: NodeProto, opset: int) -> bool:
 
 
 def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[NodeProto]:
-    """The classifier with numbers, and the look-up of its labels."""
+    """Yields the classifier with integer labels, and the look-up of its string labels."""
     labels: Sequence[bytes] = _attribute(node, _LABELS, ())
     kept = [each for each in node.attribute if each.name not in (_LABELS, *_CLASSIFIERS.values())]
     del node.attribute[:]
@@ -78,7 +79,7 @@ def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[
 
 
 def _encoder(node: NodeProto, *, is_text: bool) -> NodeProto:
-    """A LabelEncoder of the second version."""
+    """Returns a node as a LabelEncoder of the second version."""
     if node.op_type == "CategoryMapper":
         texts, numbers = _attribute(node, "cats_strings", ()), _attribute(node, "cats_int64s", ())
     else:
@@ -98,7 +99,7 @@ def _encoder(node: NodeProto, *, is_text: bool) -> NodeProto:
 
 
 def _info(node: NodeProto, *, is_text: bool) -> onnx.ValueInfoProto:
-    """The type of an encoder's output, which inference does not tell for every version."""
+    """Returns the type of an encoder's output, which inference does not know for all versions."""
     kind = TensorProto.INT64 if is_text else TensorProto.STRING
     return helper.make_tensor_value_info(node.output[0], kind, None)
 

@@ -1,4 +1,4 @@
-"""Models with strings, cut into parts with strings and parts that can be compiled."""
+"""Models with strings, cut into interpreted parts with strings and compiled parts without."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from byoc_mlir.frontend.structures import tensor_type_of
 
 
 def string_parts(model: onnx.ModelProto) -> tuple[ModelPart, ...]:
-    """The parts of a checked model in order, none when it has no strings."""
+    """Returns the parts of a checked model in order; none if it has no strings."""
     strings = set(string_names(model)) if _mentions_strings(model) else set[str]()
 
     def has_strings(node: onnx.NodeProto) -> bool:
@@ -47,8 +47,10 @@ def _makes_strings(node: onnx.NodeProto) -> bool:
 
 
 def string_names(model: onnx.ModelProto) -> Iterator[str]:
-    """The names of tensors of strings, and of sequences and optionals of some, as far as they are
-    declared or inferred."""
+    """Yields the names of string tensors, and of sequences and optionals of strings.
+
+    They are declared or inferred.
+    """
     graph = inferred_graph(model) or model.graph  # where a node is damaged the importer names it
     for value in (*graph.input, *graph.value_info, *graph.output):
         if tensor_type_of(value.type).elem_type == TensorProto.STRING:
@@ -61,12 +63,12 @@ def string_names(model: onnx.ModelProto) -> Iterator[str]:
 def interpreted_nodes(
     model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]
 ) -> Iterator[tuple[str, onnx.NodeProto, int]]:
-    """Returns what runs when nodes are interpreted, those of bodies and functions too.
+    """Yields the nodes that run when nodes are interpreted, with names and opset versions.
 
-    Each comes with the name of the node that has it and the opset of its domain.
+    Nodes of bodies and functions come with the name of the node that has them.
 
     Raises:
-        InvalidModelError: an op takes or gives no strings where a node has some.
+        InvalidModelError: an op does not accept strings where a node has some.
     """
     functions = {function_key(function): function for function in model.functions}
     opsets, strings = opset_versions(model), set(string_names(model))

@@ -1,7 +1,7 @@
-"""Models that take or give sequences and optionals, as models of tensors.
+"""Models with sequence and optional inputs, as models of tensors.
 
-How long a sequence is, and whether an optional is there, is known when the model runs. For one such
-structure the model becomes one that takes each tensor as an input of its own: `s[0]`, `s[1]`, …
+The length of a sequence, and the presence of an optional, are known at run time. For each such
+structure, the model is rewritten to one that takes each tensor as an input: `s[0]`, `s[1]`, …
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KINDS: Mapping[str | None, Kind] = {
 
 
 def kind_of(type_: onnx.TypeProto) -> Kind:
-    """What a value is; outputs whose type is not declared are tensors.
+    """Returns the kind of a value; an output of undeclared type counts as a tensor.
 
     Raises:
         UnsupportedModelError: a sparse tensor, or a sequence of sequences.
@@ -49,7 +49,7 @@ def kind_of(type_: onnx.TypeProto) -> Kind:
 
 
 def tensor_type_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor:
-    """The type of the tensors in a value."""
+    """Returns the type of the tensors in a value."""
     match type_.WhichOneof("value"):
         case "sequence_type":
             return tensor_type_of(type_.sequence_type.elem_type)
@@ -62,10 +62,10 @@ def tensor_type_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor:
 
 
 def output_kinds(model: onnx.ModelProto) -> dict[str, Kind]:
-    """What each output is, by name and in order.
+    """Returns the kind of each output, by name and in order.
 
     Raises:
-        UnsupportedModelError: one is a map.
+        UnsupportedModelError: an output is a map.
     """
     outputs = model.graph.output
     kinds: dict[str, Kind] = {output.name: kind_of(output.type) for output in outputs}
@@ -77,10 +77,10 @@ def output_kinds(model: onnx.ModelProto) -> dict[str, Kind]:
 
 
 def map_keys(model: onnx.ModelProto) -> dict[str, tuple[int, ...] | tuple[str, ...]]:
-    """The keys of each output that is a sequence of maps: those of the ZipMap that makes it.
+    """Returns the keys of each output that is a sequence of maps, from its ZipMap.
 
     Raises:
-        UnsupportedModelError: it is made otherwise.
+        UnsupportedModelError: another op computes it.
     """
     names = [output.name for output in model.graph.output if kind_of(output.type) == "maps"]
     makers = {output: node for node in model.graph.node for output in node.output}
@@ -104,16 +104,16 @@ def _keys(node: onnx.NodeProto) -> tuple[int, ...] | tuple[str, ...]:
 
 
 def is_structured(model: onnx.ModelProto) -> bool:
-    """Whether some input or output is a sequence, an optional or a map."""
+    """True if some input or output is a sequence, an optional or a map."""
     values = (*model.graph.input, *model.graph.output)
     return any(kind_of(value.type) != "tensor" for value in values)
 
 
 def flattened_model(model: onnx.ModelProto, structures: Mapping[str, Structure]) -> onnx.ModelProto:
-    """The model with inputs of tensors only, which come together at its start.
+    """Returns the model with tensor inputs only, which it combines to the structures at its start.
 
     Args:
-        structures: what each input is like that is a sequence or an optional.
+        structures: the structure of each input that is a sequence or an optional.
     """
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -132,7 +132,7 @@ def flattened_model(model: onnx.ModelProto, structures: Mapping[str, Structure])
 def _take_apart(
     graph: onnx.GraphProto, name: str, type_: onnx.TypeProto, structure: Structure
 ) -> None:
-    """Adds the inputs and the nodes that make the value `name`."""
+    """Adds the inputs and nodes that build the value `name`."""
     if type_.HasField("optional_type"):
         inner = type_.optional_type.elem_type
         if structure is None:

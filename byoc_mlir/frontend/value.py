@@ -1,4 +1,4 @@
-"""ONNX values during import: content that is known, or a result of the IR."""
+"""ONNX values during import: known content, or a result in the IR."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from byoc_mlir.tensors import Array, transposed
 
 
 class NodeRefused(Exception):  # noqa: N818 - it is an answer, not an error
-    """A node that cannot be imported; the message is the reason, for the user to read."""
+    """Refusal of a node that cannot be imported; the message is the reason, for the user."""
 
 
 class ValueNeeded(NodeRefused):
-    """A node that can be imported once the values of some inputs of the model are known."""
+    """Refusal of a node that can be imported once the values of some model inputs are known."""
 
     def __init__(self, reason: str, inputs: frozenset[str]):
         super().__init__(reason)
@@ -33,13 +33,12 @@ class ValueNeeded(NodeRefused):
 
 
 class Value:
-    """One ONNX value: `constant` holds its content if that is known, else `ssa` is its value.
+    """ONNX value: `constant` holds its content if that is known, else `ssa` is its value in the IR.
 
-    Where the content is sizes of which some are symbolic, `computed` holds them.
-    What the body of a loop computes from the number of an iteration has a `formula`, too.
-    Constants enter the IR when an op first uses them, so what is folded away leaves no trace.
-    `location` is the folded node that a constant comes from, `inputs` the inputs of the model that
-    the value is computed from.
+    `computed` holds content that is sizes, of which some are symbolic. A value that a loop's body
+    computes from the iteration number also has a `formula`. Constants enter the IR when an op first
+    uses them, so that folded ones leave no trace. `location` is the folded node that a constant
+    comes from; `inputs` are the model inputs that the value depends on.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Value:
 
     @property
     def full_type(self) -> Tensor:
-        """The tensor type, element type and sizes, which may be symbolic."""
+        """Returns the tensor type: element type and sizes, which may be symbolic."""
         if self.ssa is not None:
             return tensor_type(self.ssa)
         if self.computed is not None:
@@ -72,20 +71,20 @@ class Value:
 
     @property
     def type(self) -> Tensor:
-        """The tensor type, where all sizes are numbers.
+        """Returns the tensor type if all sizes are known.
 
         Raises:
-            ValueNeeded: one is symbolic.
+            ValueNeeded: a size is symbolic.
         """
         _ = self.shape
         return self.full_type
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape, where all sizes are numbers.
+        """Returns the shape if all sizes are known.
 
         Raises:
-            ValueNeeded: one is symbolic. What can be imported all the same asks for `sizes`.
+            ValueNeeded: a size is symbolic; use `sizes` if the op can be imported with symbols.
         """
         sizes = self.sizes
         if is_symbolic(sizes):
@@ -95,51 +94,51 @@ class Value:
 
     @property
     def sizes(self) -> tuple[Size, ...]:
-        """The sizes of the dimensions: numbers, and `Dim`s where inputs decide."""
+        """Returns the sizes of the dimensions: numbers, and `Dim`s if they depend on inputs."""
         return type_sizes(self.full_type) if self.constant is None else self.constant.shape
 
     def number(self, axis: int) -> int:
-        """The size of a dimension that has to be a number.
+        """Returns the size of a dimension that has to be known.
 
         Raises:
-            ValueNeeded: it is symbolic.
+            ValueNeeded: the size is symbolic.
         """
         size = self.sizes[axis]
         return size if isinstance(size, int) else self.shape[axis]
 
     @property
     def rank(self) -> int:
-        """The number of dimensions."""
+        """Returns the number of dimensions."""
         return len(self.sizes)
 
     @property
     def known(self) -> Content | None:
-        """The content, where it is known or follows from sizes."""
+        """Returns the content if it is constant, or follows from shapes; otherwise `None`."""
         return self.constant if self.computed is None else self.computed
 
     @property
     def expressed(self) -> Content | None:
-        """What the value is, where that is known, or its formula."""
+        """Returns the formula if there is one, else the content if it is known."""
         return self.known if self.formula is None else self.formula
 
     @property
     def element_type(self) -> Attribute:
-        """The type of the elements."""
+        """Returns the type of the elements."""
         return self.full_type.element_type
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The numpy dtype of the elements."""
+        """Returns the numpy dtype of the elements."""
         return numpy_dtype(self.element_type) if self.constant is None else self.constant.dtype
 
     @cached_property
     def transposed(self) -> Value:
-        """A constant matrix with its dimensions exchanged: one copy, however many nodes read it."""
+        """Returns a constant matrix transposed; one copy serves all nodes."""
         assert self.constant is not None
         return Value(self.name, transposed(self.constant), self.location)
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:
-        """The same content as another ONNX value, computed from `inputs`."""
+        """Returns the content under another ONNX name, with `inputs` that it depends on."""
         content = self.known if self.ssa is None else self.ssa
         assert content is not None
         known = frozenset[str]() if self.constant is not None else inputs
@@ -158,7 +157,7 @@ def dtype_of(element_type: int) -> np.dtype[Any]:
 
 
 class SequenceValue(Value):
-    """An ONNX sequence: its items are known, be they constants or computed."""
+    """ONNX sequence, whose items are known, constants or computed."""
 
     def __init__(self, name: str, items: Iterable[Value], inputs: frozenset[str] = frozenset()):
         self.name = name
@@ -179,7 +178,7 @@ class SequenceValue(Value):
 
 
 class AbsentValue(SequenceValue):
-    """An ONNX optional without an element."""
+    """ONNX optional without an element."""
 
     def __init__(self, name: str):
         super().__init__(name, ())

@@ -71,13 +71,14 @@ _LOAD_REGIONS = "byoc_load_regions"
 @dataclass(frozen=True)
 class AddEntryPoints(ModulePass):
     """Adds `byoc_load`, `byoc_open`, `byoc_run`, `byoc_close` and `byoc_unload`, and passes state
-    and context down to the regions. docs/architecture.md, "Native code", says what they do.
+    and context down to the regions. docs/dev-notes/architecture.md, "Native code", describes these
+    functions.
 
     Options:
-        threads: OpenMP threads, in general, that loading and running use; the number of a process
-            is in the external variable `byoc_threads`. 0 when there is no OpenMP runtime.
-        outputs: how many trailing arguments of @main are results.
-        flush_denormals: whether running takes denormals for zero, on all threads.
+        threads: OpenMP threads, in general, that loading and running use. The external variable
+            `byoc_threads` holds the number of a process. 0 without an OpenMP runtime.
+        outputs: number of trailing arguments of @main that are results.
+        flush_denormals: treat denormals as zero during a run, on all threads.
 
     ```mlir
     func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
@@ -94,10 +95,10 @@ class AddEntryPoints(ModulePass):
     func.func @byoc_run(%state, %context, %arena, %inputs, %outputs) -> i64 { … }
     ```
 
-    A status carries the number of the region, from 1, in its upper half, and what the region
-    returned in the lower one; of a `host.check`, it is the number of that. Where a hook fails, the
-    regions before undo theirs. The module gets the attributes `byoc.state_slots` and
-    `byoc.context_slots`, the sizes of both, and `byoc.arena_bytes`, the size of the arena.
+    A status has the region's number, from 1, in its upper 32 bits, and the region's return value in
+    the lower ones; for a `host.check`, the number of the check. Where a hook fails, the earlier
+    regions run their undoing hooks. The module gets the attributes `byoc.state_slots`,
+    `byoc.context_slots` and `byoc.arena_bytes`: the sizes of state, context and arena.
     """
 
     name = "add-entry-points"
@@ -146,7 +147,9 @@ def _main(module: ModuleOp) -> func.FuncOp:
 
 
 def _mark_aliases(main: func.FuncOp) -> None:
-    """Says which arguments of @main may be the same memory: copied from and to if they are not."""
+    """Marks the arguments of @main that may share memory: operands of a `host.copy_apart`, which
+    copies only if they do not.
+    """
     copies = [op for op in main.walk() if isinstance(op, CopyApartOp)]
     marked = {value for op in copies for value in op.operands}
     if marked:
@@ -157,7 +160,7 @@ def _mark_aliases(main: func.FuncOp) -> None:
 
 
 def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedRegion]:
-    """The regions; `context` is the first slot that they get."""
+    """Returns the numbered regions with their slots; `context` is the first free context slot."""
     regions: list[PlacedRegion] = []
     state = 0
     for number, declaration in enumerate(declarations, start=1):
@@ -179,7 +182,7 @@ def _take_state(declaration: func.FuncOp) -> None:
 
 
 def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncOp]:
-    """@main, and the branches and bodies of its control flow, by name."""
+    """Returns @main and the branches and bodies of its control flow, by name."""
     planned = [
         op for op in module.ops if isinstance(op, func.FuncOp) and ARENA_BYTES in op.attributes
     ]
@@ -187,9 +190,9 @@ def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncO
 
 
 def _hook_entry(hook: EntryPoint, regions: Sequence[PlacedRegion], name: str) -> func.FuncOp:
-    """`name` calls the hook of every region that has it.
+    """Builds the function `name`, which calls the hook of every region that has it.
 
-    A failure ends `load` and `open`, after what undoes the hooks of the regions before.
+    A failing `load` or `open` first undoes the hooks of the regions before, and then returns.
     """
     block, failure = Block(arg_types=[_POINTER] * len(hook.parameters)), Block(arg_types=[i64])
     failure.add_op(func.ReturnOp(failure.args[0]))
@@ -216,7 +219,7 @@ def _hook_entry(hook: EntryPoint, regions: Sequence[PlacedRegion], name: str) ->
 def _call_hook(
     builder: Builder, hook: EntryPoint, region: PlacedRegion, values: Sequence[SSAValue]
 ) -> func.CallOp:
-    """Calls a hook of a region with the model's values, of which there may be more."""
+    """Calls a region's hook with as many of the entry point's arguments as the hook takes."""
     arguments = [
         _argument(builder, parameter, value, region)
         for parameter, value in zip(hook.parameters, values, strict=False)
@@ -252,7 +255,7 @@ def _argument(builder: Builder, parameter: str, value: SSAValue, region: PlacedR
 
 
 def _load_entry(threads: int) -> func.FuncOp:
-    """`byoc_load(state)`: regions make their primitives for the threads that will run them."""
+    """Builds `byoc_load(state)`: regions create primitives for the number of threads of runs."""
     block = Block(arg_types=[_POINTER])
     builder = Builder(InsertPoint.at_end(block))
     call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i64])
@@ -262,9 +265,9 @@ def _load_entry(threads: int) -> func.FuncOp:
 
 
 def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) -> None:
-    """Inserts calls, made with as many OpenMP threads as `byoc_threads` says.
+    """Inserts calls that run with `byoc_threads` OpenMP threads.
 
-    The caller's number comes back.
+    The caller's number of threads is restored afterwards.
     """
     if not threads:
         builder.insert(calls)
@@ -280,7 +283,7 @@ def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) ->
 def _run_entry(
     threads: int, main: func.FuncOp, outputs: int, *, flush_denormals: bool
 ) -> func.FuncOp:
-    """`byoc_run(state, context, arena, inputs, outputs)`: unpacks the pointers and calls @main."""
+    """Builds `byoc_run(state, context, arena, inputs, outputs)`, which calls @main."""
     block = Block(arg_types=[_POINTER] * len(RUN.parameters))
     builder = Builder(InsertPoint.at_end(block))
     state, context, arena, input_pointers, output_pointers = block.args

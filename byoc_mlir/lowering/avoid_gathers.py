@@ -14,8 +14,8 @@ from byoc_mlir.abi import PREFER_NO_GATHER
 
 @dataclass(frozen=True)
 class AvoidGathers(ModulePass):
-    """Tells LLVM of functions whose loads are not to be gathered, on processors with gathers. What
-    a function says of features replaces those of the target, so it repeats them.
+    """Tells LLVM not to use gather instructions in marked functions, on processors with AVX2. A
+    function's `target_features` replace those of the target, so the pass repeats them.
 
     ```mlir
     llvm.func @walk() attributes {byoc.prefer_no_gather} { … }
@@ -30,7 +30,7 @@ class AvoidGathers(ModulePass):
     ```
 
     Args:
-        features: those of the target, with commas.
+        features: features of the target, separated by commas.
     """
 
     name = "avoid-gathers"

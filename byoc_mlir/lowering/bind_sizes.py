@@ -34,23 +34,24 @@ from byoc_mlir.lowering.region_calls import int_attribute
 
 _INDEX = IndexType()
 _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
-"""LLVM writes no vectors of its own. Looking for some among hundreds of sizes in one block took it
-0.2 s, and there is nothing to gain."""
+"""Attribute that disables LLVM's own vectorization. With hundreds of sizes in one block, the search
+for vectors took 0.2 s, and sizes gain nothing from vectors."""
 
 _SIZES_PLACE = 1
-"""Among the arguments of @main: behind the arena."""
+"""Index of the sizes among the arguments of @main: behind the arena."""
 
 _NUMBER_PLACE = 1
-"""The same, of the number in a function that binds a symbol to it."""
+"""Index of the argument with a symbol's value, in a function that binds a symbol."""
 
 
 class BindSizes(ModulePass):
-    """Makes symbolic sizes values: of symbols, numbers that a call is given; of other sizes, what
-    @main computes from them first; in what it calls, arguments. A function that binds a symbol
-    computes what has it from the number that it is given, and takes other symbols.
+    """Replaces symbolic sizes with values. @main gets the values of symbols as an argument and
+    computes the other sizes from them first; the functions that it calls get sizes as arguments. A
+    function that binds a symbol computes the sizes that depend on it, and takes the other symbols
+    as arguments.
 
-    The symbols and guards of the module go. A module without symbols stays as it is. LLVM is told
-    to make no vectors of sizes.
+    The pass removes the symbols and guards of the module, and disables LLVM's vectorization of
+    sizes. A module without symbols stays as it is.
 
     ```mlir
     relay.symbol @n {min = 0, hint = 8}
@@ -92,7 +93,7 @@ class BindSizes(ModulePass):
 
 
 def _refuse_overflow(main: func.FuncOp, sizes: Iterable[Size]) -> None:
-    """Makes the arena larger than any memory for symbols whose sizes `i64` has no room for."""
+    """Extends the arena so that allocation fails for symbols whose sizes overflow `i64`."""
     facts = asked()
     more = overflow(sizes, {name: facts.ranges[name] for name in facts.bound})
     if more != 0:
@@ -102,7 +103,7 @@ def _refuse_overflow(main: func.FuncOp, sizes: Iterable[Size]) -> None:
 
 
 class _Binder:
-    """Gives functions the sizes that they take, those that a function calls before it."""
+    """Builder of size arguments; a function's callees come before it."""
 
     def __init__(self, module: ModuleOp):
         self.functions = {
@@ -113,7 +114,7 @@ class _Binder:
         self._taken: dict[str, Sequence[Size]] = {}
 
     def pass_sizes(self, caller: func.FuncOp) -> None:
-        """Passes to each function that is called what it takes."""
+        """Appends to each call in `caller` the sizes that the called function takes."""
         for call, symbol in called_symbols(caller):
             sizes = [SizeOp(size) for size in self._sizes_of(symbol)]
             block = call.parent
@@ -122,7 +123,7 @@ class _Binder:
                 call.operands = [*call.operands, *(size.value for size in sizes)]
 
     def _sizes_of(self, symbol: str) -> Sequence[Size]:
-        """The sizes that a function takes: kernels, branches and bodies of loops."""
+        """Returns the sizes that a kernel, a branch or a loop's body takes as arguments."""
         if symbol not in self._taken:
             function = self.functions.get(symbol)
             self._taken[symbol] = () if function is None else self._take(function)
@@ -135,7 +136,7 @@ class _Binder:
 
 
 def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
-    """Makes the sizes that a function uses arguments; which they are."""
+    """Turns the sizes that a function uses into arguments, and returns these sizes."""
     block = function.body.blocks[0]
     arguments: dict[Size, SSAValue] = {}
     for op in in_time(function.walk()):
@@ -150,8 +151,8 @@ def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
 
 
 def _take_symbols(function: func.FuncOp, bound: str) -> Sequence[Size]:
-    """Makes the symbols that a function uses arguments, beside the one that it binds, and computes
-    sizes from all of them; which they are.
+    """Turns the symbols that a function uses into arguments, except the one that it binds, and
+    computes the function's sizes from them. Returns the symbols that are arguments.
     """
     block = function.body.block
     wanted = [op.size for op in function.walk() if isinstance(op, SizeOp)]
@@ -165,7 +166,7 @@ def _take_symbols(function: func.FuncOp, bound: str) -> Sequence[Size]:
 
 
 def _take_given(main: func.FuncOp, symbols: Sequence[str]) -> None:
-    """Gives @main the sizes of symbols, if there are any, and computes others from them."""
+    """Adds an argument with the values of `symbols` to @main, and computes all sizes from it."""
     if not symbols:
         return
     given = main.body.block.insert_arg(MemRefType(i64, [len(symbols)]), _SIZES_PLACE)
@@ -180,8 +181,8 @@ def _compute_sizes(
     places: Mapping[str, Sequence[int]],
     known: Mapping[str, SSAValue] = MappingProxyType({}),
 ) -> None:
-    """Computes the sizes that a function uses where it begins, from those of symbols in memory, or
-    known as values.
+    """Computes the sizes that a function uses at its beginning, from symbols in the memory `given`
+    (at `places`) or in the values `known`.
     """
     first = function.body.block.first_op
     assert first is not None
@@ -194,8 +195,8 @@ def _compute_sizes(
 
 
 def _plus(op: SizeOp, value: SSAValue, number: int) -> SSAValue:
-    """The sum with a number, computed before `op`: of sizes that differ by a number one is an
-    argument, so that LLVM sees which elements are neighbours.
+    """Returns `value + number`, computed before `op`. Sizes that differ by a constant share one
+    argument, so LLVM can see which elements are neighbours.
     """
     if number == 0:
         return value
@@ -206,7 +207,7 @@ def _plus(op: SizeOp, value: SSAValue, number: int) -> SSAValue:
 
 
 class _Writer:
-    """Writes the arithmetic of sizes, each part of it once."""
+    """Builder of the arithmetic of sizes; it emits each subexpression once."""
 
     def __init__(
         self,
@@ -215,7 +216,7 @@ class _Writer:
         places: Mapping[str, Sequence[int]],
         known: Mapping[str, SSAValue],
     ):
-        """`given` has the sizes of symbols, at their `places`; others are `known`."""
+        """Takes symbols in memory (`given`, at their `places`) or as values (`known`)."""
         self._builder = builder
         self._given = given
         self._places = places
@@ -223,7 +224,7 @@ class _Writer:
         self._atoms: dict[Atom, SSAValue] = {Symbol(name): size for name, size in known.items()}
 
     def value(self, size: Size) -> SSAValue:
-        """A size as a value."""
+        """Returns a size as an SSA value."""
         if size not in self._sizes:
             self._sizes[size] = self._sum(size) if isinstance(size, Dim) else self._number(size)
         return self._sizes[size]
@@ -269,10 +270,10 @@ class _Writer:
 
 
 def _check_divisor(item: Call) -> None:
-    """Decides that a divisor is more than 0: native code does not divide by 0.
+    """Checks that a divisor is at least 1, because native code must not divide by 0.
 
     Raises:
-        UndecidedSizeError: it may be.
+        UndecidedSizeError: the divisor may be 0.
     """
     divisor = item.arguments[1]
     if not at_most(1, divisor):

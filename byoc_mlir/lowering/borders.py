@@ -1,4 +1,4 @@
-"""Tensors that are one value everywhere but where another tensor is put into them."""
+"""Borders: what remains of a constant-filled tensor when another tensor is inserted into it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from byoc_mlir.lowering.relay_to_linalg.builder import slice_offsets, slice_size
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 _WORTH_STRIPS = 1 << 15
-"""Bytes from which the strips of a border take less time than all of the tensor, though each strip
-is a loop nest of its own."""
+"""Minimum size in bytes of a tensor for which filling the border's strips, a loop nest for each, is
+faster than filling the whole tensor."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Strip:
 
 
 def is_background(op: Operation) -> bool:
-    """Whether an op fills a tensor of which only the border stays: all that reads it puts other
-    tensors, of no holes, into it.
+    """True if an op fills a large tensor of which only the border is used: every user inserts
+    another tensor, with unit strides, into it.
     """
     if not isinstance(op, linalg.GenericOp) or fill_value(op) is None:
         return False
@@ -49,7 +49,7 @@ def is_background(op: Operation) -> bool:
 
 
 def border(op: tensor.InsertSliceOp) -> Iterator[Strip]:
-    """What is left of the destination: strips that do not overlap."""
+    """Yields the parts of the destination outside of the inserted slice, as disjoint strips."""
     offsets, inner = slice_offsets(op), slice_sizes(op)
     outer = type_sizes(tensor_type(op.dest))
     for axis, (offset, size, whole) in enumerate(zip(offsets, inner, outer, strict=True)):
@@ -66,7 +66,7 @@ def _strip(
     start: Size,
     width: Size,
 ) -> Strip:
-    """As long as the part along the axes before, as long as all along those behind."""
+    """Returns a strip along `axis`: inner extent on earlier axes, full extent on later ones."""
     behind = len(outer) - axis - 1
     return Strip(
         (*offsets[:axis], start, *(0,) * behind), (*inner[:axis], width, *outer[axis + 1 :])

@@ -1,4 +1,4 @@
-"""Parts of buffers."""
+"""Views of parts of buffers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class BufferView:
 
     @staticmethod
     def whole(root: SSAValue) -> BufferView:
-        """All of a buffer."""
+        """Returns the view of a whole buffer."""
         assert isinstance(root.type, MemRefType)
         shape = buffer_sizes(root.type)
         return BufferView(root, 0, shape, row_major(shape))
 
     def slice(self, part: Slice) -> BufferView:
-        """The part with the offsets, sizes and strides of an op."""
+        """Returns the part of this view that a slice op selects by offsets, sizes and strides."""
         offset = self.offset
         for place, stride in zip(slice_offsets(part), self.strides, strict=True):
             offset = offset + place * stride
@@ -47,30 +47,30 @@ class BufferView:
         return BufferView(self.root, offset, slice_sizes(part), tuple(a * b for a, b in steps))
 
     def part(self, strip: Strip) -> BufferView:
-        """A strip of it."""
+        """Returns the part of this view that a strip covers."""
         places = zip(strip.offsets, self.strides, strict=True)
         offset = sum((place * stride for place, stride in places), self.offset)
         return BufferView(self.root, offset, strip.sizes, self.strides)
 
     def reshaped(self, shape: Sequence[Size]) -> BufferView:
-        """The same elements of a dense view in another shape."""
+        """Returns a dense view's elements in another shape."""
         return BufferView(self.root, self.offset, tuple(shape), row_major(shape))
 
     @property
     def is_whole(self) -> bool:
-        """Whether this is the buffer itself, as it was allocated."""
+        """True if this view is the buffer itself, as it was allocated."""
         assert isinstance(self.root.type, MemRefType)
         return self == BufferView.whole(self.root)
 
 
 def element_of(value: SSAValue) -> Attribute:
-    """The type of one element of a buffer."""
+    """Returns the element type of a buffer."""
     assert isinstance(value.type, MemRefType)
     return value.type.element_type
 
 
 def reinterpreted(view: BufferView) -> Operation:
-    """The op that makes a buffer of a view."""
+    """Returns an op whose result is the memref of a view."""
     root, offset, shape, strides = view.root, view.offset, view.shape, view.strides
     type_ = strided_buffer(element_of(root), shape, strides, offset)
     assert isinstance(root.type, MemRefType)

@@ -56,11 +56,11 @@ _ALLOC_PROPERTIES = {
 class Bufferize(ModulePass):
     """Turns tensors into memrefs, and results of functions into trailing arguments.
 
-    An op whose operand dies with it writes in place where its indexing maps allow; slices and
-    reshapes become views; what is returned is computed where it belongs, or copied there when it
-    is also something else. Of a large tensor that is filled and then has another one put into it,
-    the border alone is filled. Constants become globals without content; the handles of their
-    content stay on them as `byoc.weight`.
+    An op writes in place if its operand has no later use and the indexing maps allow it. Slices and
+    reshapes become views. A returned tensor is computed in the memory of the result, or copied
+    there if it has other memory already. Of a large tensor that is filled and into which another
+    one is inserted, only the border is filled. Constants become globals without content; the
+    handles of their content stay on them as `byoc.weight`.
 
     ```mlir
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -120,7 +120,7 @@ class _Bufferizer:
         self._location = function.location
 
     def run(self) -> None:
-        """Replaces the body."""
+        """Replaces the function's body by ops on buffers."""
         for old, new in zip(self._old.args, self._new.args, strict=True):
             new.name_hint = old.name_hint
             self._views[old] = BufferView.whole(new)
@@ -212,7 +212,7 @@ class _Bufferizer:
         return self._views[value]
 
     def _memref_of(self, view: BufferView) -> SSAValue:
-        """The memref value of a view; views of views start at the buffer again."""
+        """Returns the memref of a view; a view of a view is taken from the buffer itself."""
         if view.is_whole:
             return view.root
         if view not in self._values:
@@ -220,7 +220,7 @@ class _Bufferizer:
         return self._values[view]
 
     def _destination(self, result: SSAValue) -> BufferView:
-        """New memory for a result, or the argument that it is returned through."""
+        """Returns new memory for a result, or the argument that returns it."""
         type_ = tensor_type(result)
         storage = self._storage_plan.storage[result]
         if storage.output is None:
@@ -249,7 +249,7 @@ class _Bufferizer:
         )
 
     def _fill(self, result: SSAValue, initial: SSAValue) -> None:
-        """Makes the memory of a result, which has its place, hold what it begins as."""
+        """Copies the initial value of a result into its memory, unless it is undefined or there."""
         is_undefined = isinstance(initial.owner, tensor.EmptyOp)
         if is_undefined or result in self._storage_plan.in_place:
             return
@@ -260,7 +260,7 @@ class _Bufferizer:
             self._copy(source, target)
 
     def _elements(self, view: BufferView) -> SSAValue | None:
-        """How many elements a view has, where its shape does not say it."""
+        """Returns the number of elements of a view with symbolic dimensions, else None."""
         count = prod(view.shape)
         if isinstance(count, int):
             return None
@@ -296,7 +296,7 @@ class _Bufferizer:
         self._copy(self._view(op.source), target.slice(op))
 
     def _write(self, background: SSAValue, view: BufferView) -> None:
-        """Fills a view as another op would all of the tensor."""
+        """Fills a view with the value with which the op of `background` fills a whole tensor."""
         fill = background.owner
         assert isinstance(fill, linalg.GenericOp)
         rank = len(view.shape)
@@ -339,7 +339,7 @@ class _Bufferizer:
             self._add(made)
 
     def _dense(self, view: BufferView) -> SSAValue:
-        """The memref of a view that starts a buffer and has no gaps; else, of a copy."""
+        """Returns the memref of a view that starts a buffer without gaps, or of a dense copy."""
         if view.offset == 0 and view.strides == row_major(view.shape):
             return self._memref_of(view)
         dense = BufferView.whole(self._allocate(tensor_of(element_of(view.root), view.shape)))
@@ -361,7 +361,7 @@ def _external(symbol: str, type_: MemRefType, weight: Weight) -> memref.GlobalOp
         UnitAttr(),
         StringAttr("public"),
         UnitAttr(),
-        IntegerAttr(byte_width(type_.element_type), i64),  # the memory is whoever made the array's
+        IntegerAttr(byte_width(type_.element_type), i64),  # the array's owner keeps the memory
     )
     global_.attributes[WEIGHT] = WeightAttr(weight)
     return global_

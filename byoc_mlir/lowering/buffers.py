@@ -1,4 +1,4 @@
-"""Where each tensor of a function lives: the analysis behind `bufferize`."""
+"""Assignment of memory to the tensors of a function: the analysis behind `bufferize`."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
 
 @dataclass(eq=False)
 class Storage:
-    """One piece of memory, used by one tensor after the other."""
+    """Piece of memory that holds one tensor after the other."""
 
     owned: bool
-    """Whether the function may write to it (it is no argument and no constant)."""
+    """True if the function may write to it: it is neither an argument nor a constant."""
     last_use: int
-    """Position of the last op that reads what it holds now."""
+    """Position of the last op that reads its current content."""
     output: int | None = None
-    """The result of the function that it is, if any."""
+    """Number of the function's result that it is, if any."""
 
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """What `plan_storage` decided for a block.
+    """Result of `plan_storage` for a block.
 
-    `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory
-    (and view of it) it takes over. A reshape in `copied` needs a dense copy of its operand.
+    `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory (and
+    view of it) it takes over. A reshape in `copied` needs a dense copy of its operand.
     """
 
     storage: dict[SSAValue, Storage]
     in_place: dict[SSAValue, SSAValue]
     copied: frozenset[Operation]
     backgrounds: frozenset[Operation]
-    """Ops of whose result only the border stays: it is written where something is put into it."""
+    """Fills of which only the border is written, when another tensor is inserted."""
     aliases: dict[SSAValue, BlockArgument]
-    """Of a result that is returned: the argument that it may be in the memory of."""
+    """Argument whose memory a returned tensor may share, by the tensor."""
 
 
 class _Planner:
@@ -60,7 +60,7 @@ class _Planner:
         self._strided: set[SSAValue] = set()
         self._partial: set[SSAValue] = set()
         self._renewed: dict[SSAValue, SSAValue] = {}
-        """Kernels' results that begin as a value which nothing reads from there on."""
+        """Initial values of kernels' results that have no further use, by the result."""
 
     def plan(self) -> StoragePlan:
         for position, op in enumerate(self._ops):
@@ -129,7 +129,7 @@ class _Planner:
         return storage.owned and storage.last_use <= position
 
     def _place_over(self, result: SSAValue, destination: SSAValue, position: int) -> None:
-        """`result` is `destination` with some elements changed."""
+        """Assigns memory to a changed `destination`: the same if `destination` dies here."""
         undefined = isinstance(destination.owner, tensor.EmptyOp)
         if not undefined and self._dies(destination, position):
             self._take_over(result, destination)
@@ -137,7 +137,7 @@ class _Planner:
             self._own(result)
 
     def _place_kernel(self, op: host.KernelOp, position: int) -> None:
-        """The first result is the initial value, changed."""
+        """Assigns memory to a kernel's results; the first result is the changed initial value."""
         initial, (first, *others) = op.arguments[0], op.outputs
         storage = self._storage[initial]
         if any(self._storage[value] is storage for value in op.inputs):
@@ -169,7 +169,7 @@ class _Planner:
                 self._take_over(result, source)
 
     def _replaceable(self, op: linalg.GenericOp, number: int, position: int) -> SSAValue | None:
-        """The input computed last of those that this output can overwrite element by element."""
+        """Returns the most recently computed input that this output can overwrite."""
         found: list[SSAValue] = []
         maps = [attribute.data for attribute in op.indexing_maps]
         count = len(op.operands) - len(op.results)
@@ -182,7 +182,7 @@ class _Planner:
         return max(found, key=lambda value: self._made.get(value, -1), default=None)
 
     def _is_only_reader(self, op: linalg.GenericOp, value: SSAValue, output_map: object) -> bool:
-        """Whether all operands in the memory of `value` are itself, read as the output is."""
+        """True if all operands in the memory of `value` are `value` with the output's map."""
         storage = self._storage[value]
         maps = [attribute.data for attribute in op.indexing_maps]
         taken = [self._storage.get(result) for result in op.results]
@@ -206,12 +206,12 @@ class _Planner:
 
 
 def plan_storage(block: Block) -> StoragePlan:
-    """Decides where the tensors of a straight-line block live."""
+    """Assigns memory to the tensors of a straight-line block."""
     return _Planner(block).plan()
 
 
 def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
-    """Whether the slice is one piece of memory: whole in all dimensions after the first one cut."""
+    """True if the slice is contiguous: whole in all dimensions after the first one that is cut."""
     shape, sizes = sizes_of(op.source), sizes_of(op.result)
     if any(stride != 1 for stride in static_ints(op.static_strides)):
         return False
@@ -220,7 +220,7 @@ def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
 
 
 def _last_uses(ops: Sequence[Operation]) -> dict[SSAValue, int]:
-    """The position of the last op that reads a value, directly or through a view of it."""
+    """Returns the position of each value's last use, direct or through a view of it."""
     last: dict[SSAValue, int] = {}
     for position in range(len(ops) - 1, -1, -1):
         op = ops[position]

@@ -1,7 +1,7 @@
-"""Measures the calibration of `kernels/costs.py` on the machine at hand.
+"""Measurement of the machine calibration of `kernels/costs.py` on this machine.
 
-Kernels are compiled once and run in turns on one thread, by the time that it had a core, so that a
-busy neighbour is not measured; the shortest runs of each count.
+Kernels are compiled once and run interleaved on one thread. The clock is the thread's CPU time, so
+that other processes do not count; the shortest runs of each kernel do.
 """
 
 from __future__ import annotations
@@ -52,51 +52,52 @@ if TYPE_CHECKING:  # imported where they are measured: few models have them
     from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
 _SECONDS = 0.1
-"""What all runs of a table may take together. A neighbour disturbs them for longer than that, or
-than three times that: other processes measure again."""
+"""Time limit for all runs of a table, in seconds. A disturbance usually lasts longer, even than
+three times that, so other processes repeat the measurement."""
 
 _ALIKE, _SPREAD = 3, 1.02
-"""It ends earlier when so many of the shortest runs of each differ by no more than that."""
+"""Criterion for an earlier end: the `_ALIKE` shortest runs of each kernel differ by at most the
+factor `_SPREAD`."""
 
 _OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
 _ELEMENTS = 1 << 15
-"""Of an activation; they fit in the second cache."""
+"""Number of elements of an activation; they fit in L2."""
 
 _LEAST_SHARE = 0.02
-"""Of a run, for what is the difference between two times: noise may make it nothing."""
+"""Minimum share of a run that a difference of two times counts as, since noise may make it 0."""
 
 _LINE, _NUMBER_BYTES = 16, 4
-"""Numbers of a cache line, and how large one is."""
+"""Elements of a cache line, and bytes of an element."""
 
 
 _BYTES_SHAPE = (1, 14, 14, 256)
-"""An image of bytes."""
+"""Shape of an image of int8, NHWC."""
 
 
 _PLANES = (1, 3, 224 * 224)
-"""Images, channels and pixels that are interleaved."""
+"""Shape that is interleaved: images, channels, pixels."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """How a table is measured."""
+    """Measurement of a table of the machine calibration."""
 
     measure: Callable[[], list[float]]
-    """Milliseconds of some kernels."""
+    """Function that returns the milliseconds of some kernels."""
     table: Callable[[Sequence[float]], Table]
-    """The calibration that follow from them."""
+    """Function that computes the calibration from these milliseconds."""
     feature: str = ""
-    """The processor's, without which there is no such code: what is assumed stands."""
+    """Processor feature that the kernels need; without it, the default calibration holds."""
 
     @property
     def is_possible(self) -> bool:
-        """Whether there is something to measure on this processor."""
+        """True if this processor can run the measured kernels."""
         return not self.feature or self.feature in Cpu.host().features
 
 
 def _convolutions() -> list[float]:
-    """Milliseconds of Winograd's transforms, of weights from memory, and of products."""
+    """Returns the milliseconds of Winograd's transforms, weights read from memory, and GEMMs."""
     kernels = [_transforms(), _weights(), _products()]
     codes = {str(number): kernel.code(1) for number, kernel in enumerate(kernels)}
     eviction = {"eviction": eviction_code(_weights().weight_bytes)}
@@ -129,7 +130,7 @@ def _products() -> ConvolutionKernel:
 
 
 def _integers() -> list[float]:
-    """Milliseconds of products of pairs and of bytes, and of windows of channels apart."""
+    """Returns the milliseconds of GEMMs (`i16` and int8 operands), and of a depthwise window."""
     kernels = _integer_kernels()
     codes = {name: kernel.code(1) for name, kernel in kernels.items()}
     with _native(codes) as functions:
@@ -149,7 +150,7 @@ def _integer_calibration(times: Sequence[float]) -> IntegerCalibration:
 
 
 def _integer_kernels() -> Mapping[str, IntegerConvolution | DepthwiseOfBytes]:
-    """By the rate that is measured with it."""
+    """Returns the measured kernels by the name of their parameter in the calibration."""
     from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
     from byoc_mlir.kernels.integer_gemm.epilogue import IntegerEpilogue
     from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
@@ -168,7 +169,7 @@ def _integer_kernels() -> Mapping[str, IntegerConvolution | DepthwiseOfBytes]:
 def _bytes_memory(
     kernel: IntegerConvolution | DepthwiseOfBytes, code: KernelCode
 ) -> Mapping[Slot, NDArray[Any]]:
-    """What the slots point at; source and result are of one size."""
+    """Returns the memory of each of a kernel's slots; source and result have one size."""
     image = math.prod(kernel.shape) // _NUMBER_BYTES
     inner, channels = kernel.products // math.prod(kernel.shape), kernel.shape[3]
     weights, factors = np.ones((channels, inner, 1, 1), np.int8), np.ones((2, channels), np.float32)
@@ -191,7 +192,7 @@ def _pixels(unit: IntegerUnit) -> IntegerConvolution:
 
 
 def _rounded() -> list[float]:
-    """Milliseconds of windows of channels apart, of `bf16`, and of planes that become pixels."""
+    """Returns the milliseconds of a `bf16` depthwise convolution and of interleaving planes."""
     kernel, planes = _depthwise(), interleave_code(*_PLANES)
     assert planes is not None
     code, elements = kernel.code(1), math.prod(_PLANES)
@@ -216,7 +217,7 @@ def _depthwise() -> ConvolutionKernel:
 
 
 def _activations() -> list[float]:
-    """Milliseconds of each activation."""
+    """Returns the milliseconds of each activation."""
     codes = {name: activation_code(name, _ELEMENTS) for name in FORMULAS}
     result = {Slot.RESULT: _filled(_ELEMENTS)}
     with _native(codes) as functions:
@@ -240,24 +241,24 @@ BENCHMARKS: Mapping[type[Table], Benchmark] = {
 
 
 _Function: TypeAlias = "Callable[[Any], None]"
-"""A kernel, or what is done before it; it is called with slots."""
+"""Function that is called with slots: a kernel, or its preparation."""
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A kernel and its memory."""
+    """Kernel and its memory."""
 
     function: _Function
     held: Mapping[Slot, NDArray[Any]]
     before: _Function | None = None
-    """What is called with the same slots before each run that is timed."""
+    """Function that is called with the same slots before each timed run."""
 
     def after(self, function: _Function) -> _Run:
-        """The run after another function."""
+        """Returns this run with `function` called before it."""
         return replace(self, before=function)
 
     def milliseconds(self) -> float:
-        """Those of the thread."""
+        """Returns the thread's CPU time of one run, in milliseconds."""
         slots, clock = self._slots, thread_clock()
         self.function(slots)  # finds the caches as another kernel left them
         if self.before is not None:
@@ -273,7 +274,7 @@ class _Run:
 
 
 def _shortest(runs: Sequence[_Run]) -> list[float]:
-    """The milliseconds of the shortest run of each but one: clocks jump now and then."""
+    """Returns the milliseconds of each kernel's second shortest run: clocks jump now and then."""
     times = [list[float]() for _ in runs]
     begin = time.thread_time()
     while not all(map(_is_stable, times)) and time.thread_time() - begin < _SECONDS:
@@ -288,7 +289,7 @@ def _is_stable(times: Sequence[float]) -> bool:
 
 
 def _rest(whole: float, known: float) -> float:
-    """What a run takes beside the part that is known."""
+    """Returns the time of a run without its `known` part, at least a small share of it."""
     return max(whole - known, _LEAST_SHARE * whole)
 
 
@@ -310,7 +311,7 @@ def _kernel(convolution: Convolution, name: str) -> ConvolutionKernel:
 
 
 def _memory(kernel: ConvolutionKernel, code: KernelCode) -> Mapping[Slot, NDArray[Any]]:
-    """What the slots point at."""
+    """Returns the memory of each of a kernel's slots."""
     it = kernel.convolution
     held = {
         Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // 4),
@@ -326,7 +327,7 @@ def _with_words(held: Mapping[Slot, NDArray[Any]], code: KernelCode) -> Mapping[
 
 
 def _filled(elements: int) -> NDArray[np.float32]:
-    """Numbers with which nothing is slower than usual, from a cache line on."""
+    """Returns an array of normal values, aligned to a cache line."""
     buffer = np.full(elements + _LINE, 2.0**-10, np.float32)
     first = -buffer.ctypes.data // buffer.itemsize % _LINE
     return buffer[first : first + elements]
@@ -334,7 +335,7 @@ def _filled(elements: int) -> NDArray[np.float32]:
 
 @contextmanager
 def _native(codes: Mapping[str, KernelCode]) -> Generator[Mapping[str, _Function]]:
-    """Kernels as functions, which run on one thread.
+    """Yields kernels as functions that run on one thread.
 
     Raises:
         ExecutionError: there is no OpenMP runtime.

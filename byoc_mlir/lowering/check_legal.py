@@ -20,7 +20,7 @@ Stage = Literal["relay", "linalg", "buffers", "loops", "llvm"]
 
 @dataclass(frozen=True)
 class _Legal:
-    """What a stage accepts: whole dialects, and single ops of others."""
+    """Dialects, and single ops of others, that a stage of the lowering accepts."""
 
     dialects: frozenset[str]
     ops: frozenset[str] = frozenset()
@@ -47,7 +47,7 @@ _ON_TENSORS = frozenset(
 )
 
 _BELOW = frozenset({"scf", "vector", "x86vector", "llvm"})
-"""Dialects of kernels that are written by hand."""
+"""Dialects of hand-written kernels."""
 
 _CONTROL = frozenset({"relay.bind", "relay.for", "relay.if", "relay.while"})
 
@@ -110,7 +110,8 @@ class CheckLegal(ModulePass):
 def check_legal(module: ModuleOp, stage: Stage) -> None:
     """Raises `PassFailedException` that lists every kind of op not legal in `stage`.
 
-    The last stage looks into kernels, too: what it accepts, LLVM gets next.
+    The stage "llvm" also covers the bodies of kernels, because its ops are translated to LLVM IR
+    next.
     """
     legal = _STAGES[stage]
     ops = module.walk() if stage == "llvm" else ops_to_lower(module)
@@ -135,7 +136,7 @@ def _name(op: Operation) -> str:
 
 
 def _illegal_ops(ops: Iterable[Operation], legal: _Legal) -> Iterator[Operation]:
-    """The illegal ones of some ops."""
+    """Yields the ops that are not legal."""
     decisions: dict[str, bool] = {}
     for op in in_time(ops):
         decision = decisions.get(op.name)

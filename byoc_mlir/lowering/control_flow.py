@@ -29,7 +29,7 @@ from byoc_mlir.dims import Dim, Size
 _INDEX = IndexType()
 
 Allocate = Callable[[Tensor], SSAValue]
-"""A new buffer for a tensor."""
+"""Function that allocates a buffer for a tensor."""
 
 
 def lower_control(
@@ -38,11 +38,11 @@ def lower_control(
     results: Sequence[SSAValue],
     allocate: Allocate,
 ) -> list[Operation]:
-    """The ops that do the work of an op on buffers; they are in no block yet.
+    """Returns the ops, not yet in a block, that do the work of a control flow op on buffers.
 
     Args:
-        operands: the buffers of its operands.
-        results: the buffers of its results, with memory of their own.
+        operands: buffers of the op's operands.
+        results: buffers of the op's results, which share memory with no operand.
         allocate: adds the op for a new buffer.
     """
     block = Block()
@@ -78,8 +78,8 @@ def _lower_if(
 
 
 class _LoopLowering:
-    """What the loops share. There are two buffers for each state, that of the op's result and one
-    beside it; the body reads the one and writes the other, and then they change places.
+    """Base of loop lowerings. Each state has two ping-pong buffers: the op's result and another
+    one. The body reads one and writes the other; then the two are exchanged.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class _LoopLowering:
         states: Sequence[SSAValue],
         outputs: Sequence[SSAValue],
     ) -> None:
-        """One iteration, from `states` to `outputs` and the rows."""
+        """Emits one iteration, which reads `states` and writes `outputs` and the rows."""
         inner.insert(memref.StoreOp.get(number, self._number, []))
         arguments = [self._number, *states, *self._invariant]
         inner.insert(func.CallOp(self._body, [*arguments, *outputs, *self._rows], []))
@@ -129,8 +129,8 @@ class _LoopLowering:
 
 class _ForLowering(_LoopLowering):
     def run(self, count: Size) -> None:
-        """Writes the loop; it begins with those buffers with which it ends in the results'. Where
-        that is not known, the states may have to be copied to the results.
+        """Emits the loop. The first ping-pong buffer is chosen so that the last iteration writes
+        the results. If the trip count is not known, the states are copied to the results.
         """
         first, second = self._results, self._beside
         if isinstance(count, int) and count % 2:
@@ -153,10 +153,10 @@ class _ForLowering(_LoopLowering):
 
 class _WhileLowering(_LoopLowering):
     def run(self, most: int | None) -> None:
-        """Writes the loop; at its end the states may have to be copied to the results.
+        """Emits the loop, and copies the states to the results at its end.
 
         Args:
-            most: the number of rows, if there are.
+            most: the number of rows, if there are rows.
         """
         going = self._allocate(TensorType(i1, []))
         limit, condition = self._leading
@@ -183,7 +183,7 @@ class _WhileLowering(_LoopLowering):
 
 
 def _decide(block: Block, going: SSAValue, bound: SSAValue) -> None:
-    """Whether there is another iteration."""
+    """Emits the condition for another iteration."""
     builder = Builder(InsertPoint.at_end(block))
     goes_on = builder.insert(memref.LoadOp.get(going, [])).res
     below = builder.insert(arith.CmpiOp(block.args[0], bound, "slt")).result
@@ -208,7 +208,7 @@ def _copy_to_row(builder: Builder, row: SSAValue, stacked: SSAValue, iteration: 
 def _copy_elements(
     builder: Builder, source: SSAValue, target: SSAValue, count: Size, first: SSAValue
 ) -> None:
-    """Copies `count` elements, in their order, to those from `first` on."""
+    """Copies `count` elements, in order, to the elements from `first` on."""
     given, taken = _flat(builder, source), _flat(builder, target)
     block = Block(arg_types=[_INDEX])
     inner = Builder(InsertPoint.at_end(block))
@@ -221,14 +221,14 @@ def _copy_elements(
 
 
 def _flat(builder: Builder, buffer: SSAValue) -> SSAValue:
-    """A dense buffer in one dimension."""
+    """Returns a dense buffer as a one-dimensional one."""
     type_ = _tensor(buffer)
     flat = dense_buffer(type_.element_type, (math.prod(type_sizes(type_)),))
     return builder.insert(ViewOp(buffer, flat)).result
 
 
 def _tensor(buffer: SSAValue) -> Tensor:
-    """The tensor that a buffer holds."""
+    """Returns the type of the tensor that a buffer holds."""
     assert isinstance(buffer.type, MemRefType)
     return tensor_of(buffer.type.element_type, buffer_sizes(buffer.type))
 
@@ -243,7 +243,7 @@ def _row_type(stacked: SSAValue) -> Tensor:
 
 
 def _row(stacked: SSAValue, iteration: SSAValue) -> memref.SubviewOp:
-    """The view of one row, without the dimension of the rows."""
+    """Returns the view of one row, without the dimension of the rows."""
     assert isinstance(stacked.type, MemRefType)
     row = _row_type(stacked)
     shape = known_shape(row)
@@ -264,7 +264,7 @@ def _constant(builder: Builder, value: int, type_: IndexType | IntegerType) -> S
 
 
 def called_symbols(op: Operation) -> list[tuple[func.CallOp, str]]:
-    """The calls in an op, itself or in its regions, and what they call."""
+    """Returns the calls in an op or its regions, with the symbols that they call."""
     return [
         (inner, inner.callee.root_reference.data)
         for inner in op.walk()

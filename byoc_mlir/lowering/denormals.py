@@ -1,9 +1,9 @@
-"""Native code that treats denormals as zero on all threads of a run: x86-64 only.
+"""Native code that treats denormals as zero on all threads of a run (x86-64 only).
 
-Two bits of the register MXCSR say so, on every thread for itself. OpenMP's threads live on between
-runs, and serve other models of the same Python thread: so the bits are set on all of them when a
-run begins, and are as the caller has them on all of them when it ends. A thread that OpenMP starts
-in between takes them from the one that starts it.
+Two bits of the register MXCSR control this on each thread. OpenMP's threads live on between runs
+and serve other models of the same Python thread. So a run sets the bits on all threads at its
+beginning, and restores the caller's bits on all of them at its end. A thread that OpenMP starts
+during a run inherits the bits of the thread that starts it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from xdsl.parser import Parser
 from byoc_mlir.dialects.llvm_ext import LLVM
 
 FLUSH = "byoc_flush_denormals"
-"""`i32 ()`: sets the bits on all threads; gives what they were on this one."""
+"""Symbol of `i32 ()`, which sets the bits on all threads and returns this thread's former ones."""
 
 RESTORE = "byoc_restore_denormals"
-"""`void (bits)`: sets them on all threads to what `FLUSH` gave."""
+"""Symbol of `void (bits)`, which sets the bits on all threads to those that `FLUSH` returned."""
 
 _SET = "byoc_set_denormals"
-"""`void (pointer to bits)`: sets them on one thread."""
+"""Symbol of `void (pointer to bits)`, which sets the bits on one thread."""
 
 _BITS = 0x8040
-"""Results that are denormal become zero (0x8000), and so do operands (0x0040)."""
+"""Bits that turn denormal results (0x8000) and denormal operands (0x0040) into zero."""
 
 _FUNCTIONS = f"""
 llvm.func internal @{FLUSH}() -> i32 attributes {{no_inline}} {{
@@ -77,10 +77,10 @@ _OPENMP = "llvm.func @GOMP_parallel(!llvm.ptr, !llvm.ptr, i32, i32)\n"
 
 
 def denormal_functions(*, threads: bool) -> Sequence[llvm.FuncOp]:
-    """The functions above.
+    """Returns the functions `FLUSH` and `RESTORE`, and their helpers.
 
     Args:
-        threads: whether there is an OpenMP runtime.
+        threads: true if there is an OpenMP runtime.
     """
     return [function.clone() for function in _parsed(threads)]
 

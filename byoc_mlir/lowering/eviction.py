@@ -1,4 +1,4 @@
-"""Takes weights out of the caches, so that what reads them next has them from memory."""
+"""Evicts weights from the caches, so that the next kernel reads them from memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NAME = "byoc_evict_weights"
 _LINE_BYTES = 64
 
 _INTRINSICS = {"x86_64": "llvm.x86.sse2.clflush"}
-"""By architecture, what takes the line at an address out of all caches."""
+"""Intrinsic that evicts a cache line from all caches, by architecture."""
 
 
 def eviction_code(weight_bytes: int) -> KernelCode:
-    """What takes the weights of a kernel, so many bytes, out of all caches; it is called with that
-    kernel's slots. On an architecture that has nothing for that, they stay.
+    """Returns the code that evicts `weight_bytes` bytes of a kernel's weights from all caches,
+    called with the kernel's slots. On an architecture without such an instruction, it does nothing.
     """
     return KernelCode(partial(_define_eviction, lines=-(-weight_bytes // _LINE_BYTES)), ())
 

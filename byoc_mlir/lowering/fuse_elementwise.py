@@ -26,18 +26,18 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
 from byoc_mlir.lowering.relay_to_linalg.builder import operand_segments
 
 _MOST_INPUTS = 12
-"""More pointers than this do not fit the registers of a loop."""
+"""Maximum number of a loop's inputs: more pointers do not fit the registers."""
 
 _MOST_OPS = 128
-"""In a body. The memory that one more saves is nothing beside their work, and LLVM takes a time
-that grows faster than the body."""
+"""Maximum number of ops in a body. One more op saves little memory traffic beside so much work, and
+LLVM's time grows faster than the body."""
 
 
 class FuseElementwise(ModulePass):
-    """Computes element-wise `linalg.generic` ops inside of the one op that reads them.
+    """Fuses element-wise `linalg.generic` ops into their only user.
 
-    The reader may be element-wise or a reduction that reads every element once; matrix products
-    and windows, which read elements many times, keep their operands. Indexing maps compose.
+    The user may be element-wise, or a reduction that reads every element once. GEMMs and windows,
+    which read elements many times, keep their operands. Indexing maps are composed.
 
     ```mlir
     %0 = linalg.generic … ins(%x, %b : …) outs(%e : …) attrs = {doc = "bias_add"} { add }
@@ -61,7 +61,7 @@ class FuseElementwise(ModulePass):
 
 
 def _fuse_operands(consumer: linalg.GenericOp) -> None:
-    """Takes in the producers of `consumer`; those have taken in theirs before."""
+    """Fuses the producers of `consumer` into it; their own producers are fused already."""
     number = 0
     while number < len(consumer.inputs):
         producer = consumer.inputs[number].owner
@@ -79,7 +79,7 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
     ):
         return False
     if not _is_elementwise(consumer) and any(_is_product(value) for value in producer.inputs):
-        return False  # it is better off in the loops of the product
+        return False  # the GEMM's loops compute it faster
     if len(producer.inputs) + len(consumer.inputs) > _MOST_INPUTS:
         return False
     if len(producer.body.block.ops) + len(consumer.body.block.ops) > _MOST_OPS:
@@ -88,7 +88,7 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
 
 
 def _is_elementwise(op: linalg.GenericOp) -> bool:
-    """Whether the op computes each element of its one new result by itself."""
+    """True if the op computes each element of its only, new result independently."""
     return (
         len(op.results) == 1
         and all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types)
@@ -107,7 +107,7 @@ def _is_read_once(value: SSAValue, consumer: Operation) -> bool:
 
 
 def _visits_once(producer: linalg.GenericOp, consumer: linalg.GenericOp) -> bool:
-    """Whether the consumer runs no more often than there are elements."""
+    """True if the consumer iterates at most once for each element of the producer's result."""
     iterations = math.prod(_loop_sizes(consumer))
     elements = math.prod(sizes_of(producer.results[0]))
     return iterations == elements or hint(iterations) <= hint(elements)
@@ -126,7 +126,7 @@ def _loop_sizes(op: linalg.GenericOp) -> list[Size]:
 def _composed_maps(
     producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int
 ) -> list[AffineMap]:
-    """Where the consumer reads the producer's inputs."""
+    """Returns the indexing maps of the producer's inputs in the consumer's loops."""
     reading = consumer.indexing_maps.data[number].data
     maps = [attribute.data for attribute in producer.indexing_maps.data[: len(producer.inputs)]]
     return [
@@ -136,7 +136,7 @@ def _composed_maps(
 
 
 def _knows_its_sizes(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> bool:
-    """Whether every loop still has an operand that gives its size."""
+    """True if every loop still has an operand that determines its size after the fusion."""
     maps = [attribute.data for attribute in consumer.indexing_maps]
     kept = [*maps[:number], *maps[number + 1 :], *_composed_maps(producer, consumer, number)]
     known = {
@@ -146,7 +146,7 @@ def _knows_its_sizes(producer: linalg.GenericOp, consumer: linalg.GenericOp, num
 
 
 def _take_in(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> None:
-    """The consumer does what the producer did; its inputs stand where its result stood."""
+    """Fuses the producer into the consumer: its inputs replace the operand `number`."""
     maps, inputs, outputs = consumer.indexing_maps.data, consumer.inputs, consumer.outputs
     composed = [AffineMapAttr(map_) for map_ in _composed_maps(producer, consumer, number)]
     kept = [*inputs[:number], *producer.inputs, *inputs[number + 1 :]]
@@ -164,9 +164,9 @@ def _take_in(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int
 def _take_body(
     producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int, *, is_copied: bool
 ) -> None:
-    """Puts the producer's body before the consumer's.
+    """Inserts the producer's body before the consumer's.
 
-    It is moved, not copied, where nobody else needs it.
+    The body is moved, not copied, if the producer has no other user.
     """
     region = producer.body.clone() if is_copied else producer.detach_region(producer.body)
     source, target = region.block, consumer.body.block

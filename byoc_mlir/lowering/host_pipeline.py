@@ -47,10 +47,11 @@ from byoc_mlir.lowering.widen_products import WidenProducts
 
 
 def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
-    """From `relay` on tensors to loops on one arena; @main has its final arguments.
+    """Returns the passes from `relay` on tensors to loops on one arena; @main has its final
+    arguments.
 
     Args:
-        threads: those that run it; 0 where there is no OpenMP runtime.
+        threads: OpenMP threads of a run; 0 without an OpenMP runtime.
     """
     bits = vector_bits(CodegenTarget.current())
     return (
@@ -77,7 +78,7 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
 
 
 def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
-    """From loops to the `llvm` dialect."""
+    """Returns the passes from loops to the `llvm` dialect."""
     return (
         OutlineParallel(threads=threads),
         ExpandMemrefCopy(),
@@ -89,7 +90,7 @@ def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
 
 
 def vector_bits(target: CodegenTarget) -> int:
-    """The length of the vector registers that code for a target should use."""
+    """Returns the width in bits of the vector registers that code for a target should use."""
     features = target.features.split(",")
     if "+avx512f" in features:
         return 512
@@ -107,17 +108,17 @@ def lower_host(
 ) -> tuple[Weight, ...]:
     """Lowers a module whose regions are declarations to the `llvm` dialect, in place.
 
-    The module is not verified: the legality checks at the end of each stage and LLVM's own verifier
-    stand guard. Verifying it after each pass took two thirds of the compilation of SqueezeNet.
+    The module is not verified: the legality checks at the end of each stage and LLVM's verifier
+    catch errors. Verification after each pass would take two thirds of SqueezeNet's compilation.
 
     Args:
-        threads: OpenMP threads of a run; 0 when there is no OpenMP runtime.
+        threads: OpenMP threads of a run; 0 without an OpenMP runtime.
         outputs: the number of results of @main.
-        timing: told how long each pass took.
-        flush_denormals: whether running takes denormals for zero.
+        timing: called with the time of each pass.
+        flush_denormals: treat denormals as zero during a run.
 
     Returns:
-        The constants that the code refers to, some of them made on the way.
+        The constants that the code refers to, some of them created by the passes.
     """
     parallel = threads > 1
     run_passes(context, module, loop_passes(threads=threads), timing)
@@ -133,7 +134,7 @@ def run_verified(
     passes: Sequence[ModulePass],
     timing: Timing | None = None,
 ) -> None:
-    """Runs passes in order, verifying the module after each; errors as `run_passes`."""
+    """Runs passes in order and verifies the module after each; raises as `run_passes`."""
     for module_pass in passes:
         start = time.perf_counter()
         _run_pass(context, module, module_pass)
@@ -152,8 +153,8 @@ def run_passes(
     """Runs passes in order.
 
     Raises:
-        CompilationError: one failed; the error names it, and the ONNX node.
-        LimitExceededError: the time that the compilation may take is over.
+        CompilationError: a pass failed; the error names the pass and the ONNX node.
+        LimitExceededError: the compilation exceeded its time limit.
     """
     for module_pass in passes:
         start = time.perf_counter()
@@ -169,7 +170,7 @@ def _run_pass(context: Context, module: ModuleOp, module_pass: ModulePass) -> No
 
 
 def host_constants(module: ModuleOp) -> tuple[Weight, ...]:
-    """The constants of the host functions, each content once: before or after `bufferize`."""
+    """Returns the distinct constants of the host functions, before or after `bufferize`."""
     return tuple({weight.digest: weight for weight in _weights(module)}.values())
 
 

@@ -19,7 +19,7 @@ from byoc_mlir.tensors import Array
 
 
 def known_words(code: KernelCode) -> Array:
-    """The words that the code reads, a constant, with zeros where sizes are symbolic."""
+    """Returns the 64-bit parameters that the code reads, with zeros for symbolic ones."""
     return np.array([0 if isinstance(word, Dim) else word for word in code.words], np.int64)
 
 
@@ -29,9 +29,9 @@ def add_call(
     """Appends the call to a kernel.
 
     Args:
-        module: where the code goes, unless it is there.
-        known: the constant of its words.
-        given: the memory of the other slots that there are.
+        module: receives the code, unless it has it already.
+        known: constant with the code's parameters.
+        given: memory of the other slots that are used.
     """
     held = {**given, Slot.PARAMETERS: _parameters(k, known, code)}
     pointers = [_pointer(k, held.get(slot)) for slot in Slot]
@@ -39,7 +39,7 @@ def add_call(
 
 
 def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
-    """Moves the functions of a module to another one, but those that it has, which are the same."""
+    """Moves the functions of a module to another one, except those that are there already."""
     known = {one.sym_name.data for one in into.ops if isinstance(one, llvm.FuncOp)}
     for function in in_time(module.module.ops):
         if isinstance(function, llvm.FuncOp) and function.sym_name.data in known:
@@ -49,7 +49,7 @@ def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
 
 
 def _parameters(k: Kernel, known: Buffer, code: KernelCode) -> Buffer:
-    """The words that the code reads; where sizes are symbolic, those of a run in a copy."""
+    """Returns the code's parameters; with symbolic sizes, a copy with those of the run."""
     sizes = {place: word for place, word in enumerate(code.words) if isinstance(word, Dim)}
     if not sizes:
         return known
@@ -67,7 +67,7 @@ def _pointer(k: Kernel, buffer: Buffer | None) -> SSAValue:
 
 
 def _define_call(module: ModuleBuilder, code: KernelCode) -> str:
-    """`void (workspace, …)`: calls the code with one pointer for each slot."""
+    """Defines `void (workspace, …)`, which calls the code with one pointer for each slot."""
     kernel = code.define(module)
     name = f"{kernel}_of_buffers"
     if module.has(name):

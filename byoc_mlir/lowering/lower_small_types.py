@@ -1,6 +1,7 @@
 """The pass `lower-small-types`.
 
-Numbers of less than a half are codes, one byte each; tables lead to and from them.
+Elements narrower than f16 are stored as codes, one byte each; tables convert between codes and
+numbers.
 """
 
 from __future__ import annotations
@@ -48,23 +49,23 @@ _INFINITY_BITS = 0x7F800000
 
 
 def is_small_float(element_type: Attribute) -> bool:
-    """Whether it is a float of eight bits or less."""
+    """True if the type is a float of at most eight bits."""
     return isinstance(element_type, _FLOATS)
 
 
 def is_small_integer(element_type: Attribute) -> bool:
-    """Whether it is an integer of two or four bits."""
+    """True if the type is an integer of two or four bits."""
     return isinstance(element_type, IntegerType) and 1 < element_type.width.data < 8
 
 
 def is_small(element_type: Attribute) -> bool:
-    """Whether values are kept as codes, one byte each."""
+    """True if values of the type are stored as codes, one byte each."""
     return is_small_float(element_type) or is_small_integer(element_type)
 
 
 @cache
 def decoding_table(element_type: Attribute) -> Array:
-    """`[256]`: the number that each code stands for, as `f32` or `i32`."""
+    """Returns a table `[256]` of the values of all codes, as `f32` or `i32`."""
     wide = np.float32 if is_small_float(element_type) else np.int32
     codes = np.arange(256, dtype=np.uint8)
     if is_small_integer(element_type):
@@ -77,11 +78,11 @@ def decoding_table(element_type: Attribute) -> Array:
 
 @dataclass(frozen=True)
 class Encoding:
-    """How an `f32` becomes a code: by its magnitude's place among the thresholds.
+    """Thresholds that turn an `f32` into a code, by its magnitude.
 
-    `thresholds [n]` ascend; a magnitude from `thresholds[i]` up to the next has the code
-    `positive[i]`, or `negative[i]` below zero. Entry 0 is what lies below all of them. `n` is a
-    power of two, the last thresholds are NaN, which nothing reaches.
+    `thresholds [n]` ascend. A magnitude from `thresholds[i]` up to the next threshold has the code
+    `positive[i]`, or `negative[i]` below zero. Entry 0 covers all magnitudes below `thresholds[1]`.
+    `n` is a power of two: the last thresholds are NaN, which no magnitude reaches.
     """
 
     thresholds: Array
@@ -92,7 +93,7 @@ class Encoding:
 
 @cache
 def encoding(element_type: Attribute) -> Encoding:
-    """The encoding of a small float, found by asking numpy for the conversion."""
+    """Returns the encoding of a small float type, derived from numpy's conversion."""
     dtype = numpy_dtype(element_type)
 
     def codes(bits: Array) -> Array:
@@ -114,7 +115,9 @@ def encoding(element_type: Attribute) -> Encoding:
 
 
 def _last_alike(start: int, codes: Any) -> int:
-    """The last bit pattern from `start` on with its code: in doubling steps, then by halving."""
+    """Returns the last bit pattern from `start` on with its code, by a doubling, then halving
+    search.
+    """
     wanted = codes(np.asarray([start]))[0]
     low, step = start, 1
     while low + step <= _INFINITY_BITS and codes(np.asarray([low + step]))[0] == wanted:
@@ -139,10 +142,10 @@ _MOVES = (
 
 
 class LowerSmallTypes(ModulePass):
-    """Floats of eight bits and less, and integers of two and four, become codes in `ui8`.
+    """Rewrites floats of at most eight bits, and integers of two and four bits, to codes in `ui8`.
 
-    Ops that move elements move the codes. What computes does so in `f32` or `i32`, between a
-    look-up in a table of all codes and a search for the new one.
+    Ops that move elements move the codes. Other ops compute in `f32` or `i32`: a table lookup
+    decodes their operands, and a search encodes their results.
 
     ```mlir
     %0 = relay.cast %x {dtype = f32} : (tensor<8xf8E5M2>) -> tensor<8xf32>
@@ -173,19 +176,19 @@ def _lower_function(function: func.FuncOp, block: Block) -> None:
 
 
 class _Codes:
-    """Which values are codes by now, and of which type."""
+    """Types of the values that are codes so far."""
 
     def __init__(self) -> None:
         self.types: dict[SSAValue, Attribute] = {}
 
     def concern(self, op: RelayOp) -> bool:
-        """Whether an operand or a result is of a small type."""
+        """True if an operand or a result has a small type."""
         return any(operand in self.types for operand in op.operands) or any(
             is_small(tensor_type(result).element_type) for result in op.results
         )
 
     def retype(self, value: SSAValue) -> None:
-        """Makes a value of a small type one of codes."""
+        """Changes the type of a value of a small type to that of codes."""
         if not isinstance(value.type, TensorType):
             return
         type_ = tensor_type(value)
@@ -195,7 +198,7 @@ class _Codes:
             self.types[new] = type_.element_type
 
     def record(self, value: SSAValue, element_type: Attribute) -> SSAValue:
-        """Notes that a new value holds the codes of `element_type`."""
+        """Records that a new value holds codes of `element_type`."""
         self.types[value] = element_type
         return value
 
@@ -223,7 +226,7 @@ def _lower_op(op: RelayOp, codes: _Codes) -> None:
 
 
 class _Before:
-    """Adds ops before an op, located where it is."""
+    """Builder that inserts ops before an op, with its location."""
 
     def __init__(self, op: Operation):
         self._op = op
@@ -240,7 +243,7 @@ class _Before:
 
 
 def _decoded(value: SSAValue, codes: _Codes, before: _Before) -> SSAValue:
-    """The numbers that codes stand for; other values as they are."""
+    """Returns the decoded values of codes; other values are unchanged."""
     if value not in codes.types:
         return value
     table = before.constant(decoding_table(codes.types[value]))
@@ -249,7 +252,7 @@ def _decoded(value: SSAValue, codes: _Codes, before: _Before) -> SSAValue:
 
 
 def _encoded(value: SSAValue, element_type: Attribute, codes: _Codes, before: _Before) -> SSAValue:
-    """The codes of numbers of any type."""
+    """Returns the codes for values of any type."""
     if is_small_float(element_type):
         wide = value
         if tensor_type(value).element_type != f32:
@@ -264,7 +267,7 @@ def _encoded(value: SSAValue, element_type: Attribute, codes: _Codes, before: _B
 
 
 def _encoded_floats(value: SSAValue, element_type: Attribute, before: _Before) -> SSAValue:
-    """A binary search among the thresholds of the type."""
+    """Emits a binary search among the type's thresholds."""
     found = encoding(element_type)
     thresholds = before.constant(found.thresholds)
     magnitude = before.add(elementwise.AbsOp(value))
@@ -309,7 +312,7 @@ def _reinterpret(op: bits.ReinterpretOp, codes: _Codes, before: _Before) -> SSAV
 
 
 def _compute(op: RelayOp, codes: _Codes, before: _Before) -> list[SSAValue]:
-    """The op on decoded operands, its results encoded."""
+    """Emits the op on decoded operands, and encodes its results."""
     operands = [_decoded(operand, codes, before) for operand in op.operands]
     types = [tensor_type(result) for result in op.results]
     wide = type(op).create(

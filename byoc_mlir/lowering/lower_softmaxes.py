@@ -28,15 +28,15 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel
 from byoc_mlir.runtime.system.machine import target_cpu
 
 _FEWEST_VECTORS = 2
-"""Rows that are shorter gain nothing by them."""
+"""Minimum length of a row, in vectors; with shorter rows the kernel gains nothing."""
 
 
 @dataclass(frozen=True)
 class LowerSoftmaxes(ModulePass):
-    """Softmaxes of `f32` along the last axis become calls of a kernel, in place.
+    """Rewrites softmaxes of `f32` along the last axis to calls of a kernel, in place.
 
     Options:
-        threads: those that run it; 0 where there is no OpenMP runtime.
+        threads: OpenMP threads of a run; 0 without an OpenMP runtime.
 
     ```mlir
     %0 = relay.nn.softmax %x : (tensor<3x197x197xf32>) -> tensor<3x197x197xf32>

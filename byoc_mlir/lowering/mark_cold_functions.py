@@ -1,4 +1,4 @@
-"""The pass `mark-cold-functions`: no optimisation of what a run does not call."""
+"""The pass `mark-cold-functions`: disables the optimisation of functions that runs do not call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from byoc_mlir.abi import RUN
 from byoc_mlir.dialects.symbols import mentioned_symbols
 
 _SAID = frozenset({"always_inline", "inline_hint", "optimize_size", "minsize", "passthrough"})
-"""Attributes by which a backend says how a function is optimised."""
+"""Attributes with which a backend determines how a function is optimised."""
 
 
 class MarkColdFunctions(ModulePass):
-    """Tells LLVM not to optimise functions that `byoc_run` does not reach: they run once, and the
-    time they take is spent in libraries.
+    """Tells LLVM not to optimise functions that `byoc_run` does not reach: they run once, and spend
+    their time in libraries.
 
     ```mlir
     llvm.func @byoc_run() { llvm.call @hot() : () -> () … }
@@ -51,7 +51,7 @@ class MarkColdFunctions(ModulePass):
 
 
 def _reached(module: ModuleOp, functions: Mapping[str, llvm.FuncOp]) -> set[str]:
-    """The functions that are mentioned by the root, by a global, or by one of themselves."""
+    """Returns the functions that `byoc_run`, a global, or a reached function mentions."""
     found = {RUN.symbol}
     waiting = [op for op in module.ops if isinstance(op, llvm.GlobalOp)]
     waiting = [*waiting, *([functions[RUN.symbol]] if RUN.symbol in functions else [])]

@@ -22,7 +22,7 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
 from byoc_mlir.lowering.linalg_to_loops.rows import nests_in_rows
 
-"""On a function: it is a kernel, called from host code."""
+"""Attribute of functions that are kernels, called from host code."""
 
 _LONGEST_NAME = 48
 _WITHOUT_EFFECT = (
@@ -32,18 +32,11 @@ _WITHOUT_EFFECT = (
 
 
 class OutlineKernels(ModulePass):
-    """Moves every `linalg` op and `host.kernel` of the host functions to a function of its own.
+    """Moves each `linalg` op and each `host.kernel` of the host functions into its own function.
 
-    A product has what follows it in place beside it; what runs row by row is together. Equal ops
-    share one function. It works on whole buffers; each of them is one argument, so that
-    arguments do not alias; views of buffers are taken inside.
-
-    ```mlir
-    linalg.generic … ins(%x, %y : …) outs(%x : …) attrs = {doc = "add"} { … }
-    // becomes
-    func.call @add_0(%x, %y) : (memref<4xf32>, memref<4xf32>) -> ()
-    func.func private @add_0(%x: memref<4xf32>, %y: memref<4xf32>) attributes {byoc.kernel} { … }
-    ```
+    A GEMM and the in-place ops behind it share a function, and so do ops that run row by row. Equal
+    ops share one function. A function takes whole buffers, each of them once, so that its arguments
+    do not alias; it takes views of them inside.
     """
 
     name = "outline-kernels"
@@ -62,7 +55,7 @@ class _Kernels:
     _known: dict[Hashable, SymbolRefAttr] = field(default_factory=dict[Hashable, SymbolRefAttr])
 
     def function_for(self, ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> SymbolRefAttr:
-        """The kernel that does what `ops` do; they are cloned if it is new."""
+        """Returns the kernel that does what `ops` do; clones them if there is none yet."""
         key = _structure(ops, buffers)
         symbol = self._known.get(key)
         if symbol is None:
@@ -85,7 +78,7 @@ def _outline_block(block: Block, kernels: _Kernels) -> None:
 
 
 def _groups(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
-    """The `linalg` ops of a block, in order; those that make one loop nest together."""
+    """Yields the `linalg` ops of a block in order, grouped by loop nest."""
     for run in _runs(block):
         first = 0
         while first < len(run):
@@ -95,7 +88,7 @@ def _groups(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
 
 
 def _runs(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
-    """The `linalg` ops between which there is nothing that has an effect."""
+    """Yields runs of `linalg` ops without an op with effects between them."""
     run: list[linalg.GenericOp] = []
     for op in in_time(block.ops):
         if isinstance(op, linalg.GenericOp):
@@ -108,7 +101,7 @@ def _runs(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
 
 
 def _group_size(ops: Sequence[linalg.GenericOp]) -> int:
-    """How many of the first ops make one loop nest."""
+    """Returns the number of ops at the beginning that form one loop nest."""
     rows = len(nests_in_rows(ops))
     if rows:
         return rows
@@ -119,7 +112,9 @@ def _group_size(ops: Sequence[linalg.GenericOp]) -> int:
 
 
 def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:
-    """Whether `op` folds into what the group has just filled, or follows its fold in place."""
+    """True if `op` reduces into the buffer that the group fills, or follows a reduction in
+    place.
+    """
     buffer = group[-1].outputs[0]
     if len(group) == 1 and is_zero_fill(group[0]):
         return is_product_sum(op) and op.outputs[0] is buffer
@@ -142,7 +137,7 @@ def _outline(group: Sequence[linalg.GenericOp], kernels: _Kernels) -> None:
 
 
 def _outline_host_kernel(op: host.KernelOp, block: Block, kernels: _Kernels) -> None:
-    """Replaces an op by a call of a function with its body."""
+    """Replaces a `host.kernel` by a call of a function with its body."""
     operands = dict.fromkeys(op.arguments)
     views = [value.owner for value in operands if isinstance(value.owner, View)]
     buffers = list(dict.fromkeys(root_of(operand) for operand in operands))
@@ -157,7 +152,7 @@ def _call(kernel: SymbolRefAttr, buffers: Sequence[SSAValue]) -> func.CallOp:
 
 
 def root_of(value: SSAValue) -> SSAValue:
-    """The buffer that a memref is a view of."""
+    """Returns the buffer of which a memref is a view."""
     owner = value.owner
     return owner.source if isinstance(owner, View) else value
 
@@ -182,7 +177,7 @@ def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) ->
 
 
 def _bodies(ops: Iterable[Operation], values: dict[SSAValue, SSAValue]) -> Iterator[Operation]:
-    """The ops, and what is in a `host.kernel` in its place."""
+    """Yields the ops, with the body of a `host.kernel` in place of it."""
     for op in ops:
         if not isinstance(op, host.KernelOp):
             yield op
@@ -193,7 +188,7 @@ def _bodies(ops: Iterable[Operation], values: dict[SSAValue, SSAValue]) -> Itera
 
 
 def _readable(ops: Sequence[Operation]) -> str:
-    """A name made of what the ops were in the model."""
+    """Returns a name that consists of the names of the ops in the model."""
     generics = [op for op in ops if isinstance(op, linalg.GenericOp)]
     words = [op.doc.data for op in generics if op.doc and (len(generics) == 1 or op.inputs)]
     words += [op.kernel_name.data for op in ops if isinstance(op, host.KernelOp)]
@@ -202,7 +197,7 @@ def _readable(ops: Sequence[Operation]) -> str:
 
 
 def _structure(ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> Hashable:
-    """A key that is equal for groups of ops that do the same to buffers of the same types."""
+    """Returns a key; groups of ops that do the same on buffers of the same types share it."""
     numbers: dict[SSAValue, int] = {}
     for buffer in buffers:
         numbers[buffer] = len(numbers)

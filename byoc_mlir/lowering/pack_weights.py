@@ -34,17 +34,17 @@ from byoc_mlir.tensors import aligned_empty, transposed
 
 @dataclass(frozen=True)
 class PackWeights(ModulePass):
-    """Puts constant matrices in the order in which the micro-kernels of products read them.
+    """Packs constant matrices in the order in which the GEMM micro-kernels read them.
 
-    `[steps, columns]`, or its transpose, becomes panels `[columns / c, steps, c]` of as many
-    columns as a tile has; the last panel is filled up with zeros. The indexing map tells where an
-    element went. One row of data gains, too: it reads panel after panel, its sums in registers.
-    A matrix narrower than a tile is only turned, and not for one or two rows. Of memory
-    that belongs to somebody else, who has it anyway, a transposed matrix is not copied: it is read
-    where it is, or turned block by block.
+    `[steps, columns]`, or its transpose, becomes panels `[columns / c, steps, c]`, where `c` is a
+    tile's number of columns; the last panel is padded with zeros. The indexing map describes where
+    elements went. One row of data gains, too: it reads panel after panel, with its sums in
+    registers. A matrix narrower than a tile is only transposed, and not for one or two rows. A
+    transposed matrix in memory that another owner keeps anyway is not copied: it is read in place,
+    or transposed block by block.
 
     Options:
-        vector_bits: the length of the vector registers of the target.
+        vector_bits: width of the target's vector registers in bits.
 
     ```mlir
     %w = relay.constant #relay.weight<…> : tensor<64x40xf32>
@@ -94,7 +94,7 @@ class PackWeights(ModulePass):
 def _replace(
     op: linalg.GenericOp, weight: ConstantOp, array: Array, exprs: Sequence[AffineExpr]
 ) -> None:
-    """Makes `op` read the elements of `weight` from `array`."""
+    """Changes `op` to read the elements of `weight` from `array`."""
     packed = ConstantOp.of("packed_weight", array)
     packed.location = weight.location
     Rewriter.insert_op(packed, InsertPoint.before(op))
@@ -106,8 +106,8 @@ def _replace(
 
 
 def _matrix_loops(op: linalg.GenericOp) -> tuple[AffineDimExpr, AffineDimExpr] | None:
-    """The loops over the steps and the columns of the second input: `None` unless it is a matrix
-    whose columns are those of the result, and whose steps are all that is summed over.
+    """Returns the loops over the rows (K) and columns (N) of the second input. None unless it is a
+    matrix with the result's columns whose rows are the only reduction.
     """
     data, weight, result = (attribute.data for attribute in op.indexing_maps)
     steps = [
@@ -126,9 +126,10 @@ def _matrix_loops(op: linalg.GenericOp) -> tuple[AffineDimExpr, AffineDimExpr] |
 
 
 def panels(matrix: Array, columns: int) -> Array:
-    """`[K, N]` as panels `[ceil(N / columns), K, columns]`, with zeros at the end.
+    """Packs `[K, N]` into panels `[ceil(N / columns), K, columns]`, padded with zeros.
 
-    Nothing of the size of the matrix is made besides: weights may fill most of the memory.
+    The result is the only array of the matrix's size that is allocated: weights may fill most of
+    the memory.
     """
     steps, width = matrix.shape
     found = aligned_empty((-(-width // columns), steps, columns), matrix.dtype)

@@ -38,16 +38,16 @@ from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 Group: TypeAlias = tuple[str, ...]
-"""The symbols of functions of which one runs."""
+"""Symbols of functions of which a control flow op calls one."""
 
 
 class PlanBuffers(ModulePass):
-    """Puts all buffers of @main, and the workspace of regions that it calls, in one arena.
+    """Puts all buffers of @main, and the workspaces of the regions that it calls, in one arena.
 
-    The arena becomes the first argument, `byoc.arena_bytes` its size. Where a region's workspace
-    (`byoc.workspace` on its declaration) was put stands there as `byoc.workspace_offset`. A
-    function of the host, a branch or the body of a loop, has an arena of its own, which is a part
-    of its caller's; branches of which one runs share theirs.
+    The arena becomes the first argument, and `byoc.arena_bytes` is its size. A region's declaration
+    has `byoc.workspace`, the size of its workspace, and gets `byoc.workspace_offset`. A function of
+    the host (a branch or a loop's body) has its own arena, a part of its caller's; branches of one
+    op share theirs.
 
     ```mlir
     func.func @main(%x: memref<16xf32>, %out: memref<16xf32>) {
@@ -80,10 +80,10 @@ class PlanBuffers(ModulePass):
 
 
 class _Planner:
-    """Plans functions, those that a function calls before it.
+    """Planner of the functions' memory; a function's callees come before it.
 
-    `places` has where in a function's memory that of its callees begins. Callees of which one runs
-    are a group, with one place.
+    `places` maps functions to the offsets of their callees' memory. Callees of one control flow op
+    are a group with one offset.
     """
 
     def __init__(self, functions: Mapping[str, func.FuncOp]):
@@ -92,7 +92,7 @@ class _Planner:
         self._group_of: dict[str, tuple[str, Group]] = {}
 
     def plan(self, symbol: str) -> None:
-        """Plans the memory of a function and of all that it calls."""
+        """Plans the memory of a function and of all its callees."""
         function = self._functions[symbol]
         block = function.body.block
         allocs = [op for op in block.ops if isinstance(op, Alloc)]
@@ -113,8 +113,8 @@ class _Planner:
             _replace(alloc, [shift, _view(arena, shift.results[0], alloc.memref.type)])
 
     def place_workspaces(self, symbol: str, base: Size) -> None:
-        """Tells regions where their workspace is in the arena of the program, in which that of a
-        function begins at `base`.
+        """Records the workspace offset of each region that a function calls. The function's own
+        memory is at `base` in the arena of the program.
         """
         for callee, offset in self._places[symbol].items():
             if self._is_host(callee):
@@ -125,15 +125,16 @@ class _Planner:
     def _place_workspace(self, symbol: str, offset: Size) -> None:
         if isinstance(offset, Dim):
             raise UndecidedSizeError(
-                f"@{symbol} needs memory at a known place, beside buffers of symbolic sizes;"
-                " specialise-dims makes them numbers"
+                f"@{symbol} needs memory at a static offset, beside buffers of symbolic sizes;"
+                " specialise-dims makes the sizes static"
             )
         self._functions[symbol].attributes[WORKSPACE_OFFSET] = IntegerAttr(offset, i64)
 
     def _groups(self, symbol: str) -> dict[Group, tuple[int, int]]:
-        """What a function calls that needs memory, with the positions of the first and last call.
+        """Returns the callees of a function that need memory, with the positions of their first and
+        last call.
 
-        An op with several calls is one that makes one of them.
+        The callees of one op, which calls one of them, are a group.
         """
         spans: dict[Group, tuple[int, int]] = {}
         for position, op in enumerate(self._functions[symbol].body.block.ops):
@@ -146,24 +147,24 @@ class _Planner:
         return spans
 
     def _note(self, caller: str, group: Group) -> None:
-        """Checks that nobody else calls the functions: their memory has one place."""
+        """Checks that the functions have no other caller, since their memory has one offset."""
         for callee in group:
             known, _ = found = self._group_of.setdefault(callee, (caller, group))
             if found != (caller, group) or callee == "main":
                 raise PassFailedException(
                     f"@{callee} is called by @{known}, and once more by @{caller}; accepted is one"
-                    " caller, since its memory has one place"
+                    " caller, since its memory has one offset"
                 )
 
     def _most(self, group: Group) -> Size:
-        """The memory for the largest of a group; plans those that are functions of the host."""
+        """Returns the memory that the largest of a group needs; plans the host functions in it."""
         for callee in group:
             if self._is_host(callee) and callee not in self._places:
                 self.plan(callee)
         return largest(*map(self._size, group))
 
     def _bytes(self, alloc: Alloc) -> Size:
-        """The size of a buffer; the largest one where it has a symbol that a function binds."""
+        """Returns the size of a buffer; its maximum if it has a symbol that a function binds."""
         size = _bytes(alloc.memref.type)
         return size if names_in([size]).isdisjoint(asked().bound) else _most(size)
 
@@ -189,14 +190,14 @@ class _Planner:
 
 
 def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence[Size], Size]:
-    """Offsets, and the size of all, for sizes and when they are needed."""
+    """Returns the offsets and the total size, for sizes with their lifetimes."""
     if not is_symbolic(size for size, _ in requests):
         return plan_offsets([BufferRequest(index(size), *span) for size, span in requests])
     return plan_slots([DynamicRequest(size, hint(size), *span) for size, span in requests])
 
 
 def _view(arena: SSAValue, shift: SSAValue, type_: MemRefType) -> Operation:
-    """A part of the arena; one of symbolic size needs no operands for it."""
+    """Returns an op for a part of the arena; with symbolic sizes it needs no operands for them."""
     assert isinstance(arena.type, MemRefType)
     if arena.type.has_static_shape() and type_.has_static_shape():
         return memref.ViewOp(arena, shift, [], type_)
@@ -214,7 +215,7 @@ def _arena_type(size: Size) -> MemRefType:
 
 
 def _add_arena(function: func.FuncOp, total: Size) -> SSAValue:
-    """Makes memory the first argument of a function."""
+    """Adds the arena to a function as its first argument."""
     function.attributes[ARENA_BYTES] = IntegerAttr(hint(total), i64)
     if isinstance(total, Dim):
         function.attributes[ARENA_SIZE] = ShapeAttr((total,))
@@ -225,7 +226,7 @@ def _add_arena(function: func.FuncOp, total: Size) -> SSAValue:
 
 
 def _pass_arena(call: func.CallOp, arena: SSAValue, offset: Size, size: Size) -> None:
-    """Gives a callee its part of the caller's memory."""
+    """Passes a callee its part of the caller's memory."""
     shift = _index(offset)
     view = _view(arena, shift.results[0], _arena_type(size))
     for op in (shift, view):
@@ -235,7 +236,7 @@ def _pass_arena(call: func.CallOp, arena: SSAValue, offset: Size, size: Size) ->
 
 
 def _check_size(total: int, allocs: Sequence[Alloc]) -> None:
-    """Refuses too large an arena in the name of the largest buffer's node."""
+    """Checks the arena's size against the limit; the error names the node of the largest buffer."""
     largest = max(allocs, key=lambda alloc: hint(_bytes(alloc.memref.type)), default=None)
     nodes = node_names(largest) if largest is not None else ()
     with boundary("plan-buffers", ", ".join(nodes) or None):
@@ -243,8 +244,8 @@ def _check_size(total: int, allocs: Sequence[Alloc]) -> None:
 
 
 def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, int]]:
-    """The positions of the first and last op that need each buffer. What a loop gives is one of the
-    buffers that it takes.
+    """Returns the positions of the first and last op that need each buffer. The result of a loop is
+    one of the buffers that the loop takes.
     """
     roots: dict[SSAValue, set[Alloc]] = {}
     first: dict[Operation, int] = {}
@@ -263,7 +264,7 @@ def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, 
 
 
 def _most(size: Size) -> Size:
-    """The largest that a size can be, whatever the symbols are that functions bind."""
+    """Returns the maximum of a size over all values of the symbols that functions bind."""
     facts = asked()
     if names_in([size]) <= facts.bound.keys():
         _, most = facts.bounds(size)
@@ -276,7 +277,7 @@ def _bytes(type_: MemRefType) -> Size:
 
 
 def _replace(alloc: Alloc, ops: Sequence[Operation]) -> None:
-    """Puts ops, of which the last gives the buffer, in the place of one."""
+    """Replaces an allocation by ops, of which the last returns the buffer."""
     for op in ops:
         op.location = alloc.location
     Rewriter.insert_op(ops, InsertPoint.before(alloc))

@@ -1,4 +1,4 @@
-"""The pass `profile-steps`: how long each step of a run takes, and how long each thread works."""
+"""The pass `profile-steps`: measures the time of each step of a run, and of other threads' work."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 
 NOW = "byoc_profile_now"
-"""`i64 ()`: the clock in nanoseconds."""
+"""Symbol of `i64 ()`, which returns the clock in nanoseconds."""
 OTHERS = "byoc_profile_others"
-"""A global: nanoseconds that other threads were busy, more than the run's own waited for them."""
+"""Global with the nanoseconds that other threads were busy, beyond the wall time of the calls."""
 
 _OPENMP, _PARALLEL, _WORKER = "GOMP_parallel", "byoc_profile_parallel", "byoc_profile_worker"
 _CALLED = SymbolRefAttr(_OPENMP)
@@ -86,9 +86,9 @@ llvm.func internal @{_WORKER}(%job: !llvm.ptr) {{
 
 
 def time_threads(module: ModuleOp) -> ModuleOp:
-    """Replaces calls of OpenMP's runtime by calls of a function that times all threads, too.
+    """Replaces calls of OpenMP's runtime by calls of a function that also times all threads.
 
-    Returns a module of the global `OTHERS` and, where there are such calls, what they need.
+    Returns a module with the global `OTHERS` and, if there are such calls, the functions they need.
     """
     others = llvm.GlobalOp(i64, OTHERS, "internal", value=IntegerAttr(0, i64))
     calls = [op for op in module.walk() if isinstance(op, llvm.CallOp) and op.callee == _CALLED]
@@ -111,22 +111,22 @@ _CLOCK, _MONOTONIC, _NANOSECONDS = "clock_gettime", 1, 1_000_000_000
 
 @dataclass(frozen=True)
 class _Step:
-    """A call that is timed, in a function of `region`, or of the host."""
+    """Timed call in a function of `region`, or of the host."""
 
     call: llvm.CallOp
     region: str
     context: SSAValue
     offset: int
-    """The first context slot that `context` points at."""
+    """Number of the context slot at which `context` points."""
 
 
 class ProfileSteps(ModulePass):
-    """Adds up, in slots of the context, the nanoseconds between each step of a run and the one
-    before, and how long other threads were busy meanwhile. Runs on the joined module, in the `llvm`
+    """Accumulates the nanoseconds from each step of a run to the next, and the time that other
+    threads were busy meanwhile, in slots of the context. Runs on the joined module, in the `llvm`
     dialect.
 
-    Steps are the calls in @main and in the functions of its control flow that have an ONNX node,
-    and those calls in a region's function that have the attribute `byoc.step`.
+    Steps are the calls in @main and its control flow that have an ONNX node, and the calls in a
+    region's function with the attribute `byoc.step`.
 
     ```mlir
     llvm.func @main(%state: !llvm.ptr, %context: !llvm.ptr, …) -> i32 {
@@ -141,9 +141,9 @@ class ProfileSteps(ModulePass):
       llvm.call @byoc_profile_tick(%clock, %sum, %others) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
     ```
 
-    and the module gets `byoc.steps`. The first slot holds the time of the step before; then there
-    is one for each step, and one more for each step's other threads. These are timed where our own
-    code calls OpenMP's runtime; what a library does inside is not seen.
+    and the module gets `byoc.steps`. The first slot holds the time of the previous step; then each
+    step has a slot, and each step's other threads have one more. Other threads are timed where the
+    built-in kernels call OpenMP's runtime; threads inside of a library are not seen.
     """
 
     name = "profile-steps"
@@ -212,7 +212,7 @@ def _start(main: llvm.FuncOp, base: int) -> None:
 
 
 def _define(module: ModuleOp) -> None:
-    """The functions that read the clock, `clock_gettime` of the C library."""
+    """Defines the functions that read the clock with `clock_gettime` of the C library."""
     builder = ModuleBuilder()
     now = builder.function(NOW, (), result=i64, internal=True)
     time = now.stack_slots(2)

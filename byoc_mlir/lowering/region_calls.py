@@ -1,4 +1,4 @@
-"""What the host code needs to know of a region: attributes on its declaration."""
+"""Attributes on a region's declaration that the host code needs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from byoc_mlir.abi import (
 
 @dataclass(frozen=True)
 class RegionCall:
-    """A region as its callers see it: sizes of its slots, and which hooks it defines."""
+    """Region as its callers see it: sizes of its slots, and the hooks that it defines."""
 
     symbol: str
     state_slots: int
     context_slots: int
     workspace_bytes: int
     hooks: tuple[str, ...]
-    """Of `load`, `open`, `close`, `unload`: those for which the region has a function."""
+    """Hooks among `load`, `open`, `close` and `unload` for which the region has a function."""
 
     def attach(self, declaration: FuncOp) -> None:
-        """Writes all this down on the region's declaration."""
+        """Writes these fields as attributes on the region's declaration."""
         declaration.attributes[WORKSPACE] = IntegerAttr(self.workspace_bytes, i64)
         declaration.attributes[STATE_SLOTS] = IntegerAttr(self.state_slots, i64)
         declaration.attributes[CONTEXT_SLOTS] = IntegerAttr(self.context_slots, i64)
@@ -40,7 +40,7 @@ class RegionCall:
 
     @staticmethod
     def of(declaration: FuncOp) -> RegionCall:
-        """What `attach` wrote."""
+        """Reads the attributes that `attach` wrote."""
         return RegionCall(
             declaration.sym_name.data,
             int_attribute(declaration, STATE_SLOTS),
@@ -51,17 +51,17 @@ class RegionCall:
 
 
 def region_functions(module: ModuleOp) -> Sequence[FuncOp]:
-    """The outlined regions of a module, definitions or declarations, in order."""
+    """Returns the outlined regions of a module, definitions or declarations, in order."""
     return [op for op in _functions(module.body.block.ops) if COMPILER in op.attributes]
 
 
 def host_slots(module: ModuleOp) -> int:
-    """The context slots that the host has, before those of the regions."""
+    """Returns the number of context slots of the host, which precede those of the regions."""
     return FOUND_SLOT + 1 if CHECKS in module.attributes else 0
 
 
 def int_attribute(op: Operation, name: str) -> int:
-    """The value of an integer attribute, 0 when it is not there."""
+    """Returns the value of an integer attribute, or 0 if it is absent."""
     attribute = op.attributes.get(name)
     return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
 

@@ -21,20 +21,20 @@ from byoc_mlir.lowering.relay_to_linalg.recurrent_product import fills_panels
 from byoc_mlir.runtime.system.machine import target_cpu
 
 _CACHE = 1 << 15
-"""Bytes of a first cache, the smallest that x86-64 servers have."""
+"""Size in bytes of L1, the smallest of x86-64 servers."""
 
 
 @dataclass(frozen=True)
 class RoundRecurrentWeights(ModulePass):
-    """Recurrent layers of the host read weights of `bf16`, where that takes less time.
+    """Rounds the weights of the host's recurrent layers to `bf16`, where that is faster.
 
-    That is where a step waits for the weight: one batch entry meets it, and it is larger than a
-    first cache. With more entries a step multiplies for longer than it reads, and in `f32` as fast.
-    State, gates and sums stay in `f32`.
+    It is faster where a step waits for the weight: one batch entry uses it, and it is larger than
+    L1. With more entries a step is bound by arithmetic, and `f32` is as fast. State, gates and sums
+    stay in `f32`.
 
     Options:
-        exact: the names of nodes that stay in `f32`.
-        always: also where the processor has no instruction for products of `bf16`.
+        exact: names of the nodes that stay in `f32`.
+        always: round even if the processor has no instruction for GEMMs of `bf16`.
 
     ```mlir
     %0, %1, %2 = relay.nn.lstm %x, %w, … : (tensor<5x1x1x512xf32>, tensor<1x128x512xf32>, …) -> …

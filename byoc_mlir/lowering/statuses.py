@@ -1,6 +1,6 @@
-"""Statuses of host functions: which calls and checks end them, and what callers are told.
+"""Statuses of host functions: the calls and checks that end them, and the numbers that callers get.
 
-Checks of values get numbers.
+Checks of values are numbered.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
 
 
 class RunChecks:
-    """The checks of the host functions of a module, which get numbers from 1."""
+    """Checks of a module's host functions, numbered from 1."""
 
     def __init__(self, functions: Iterable[func.FuncOp]):
         checks = [op for one in functions for op in one.walk() if isinstance(op, CheckOp)]
         self._numbers = {check: number for number, check in enumerate(checks, start=1)}
 
     def describe(self, module: ModuleOp) -> None:
-        """Writes on the module what is checked, where anything is."""
+        """Writes descriptions of the checks on the module, if there are any."""
         if self._numbers:
             module.attributes[CHECKS] = ArrayAttr(map(_description, self._numbers))
 
     def status(self, builder: Builder, check: CheckOp, context: SSAValue) -> SSAValue:
-        """0, or the number of the check if its value is refused; that is left in the context."""
+        """Emits the check: its result is 0, or the check's number if the value is refused. The
+        value is stored in the context.
+        """
         found = builder.insert(memref.LoadOp.get(check.found, [])).res
         slot = builder.insert(offset(context, FOUND_SLOT * SLOT_BYTES, i64)).result
         builder.insert(llvm.StoreOp(found, slot))
@@ -81,7 +83,7 @@ _POINTER = LLVMPointerType()
 
 @dataclass(frozen=True)
 class PlacedRegion:
-    """A region with the ranges of slots it was given; `number` counts from 1."""
+    """Region with its ranges of slots; `number` counts from 1."""
 
     number: int
     call: RegionCall
@@ -91,8 +93,9 @@ class PlacedRegion:
 
 
 class Statuses:
-    """Gives functions the arguments %state and %context, an `i64` status as result, and leaves them
-    after calls of regions and of each other that failed, and where a value is refused.
+    """Rewriter of functions: they get the arguments %state and %context and an `i64` status as
+    result. A function returns after a failed call of a region or of another such function, and
+    after a failed check.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class Statuses:
         self._regions = {region.call.symbol: region for region in regions}
 
     def thread(self, function: func.FuncOp) -> None:
-        """Rewrites a function; its control flow becomes blocks, which a failure can leave."""
+        """Rewrites a function; its control flow becomes blocks, so that a failure can leave it."""
         flatten(function.body)
         old = list(function.body.blocks)
         slots = _take_slots(function)
@@ -119,7 +122,7 @@ class Statuses:
     def _checked(
         self, block: Block, slots: tuple[SSAValue, SSAValue], failure: Block
     ) -> list[Block]:
-        """The blocks that a block becomes: one ends after each op that may fail."""
+        """Splits a block after each op that may fail."""
         blocks = [block]
         for op in in_time(block.ops):
             callee = op.callee.root_reference.data if isinstance(op, func.CallOp) else None
@@ -171,7 +174,7 @@ class Statuses:
 
 
 def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:
-    """Makes %state and %context the first arguments of a function that returns a status."""
+    """Adds %state and %context as the first arguments of a function that returns a status."""
     entry = function.body.blocks[0]
     state = entry.insert_arg(_POINTER, 0)
     context = entry.insert_arg(_POINTER, 1)
@@ -187,10 +190,11 @@ def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:
 def branch_on_failure(
     builder: Builder, status: SSAValue, number: int, following: Block, failure: Block
 ) -> None:
-    """Goes on in `following` after a status of 0; else in `failure`, with the model's status.
+    """Branches to `following` for a status of 0, else to `failure` with the model's status.
 
     Args:
-        number: of the region whose `i32` the status is; 0 for an `i64` of a host function.
+        number: number of the region with the `i32` status; 0 for the `i64` status of a host
+            function.
     """
     code, kind = status, i64
     if number:

@@ -10,26 +10,26 @@ from xdsl.ir import Operation
 
 
 def symbol_of(op: Operation) -> str:
-    """The symbol that an op defines or declares; empty for an op without one."""
+    """Returns the symbol that an op defines or declares, or "" for an op without one."""
     name = op.properties.get("sym_name")
     return name.data if isinstance(name, StringAttr) else ""
 
 
 def is_internal(op: Operation) -> bool:
-    """Whether it is a function that no other module sees."""
+    """True if the op is a function that no other module sees."""
     return isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"
 
 
 def is_declaration(op: Operation) -> bool:
-    """Whether a function or a global is defined elsewhere."""
+    """True if a function or a global is defined elsewhere."""
     if isinstance(op, llvm.GlobalOp):
         return op.value is None and not op.body.blocks
     return not any(region.blocks for region in op.regions)
 
 
 def ops_to_lower(module: ModuleOp) -> Iterator[Operation]:
-    """The ops of a module without the bodies of functions that were written in the `llvm` dialect,
-    as kernels are: most of the ops, and nothing is to be done in them.
+    """Yields the ops of a module, without the bodies of functions in the `llvm` dialect. These are
+    hand-written kernels: most of the ops, with nothing left to lower.
     """
     for op in module.ops:
         if isinstance(op, llvm.FuncOp):

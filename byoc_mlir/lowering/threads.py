@@ -1,4 +1,4 @@
-"""Which loops are worth several threads; where calls choose sizes, each call decides."""
+"""Decision which loops run on several threads; where calls determine sizes, each call decides."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from byoc_mlir.dims import Dim, Size
 from byoc_mlir.kernels.costs import ASSUMED
 
 FEWEST = "host.fewest_iterations"
-"""Of an `scf.parallel` whose sizes are arguments: with fewer iterations one thread runs it."""
+"""Attribute of an `scf.parallel` with symbolic sizes: with fewer iterations, one thread runs it."""
 
 
 def is_worth_threads(sizes: Sequence[Size], cycles: float) -> bool:
-    """Whether a loop nest is written for several threads.
+    """True if a loop nest is parallelised.
 
     Args:
-        sizes: how often its loops run.
-        cycles: what it takes in all, for the hints of sizes.
+        sizes: trip counts of its loops.
+        cycles: the nest's cycles in total, for the hints of symbolic sizes.
     """
     return cycles >= ASSUMED.parallel_cycles or any(isinstance(size, Dim) for size in sizes)
 
 
 def decide_in_calls(loop: scf.ParallelOp, sizes: Sequence[Size], cycles: float) -> None:
-    """Says how many iterations a call must have for several threads, where it chooses sizes.
+    """Sets the number of iterations from which a call runs a loop nest on several threads.
 
     Args:
         loop: the loop nest.

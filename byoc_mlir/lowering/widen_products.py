@@ -24,9 +24,10 @@ _PRODUCTS = (ConvOp, ConvTransposeOp, DenseOp, MatmulOp)
 
 
 class WidenProducts(ModulePass):
-    """Products of 16-bit floats become products of `f32`, for which the host has kernels.
+    """Turns convolutions and matmuls of 16-bit floats into those of `f32`, for which the host has
+    kernels.
 
-    Constant weights are widened here, other operands when the model runs.
+    Constant weights are widened at compile time, other operands at run time.
 
     ```mlir
     %0 = relay.nn.dense %x, %w : (tensor<4x8xf16>, tensor<2x8xf16>) -> tensor<4x2xf16>

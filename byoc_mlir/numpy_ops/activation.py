@@ -1,4 +1,4 @@
-"""Activations, a block at a time, so that what is between two steps stays in the cache."""
+"""Activations, computed block by block, so that intermediate values stay in the L2 cache."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from byoc_mlir.tensors import Array
 
 _BLOCK = 1 << 14
-"""Elements of a block: 64 KB of `f32`, and a second cache holds several."""
+"""Elements of a block: 64 KB of `f32`, of which L2 holds several."""
 
 
 def _by_blocks(step: Callable[[Array, Array], object], x: Array) -> Array:
-    """Returns the results of an element-wise function, which writes them to its second array."""
+    """Applies an element-wise function block by block; it writes to its second array."""
     result = np.empty(x.shape, x.dtype)
     source, target = np.ravel(x), result.reshape(-1)
     for first in range(0, source.size, _BLOCK):
@@ -80,7 +80,7 @@ def _sigmoid(x: Array, out: Array) -> None:
 
 
 def erf(x: Array) -> Array:
-    """Returns the error function; of `f32` 2e-7 off in the measure of the result."""
+    """Returns the error function; for `f32` with a relative error of 2e-7."""
     if x.dtype != np.float32:
         return np.asarray(_exact_erf(x)).astype(x.dtype)
     return _by_blocks(_erf, x)
@@ -92,8 +92,8 @@ _exact_erf = np.vectorize(math.erf, otypes=[np.float64])
 def _erf(x: Array, out: Array) -> None:
     """Writes the error function of `f32`.
 
-    It is `tanh(x * p(x * x))` with a polynomial for `atanh(erf(x)) / x`, whose error counts the
-    less the nearer the result is to one. From 3.95 on the result is one.
+    It is `tanh(x * p(x * x))`, where the polynomial `p` approximates `atanh(erf(x)) / x`. Errors of
+    `p` matter less as the result approaches 1; from 3.95 on, the result is 1.
     """
     clipped = np.clip(x, -_ERF_END, _ERF_END)
     square = clipped * clipped
@@ -105,7 +105,7 @@ def _erf(x: Array, out: Array) -> None:
     np.multiply(out, clipped, out=out)
     np.tanh(out, out=out)
     is_one = np.abs(clipped) == _ERF_END
-    if is_one.any():  # the polynomial ends a bit below, which counts beside a large factor
+    if is_one.any():  # the polynomial ends slightly below 1, which matters for a large factor
         np.copysign(np.float32(1), clipped, out=out, where=is_one)
 
 
@@ -124,7 +124,7 @@ _ERF = np.array(
     ],
     np.float32,
 )
-"""Fitted by least squares, weighted until the largest error was the least."""
+"""Coefficients of a least-squares fit, reweighted to minimise the largest error."""
 
 
 def gelu(x: Array, approximate: str = "none") -> Array:
@@ -177,7 +177,7 @@ def log_softmax(x: Array, axis: int) -> Array:
 
 
 def _along_axis(step: Callable[[Array, Array], object], x: Array, axis: int) -> Array:
-    """Returns the results of a function of rows, which writes those of one matrix to another."""
+    """Applies a function to rows along an axis, block by block; it writes to its second array."""
     if not x.size:
         return x
     if not x.ndim:

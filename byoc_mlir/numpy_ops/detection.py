@@ -1,4 +1,4 @@
-"""The end of a detector: which boxes it keeps."""
+"""Non-maximum suppression."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from byoc_mlir.tensors import Array
 def non_max_suppression(
     boxes: Array, scores: Array, most: int, threshold: Any, floor: Any, *, centred: bool
 ) -> Array:
-    """Returns the boxes kept of each image and class, best first: `[boxes, 3]`.
+    """Returns image, class and index of the boxes that are kept, best first: `[boxes, 3]`.
 
     Args:
         boxes: corners, or centres and sizes, `[images, boxes, 4]`.
         scores: `[images, classes, boxes]`; a box with a score of NaN is not kept.
-        most: the number of boxes that are kept of an image and class.
-        threshold: the share of two boxes that may overlap.
-        floor: the score below which boxes are not kept; `None` where there is none.
+        most: the maximum number of boxes to keep of an image and class.
+        threshold: the maximum overlap of two kept boxes (intersection over union).
+        floor: the score below which boxes are not kept; `None` for no limit.
         centred: true if boxes are centres and sizes.
     """
     found: list[tuple[int, int, int]] = []
@@ -35,7 +35,7 @@ def non_max_suppression(
 
 
 def _corners(boxes: Array, centred: bool) -> Array:
-    """Returns rows of the lesser and the larger places of each axis of boxes."""
+    """Returns rows of the lower and the upper coordinates of boxes along each axis."""
     if centred:
         halves = boxes[:, 2:] / 2
         low, high = boxes[:, :2] - halves, boxes[:, :2] + halves
@@ -52,12 +52,14 @@ def _order(scores: Array, floor: Any) -> Array:
 
 
 _BLOCK = 32
-"""Boxes that are compared with each other at a time: about as many as detectors keep of a class."""
+"""Number of boxes compared at a time: about as many as detectors keep of a class."""
 
 
 def _apart_at_first(corners: Array, orders: Sequence[Array], threshold: Any) -> Array:
-    """Finds which of the first boxes of each class do not overlap too much, `[classes, block,
-    block]`; of all classes at once, since most comparisons are of so few boxes.
+    """Returns a mask `[classes, block, block]` of pairs of first boxes that do not overlap too
+    much.
+
+    It covers all classes at once, since most comparisons are among so few boxes.
     """
     places = np.zeros((len(orders), _BLOCK), np.int64)
     for of_class, order in zip(places, orders, strict=True):
@@ -67,10 +69,10 @@ def _apart_at_first(corners: Array, orders: Sequence[Array], threshold: Any) -> 
 
 
 def _kept(corners: Array, order: Array, apart: Array, limit: int, threshold: Any) -> list[int]:
-    """Returns the boxes, in their order, that none before them that is kept overlaps too much.
+    """Returns the boxes that overlap no box kept before them too much, in order.
 
     Args:
-        apart: which of the first boxes do not.
+        apart: mask of pairs of first boxes that do not overlap too much.
     """
     kept: list[int] = []
     for first in range(0, len(order), _BLOCK):
@@ -92,7 +94,7 @@ def _kept(corners: Array, order: Array, apart: Array, limit: int, threshold: Any
 
 
 def _overlap(one: Array, other: Array, threshold: Any) -> Array:
-    """True if the shared part of two boxes is more than a share of what both cover.
+    """True if the intersection over union of two boxes exceeds a threshold.
 
     Args:
         one, other: corners, `[4, ..., boxes]`.

@@ -1,4 +1,4 @@
-"""Element-wise ops: one result for each element, by their names in Relay."""
+"""Element-wise ops, by their names in Relay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Function: TypeAlias = Callable[..., Any]
 
 
 def _by_kind(of_integers: Callable[..., Array], of_floats: Function) -> Function:
-    """Returns a function of two arrays of one type, with another one for integers."""
+    """Returns a function of two arrays of one type, which differs for integers and floats."""
 
     def apply(lhs: Array, rhs: Array) -> Any:
         return (of_integers if lhs.dtype.kind in "iu" else of_floats)(lhs, rhs)
@@ -32,14 +32,14 @@ def _rsqrt(x: Array) -> Array:
 
 
 def _power(base: Array, exponent: Array) -> Array:
-    """Returns powers of the base's type; the exponent of floats may have another one."""
+    """Returns powers in the base's type; the exponent of floats may have another type."""
     if base.dtype.kind in "iu":
         return integers.power(base, exponent)
     return np.asarray(np.power(base, exponent)).astype(base.dtype, copy=False)
 
 
 def clip(x: Array, low: Any = None, high: Any = None) -> Array:
-    """Returns `x` between two numbers; where they are in the wrong order, the upper one."""
+    """Returns `x` clamped to two numbers; if they are in the wrong order, the upper one."""
     above = x if low is None else np.maximum(x, x.dtype.type(low))
     return above if high is None else np.minimum(above, x.dtype.type(high))
 

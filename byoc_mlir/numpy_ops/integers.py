@@ -1,7 +1,7 @@
 """Integer arithmetic in numpy, defined for every operand: `docs/semantics.md` has the rules.
 
-What numpy leaves to the processor (casts of floats out of range), refuses (negative powers) or
-warns about (division by zero) has one result here, the one that generated code gives.
+Casts of floats out of range, negative powers and division by zero give the results of generated
+code. In numpy they depend on the processor, fail, or warn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from byoc_mlir.tensors import Array
 
 
 def divide(lhs: Array, rhs: Array) -> Array:
-    """Returns the quotient toward zero; 0 by zero, and the smallest integer by -1 is itself."""
+    """Returns the quotient rounded toward zero; x / 0 is 0, and the smallest integer / -1 wraps."""
     lhs, rhs = np.broadcast_arrays(lhs, rhs)
     quotient = np.floor_divide(lhs, rhs)
     inexact = quotient * rhs != lhs
@@ -22,12 +22,12 @@ def divide(lhs: Array, rhs: Array) -> Array:
 
 
 def remainder(lhs: Array, rhs: Array) -> Array:
-    """Returns the remainder of `divide`, with the sign of `lhs`; 0 by zero."""
+    """Returns the remainder of `divide`, with the sign of `lhs`; 0 for a divisor of 0."""
     return np.where(rhs == 0, lhs.dtype.type(0), lhs - divide(lhs, rhs) * rhs)
 
 
 def floor_remainder(lhs: Array, rhs: Array) -> Array:
-    """Returns the remainder with the sign of `rhs`; 0 by zero."""
+    """Returns the remainder with the sign of `rhs`; 0 for a divisor of 0."""
     rest = remainder(lhs, rhs)
     return np.where((rest != 0) & ((rest < 0) != (rhs < 0)), rest + rhs, rest)
 
@@ -35,7 +35,7 @@ def floor_remainder(lhs: Array, rhs: Array) -> Array:
 def power(base: Array, exponent: Array) -> Array:
     """Returns `base` to the power of `exponent`, modulo the width.
 
-    Negative exponents cut off the fraction: 1 and -1 leave 1 or -1, anything else 0.
+    Results of negative exponents are truncated: 1 or -1 for a base of 1 or -1, otherwise 0.
     """
     is_below = exponent < 0
     result = np.power(base, np.where(is_below, exponent & 1, exponent))
@@ -44,14 +44,14 @@ def power(base: Array, exponent: Array) -> Array:
 
 
 def convert(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Returns the elements as another type.
+    """Converts the elements to another type.
 
-    Floats become integers toward zero: the low bits of a wide signed integer (32 bits for types of
-    fewer and `i32`, else 64), which is the smallest one for NaN and what is out of its range. Only
-    `ui64` holds what is beyond that range, up to 2^64.
+    Floats are truncated to a wide signed integer (32 bits for narrower types and `i32`, else 64),
+    of which the result has the low bits. NaN and values out of range become the smallest wide
+    integer. Only `ui64` holds values beyond that range, up to 2^64.
     """
     if not _is_integer(dtype) or array.dtype.kind in "biu" or _is_integer(array.dtype):
-        with np.errstate(over="ignore"):  # what is too large becomes infinite
+        with np.errstate(over="ignore"):  # too large values become infinite
             return array.astype(dtype)
     is_narrow = dtype.itemsize < 4 or dtype == np.int32
     wide = np.dtype(np.int32 if is_narrow else np.int64)

@@ -1,6 +1,6 @@
-"""Ops that move elements: at places that a tensor holds, by sorting, and pads.
+"""Ops that move elements: gather, scatter, sort, pad.
 
-Negative places count from the end.
+Negative indices count from the end.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from byoc_mlir.tensors import Array
 
 
 def gather_elements(x: Array, indices: Array, axis: int) -> Array:
-    """Returns the elements at places along an axis, each at its own place of the other axes."""
+    """Returns the elements at `indices` along an axis, as ONNX's GatherElements."""
     return x[_beside(indices, axis)]
 
 
 def gather_nd(x: Array, indices: Array, batch_dims: int = 0) -> Array:
-    """Returns the parts of `x` at places, of which `indices` has one along its last axis."""
+    """Returns slices of `x` at coordinates, which `indices` has along its last axis."""
     shape = indices.shape[:-1]
     grid = np.ogrid[tuple(slice(size) for size in shape)][:batch_dims]
     return x[(*grid, *np.moveaxis(indices, -1, 0))]
@@ -28,12 +28,12 @@ def gather_nd(x: Array, indices: Array, batch_dims: int = 0) -> Array:
 def scatter_elements(
     x: Array, indices: Array, updates: Array, axis: int, reduction: str = "none"
 ) -> Array:
-    """Returns a copy with updates at places along an axis."""
+    """Returns a copy with updates at `indices` along an axis, as ONNX's ScatterElements."""
     return _scattered(x, _beside(indices, axis), updates, reduction)
 
 
 def scatter_nd(x: Array, indices: Array, updates: Array, reduction: str = "none") -> Array:
-    """Returns a copy with updates at places, of which `indices` has one along its last axis."""
+    """Returns a copy with updates at coordinates, which `indices` has along its last axis."""
     return _scattered(x, tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
 
 
@@ -44,7 +44,7 @@ def _beside(indices: Array, axis: int) -> tuple[Any, ...]:
 
 
 def _scattered(x: Array, places: Any, updates: Array, reduction: str) -> Array:
-    """Returns a copy with updates at places, the last one where several are of one."""
+    """Returns a copy with updates at `places`; of several for one place, the last one wins."""
     result = x.copy()
     if reduction == "none":
         result[places] = updates
@@ -57,7 +57,7 @@ _REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.m
 
 
 def topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
-    """Returns the `k` largest or smallest elements along an axis in order, and their places."""
+    """Returns the `k` largest or smallest elements along an axis in order, and their indices."""
     if largest:  # in reverse, so that of equal ones the first stays the first
         places = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, "stable"), axis)
     else:
@@ -67,7 +67,7 @@ def topk(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
 
 
 def pad(x: Array, widths: Sequence[tuple[int, int]], mode: str, fill: Any = 0) -> Array:
-    """Returns the array with elements around it, or without some where widths are negative."""
+    """Returns the array with padding around it; negative widths crop it."""
     kept = x[
         tuple(
             slice(max(-before, 0), size - max(-behind, 0))

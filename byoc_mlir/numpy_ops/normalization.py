@@ -1,4 +1,4 @@
-"""Normalisations, some rows at a time, so that they are read from memory once."""
+"""Normalisations, some rows at a time, so that rows are read from memory once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BLOCK = 1 << 15
 def _standardised(rows: Array, epsilon: float, scale: Array, bias: Array) -> Array:
     """Returns rows with mean 0 and variance 1, times a scale, plus a bias.
 
-    Both are of one row for all, or a column with a number for each row.
+    Scale and bias are one row for all rows, or one column with a number for each row.
     """
     count, width = rows.shape
     number = rows.dtype.type
@@ -37,7 +37,7 @@ def _standardised(rows: Array, epsilon: float, scale: Array, bias: Array) -> Arr
 
 
 def layer_norm(x: Array, scale: Array, bias: Array, axis: int, epsilon: float) -> Array:
-    """Returns `x` normalised over `axis` and all axes behind it."""
+    """Returns `x` normalised over `axis` and all later axes."""
     tail = x.shape[axis:]
     rows = x.reshape(prod(x.shape[:axis]), prod(tail))
     scales, biases = (np.broadcast_to(each, tail).reshape(1, -1) for each in (scale, bias))
@@ -60,7 +60,7 @@ def batch_norm(
     epsilon: float,
     axis: int = 1,
 ) -> Array:
-    """Returns `x` normalised by the statistics of the channels, which lie along `axis`."""
+    """Returns `x` normalised by the statistics of its channels, which lie along `axis`."""
     column = [-1 if place == axis else 1 for place in range(x.ndim)]
     factor = scale / np.sqrt(variance + variance.dtype.type(epsilon))
     result = x * factor.reshape(column)

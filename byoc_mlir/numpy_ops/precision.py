@@ -1,4 +1,4 @@
-"""Element types of what is computed: half precision is computed in f32 and rounded once per op."""
+"""Element types of computations: f16 and bf16 are computed in f32 and rounded once per op."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from byoc_mlir.tensors import Array
 
 
 def widened(array: Array) -> Array:
-    """Returns half precision as f32, everything else as it is."""
+    """Returns f16 and bf16 as f32, other types as they are."""
     is_half = array.dtype.itemsize <= 2 and array.dtype.kind not in "iub"
     return array.astype(np.float32) if is_half else array
 
 
 def limit(number: float, dtype: np.dtype[Any]) -> Any:
-    """Returns infinity and NaN as they are for floats; for integers an end of the range, and 0."""
+    """Returns infinity or NaN for floats; for integers the end of the range, or 0 for NaN."""
     if np.isfinite(number) or dtype.kind not in "iub":
         return number
     if dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""One step of recurrent layers, of any number of rows; gates are in ONNX's order."""
+"""One step of recurrent layers, for any number of rows; gates are in ONNX's order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def lstm_step(gates: Array, cell: Array) -> tuple[Array, Array]:
 
     Args:
         gates: the sums of the input, output, forget and cell gates, along the last axis.
-        cell: the cell state before.
+        cell: the previous cell state.
     """
     hidden = cell.shape[-1]
     shares, candidate = sigmoid(gates[..., : 3 * hidden]), np.tanh(gates[..., 3 * hidden :])
@@ -30,9 +30,9 @@ def gru_step(gates: Array, inputs: Array, state: Array, inner: Callable[[Array],
 
     Args:
         gates: the sums of the update and reset gates, along the last axis.
-        inputs: of the hidden gate, the part that is of the inputs.
-        state: the hidden state before.
-        inner: the part of the hidden gate that is of the state, from the reset gate.
+        inputs: the hidden gate's part from the inputs.
+        state: the previous hidden state.
+        inner: computes the hidden gate's part from the state, given the reset gate.
     """
     shares = sigmoid(gates)
     update, reset = np.split(shares, 2, -1)

@@ -1,4 +1,4 @@
-"""Reductions over axes, places of extreme elements, and running sums."""
+"""Reductions over axes, indices of extreme elements, and running sums."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from byoc_mlir.tensors import Array
 
 Axes: TypeAlias = tuple[int, ...]
 Reduction: TypeAlias = Callable[[Array, Axes, bool], Array]
-"""A function of an array, axes, and True if these stay, with one element each."""
+"""Function of an array, axes, and True to keep the axes with size 1."""
 
 
 def total(x: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Returns sums of the type of `x`."""
+    """Returns sums in the type of `x`."""
     return np.add.reduce(x, axes, x.dtype, keepdims=keepdims)
 
 
 def product(x: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Returns products of the type of `x`."""
+    """Returns products in the type of `x`."""
     return np.multiply.reduce(x, axes, x.dtype, keepdims=keepdims)
 
 
 def mean(x: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Returns means: NaN of no floats, 0 of no integers, and of integers toward zero."""
+    """Returns means, for integers rounded toward zero; without elements NaN, or 0 for integers."""
     count = np.asarray(prod(x.shape[axis] for axis in axes)).astype(x.dtype)
     divide = integers.divide if x.dtype.kind in "iu" else np.divide
     return divide(total(x, axes, keepdims), count)
 
 
 def largest(x: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Returns the largest elements; of none the least number of the type."""
+    """Returns the largest elements; without elements, the smallest value of the type."""
     return np.maximum.reduce(x, axes, keepdims=keepdims, **_start(x, -np.inf))
 
 
 def smallest(x: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Returns the smallest elements; of none the largest number of the type."""
+    """Returns the smallest elements; without elements, the largest value of the type."""
     return np.minimum.reduce(x, axes, keepdims=keepdims, **_start(x, np.inf))
 
 
@@ -69,7 +69,7 @@ def log_sum(x: Array, axes: Axes, keepdims: bool = False) -> Array:
 
 
 def log_sum_exp(x: Array, axes: Axes, keepdims: bool = False) -> Array:
-    """Returns the logarithms of the sums of powers, without overflow."""
+    """Returns the logarithms of the sums of `exp(x)`, without overflow."""
     most = largest(x, axes, keepdims=True)
     most = np.where(np.isfinite(most), most, x.dtype.type(0))
     found = np.log(total(np.exp(x - most), axes, keepdims=True)) + most
@@ -77,12 +77,12 @@ def log_sum_exp(x: Array, axes: Axes, keepdims: bool = False) -> Array:
 
 
 def argmax(x: Array, axis: int, keepdims: bool, select_last: bool = False) -> Array:
-    """Returns the places of the largest elements of an axis; of equal ones the first, or last."""
+    """Returns the indices of the largest elements of an axis; of equal ones the first, or last."""
     return _place(np.argmax, x, axis, keepdims, select_last)
 
 
 def argmin(x: Array, axis: int, keepdims: bool, select_last: bool = False) -> Array:
-    """Returns the places of the smallest elements of an axis; of equal ones the first, or last."""
+    """Returns the indices of the smallest elements of an axis; of equal ones the first, or last."""
     return _place(np.argmin, x, axis, keepdims, select_last)
 
 
@@ -95,12 +95,12 @@ def _place(
 
 
 def cumsum(x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
-    """Returns the sums of the elements up to each one."""
+    """Returns the running sums along an axis."""
     return _running(np.add, x, axis, exclusive, reverse)
 
 
 def cumprod(x: Array, axis: int, exclusive: bool = False, reverse: bool = False) -> Array:
-    """Returns the products of the elements up to each one."""
+    """Returns the running products along an axis."""
     return _running(np.multiply, x, axis, exclusive, reverse)
 
 

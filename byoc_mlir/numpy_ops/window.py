@@ -1,6 +1,6 @@
 """Windows that move over the spatial dimensions of an array: convolutions and pools.
 
-Arrays are `[N, C, *sizes]`. Pools go along one spatial dimension after the other, so that few
+Arrays are `[N, C, *sizes]`. Pools reduce one spatial dimension after the other, so that few
 elements are read more than once.
 """
 
@@ -19,9 +19,9 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class Axis:
-    """A window along one dimension of `size`: `count` places, each of `kernel` elements.
+    """Windows along one dimension of `size`: `count` windows of `kernel` elements.
 
-    Its first place begins `begin` elements before the data; the last ends at most `end` behind.
+    The first one begins `begin` elements before the data; the last ends at most `end` after it.
     """
 
     size: int
@@ -34,26 +34,26 @@ class Axis:
 
     @property
     def extent(self) -> int:
-        """The elements from the first to the last of a window."""
+        """Returns the extent of a dilated window, from its first to its last element."""
         return (self.kernel - 1) * self.dilation + 1
 
     @property
     def reach(self) -> int:
-        """The elements from the first of the first window to the last of the last one."""
+        """Returns the number of elements from the first window's begin to the last window's end."""
         return (self.count - 1) * self.stride + self.extent
 
     @property
     def padded_size(self) -> int:
-        """The elements of the data with as many around as windows reach."""
+        """Returns the size of the data with the padding that windows reach."""
         return max(self.reach, self.begin + self.size)
 
     @property
     def inside(self) -> slice:
-        """The place of the data among the padded elements."""
+        """Returns the slice of the data in the padded data."""
         return slice(self.begin, self.begin + self.size)
 
     def read_at(self, place: int) -> slice:
-        """Returns what all windows read at a place of the kernel, of the padded elements."""
+        """Returns the slice of the padded data that all windows read at a kernel position."""
         start = place * self.dilation
         return slice(start, start + (self.count - 1) * self.stride + 1, self.stride)
 
@@ -88,14 +88,14 @@ def correlate_transposed(
     groups: int,
     matmul: Callable[[Array, Array], Array] = np.matmul,
 ) -> Array:
-    """Returns a transposed convolution for weights `[channels, results of a group, *kernel]`: each
-    element times the weights, added where it goes.
+    """Returns a transposed convolution for weights `[channels, results of a group, *kernel]`.
 
-    The result lies in memory with its channels last.
+    Each element is multiplied by the weights, and added to the result. The result is NHWC in
+    memory.
 
     Args:
-        axes: the windows of the forward convolution that it turns around: as many of them as `x`
-            has elements, and `size` is that of the result.
+        axes: windows of the forward convolution: their `count` is the size of `x`, and their `size`
+            is the size of the result.
         matmul: multiplies two matrices.
     """
     data, share, results = np.moveaxis(x, 1, -1), len(weights) // groups, weights.shape[1]
@@ -121,7 +121,7 @@ def max_pool(x: Array, axes: Sequence[Axis]) -> Array:
 
 
 def average_pool(x: Array, axes: tuple[Axis, ...], count_include_pad: bool) -> Array:
-    """Returns the mean of each window of floats, its padding counted as zeros, or not."""
+    """Returns the mean of each window of floats; padding counts as zeros, or not at all."""
     counts = np.ones((), x.dtype)
     for count in elements_counted(axes, with_padding=count_include_pad):
         counts = counts[..., None] * count.astype(x.dtype)
@@ -129,7 +129,7 @@ def average_pool(x: Array, axes: tuple[Axis, ...], count_include_pad: bool) -> A
 
 
 def global_average_pool(x: Array) -> Array:
-    """Returns the mean of each channel, summed up in `f64`; NaN of no elements."""
+    """Returns the mean of each channel, accumulated in `f64`; NaN without elements."""
     axes = tuple(range(2, x.ndim))
     count = np.float64(np.prod(x.shape[2:]))
     return (np.add.reduce(x, axes, np.float64, keepdims=True) / count).astype(x.dtype)
@@ -142,7 +142,7 @@ def global_max_pool(x: Array) -> Array:
 
 @lru_cache(1024)
 def elements_counted(axes: tuple[Axis, ...], *, with_padding: bool = False) -> Sequence[Array]:
-    """Returns how many elements each window has along each axis."""
+    """Returns the number of elements that each window has along each axis."""
     counts: list[Array] = []
     for axis in axes:
         starts = np.arange(axis.count)[:, np.newaxis] * axis.stride - axis.begin
@@ -153,7 +153,7 @@ def elements_counted(axes: tuple[Axis, ...], *, with_padding: bool = False) -> S
 
 
 def _reduced(x: Array, axes: Sequence[Axis], reduce: np.ufunc, neutral: float) -> Array:
-    """Returns the windows of `x`, each reduced to one element; `x` where each has but one."""
+    """Returns the windows of `x` reduced to one element; `x` itself if all windows are elements."""
     for place, axis in enumerate(axes):
         if axis.kernel == axis.stride == 1 and axis.count == axis.size and not axis.begin:
             continue
@@ -162,7 +162,7 @@ def _reduced(x: Array, axes: Sequence[Axis], reduce: np.ufunc, neutral: float) -
 
 
 def _reduced_along(x: Array, axis: Axis, reduce: np.ufunc, neutral: float, place: int) -> Array:
-    """Reduces windows along the first dimension; the result has it at `place`."""
+    """Reduces windows along the first dimension, and moves that dimension to `place`."""
     whole, parts = _read(x, axis)
     if len(whole) > 1:  # one pass over memory instead of three
         result = reduce(whole.pop(), whole.pop())
@@ -177,8 +177,11 @@ def _reduced_along(x: Array, axis: Axis, reduce: np.ufunc, neutral: float, place
 
 
 def _read(x: Array, axis: Axis) -> tuple[list[Array], list[tuple[int, Array]]]:
-    """Returns what windows along the first dimension read at each of their places: that for all
-    windows, and that for some of them, with the first of these."""
+    """Returns the elements that windows along the first dimension read at each kernel position.
+
+    The first list has arrays for all windows; the second one arrays for some windows, with the
+    index of the first of these.
+    """
     whole: list[Array] = []
     parts: list[tuple[int, Array]] = []
     for at in range(axis.kernel):

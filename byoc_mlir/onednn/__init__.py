@@ -1,4 +1,4 @@
-"""The binding of oneDNN: its C interface, called by `ctypes`.
+"""Binding of oneDNN: its C interface, called by `ctypes`.
 
 Public: backends in packages of their own may import it. Its modules load no library when they are
 imported; the first call of `engine()` does.
@@ -8,7 +8,7 @@ imported; the first call of `engine()` does.
 | `library` | `load_library`, `unavailable_reason`: the shared object of this process |
 | `constants` | the numbers of `dnnl_types.h`: `Arg`, `DataType`, `ELTWISE`, … |
 | `engine` | `engine()`, the one engine of a process; `openmp_threads` |
-| `descriptors` | `Descriptor`, `PrimitiveAttributes`: how memory lies, what follows a primitive |
+| `descriptors` | `Descriptor`, `PrimitiveAttributes`: memory layouts, post-ops and scales |
 | `primitives` | `PrimitiveDescriptor`, `Primitive`, `BoundPrimitive` |
 | `gemm` | `sgemm`: matmuls of `f32` that need no primitive |
 
@@ -32,7 +32,7 @@ Primitive(relu).execute({Arg.SRC: x, Arg.DST: y})
 assert (y == np.maximum(x, 0)).all()
 ```
 
-Any number of Python threads may create and run primitives. Some code of the library has the stack
-pointer elsewhere while it runs, so a program with handlers of signals runs it inside of
+Any number of Python threads may create and run primitives. Some code of the library moves the stack
+pointer elsewhere while it runs. A program with signal handlers therefore runs it inside
 `byoc_mlir.runtime.system.signals.signals_held`.
 """

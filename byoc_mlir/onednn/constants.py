@@ -1,4 +1,4 @@
-"""Constants of oneDNN's C API that calls of it need: `dnnl_types.h` of oneDNN 3.
+"""Constants of oneDNN's C API: `dnnl_types.h` of oneDNN 3.
 
 https://oneapi-src.github.io/oneDNN/v3.1/group_dnnl_api.html
 """
@@ -10,13 +10,13 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """`dnnl_status_t`, as far as it is told apart here."""
+    """Values of `dnnl_status_t`; only success is distinguished."""
 
     SUCCESS = 0
 
 
 class DataType(IntEnum):
-    """`dnnl_data_type_t`."""
+    """Values of `dnnl_data_type_t`."""
 
     UNDEFINED = 0
     BF16 = 2
@@ -27,7 +27,7 @@ class DataType(IntEnum):
 
 
 class Arg(IntEnum):
-    """`DNNL_ARG_*`: which argument of an execution a memory object is."""
+    """Values of `DNNL_ARG_*`: the argument of an execution that a memory object is."""
 
     SRC = 1
     SRC_1 = 2
@@ -48,30 +48,31 @@ class Arg(IntEnum):
 
 
 _POST_OP_BASE = 32768
-"""`DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE`; 16384 marks a fused depthwise convolution."""
+"""Value of `DNNL_ARG_ATTR_MULTIPLE_POST_OP_BASE`; 16384 marks a fused depthwise convolution."""
 
 
 ATTR_SCALES, ATTR_ZERO_POINTS = 4096, 8192
-"""`DNNL_ARG_ATTR_SCALES` and `DNNL_ARG_ATTR_ZERO_POINTS`: flags beside the argument they are of."""
+"""Flags `DNNL_ARG_ATTR_SCALES` and `DNNL_ARG_ATTR_ZERO_POINTS`, added to an argument."""
 
 
 def is_parameter(argument: int) -> bool:
-    """Whether an argument holds scales or zero points, which no primitive descriptor describes."""
+    """True if an argument holds scales or zero points; primitive descriptors do not describe
+    these."""
     return argument < _POST_OP_BASE and bool(argument & (ATTR_SCALES | ATTR_ZERO_POINTS))
 
 
 def post_op_arg(position: int) -> int:
-    """The argument that a binary post-op at that position of the chain reads."""
+    """Returns the argument that a binary post-op at that position of the chain reads."""
     return _POST_OP_BASE * (position + 1) | Arg.SRC_1
 
 
 def prelu_arg(position: int) -> int:
-    """The argument that holds the slopes of a prelu post-op at that position."""
+    """Returns the argument for the slopes of a prelu post-op at that position."""
     return _POST_OP_BASE * (position + 1) | Arg.WEIGHTS
 
 
 class Query(IntEnum):
-    """`dnnl_query_t`."""
+    """Values of `dnnl_query_t`."""
 
     IMPL_INFO_STR = 8
     SCRATCHPAD_MD = 136
@@ -136,7 +137,7 @@ SOFTMAX: Mapping[str, int] = {"accurate": 0x30000, "log": 0x30001}
 
 DIRECTIONS: Mapping[str, int] = {"forward": 1, "reverse": 2}
 BOTH_SIDE_BY_SIDE = 3
-"""`dnnl_bidirectional_concat`."""
+"""Value of `dnnl_bidirectional_concat`."""
 
 RESAMPLING: Mapping[str, int] = {"nearest": 0x2FFF0, "linear": 0x2FFF1}
 

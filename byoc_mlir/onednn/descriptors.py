@@ -1,4 +1,4 @@
-"""How memory lies, and what a primitive does beside its operation."""
+"""Memory descriptors, and attributes of primitives: post-ops, scales, zero points."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from byoc_mlir.onednn.engine import Argument, OwnedHandle, engine
 from byoc_mlir.tensors import Array, aligned_empty
 
 _ANY = 1
-"""`dnnl_format_tag_any`: the primitive chooses."""
+"""Value of `dnnl_format_tag_any`: the primitive chooses the layout."""
 
 
 class Descriptor(OwnedHandle):
-    """A `dnnl_memory_desc_t`: sizes, element type, and the order of elements in memory."""
+    """Memory descriptor, `dnnl_memory_desc_t`: sizes, element type and memory layout."""
 
     def __init__(self, handle: ctypes.c_void_p, *, is_part: bool = False):
-        """
+        """Wraps a `dnnl_memory_desc_t`.
+
         Args:
-            is_part: it belongs to another object, and is there as long as that one.
+            is_part: True if another object owns it, and lives as long.
         """
         self.handle = handle
         if not is_part:
@@ -30,14 +31,12 @@ class Descriptor(OwnedHandle):
 
     @classmethod
     def dense(cls, dims: tuple[int, ...], data_type: DataType = DataType.F32) -> Descriptor:
-        """Returns the row-major descriptor."""
+        """Returns a row-major descriptor."""
         return cls.with_strides(dims, _dense_strides(dims), data_type)
 
     @classmethod
     def channels_last(cls, dims: tuple[int, ...]) -> Descriptor:
-        """Returns the descriptor of an `f32` array that has its channels last; the library counts
-        them as second.
-        """
+        """Returns the descriptor of an `f32` array in NHWC; the library's dimensions are NCHW."""
         batch, *spatial, channels = dims
         first, *between, last = _dense_strides(dims)
         return cls.with_strides((batch, channels, *spatial), (first, last, *between))
@@ -51,7 +50,7 @@ class Descriptor(OwnedHandle):
     def with_strides(
         cls, dims: tuple[int, ...], strides: tuple[int, ...], data_type: DataType = DataType.F32
     ) -> Descriptor:
-        """Returns the descriptor with so many elements between neighbours along each dimension."""
+        """Returns the descriptor with these strides, in elements."""
         function = "dnnl_memory_desc_create_with_strides"
         return cls(engine().create(function, len(dims), dims, data_type, strides))
 
@@ -59,30 +58,30 @@ class Descriptor(OwnedHandle):
     def with_tag(
         cls, dims: tuple[int, ...], tag: int, data_type: DataType = DataType.F32
     ) -> Descriptor:
-        """Returns the descriptor with a layout that the library has a number for."""
+        """Returns the descriptor with one of the library's format tags."""
         function = "dnnl_memory_desc_create_with_tag"
         return cls(engine().create(function, len(dims), dims, data_type, tag))
 
     @property
     def byte_size(self) -> int:
-        """The bytes of memory that it describes."""
+        """Returns the size of the described memory in bytes."""
         return int(engine().size_of(self.handle))
 
     def copy(self) -> Descriptor:
-        """Returns a copy that is on its own."""
+        """Returns an independent copy."""
         return Descriptor(engine().create("dnnl_memory_desc_clone", self))
 
     def is_same(self, other: Descriptor) -> bool:
-        """True if memory of one is memory of the other."""
+        """True if both describe the same memory layout."""
         return bool(engine().library.dnnl_memory_desc_equal(self.handle, other.handle))
 
     def memory(self) -> Array:
-        """Returns new memory for what is described."""
+        """Returns new memory of the described size."""
         return aligned_empty((self.byte_size,), np.uint8)
 
 
 class PrimitiveAttributes(OwnedHandle):
-    """A `dnnl_primitive_attr_t`, whose scratchpad is always provided by the caller."""
+    """Attributes of a primitive, `dnnl_primitive_attr_t`; the caller provides the scratchpad."""
 
     def __init__(
         self,
@@ -91,11 +90,12 @@ class PrimitiveAttributes(OwnedHandle):
         scales: Sequence[tuple[int, int]] = (),
         zero_points: Sequence[tuple[int, int]] = (),
     ):
-        """
+        """Creates the attributes.
+
         Args:
             post_ops: calls that append to a chain: `("dnnl_post_ops_append_eltwise", (…))`.
             scales, zero_points: arguments that have some, each with a mask: a set bit stands for a
-                dimension along which there is one for each index.
+                dimension with one value for each index.
         """
         call = engine().call
         self._own("primitive_attr", engine().create("dnnl_primitive_attr_create"))
@@ -109,7 +109,7 @@ class PrimitiveAttributes(OwnedHandle):
 
 
 class _Chain(OwnedHandle):
-    """A `dnnl_post_ops_t`."""
+    """Chain of post-ops, `dnnl_post_ops_t`."""
 
     def __init__(self, post_ops: Sequence[tuple[str, tuple[Argument, ...]]]):
         self._own("post_ops", engine().create("dnnl_post_ops_create"))
@@ -118,5 +118,5 @@ class _Chain(OwnedHandle):
 
 
 def _dense_strides(dims: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the elements between neighbours along each dimension of a contiguous array."""
+    """Returns the strides of a contiguous array, in elements."""
     return tuple(math.prod(dims[axis + 1 :]) for axis in range(len(dims)))

@@ -1,4 +1,4 @@
-"""The engine of a process: what all objects of oneDNN are created with."""
+"""oneDNN engine of a process, with which all objects of the library are created."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from byoc_mlir.runtime.system.addresses import c_array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 _VNNI_BITS = 0x48
-"""In `dnnl_cpu_isa_t`: one is set in `avx2_vnni` (0x0f), the other in `avx512_core_vnni` (0x67)."""
+"""Bits in `dnnl_cpu_isa_t`: one is set in `avx2_vnni` (0x0f), one in `avx512_core_vnni` (0x67)."""
 
 _BF16_BIT = 0x80
-"""In `dnnl_cpu_isa_t`: set in `avx512_core_bf16` (0xe7) and all that contain it."""
+"""Bit in `dnnl_cpu_isa_t`: set in `avx512_core_bf16` (0xe7) and all sets that contain it."""
 
 _AMX_BIT = 0x200
-"""In `dnnl_cpu_isa_t`: set in `avx512_core_amx` (0xfef) and all that contain it."""
+"""Bit in `dnnl_cpu_isa_t`: set in `avx512_core_amx` (0xfef) and all sets that contain it."""
 
 _AVX512_BIT = 0x20
-"""In `dnnl_cpu_isa_t`: set in `avx512_core` (0x27) and all that contain it."""
+"""Bit in `dnnl_cpu_isa_t`: set in `avx512_core` (0x27) and all sets that contain it."""
 
 
 class Handle:
-    """An object of the library, by its pointer."""
+    """Object of the library, by its pointer."""
 
     handle: ctypes.c_void_p
 
 
 class OwnedHandle(Handle):
-    """An object of the library that is destroyed with this one."""
+    """Object of the library that is destroyed with this one."""
 
     _destroy: Any = None
 
@@ -49,7 +49,7 @@ class OwnedHandle(Handle):
 CType: TypeAlias = ctypes.c_int64 | ctypes.c_size_t | ctypes.c_void_p
 
 Argument: TypeAlias = int | float | tuple[int, ...] | Sequence[Handle] | Handle | CType | None
-"""An argument of a C function.
+"""Argument of a C function.
 
 | value | C |
 | --- | --- |
@@ -64,7 +64,7 @@ Argument: TypeAlias = int | float | tuple[int, ...] | Sequence[Handle] | Handle 
 
 
 class Engine(Handle):
-    """oneDNN's engine for the processor, with a stream and the functions of the library."""
+    """Engine of oneDNN for the processor, with a stream and functions of the library."""
 
     def __init__(self) -> None:
         self.library = load_library().handle
@@ -84,22 +84,22 @@ class Engine(Handle):
 
     @property
     def has_avx512(self) -> bool:
-        """True if the library generates AVX-512 code here, a cap on its instructions included."""
+        """True if the library generates AVX-512 code here; respects a limit on its instructions."""
         return bool(self._instructions & _AVX512_BIT)
 
     @property
     def has_bf16(self) -> bool:
-        """True if the library multiplies `bf16` by instructions for it."""
+        """True if the library has matmul instructions for `bf16`."""
         return bool(self._instructions & _BF16_BIT)
 
     @property
     def has_amx(self) -> bool:
-        """True if the library multiplies tiles, of bytes and of `bf16`."""
+        """True if the library has tile instructions for int8 and `bf16` matmuls."""
         return bool(self._instructions & _AMX_BIT)
 
     @property
     def has_vnni(self) -> bool:
-        """True if the library multiplies bytes without saturating in 16 bits."""
+        """True if the library has int8 GEMM without saturation in 16 bits."""
         return bool(self._instructions & _VNNI_BITS)
 
     @property
@@ -108,11 +108,11 @@ class Engine(Handle):
 
     @property
     def threads(self) -> int:
-        """The OpenMP threads that are set now, on this Python thread."""
+        """Returns the number of OpenMP threads that is set now, on this Python thread."""
         return int(self.library.omp_get_max_threads())
 
     def create(self, function: str, *arguments: Argument) -> ctypes.c_void_p:
-        """Creates an object by a function whose first parameter is where its pointer goes.
+        """Creates an object by a function that writes its pointer to its first parameter.
 
         Raises:
             ExecutionError: the library refuses.
@@ -131,20 +131,18 @@ class Engine(Handle):
         check_status(function, getattr(self.library, function)(*map(_in_c, arguments)))
 
     def destructor(self, kind: str) -> Any:
-        """Returns the function that destroys objects of a kind: `memory_desc`."""
+        """Returns the function that destroys objects of a kind, such as `memory_desc`."""
         return getattr(self.library, f"dnnl_{kind}_destroy")
 
     def _declared(self, name: str, result: Any, *arguments: Any) -> Any:
-        """Returns a function with types of its own: an attribute of the library is shared by all
-        that loaded it.
-        """
+        """Returns a function with its own C types; attributes of `library` are shared."""
         function = self.library[name]
         function.restype, function.argtypes = result, arguments
         return function
 
 
 _first_use = ForkSafeLock()
-"""Held while the engine is made: primitives of one engine do not run on the stream of another."""
+"""Lock for the creation of the engine; a primitive only runs on a stream of its own engine."""
 
 
 @cache
@@ -163,7 +161,7 @@ _only = cache(Engine)
 
 @contextmanager
 def openmp_threads(count: int) -> Generator[None]:
-    """Sets the number of OpenMP threads that calls inside, on this Python thread, run on."""
+    """Sets the number of OpenMP threads for calls inside, on this Python thread."""
     library = load_library().handle
     before = library.omp_get_max_threads()
     library.omp_set_num_threads(count)
@@ -174,7 +172,7 @@ def openmp_threads(count: int) -> Generator[None]:
 
 
 def check_status(function: str, status: int) -> None:
-    """Raises what a status other than 0 means.
+    """Raises the error for a status other than 0.
 
     Raises:
         ExecutionError: the function failed.

@@ -1,4 +1,4 @@
-"""Matmuls of `f32` that need no preparation for their sizes."""
+"""Matmuls of `f32` without a primitive for their sizes."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _F32_BYTES = 4
 
 
 def sgemm(a: Array, b: Array, c: Array, *, alpha: float = 1.0, beta: float = 0.0) -> None:
-    """Computes c = alpha a b + beta c, of `f32` matrices.
+    """Computes c = alpha a b + beta c for `f32` matrices.
 
     Args:
-        a, b: of any strides; copied where neither rows nor columns are contiguous.
-        c: its rows are contiguous. What it held is not read where beta is 0.
+        a, b: of any strides; copied if neither rows nor columns are contiguous.
+        c: its rows are contiguous; not read if beta is 0.
 
     Raises:
-        ValueError: they are of another type, or do not fit.
+        ValueError: the types or shapes are wrong.
     """
     (rows, inner), columns = a.shape, b.shape[1]
     if not a.dtype == b.dtype == c.dtype == np.float32:
         raise ValueError(f"{a.dtype} and {b.dtype} to {c.dtype}, accepted is float32")
     if b.shape[0] != inner or c.shape != (rows, columns) or not _has_contiguous_rows(c):
-        raise ValueError(f"{a.shape} and {b.shape} have no product in {c.shape}")
+        raise ValueError(f"the matmul of {a.shape} and {b.shape} does not fit {c.shape}")
     if not rows or not columns:
         return
     if not inner:
@@ -42,7 +42,7 @@ def sgemm(a: Array, b: Array, c: Array, *, alpha: float = 1.0, beta: float = 0.0
 
 
 def _operand(matrix: Array) -> tuple[bytes, Array, int]:
-    """Returns "N" or "T" (its transpose lies in memory), the matrix, and its leading dimension."""
+    """Returns "N" (or "T" for column-major), the matrix, and its leading dimension."""
     if _has_contiguous_rows(matrix):
         return b"N", matrix, _step(matrix)
     if _has_contiguous_rows(matrix.T):
@@ -61,6 +61,6 @@ def _has_contiguous_rows(matrix: Array) -> bool:
 
 
 def _step(matrix: Array) -> int:
-    """Returns the leading dimension; strides say nothing where there is one row."""
+    """Returns the leading dimension; for a single row, its stride has no meaning."""
     rows, columns = matrix.shape
     return columns if rows == 1 else matrix.strides[0] // _F32_BYTES

@@ -1,4 +1,4 @@
-"""Finding `libdnnl`: any OpenMP build of oneDNN 3.x on x86-64 Linux."""
+"""Loading of `libdnnl`: any OpenMP build of oneDNN 3.x on x86-64 Linux."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from byoc_mlir.runtime.system.libraries import limit_isa
 from byoc_mlir.runtime.system.threads import prepare_openmp_environment
 
 ENVIRONMENT_VARIABLE = "BYOC_DNNL_LIBRARY"
-"""Names the shared object to use instead of the installed one."""
+"""Variable with the path of the shared object to use instead of the installed one."""
 
 _ARCHITECTURE = "x86_64"
-"""The one that the wheel is built for; elsewhere layouts and names of instructions are others."""
+"""Architecture of the wheel; elsewhere, layouts and names of instructions differ."""
 
 WHEEL = "onednn-cpu-gomp"
 SONAME = "libdnnl.so.3"
@@ -29,7 +29,7 @@ _INSTALL = f"install it with `pip install {WHEEL}==2023.1.0`"
 
 
 ISA_VARIABLES = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-"""By which users keep it to fewer instructions, as oneDNN documents them."""
+"""Variables of oneDNN that limit its instructions."""
 
 _ISA_SWITCH = IsaSwitch(
     "dnnl_set_max_cpu_isa",
@@ -47,7 +47,7 @@ _ISA_SWITCH = IsaSwitch(
 
 @dataclass(frozen=True)
 class Library:
-    """A loaded oneDNN."""
+    """Loaded oneDNN library."""
 
     path: Path
     handle: ctypes.CDLL
@@ -55,14 +55,14 @@ class Library:
 
     @property
     def requirement(self) -> SharedLibrary:
-        """What compiled code needs where it is loaded."""
+        """Returns the library as a requirement of compiled code."""
         return SharedLibrary(
             self.path, ENVIRONMENT_VARIABLE, "dnnl_version", self.version, _ISA_SWITCH
         )
 
 
 class _Version(ctypes.Structure):
-    """`dnnl_version_t`."""
+    """Structure `dnnl_version_t`."""
 
     _fields_ = (
         ("major", ctypes.c_int),
@@ -76,10 +76,11 @@ class _Version(ctypes.Structure):
 
 @cache
 def load_library() -> Library:
-    """The oneDNN of this process; the user's choice first, then the wheel, then the loader's path.
+    """Loads the oneDNN of this process: the user's choice, else the wheel, else by the loader's
+    path.
 
     Raises:
-        BackendError: there is none, it is not an OpenMP build of version 3, or the machine is no
+        BackendError: oneDNN is missing, is not an OpenMP build of version 3, or the machine is no
             x86-64.
     """
     if platform.machine() != _ARCHITECTURE:
@@ -99,7 +100,7 @@ def load_library() -> Library:
 
 
 def unavailable_reason() -> str | None:
-    """Why there is no usable oneDNN and what to do about it, or `None`."""
+    """Returns why there is no usable oneDNN and what to do about it, or `None`."""
     try:
         load_library()
     except BackendError as error:

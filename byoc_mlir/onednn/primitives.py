@@ -14,17 +14,18 @@ from byoc_mlir.runtime.system.addresses import address_of, c_array
 from byoc_mlir.tensors import Array
 
 KEPT = 256
-"""Primitives that a caller keeps: those of the largest networks, some kilobytes of code each."""
+"""Number of primitives that a caller caches: enough for the largest networks, a few KB each."""
 
 
 class PrimitiveDescriptor(OwnedHandle):
-    """The implementation that oneDNN chose for a call, on the OpenMP threads that were set."""
+    """Implementation that oneDNN chose for a call, for the number of OpenMP threads set then."""
 
     def __init__(self, function: str, *arguments: Argument):
-        """
+        """Creates a primitive descriptor.
+
         Args:
-            function: `dnnl_convolution_forward_primitive_desc_create`.
-            arguments: all but the first one, which is where the result goes.
+            function: the C function, such as `dnnl_convolution_forward_primitive_desc_create`.
+            arguments: all arguments except the first one, the pointer to the result.
 
         Raises:
             ExecutionError: the library has no implementation.
@@ -34,7 +35,7 @@ class PrimitiveDescriptor(OwnedHandle):
 
     @property
     def implementation(self) -> str:
-        """oneDNN's name for its code: `jit:avx2`."""
+        """Returns oneDNN's name of the implementation, such as `jit:avx2`."""
         name = ctypes.c_char_p()
         query = engine().library.dnnl_primitive_desc_query
         status = query(self.handle, Query.IMPL_INFO_STR, 0, ctypes.byref(name))
@@ -43,11 +44,11 @@ class PrimitiveDescriptor(OwnedHandle):
 
     @property
     def scratchpad_bytes(self) -> int:
-        """The bytes that an execution needs beside its arguments."""
+        """Returns the size of the scratchpad of an execution in bytes."""
         return self.descriptor(Arg.SCRATCHPAD).byte_size
 
     def descriptor(self, argument: int) -> Descriptor:
-        """Returns the descriptor of an argument of its execution, there as long as this object."""
+        """Returns the descriptor of an execution's argument; it lives as long as this object."""
         if argument not in self._descriptors:
             found = engine().query_descriptor(self.handle, Query.EXEC_ARG_MD, argument)
             self._descriptors[argument] = Descriptor(ctypes.c_void_p(found), is_part=True)
@@ -55,10 +56,11 @@ class PrimitiveDescriptor(OwnedHandle):
 
 
 class Primitive(OwnedHandle):
-    """Code that is ready to run. Any number of Python threads may run it at once."""
+    """Executable primitive; any number of Python threads may run it at the same time."""
 
     def __init__(self, descriptor: PrimitiveDescriptor):
-        """
+        """Creates the primitive from its descriptor.
+
         Raises:
             ExecutionError: the library cannot create it.
         """
@@ -67,7 +69,7 @@ class Primitive(OwnedHandle):
 
     @classmethod
     def reorder(cls, given: Descriptor, wanted: Descriptor) -> Primitive:
-        """Returns the primitive that copies memory to another layout."""
+        """Returns a primitive that copies memory to another layout."""
         return cls(
             PrimitiveDescriptor(
                 "dnnl_reorder_primitive_desc_create",
@@ -76,18 +78,18 @@ class Primitive(OwnedHandle):
         )
 
     def execute(self, arrays: Mapping[int, Array]) -> None:
-        """Runs it once, see `BoundPrimitive`."""
+        """Runs the primitive once, see `BoundPrimitive`."""
         BoundPrimitive(self, arrays).run()
 
 
 class _ExecutionArgument(ctypes.Structure):
-    """`dnnl_exec_arg_t`."""
+    """Structure `dnnl_exec_arg_t`."""
 
     _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
 
 
 class BoundPrimitive:
-    """A primitive with its arguments, which may run any number of times, one at a time."""
+    """Primitive with its arguments, which may run any number of times, one at a time."""
 
     _arguments: Any = ()
 
@@ -97,10 +99,11 @@ class BoundPrimitive:
         arrays: Mapping[int, Array],
         parameters: Mapping[int, Descriptor] | None = None,
     ):
-        """
+        """Binds arrays to the primitive's arguments.
+
         Args:
-            arrays: memory of the arguments, each laid out as the primitive descriptor says. Without
-                one for the scratchpad there is a new one.
+            arrays: memory of the arguments, each in the layout of the primitive descriptor. A
+                missing scratchpad is allocated.
             parameters: descriptors of arguments that the primitive descriptor does not describe.
         """
         self._primitive, self._arrays, self._engine = primitive, dict(arrays), engine()
@@ -129,7 +132,7 @@ class BoundPrimitive:
         check_status("dnnl_primitive_execute", status)
 
     def _memory(self, descriptor: Descriptor, array: Array) -> int | None:
-        """Returns a `dnnl_memory_t`, made without the detour of `Engine.create`."""
+        """Returns a `dnnl_memory_t`; calls C directly, which is faster than `Engine.create`."""
         memory = ctypes.c_void_p()
         status = self._engine.library.dnnl_memory_create(
             *(ctypes.byref(memory), descriptor.handle, self._engine.handle),
@@ -141,13 +144,13 @@ class BoundPrimitive:
 
 @dataclass(frozen=True)
 class ArrangedWeights:
-    """Weights in the layouts that a primitive chose, and other arrays beside them."""
+    """Weights in the layouts that a primitive chose, and other arrays."""
 
     arrays: Mapping[int, Array]
     layouts: Mapping[int, Descriptor]
 
     def suit(self, primitive: Primitive) -> bool:
-        """True if weights that one primitive has arranged are in the layouts of another one."""
+        """True if another primitive uses the same layouts."""
         return all(
             primitive.descriptor.descriptor(argument).is_same(layout)
             for argument, layout in self.layouts.items()
@@ -157,7 +160,7 @@ class ArrangedWeights:
 def arranged(
     primitive: Primitive, argument: Arg, array: Array, given: Descriptor
 ) -> tuple[Array, Descriptor]:
-    """Returns a copy of an array in the layout in which a primitive reads it, and that layout.
+    """Returns a copy of an array in the primitive's layout, and that layout.
 
     Args:
         given: the layout of the array.

@@ -1,4 +1,4 @@
-"""The pattern language, with the names of TVM's, and its matcher. See `docs/patterns.md`."""
+"""Pattern language, with the names of TVM's, and its matcher. See `docs/patterns.md`."""
 
 from byoc_mlir.patterns.composite import Check, CompositePattern, Match, checked_reason
 from byoc_mlir.patterns.constructors import (

@@ -1,4 +1,4 @@
-"""Rows of a pattern table, and what a match of one looks like."""
+"""Rows of a pattern table, and their matches."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from byoc_mlir.patterns.subjects import Subject, as_constant
 
 @dataclass(frozen=True)
 class Match:
-    """The part of a graph that a pattern matched; what a check decides on.
+    """Part of a graph that a pattern matched; a check accepts or refuses it.
 
     `match["bias"]` is the value that the sub-pattern named `bias` matched.
     """
 
     root: Operation
-    """The op that all others lead to."""
+    """Op that depends on all other ops of the match."""
     results: tuple[SSAValue, ...]
-    """The values that leave the match: all results of the root, or the one result asked for."""
+    """Values that leave the match: all results of the root, or the one result that was matched."""
     ops: tuple[Operation, ...]
-    """All ops of the match, operands before users, the root last."""
+    """Ops of the match, operands before users, the root last."""
     inputs: tuple[SSAValue, ...]
     """Values from outside, in the order of the composite's parameters."""
     constants: tuple[SSAValue, ...]
     """Constants that become part of the body."""
     captures: Mapping[str | Pattern, Subject] = field(repr=False)
-    """What named sub-patterns, and pattern objects, matched."""
+    """Values or ops that named sub-patterns, and pattern objects, matched."""
 
     def __contains__(self, key: str | Pattern) -> bool:
         return key in self.captures
 
     def __getitem__(self, key: str | Pattern) -> SSAValue:
-        """The value that a sub-pattern matched, by its name or by the pattern object.
+        """Returns the value that a sub-pattern matched, by its name or by the pattern object.
 
         Raises:
-            KeyError: it took no part in the match (an option, the other alternative).
+            KeyError: the sub-pattern took no part in the match (an option, the other alternative).
         """
         found = self.captures[key]
         return found if isinstance(found, SSAValue) else found.results[0]
 
     def get(self, key: str | Pattern) -> SSAValue | None:
-        """As `match[key]`, or `None` when the sub-pattern took no part."""
+        """Returns `match[key]`, or `None` if the sub-pattern took no part."""
         return self[key] if key in self.captures else None
 
     def op(self, key: str | Pattern) -> Operation:
-        """The op that a sub-pattern matched.
+        """Returns the op that a sub-pattern matched.
 
         Raises:
-            KeyError: it took no part in the match, or matched an argument.
+            KeyError: the sub-pattern took no part in the match, or matched an argument.
         """
         found = self.captures[key]
         op = found if isinstance(found, Operation) else found.owner
@@ -65,9 +65,9 @@ class Match:
 
     @property
     def origin(self) -> str:
-        """The ops' names for `partitioned_from_pattern`: `nn.conv2d_nn.relu_`.
+        """Returns the ops' names for `partitioned_from_pattern`: `nn.conv2d_nn.relu_`.
 
-        A result taken of several is named after its op, `nn.batch_norm_TupleGetItem0_`.
+        One result of several is named after its op, `nn.batch_norm_TupleGetItem0_`.
         """
         return "".join(f"{part}_" for op in self.ops for part in self._parts(op))
 
@@ -82,20 +82,20 @@ class Match:
                     yield f"TupleGetItem{result.index}"
 
     def constant(self, key: str | Pattern) -> ConstantOp | None:
-        """The constant that a sub-pattern matched; `None` for other values or no match."""
+        """Returns the constant that a sub-pattern matched; `None` for other values or no match."""
         value = self.get(key)
         return None if value is None else as_constant(value)
 
 
 Check: TypeAlias = Callable[[Match], str | None]
-"""`None` accepts the match; a string is the reason why the backend refuses it."""
+"""Function that returns `None` to accept a match, or the reason why the backend refuses it."""
 
 
 def checked_reason(answer: object, who: str) -> str | None:
-    """What a rule or a check answered, if it is of the right type.
+    """Checks the type of a rule's or check's answer, and returns the answer.
 
     Args:
-        answer: what it returned.
+        answer: its return value.
         who: names it in the error, `the rule of backend 'npu' for add`.
 
     Raises:
@@ -111,7 +111,7 @@ def checked_reason(answer: object, who: str) -> str | None:
 
 @dataclass(frozen=True)
 class CompositePattern:
-    """A row of a backend's pattern table.
+    """Row of a backend's pattern table.
 
     ```python
     CompositePattern(
@@ -123,12 +123,12 @@ class CompositePattern:
     """
 
     name: str
-    """The composite's name: the backend's name, a dot, and a name of its own."""
+    """Name of the composite: the backend's name, a dot, and a name of its own."""
     pattern: Pattern
     check: Check | None = None
-    """Asked for each way the pattern matches, until it accepts one."""
+    """Check that is called for each way the pattern matches, until it accepts one."""
 
     @property
     def backend(self) -> str:
-        """The name of the backend that it belongs to."""
+        """Returns the name of the backend that the pattern belongs to."""
         return self.name.partition(".")[0]

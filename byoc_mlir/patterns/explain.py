@@ -1,4 +1,4 @@
-"""Why a pattern does not match."""
+"""Explanations why a pattern does not match."""
 
 from __future__ import annotations
 
@@ -14,19 +14,16 @@ from byoc_mlir.patterns.scope import Scope
 
 @dataclass(frozen=True)
 class Miss:
-    """How near a pattern came to a match."""
+    """Partial match that got furthest."""
 
     fitted: int
-    """How many of its parts fitted; -1 for a pattern that describes no op."""
+    """Number of parts that fitted; -1 for a pattern that describes no op."""
     reason: str
-    """Why the next one did not."""
+    """Reason why the next part did not fit."""
 
 
 def nearest_miss(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Miss | None:
-    """Where `pattern` does not fit the graph above `op`; `None` if it matches.
-
-    Of several ways to match, it is the one that got furthest.
-    """
+    """Returns the furthest partial match of `pattern` at `op`; `None` if it matches."""
     nearest = Miss(-1, f"the pattern {pattern} describes no op")
 
     def note(fitted: int, reason: str) -> None:
@@ -42,23 +39,24 @@ def nearest_miss(pattern: Pattern, op: Operation, scope: Scope | None = None) ->
 
 
 def explain_match(pattern: Pattern, op: Operation, scope: Scope | None = None) -> str | None:
-    """The first edge where `pattern` does not fit the graph above `op`; `None` if it matches.
+    """Returns why `pattern` does not match at `op`; `None` if it matches.
 
-    Of several ways to match, the one that got furthest is explained.
+    Of several partial matches, the reason is for the one that got furthest.
     """
     miss = nearest_miss(pattern, op, scope)
     return None if miss is None else miss.reason
 
 
 def pattern_text(pattern: Pattern) -> str:
-    """A pattern with its parts, `nn.relu(nn.conv2d(*, *))`; a part that it has in two places is
-    written out once, and one that lies deep not at all.
+    """Returns a pattern with its parts as text, `nn.relu(nn.conv2d(*, *))`.
+
+    A part that occurs twice is expanded once; parts below `_DEPTH` are `…`.
     """
     return _text(pattern, set(), _DEPTH)
 
 
 _DEPTH = 100
-"""The parts inside of each other that are written out."""
+"""Maximum nesting of parts that are expanded."""
 
 
 def _text(pattern: Pattern, seen: set[Pattern], depth: int) -> str:

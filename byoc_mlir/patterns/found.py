@@ -1,4 +1,4 @@
-"""What a search has found, and whether that is a match."""
+"""Bindings of a finished search, and the test whether they are a match."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.patterns.subjects import Subject, as_constant, describe
 
 
 class Found:
-    """A subject for each part of a pattern, and the ops that dominators have passed."""
+    """Subject of each part of a pattern, and the ops on the paths of dominators."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Found:
         self.ops.update(dict.fromkeys(op for path in between.values() for op in path))
 
     def refuse(self, root: Operation, subject: Subject) -> str | None:
-        """Returns why this is no match: a leaf is inside, or a value leaves."""
+        """Returns why this is no match, if so: a leaf is inside, or a value is used outside."""
         return self._leaf_inside() or _leaving(self.ops, root, subject)
 
     def match(
@@ -83,7 +83,7 @@ class Found:
 
 
 def op_of(subject: Subject) -> Operation:
-    """The op of a subject that has one."""
+    """Returns the op of a subject that has one."""
     op = _owner(subject)
     assert isinstance(op, Operation)
     return op
@@ -99,7 +99,7 @@ def _owner(subject: Subject) -> object:
 
 
 def parts_of(pattern: Pattern) -> dict[Pattern, None]:
-    """A pattern and all that it is made of."""
+    """Returns a pattern and all patterns that it contains."""
     found, pending = dict.fromkeys((pattern,)), [pattern]
     while pending:
         new = [child for child in pending.pop().children if child not in found]
@@ -120,7 +120,7 @@ def _leaving(ops: dict[Operation, None], root: Operation, subject: Subject) -> s
 
 
 def _in_order(root: Operation, ops: dict[Operation, None]) -> tuple[Operation, ...]:
-    """Operands before users, each op after its first operand's ops; depth first from the root."""
+    """Returns ops in depth-first order from the root, operands before users."""
     order = dict[Operation, None]()
     stack: list[tuple[Operation, bool]] = [(root, False)]
     while stack:

@@ -1,8 +1,8 @@
-"""The pattern language: what the graph above a value must look like.
+"""Pattern language for the graph above a value.
 
 A pattern matches a *value*: the result of an op, a function argument, a constant. Patterns are
-immutable, compared by identity, and may be shared: one pattern object stands for one value
-wherever it occurs. The semantics are in `docs/patterns.md`.
+immutable, compared by identity, and may be shared: one pattern object stands for one value wherever
+it occurs. The semantics are in `docs/patterns.md`.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Pattern(ABC):
     """Base of all patterns. `a | b` tries `a` first; `+ - * /` build calls of the Relay ops."""
 
     children: tuple[Pattern, ...] = ()
-    """The patterns that this one is made of, in the order in which they are matched."""
+    """Patterns that this one consists of, in the order in which they are matched."""
 
     heads: frozenset[str] | None = frozenset()
-    """The Relay names that the root op of a match can have; `None`: any; empty: no op."""
+    """Relay names that the root op of a match can have; `None`: any; empty: no op."""
 
     needs: frozenset[str] = frozenset()
-    """Relay names of ops that every match has; without them there is nothing to search."""
+    """Relay names of ops that every match has; a graph without them is not searched."""
 
     is_ambiguous: bool = False
     """True if one value can match in several ways."""
 
     def _consist_of(self, *children: Pattern) -> None:
-        """Sets the parts and what follows from them; `heads` are those of the first part.
+        """Sets the parts and derives the other fields from them; `heads` come from the first part.
 
         Raises:
             BackendError: a part is no pattern.
@@ -66,7 +66,7 @@ class Pattern(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """A short rendering for messages."""
+        """Returns a short text for messages."""
 
     def __or__(self, other: Pattern) -> Pattern:
         return AltPattern(self, other)
@@ -84,52 +84,53 @@ class Pattern(ABC):
         return OpPattern(("divide",))(self, other)
 
     def named(self, name: str) -> Pattern:
-        """The same pattern; a check reads the value that it matched as `match[name]`."""
+        """Names the pattern; a check reads the value that it matched as `match[name]`."""
         return NamedPattern(self, name)
 
     def optional(self, wrap: Callable[[Pattern], Pattern]) -> Pattern:
-        """`wrap(self)`, or `self` alone where that does not match: the longer form wins."""
+        """Returns `wrap(self)`, or else `self` if that does not match: the longer form wins."""
         return AltPattern(wrap(self), self)
 
     def has_attr(self, attributes: Mapping[str, Any]) -> ConstrainedPattern:
-        """Only ops whose properties have these values; a property the op lacks does not match.
+        """Restricts the pattern to ops whose properties have these values.
 
-        Values are attributes or Python values: `{"strides": [2, 2], "groups": 1}`.
+        A property that the op lacks does not match. Values are attributes or Python values:
+        `{"strides": [2, 2], "groups": 1}`.
         """
         wanted = dict(attributes)
         return ConstrainedPattern(self, lambda subject: attribute_mismatch(subject, wanted))
 
     def has_dtype(self, dtype: str) -> Pattern:
-        """Only tensors of that element type, by its numpy or MLIR name: `float32` or `f32`."""
+        """Restricts the pattern to tensors of an element type, `float32` or `f32`."""
         return ConstrainedPattern(self, lambda subject: dtype_mismatch(subject, dtype))
 
     def has_shape(self, shape: Sequence[int | None]) -> Pattern:
-        """Only tensors of that shape; `None` accepts any size of a dimension."""
+        """Restricts the pattern to tensors of that shape; `None` accepts any size."""
         wanted = tuple(shape)
         return ConstrainedPattern(self, lambda subject: shape_mismatch(subject, wanted))
 
     def has_type(self, type_: Attribute) -> Pattern:
-        """Only values of exactly that type."""
+        """Restricts the pattern to values of exactly that type."""
         return ConstrainedPattern(self, lambda subject: type_mismatch(subject, type_))
 
     def dominates(self, parent: Pattern, path: Pattern | None = None) -> Pattern:
-        """This pattern as the end of the graph that `dominates(parent, path, self)` describes."""
+        """Returns this pattern as the child in `dominates(parent, path, self)`."""
         return DominatorPattern(parent, path or WildcardPattern(), self)
 
 
 class LeafPattern(Pattern, ABC):
-    """A pattern without parts: it stands for a value that comes from outside of the match."""
+    """Pattern without parts, for a value that comes from outside of the match."""
 
     @abstractmethod
     def refuse(self, value: SSAValue) -> str | None:
-        """What was expected and found, or `None` when the value fits."""
+        """Returns what was expected and found, or `None` if the value fits."""
 
 
 class WildcardPattern(LeafPattern):
-    """Any value. Called, it is a call of any op: `wildcard()(conv)` is whatever consumes `conv`."""
+    """Pattern of any value. `wildcard()(conv)` is a call of any op that uses `conv`."""
 
     def __call__(self, *args: Pattern | None) -> CallPattern:
-        """A call of any op whose first operands match `args`; its other operands are inputs."""
+        """Matches a call of any op whose first operands match `args`; others are inputs."""
         return CallPattern(None, args)
 
     def __str__(self) -> str:
@@ -140,7 +141,7 @@ class WildcardPattern(LeafPattern):
 
 
 class ConstantPattern(LeafPattern):
-    """A constant; it is embedded in the composite."""
+    """Pattern of a constant, which is embedded in the composite."""
 
     def __str__(self) -> str:
         return "a constant"
@@ -150,7 +151,7 @@ class ConstantPattern(LeafPattern):
 
 
 class VarPattern(LeafPattern):
-    """An argument of the function or of the region."""
+    """Pattern of an argument of the function or of the region."""
 
     def __init__(self, name: str):
         self.name = name
@@ -165,7 +166,7 @@ class VarPattern(LeafPattern):
 
 
 class ExprPattern(LeafPattern):
-    """One given expression; a constant with given content is embedded."""
+    """Pattern of a given expression; a constant with given content is embedded."""
 
     def __init__(self, expression: SSAValue | ConstantValue):
         self.expression = expression
@@ -182,7 +183,7 @@ class ExprPattern(LeafPattern):
 
 
 class NamedPattern(Pattern):
-    """A pattern with a name for checks."""
+    """Pattern with a name for checks."""
 
     def __init__(self, inner: Pattern, name: str):
         self._consist_of(inner)
@@ -194,7 +195,7 @@ class NamedPattern(Pattern):
 
 
 class ConstrainedPattern(Pattern):
-    """A pattern and a condition on what it matched."""
+    """Pattern with a condition on the matched value."""
 
     def __init__(self, inner: Pattern, refuse: Callable[[Subject], str | None]):
         self._consist_of(inner)
@@ -202,7 +203,7 @@ class ConstrainedPattern(Pattern):
         self.refuse = refuse
 
     def __call__(self, *args: Pattern | None) -> Pattern:
-        """`p.has_attr(…)(q)` stands for `p(q).has_attr(…)`, where `p` can be called."""
+        """Calls the inner pattern: `p.has_attr(…)(q)` stands for `p(q).has_attr(…)`."""
         if not isinstance(self.inner, WildcardPattern | ConstrainedPattern):
             raise BackendError(f"{self} is a value and cannot be called; call is_op or wildcard()")
         return ConstrainedPattern(self.inner(*args), self.refuse)
@@ -212,7 +213,7 @@ class ConstrainedPattern(Pattern):
 
 
 class AltPattern(Pattern):
-    """`first`, or else `second`."""
+    """Pattern of `first`, or else `second`."""
 
     def __init__(self, first: Pattern, second: Pattern):
         self._consist_of(first, second)
@@ -232,9 +233,9 @@ class AltPattern(Pattern):
 
 
 class CallPattern(Pattern):
-    """An op of one of `names` (any op if `None`), with operands that match `args`.
+    """Pattern of an op with one of `names` (any op if `None`), whose operands match `args`.
 
-    `args` is `None` when the operands are free. With any op, `args` are its first operands.
+    `args` is `None` if the operands are free. For any op, `args` are its first operands.
     """
 
     def __init__(self, names: tuple[str, ...] | None, args: Sequence[Pattern | None]):
@@ -256,7 +257,7 @@ class CallPattern(Pattern):
 
 
 class ItemPattern(Pattern):
-    """Result `index` of an op with several results; any of them if `index` is `None`."""
+    """Pattern of result `index` of an op with several results; any of them if `index` is `None`."""
 
     def __init__(self, inner: Pattern, index: int | None):
         self._consist_of(inner)
@@ -269,7 +270,7 @@ class ItemPattern(Pattern):
 
 
 class DominatorPattern(Pattern):
-    """`child`, reached from one `parent` over any number of `path` ops and nothing else."""
+    """Pattern of `child` that is reached from one `parent` over any number of `path` ops only."""
 
     def __init__(self, parent: Pattern, path: Pattern, child: Pattern):
         self.parent = parent
@@ -284,7 +285,7 @@ class DominatorPattern(Pattern):
 
 
 class OpPattern:
-    """The name of an op, to be called with patterns for its operands.
+    """Name of an op, to be called with patterns for its operands.
 
     `is_op("add") | is_op("nn.bias_add")` accepts either name.
     """
@@ -302,17 +303,17 @@ class OpPattern:
         return OpPattern(self.names + other.names)
 
     def has_attr(self, attributes: Mapping[str, Any]) -> OpPattern:
-        """`is_op(name).has_attr(a)(p)` stands for `is_op(name)(p).has_attr(a)`."""
+        """Restricts properties: `is_op(name).has_attr(a)(p)` is `is_op(name)(p).has_attr(a)`."""
         return OpPattern(self.names, {**self.attributes, **attributes})
 
     def __call__(self, *args: Pattern | None) -> Pattern:
-        """The op with exactly these operands; `is_op("concatenate")(None)` leaves them free."""
+        """Matches the op with these operands; `is_op("concatenate")(None)` leaves them free."""
         call = CallPattern(self.names, args)
         return call.has_attr(self.attributes) if self.attributes else call
 
 
 class OperandsPattern(Pattern):
-    """The operands of a variadic op, as TVM's tuple of fields; `None` leaves them free."""
+    """Pattern of a variadic op's operands, as TVM's tuple of fields; `None` leaves them free."""
 
     def __init__(self, fields: Sequence[Pattern] | None):
         self.fields = None if fields is None else tuple(fields)

@@ -1,4 +1,4 @@
-"""The search for matches: full backtracking, on a stack of its own."""
+"""Search for matches by full backtracking, with an explicit stack."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from byoc_mlir.patterns.subjects import Subject, as_constant, describe
 _NO_MORE: Any = object()
 
 EASY_STEPS = 1_000
-"""The parts that are tried at one root before it pays to look ahead."""
+"""Number of parts tried at one root before the search begins again with look-ahead."""
 
 MOST_STEPS = 200_000
-"""The parts that are tried at one root before a pattern is refused."""
+"""Number of parts tried at one root before a pattern is refused."""
 
 
 Goals: TypeAlias = "tuple[Step, Any, Any, Goals] | None"
-"""What is left to do, the next step first, with its two arguments."""
+"""Remaining work as a linked list: the next step, its two arguments, and the rest."""
 
 Step: TypeAlias = "Callable[[Matcher, Any, Any, Goals], Iterator[Goals]]"
-"""Yields what is left to do, once for each way in which the step succeeds."""
+"""Function that yields the remaining work, once for each way in which the step succeeds."""
 
 Part: TypeAlias = tuple[Pattern, Subject]
 Way: TypeAlias = tuple[Part, ...]
-"""What must match together."""
+"""Parts that have to match together."""
 
 
 class Matcher:
-    """The state of one search: what each pattern object stands for so far.
+    """State of one search: the subject of each pattern object so far.
 
-    Steps are generators that yield once for every way to extend the state, and take back on
-    resumption what they added. They stand on a stack of their own, so that patterns may be deep.
+    Steps are generators. They yield once for every way to extend the state, and undo their
+    additions when resumed. They are on an explicit stack, so that patterns may be deep.
     """
 
     def __init__(self, scope: Scope, on_refusal: Callable[[int, str], None] | None = None):
@@ -67,7 +67,7 @@ class Matcher:
         self._fits: dict[Part, bool] = {}
 
     def _refuse(self, reason: str, *parts: object, progress: int = 0) -> None:
-        """Notes why something did not fit; `{}` stand for parts, values and ops by description."""
+        """Reports why something did not fit; `{}` in `reason` stand for `parts`."""
         if self._on_refusal is not None:
             words = [
                 describe(part) if isinstance(part, SSAValue | Operation) else part for part in parts
@@ -75,12 +75,12 @@ class Matcher:
             self._on_refusal(len(self.bound) + progress, reason.format(*words))
 
     def match(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
-        """All ways in which `pattern` matches `subject`, some of them twice.
+        """Yields for each way in which `pattern` matches `subject`; duplicates are possible.
 
         After `EASY_STEPS` it begins again, and looks ahead before it tries a part.
 
         Raises:
-            BackendError: there are too many to try.
+            BackendError: there are too many ways to try.
         """
         stack, steps = [self.match_part(pattern, subject, None)], 0
         while stack:
@@ -111,7 +111,7 @@ class Matcher:
         return self.match_part(pattern, subject, None)
 
     def match_part(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Yields to match what a pattern is made of."""
+        """Yields the work to match the parts of a pattern."""
         known = self.bound.get(pattern)
         if known is not None:
             if known is subject:
@@ -134,9 +134,10 @@ class Matcher:
                 yield _then(way, goals)
 
     def _could(self, pattern: Pattern, subject: Subject) -> bool:
-        """True if the pattern fits where it stands alone, as if no part were shared or named.
+        """True if the pattern fits on its own, without regard to shared or named parts.
 
-        What this refuses is not tried again in each way in which other parts match.
+        A refusal here is cached, so that it is not repeated for each way in which other parts
+        match.
         """
         pending: list[Part] = [(pattern, subject)]
         while pending:
@@ -156,7 +157,7 @@ class Matcher:
         return not isinstance(pattern, ConstrainedPattern) or pattern.refuse(subject) is None
 
     def leaf(self, pattern: LeafPattern, subject: Subject) -> Sequence[Way]:
-        """One way without parts, if the value fits."""
+        """Returns one way without parts, if the value fits."""
         reason = pattern.refuse(subject.results[0] if isinstance(subject, Operation) else subject)
         if reason is None:
             return ((),)
@@ -164,7 +165,7 @@ class Matcher:
         return ()
 
     def item(self, pattern: ItemPattern, subject: Subject) -> Sequence[Way]:
-        """The op with several results that the value is one of."""
+        """Returns the way to match the op that the value is a result of."""
         if not isinstance(subject, OpResult):
             self._refuse("expected {}, found {}", pattern, subject)
         elif pattern.index not in (None, subject.index):
@@ -175,7 +176,7 @@ class Matcher:
         return ()
 
     def call(self, pattern: CallPattern, subject: Subject) -> Sequence[Way]:
-        """The operands, in each order that the op may have them in."""
+        """Returns the ways to match the operands, one for each order that the op allows."""
         op = self._called_op(pattern, subject)
         if op is None:
             return ()
@@ -187,15 +188,15 @@ class Matcher:
         return (first, tuple(zip(pattern.args, reversed(op.operands), strict=False)))
 
     def alternatives(self, pattern: AltPattern, subject: Subject) -> Sequence[Way]:
-        """Either pattern."""
+        """Returns a way for each of the two patterns."""
         return (((pattern.first, subject),), ((pattern.second, subject),))
 
     def inner(self, pattern: Pattern, subject: Subject) -> Sequence[Way]:
-        """The pattern inside."""
+        """Returns the way to match the inner pattern."""
         return (((pattern.children[0], subject),),)
 
     def bind(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Yields with the pattern standing for the subject."""
+        """Yields with the pattern bound to the subject."""
         self.bound[pattern] = subject
         yield rest
         del self.bound[pattern]
@@ -245,7 +246,7 @@ class Matcher:
         return op
 
     def dominate(self, pattern: DominatorPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Yields to follow the operands of the child, those apart that it says are inputs."""
+        """Yields the work to follow the child's operands up to the parent, without its inputs."""
         parts = [part for part in parts_of(pattern.child) if part in self.bound]
         ops = dict.fromkeys(
             op_of(self.bound[part]) for part in parts if isinstance(part, CallPattern)
@@ -288,7 +289,7 @@ class Matcher:
                 on: Goals = (Matcher._climb, pattern, (tuple(pending), tuple(found)), rest)
                 yield (Matcher.match_part, pattern.parent, value, on)
             if not self._on_path(pattern, value):
-                # Says more than that the value is no parent, which was noted just before.
+                # More specific than the refusal just before, that the value is no parent.
                 self._refuse("{} lies between {}", value, pattern, progress=1)
                 return
             found[op] = None
@@ -307,7 +308,7 @@ class Matcher:
         return any(True for _ in Matcher(self.scope).match(pattern.path, value))
 
     def complete(self, root: Operation, subject: Subject) -> Match | None:
-        """The match that the state describes, unless a value leaves it or a leaf is inside."""
+        """Returns the match of the bindings, unless a value leaves it or a leaf is inside."""
         found = Found(self.bound, self.between)
         if root not in found.ops:
             return None
@@ -357,11 +358,11 @@ _WAYS: dict[type[Pattern], Callable[[Matcher, Any, Any], Sequence[Way]]] = {
     VarPattern: Matcher.leaf,
     WildcardPattern: Matcher.leaf,
 }
-"""What each kind of pattern is made of; a chain of `isinstance` would take most of the time."""
+"""Ways to match each kind of pattern; a chain of `isinstance` would be slower."""
 
 _ENDS: dict[type[Pattern], Step] = {
     ConstrainedPattern: Matcher.constrain,
     DominatorPattern: Matcher.dominate,
     NamedPattern: Matcher.name,
 }
-"""What decides on a match of some kinds of patterns when all their parts match."""
+"""Final step for some kinds of patterns, after all their parts have matched."""

@@ -1,4 +1,4 @@
-"""Matching with full backtracking: every way a pattern fits, one after the other."""
+"""Matching of patterns at an op: the first match, or all matches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.patterns.subjects import Subject
 
 
 def match_pattern(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Match | None:
-    """The first match of `pattern` whose root is `op`, or `None`."""
+    """Returns the first match of `pattern` whose root is `op`, or `None`."""
     return next(all_matches(pattern, op, scope), None)
 
 
@@ -24,13 +24,13 @@ def all_matches(
     scope: Scope | None = None,
     on_refusal: Callable[[int, str], None] | None = None,
 ) -> Iterator[Match]:
-    """Every match with root `op`, in order of preference, each set of ops and captures once.
+    """Yields every match with root `op`, in order of preference, each set of ops and captures once.
 
     Args:
         pattern: the pattern.
         op: the op whose result (or all whose results) the pattern describes.
-        scope: which ops may take part; all of the op's block by default.
-        on_refusal: told how many sub-patterns fitted, and why the next one did not.
+        scope: the ops that may take part; all ops of the block by default.
+        on_refusal: called with the number of fitting sub-patterns, and why the next does not fit.
 
     Raises:
         BackendError: the pattern can match in too many ways to try.

@@ -1,4 +1,4 @@
-"""Which ops a match may hold."""
+"""Ops that may be part of a match."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.dialects.relay.control import ControlOp
 
 
 def is_movable(op: Operation) -> bool:
-    """Whether an op may be moved into a composite or a region: it only computes its results.
+    """True if an op may be moved into a composite or a region: it only computes its results.
 
     Constants, terminators, control flow, ops with regions or side effects, `byoc` ops and ops that
     are not registered may not.
@@ -38,13 +38,13 @@ def _is_pure(kind: type[Operation]) -> bool:
 
 @dataclass(frozen=True)
 class Scope:
-    """One block, without the ops that other matches hold already."""
+    """Block, without the ops that other matches already have."""
 
     block: Block | None
     taken: Container[Operation] = field(default_factory=frozenset[Operation])
 
     def refuse(self, op: Operation) -> str | None:
-        """Why the op cannot be part of a match."""
+        """Returns why the op cannot be part of a match; `None` if it can."""
         if op.parent is not self.block:
             return "is outside of the block"
         if op in self.taken:
@@ -55,7 +55,7 @@ class Scope:
 
 
 def outside_use(value: SSAValue, ops: Container[Operation]) -> Operation | None:
-    """A user of `value` that is none of `ops`."""
+    """Returns a user of `value` that is not in `ops`; `None` if there is none."""
     for use in value.uses:
         if use.operation not in ops:
             return use.operation

@@ -1,4 +1,4 @@
-"""Questions that patterns ask about what they are matched against."""
+"""Properties of the values and ops that patterns are matched against."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.errors import ByocError
 
 Subject: TypeAlias = SSAValue | Operation
-"""A value, or an op with several results taken as a whole."""
+"""Value, or an op with several results as a whole."""
 
 ConstantValue: TypeAlias = bool | int | float | Array
 
 
 def as_constant(value: SSAValue) -> ConstantOp | None:
-    """The constant op behind a value, if it is one."""
+    """Returns the constant op that defines a value; `None` if another op does."""
     return value.owner if isinstance(value.owner, ConstantOp) else None
 
 
 def describe(subject: Subject) -> str:
-    """A subject in words, with its ONNX nodes where known."""
+    """Describes a subject for messages, with its ONNX nodes if they are known."""
     if isinstance(subject, BlockArgument):
         return f"argument %{subject.name_hint or subject.index}"
     op = subject if isinstance(subject, Operation) else subject.owner
@@ -47,7 +47,7 @@ def describe(subject: Subject) -> str:
 
 
 def attribute_mismatch(subject: Subject, wanted: Mapping[str, Any]) -> str | None:
-    """The first of the wanted properties that the subject's op lacks or has otherwise."""
+    """Returns the first mismatch of wanted properties with the subject's op, if any."""
     if not wanted:
         return None
     op = subject if isinstance(subject, Operation) else subject.owner
@@ -64,7 +64,7 @@ def attribute_mismatch(subject: Subject, wanted: Mapping[str, Any]) -> str | Non
 
 
 def _derived_attribute(op: Operation, name: str) -> Attribute | None:
-    """An attribute that TVM's ops have, and that follows from the op's types or kind here."""
+    """Returns an attribute that TVM's op has, derived from the op's kind and types."""
     if name == "TOpPattern":
         return to_attribute(_fusion_class(op))
     weight = getattr(op, "weight", None)
@@ -83,8 +83,11 @@ def _derived_attribute(op: Operation, name: str) -> Attribute | None:
 
 
 def _fusion_class(op: Operation) -> int:
-    """TVM's `TOpPattern`: 0 element-wise, 1 broadcasting, 2 moving elements, 3 reducing, 4 fusable
-    with element-wise ops behind it, 8 any other."""
+    """Returns TVM's `TOpPattern` of an op.
+
+    0: element-wise, 1: broadcasting, 2: moving elements, 3: reduction, 4: fusable with a following
+    element-wise op, 8: any other.
+    """
     kind = relay_name(op)
     if isinstance(op, SoftmaxLikeOp | LrnOp):
         return 8
@@ -103,7 +106,7 @@ _FUSABLE = re.compile(r"(nn|qnn)\.(conv|dense|matmul|batch_norm|\w*pool)")
 
 
 def dtype_mismatch(subject: Subject, dtype: str) -> str | None:
-    """Why the subject is no tensor of that element type."""
+    """Returns a mismatch with an element type; `None` if the subject is a tensor of it."""
     type_ = _type_of(subject)
     if isinstance(type_, TensorType):
         found: Attribute = type_.element_type
@@ -113,7 +116,7 @@ def dtype_mismatch(subject: Subject, dtype: str) -> str | None:
 
 
 def shape_mismatch(subject: Subject, shape: tuple[int | None, ...]) -> str | None:
-    """Why the subject is no tensor of that shape."""
+    """Returns a mismatch with a shape; `None` if the subject is a tensor of it."""
     type_ = _type_of(subject)
     if isinstance(type_, TensorType):
         found = type_sizes(cast(Tensor, type_))
@@ -127,7 +130,7 @@ def shape_mismatch(subject: Subject, shape: tuple[int | None, ...]) -> str | Non
 
 
 def type_mismatch(subject: Subject, type_: Attribute) -> str | None:
-    """Why the subject is not of that type."""
+    """Returns a mismatch with a type; `None` if the subject has it."""
     found = _type_of(subject)
     if found == type_:
         return None
@@ -135,8 +138,10 @@ def type_mismatch(subject: Subject, type_: Attribute) -> str | None:
 
 
 def same_expression(expression: SSAValue | ConstantValue, value: SSAValue) -> bool:
-    """Whether `value` is the given expression: the same ops on the same arguments, or a
-    constant with the given content."""
+    """True if `value` is the given expression.
+
+    The same ops on the same arguments are equal, and so are constants with the given content.
+    """
     if isinstance(expression, SSAValue):
         return _same_value(expression, value)
     constant = as_constant(value)
@@ -151,9 +156,9 @@ def same_expression(expression: SSAValue | ConstantValue, value: SSAValue) -> bo
 
 
 def _holds(found: Array, wanted: Array) -> bool:
-    """True if both have the same values, as far as the type of `found` can tell them apart.
+    """True if both have the same values, in the precision of `found`.
 
-    Floats are rounded to a type of floats; nothing else is: 0.5 is no integer, 300 no `i8`.
+    Only floats are rounded, to another float type: 0.5 is no integer, 300 no `i8`.
     """
     with np.errstate(all="ignore"):
         try:

@@ -1,4 +1,4 @@
-"""Running compiled models; nothing here needs the compiler."""
+"""Execution of compiled models, independent of the compiler."""
 
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.program import Program

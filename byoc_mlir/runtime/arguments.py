@@ -1,4 +1,4 @@
-"""What a caller passes to a run, checked against what the model takes."""
+"""Checks of the inputs that a caller passes to a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from byoc_mlir.tensors import TensorInfo
 
 Shape: TypeAlias = tuple[int, ...]
 Inputs: TypeAlias = Mapping[str, Any] | Sequence[Any]
-"""By name, or in the order of the model's inputs."""
+"""Inputs by name, or in the order of the model's inputs."""
 
 _ndarray = np.ndarray  # found faster than an attribute
 
 
 class Arguments:
-    """The inputs of a model; checks what is given for them."""
+    """Inputs of a model; checks the values that are passed for them."""
 
     def __init__(self, inputs: Sequence[TensorInfo]):
         self._inputs = tuple(inputs)
@@ -28,18 +28,18 @@ class Arguments:
         self._shapes = [info.shape for info in inputs]
 
     def as_they_are(self, inputs: Inputs) -> list[Array] | None:
-        """The inputs in order; `None` if there is something to convert or to complain of."""
+        """Returns the inputs in order, or None if a conversion or an error is necessary."""
         arrays = self.of_any_shape(inputs)
         if arrays is None or [array.shape for array in arrays] != self._shapes:
             return None
         return arrays
 
     def of_any_shape(self, inputs: Inputs) -> list[Array] | None:
-        """As `as_they_are`, whatever their shapes are."""
+        """Returns the inputs as `as_they_are` does, without a check of shapes."""
         if type(inputs) is not dict or len(inputs) != len(self._inputs):
             return None
         arrays: list[Array] = []
-        for info in self._inputs:  # written out: the checks of one array take as long as a call
+        for info in self._inputs:  # unrolled: the checks of one array take as long as a call
             array = inputs.get(info.name)
             if (
                 type(array) is not _ndarray
@@ -51,7 +51,7 @@ class Arguments:
         return arrays
 
     def checked(self, inputs: Inputs) -> list[Array]:
-        """The inputs in order, as contiguous arrays of the model's types.
+        """Returns the inputs in order, as contiguous arrays of the model's types.
 
         Raises:
             InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
@@ -59,10 +59,10 @@ class Arguments:
         return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
 
     def by_name(self, inputs: Inputs) -> dict[str, Any]:
-        """The values of all inputs in order, whatever they are.
+        """Returns the values of all inputs in order, unchecked.
 
         Raises:
-            InvalidInputError: one is missing or unknown.
+            InvalidInputError: an input is missing or unknown.
         """
         if isinstance(inputs, Mapping):
             if inputs.keys() != self._names.keys():
@@ -77,10 +77,10 @@ class Arguments:
         return dict(zip(self._names, values, strict=True))
 
     def shapes(self, shapes: Mapping[str, Any]) -> dict[str, Shape]:
-        """The shapes of all inputs in order.
+        """Returns the shapes of all inputs in order.
 
         Raises:
-            InvalidInputError: one is missing, or does not fit.
+            InvalidInputError: a shape is missing, or does not fit.
         """
         accepted = "a dictionary of input names to shapes"
         check_argument("shapes", shapes, Mapping, accepted, InvalidInputError)
@@ -110,7 +110,7 @@ def _as_list(inputs: Any) -> list[Any]:
 
 
 def _as_shape(info: TensorInfo, sizes: Any) -> Shape:
-    """What a caller gives as a shape."""
+    """Returns a caller's shape as a tuple."""
     shape = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
     if not all(isinstance(size, int | np.integer) and size >= 0 for size in shape):
         raise InvalidInputError(
@@ -152,10 +152,10 @@ def _as_array(info: TensorInfo, value: Any) -> Array:
 
 
 def _numbers(info: TensorInfo, value: Any) -> Array:
-    """Returns the array of the model's type that nested lists, or a number, make.
+    """Converts nested lists, or a number, to an array of the model's type.
 
     Raises:
-        ValueError: NumPy would make numbers of texts or of `None`, or drop fractions and NaNs.
+        ValueError: NumPy would convert strings or `None` to numbers, or drop fractions or NaNs.
     """
     found = np.asarray(value)
     if found.dtype.kind in "US":
@@ -170,10 +170,10 @@ def _numbers(info: TensorInfo, value: Any) -> Array:
 
 
 def _texts(info: TensorInfo, array: Array) -> Array:
-    """Returns an array of Python's texts, which are UTF-8 where they are bytes.
+    """Converts an array to Python strings; bytes are decoded as UTF-8.
 
     Raises:
-        InvalidInputError: an element is no text, as None or NaN of a table.
+        InvalidInputError: an element is no string, such as a table's None or NaN.
     """
     if array.dtype.kind not in "USTO":
         return array

@@ -1,4 +1,4 @@
-"""Calls of a program whose sizes are arguments."""
+"""Calls of a program with dynamic shapes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from byoc_mlir.runtime.system.addresses import address_of
 
 
 class Call:
-    """The needs of a call with inputs of given sizes.
+    """Requirements of a call with inputs of given sizes.
 
     Args:
-        program: takes sizes.
-        outputs: the shapes of its outputs, which are text in the program.
-        sizes: by symbol.
-        limits: of what it may need.
+        program: program that takes sizes.
+        outputs: shapes of its outputs, which are text in the program.
+        sizes: sizes by symbol.
+        limits: limits of the call's memory.
 
     Raises:
-        LimitExceededError: it needs more than is allowed.
+        LimitExceededError: the call exceeds a limit.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Call:
 
     @cached_property
     def steps(self) -> Sequence[Step]:
-        """The steps that are timed, with their work at these sizes."""
+        """Returns the timed steps, with their work for these sizes."""
         return [
             replace(step, multiplications=self._number(products), bytes=self._number(moved))
             for step, (products, moved) in zip(self._steps, self._work, strict=True)

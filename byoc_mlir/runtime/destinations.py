@@ -1,4 +1,4 @@
-"""Arrays of the caller's own, into which a run writes its outputs."""
+"""Output arrays that the caller provides."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def destinations(
     inputs: Sequence[Array],
     out: Mapping[str, Any],
 ) -> list[Array]:
-    """The arrays for all outputs of a run: those of `out`, and new ones.
+    """Returns the arrays for all outputs of a run: those of `out`, and new ones.
 
     Args:
-        shapes: of all outputs, with their types.
-        inputs: those of the run, checked.
+        shapes: shapes and types of all outputs.
+        inputs: checked inputs of the run.
 
     Raises:
-        InvalidInputError: an array cannot take the output.
-        OutOfMemoryError: there is no memory for the new ones.
+        InvalidInputError: an array does not fit the output.
+        OutOfMemoryError: there is no memory for the new arrays.
     """
     kinds = dict(zip((spec.name for spec in program.outputs), shapes, strict=True))
     check_names(out, kinds)
@@ -46,7 +46,7 @@ def destinations(
 def _read_apart(
     program: Program, name: str, array: Array, inputs: Sequence[Array]
 ) -> Iterator[Array]:
-    """The inputs whose memory an output may not have: all, but that which it may be."""
+    """Yields the inputs that must not share memory with an output: all except its alias."""
     alias = program.aliases.get(name)
     for spec, given in zip(program.inputs, inputs, strict=True):
         if spec.name != alias or address_of(given) != address_of(array):
@@ -54,16 +54,16 @@ def _read_apart(
 
 
 def copied_into(values: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, Any]:
-    """The outputs of a run, those that `out` names as its arrays.
+    """Copies the outputs of a run to the arrays in `out`; returns all outputs.
 
     Raises:
-        InvalidInputError: an array cannot take the output.
+        InvalidInputError: an array does not fit the output.
     """
     for name, destination in out.items():
         value = values[name]
         if not isinstance(value, np.ndarray):
             raise InvalidInputError(
-                f"out has '{name}', which is no tensor but a {type(value).__name__}; leave it out"
+                f"out has '{name}', which is no tensor but a {type(value).__name__}; omit it"
             )
         _check(name, destination, value.dtype, value.shape)
     _check_apart(out)
@@ -73,10 +73,10 @@ def copied_into(values: Mapping[str, Any], out: Mapping[str, Any]) -> dict[str, 
 
 
 def check_names(out: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuses outputs that the model does not have.
+    """Checks that the model has the outputs in `out`.
 
     Raises:
-        InvalidInputError: there is one.
+        InvalidInputError: an output is unknown.
     """
     accepted = "a dictionary of arrays by the outputs' names, or None"
     check_argument("out", out, Mapping, accepted, InvalidInputError)
@@ -102,7 +102,7 @@ def _check(name: str, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 
 
 def _check_unread(name: str, array: Array, inputs: Iterable[Array]) -> None:
-    """Code writes outputs before it has read all inputs."""
+    """Checks that an output shares no memory with inputs, since code may write before it reads."""
     if any(np.may_share_memory(array, read) for read in inputs):
         raise InvalidInputError(f"out: '{name}' is in memory that an input has; give a copy")
 

@@ -1,4 +1,4 @@
-"""`Executable`: what `byoc_mlir.compile` and `byoc_mlir.load` return."""
+"""Class `Executable`, the result of `byoc_mlir.compile` and `byoc_mlir.load`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FileKind: TypeAlias = Literal["library", "object"]
 
 
 class Exporter(Protocol):
-    """Writes a plan to a file: `artifact.write`, which the compiler hands in."""
+    """Function that writes a plan to a file: `artifact.write`, which the compiler provides."""
 
     def __call__(
         self,
@@ -43,7 +43,7 @@ class Exporter(Protocol):
 
 
 class Verifier(Protocol):
-    """Compares an executable with an oracle, which the compiler knows how to do."""
+    """Verifier that compares an executable with an oracle; the compiler provides it."""
 
     def verify(self, executable: Executable, asked: Asked, /) -> Verification: ...
 
@@ -51,13 +51,13 @@ class Verifier(Protocol):
 
 
 class Executable:
-    """A compiled model. `run` may be called from several threads at once.
+    """Compiled model. Several threads may call `run` at once.
 
     Args:
         node: the plan, loaded.
-        exporter: writes the plan to a file; left out where it came from one.
-        remake: compiles the model again, in the process that reads it from a pickle; left out where
-            that cannot be done.
+        exporter: writes the plan to a file; None if the plan was loaded from a file.
+        remake: compiles the model again, in the process that unpickles it; None if that is not
+            possible.
     """
 
     def __init__(
@@ -78,20 +78,20 @@ class Executable:
         """Runs the model.
 
         Args:
-            inputs: arrays by input name, or in the order of `self.inputs`. A sequence is a list
-                of arrays, an optional may be `None`.
-            out: arrays by output name, into which those outputs are written: C-contiguous, of the
-                output's dtype and shape, and not in memory that an input or another output has:
-                only an output of `program.aliases` may be the array of its input, which it then
-                takes the place of. The other outputs are new arrays.
+            inputs: arrays by input name, or in the order of `self.inputs`. A sequence is a list of
+                arrays; an optional may be `None`.
+            out: arrays by output name, into which the run writes these outputs. They are
+                C-contiguous, have the output's dtype and shape, and share no memory with an input
+                or another output. As an exception, an output of `program.aliases` may be the array
+                of its input, which is then overwritten. The other outputs are new arrays.
 
         Returns:
-            The outputs by name, as arrays of the caller's own; sequences and optionals as they are
-            given.
+            The outputs by name, as arrays that the caller owns; sequences and optionals have the
+            form of such inputs.
 
         Raises:
             InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape; or an
-                array of `out` is.
+                array of `out` has.
             ExecutionError: a native call failed, or the executable is closed.
             OutOfMemoryError: there is no memory for the outputs, or for the arena.
         """
@@ -106,12 +106,11 @@ class Executable:
             raise translated(error, "run") from error
 
     def profile(self, inputs: Inputs, runs: int = 10) -> Profile:
-        """How long each step of a run takes.
+        """Measures the time of each step of a run.
 
         Args:
             inputs: as for `run`.
-            runs: of which the one that took the median time is told of; one before them is not
-                counted.
+            runs: number of runs, of which the median one is returned, after one uncounted run.
 
         Raises:
             ExecutionError: the model was not compiled with `profile=True`.
@@ -132,29 +131,30 @@ class Executable:
         atol: float | None = None,
         nodes: bool = False,
     ) -> Verification:
-        """Compares what a run gives with what an oracle says the model computes.
+        """Compares the outputs of a run with those of an oracle.
 
-        Where an output differs, the model is compiled again with what crosses between its regions
-        as outputs, and the first region that differs node by node, until the smallest part is
-        found that differs alone. See docs/debugging.md.
+        If an output differs, the model is compiled again with the tensors between its regions as
+        outputs. The first region that differs is then compared by its nodes, until the smallest
+        part is found that differs on its own. See docs/debugging.md.
 
         Args:
             inputs: as for `run`.
-            model: what was compiled, if that was not the path of a file: other models are not
-                kept.
-            against: `"onnxruntime"`, `"reference"`: ONNX's reference evaluator, `"host"`: the host
-                compiler alone, without the passes that may be left out. Left out: ONNX Runtime
-                where it is installed, else the reference.
-            rtol: elements may be off by `atol + rtol * |wanted|`. Left out: by the type, 1e-4 for
-                `f32`.
-            atol: left out: `rtol` of the largest element of the tensor.
-            nodes: whether to compare all nodes of a model that agrees, too; it is compiled again
-                with all tensors as outputs.
+            model: the model that was compiled, unless it was the path of a file: other models are
+                not kept.
+            against: `"onnxruntime"`; `"reference"`, ONNX's reference evaluator; or `"host"`, the
+                host compiler alone, without the passes that can be disabled. By default, ONNX
+                Runtime if it is installed, else the reference.
+            rtol: relative tolerance: elements may differ by `atol + rtol * |wanted|`. By default,
+                it depends on the type: 1e-4 for `f32`.
+            atol: absolute tolerance; by default, `rtol` of the tensor's largest element.
+            nodes: also compare all nodes of a model that agrees; it is compiled again with all
+                tensors as outputs.
 
         Raises:
             ExecutionError: the executable came from a file or a pickle, or the oracle cannot run
                 the model.
-            InvalidModelError: the model is in MLIR, which no oracle reads, or is needed here.
+            InvalidModelError: the model is in MLIR, which no oracle reads, or the argument `model`
+                is missing.
             BackendError: the oracle is not installed.
         """
         from byoc_mlir.runtime.verification import Asked
@@ -172,10 +172,11 @@ class Executable:
         rtol: float | None = None,
         atol: float | None = None,
     ) -> Bisection:
-        """As `verify`; where an output differs, it also finds the pattern, the pass or the backend
-        without which it does not.
+        """Verifies as `verify` does; if an output differs, also finds the pattern, pass or backend
+        that causes the difference.
 
-        What may be left out (`compile(disable=…)`) is halved until as little as possible is named.
+        The set that `compile(disable=…)` can disable is halved until as few names as possible
+        remain.
         """
         from byoc_mlir.runtime.verification import Asked
 
@@ -186,17 +187,18 @@ class Executable:
     def _verifying(self) -> Verifier:
         if self._verifier is None:
             raise ExecutionError("the executable came from a file; compile the model to verify it")
-        self.node.settled()  # the program is verified, not what answers before it is there
+        self.node.settled()  # verifies the compiled tier, not the interpreter tier
         return self._verifier
 
     def verify_with(self, verifier: Verifier) -> None:
-        """Sets what `verify` and `bisect` do."""
+        """Sets the implementation of `verify` and `bisect`."""
         self._verifier = verifier
 
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
-        """Compiles a model with symbolic dimensions for input shapes that are expected.
+        """Compiles a model with dynamic shapes for expected input shapes.
 
-        Of a model that runs in stages, the first is compiled: the others wait for what it gives.
+        For a model that is split into segments, only the first is compiled: the next ones depend on
+        its outputs.
 
         Raises:
             InvalidInputError: the shapes do not fit the model's inputs.
@@ -205,7 +207,7 @@ class Executable:
             self.node.warmup(shapes)
 
     def wait(self) -> None:
-        """Waits for the program of a model that answers node by node until then, see
+        """Waits for the compiled tier of a model with tiered execution, see
         docs/tiered-execution.md.
 
         Raises:
@@ -214,22 +216,23 @@ class Executable:
         self.node.wait()
 
     def report(self) -> Report:
-        """Where every ONNX node went and why, for the shapes used last; of a model in stages, of
-        those that are compiled.
+        """Returns the placement of every ONNX node with its reason, for the shapes used last. For a
+        model with segments, the report has the compiled ones.
 
         Raises:
-            ExecutionError: the model has symbolic dimensions and was not run yet.
+            ExecutionError: the model has dynamic shapes and has not run yet.
         """
         return report_of(self.plan)
 
     @property
     def plan(self) -> Node:
-        """What the model became, with all programs that are compiled now."""
+        """Returns the plan, with all programs that are compiled now."""
         return self.node.known()
 
     @property
     def program(self) -> Program:
-        """The compiled program for the shapes used last; of a model in stages, that of the first.
+        """Returns the compiled program for the shapes used last; for a model with segments, that of
+        the first.
 
         Raises:
             ExecutionError: as `report`.
@@ -237,12 +240,12 @@ class Executable:
         return program_of(self.plan)
 
     def close(self) -> None:
-        """Frees all native memory; nothing may be running. The executable is of no use then."""
+        """Frees all native memory; no call may be running, and none may follow."""
         self._is_closed = True
         self.node.close()
 
     def timed(self, inputs: Inputs) -> TimedRun:
-        """One run, and where its time went, as far as the model was compiled with `profile=True`.
+        """Runs the model once, and returns its times if it was compiled with `profile=True`.
 
         Arguments and errors are those of `run`.
         """
@@ -252,7 +255,7 @@ class Executable:
         return TimedRun(outputs, time.perf_counter() - start, tuple(parts))
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
-        """As `run`; of what is no leaf by a copy of its results."""
+        """Runs the model with output arrays; a node that is no leaf copies its results to them."""
         if isinstance(self.node, LoadedLeaf):
             return self.node.run_into(inputs, out)
         check_names(out, self.outputs)
@@ -260,14 +263,14 @@ class Executable:
 
     @property
     def threads(self) -> int:
-        """OpenMP threads that a run uses."""
+        """Returns the number of OpenMP threads of a run."""
         return self.program.threads
 
     def get_source(self, region: str) -> str:
-        """What a backend generated for a region, as text: C, or a graph in its own format.
+        """Returns the text that a backend generated for a region: C, or a graph in its own format.
 
         Raises:
-            ExecutionError: there is no such region, or its code is not text.
+            ExecutionError: the region does not exist, or its code is not text.
         """
         program = self.program
         if region not in program.sources:
@@ -287,20 +290,20 @@ class Executable:
     ) -> Path:
         """Writes one shared object that holds everything, and a C header next to it.
 
-        `byoc_mlir.load` opens it without the compiler, and C programs call it. When a region runs
-        in Python a warning says so: then `byoc_mlir.load` alone can use the file.
+        `byoc_mlir.load` opens it without the compiler, and C programs call it. If a region runs in
+        Python, a warning says that only `byoc_mlir.load` can use the file.
 
         Args:
-            path: of the shared object, `model.so`; the header is `model.h`.
-            shapes: of all inputs, for a model with symbolic dimensions. Left out, sizes are
-                arguments of the C functions, where one program can serve all.
-            name: prefix of the C functions; left out, it is made of the file's name.
+            path: path of the shared object, `model.so`; the header is `model.h`.
+            shapes: shapes of all inputs, for a model with dynamic shapes. By default, sizes are
+                arguments of the C functions, if one shape-polymorphic program supports all.
+            name: prefix of the C functions; by default, it is derived from the file's name.
 
         Returns:
             The header's path.
 
         Raises:
-            ExportError: the model cannot be exported; the message says why.
+            ExportError: the model cannot be exported; the message gives the reason.
             ToolchainError: there is no C compiler.
             InvalidInputError: the shapes do not fit the model's inputs.
         """
@@ -315,8 +318,8 @@ class Executable:
     ) -> Path:
         """Writes one object file that holds everything, for C programs to link, and a C header.
 
-        Arguments, result and errors as for `export_library`; but a region that runs in Python is
-        an `ExportError`.
+        Arguments, result and errors are those of `export_library`, except that a region that runs
+        in Python raises `ExportError`.
         """
         return self._export("object", path, shapes, name)
 
@@ -334,8 +337,8 @@ class Executable:
             return self._exporter(kind, plan, Path(path), name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Returns what pickle keeps: the program, in a container with the checks of a file; where
-        there can be others the model, which is compiled again.
+        """Returns the content of a pickle: the program, in a container with the checks of a file. A
+        model that may need other programs is pickled as the model, and compiled again.
         """
         if self._is_closed:
             raise ExecutionError("the executable is closed; pickle it before, or compile again")

@@ -1,4 +1,4 @@
-"""A loaded program: linked code, shared state, and contexts leased to calls."""
+"""Loaded program: linked code, shared state, and contexts leased to calls."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_voi
 
 
 class Context:
-    """What one call needs for itself: context slots, the arena, pointers.
+    """Memory that each call needs: context slots, the arena, pointers.
 
-    `pointers` are those of the inputs, then those of the outputs. Before them is that of the sizes,
-    where the program takes some.
+    `pointers` has the inputs', then the outputs'. If the program takes sizes, their pointer comes
+    first.
     """
 
     def __init__(self, program: Program, state_address: int):
@@ -62,10 +62,10 @@ class Context:
         )
 
     def allocate(self, size: int) -> None:
-        """New memory for the arena, of so many bytes.
+        """Allocates the arena with `size` bytes.
 
         Raises:
-            OutOfMemoryError: there is none.
+            OutOfMemoryError: there is not enough memory.
         """
         try:
             self._arena = np.empty(size + ARENA_ALIGNMENT, np.uint8)
@@ -76,18 +76,18 @@ class Context:
         self.arena_bytes = size
 
     def grow(self, size: int) -> None:
-        """Replaces the arena by one of so many bytes."""
+        """Replaces the arena by one with `size` bytes."""
         self.allocate(size)
         state, slots, _, inputs, outputs = self.arguments
         self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
 
 
 class Instance:
-    """A program that is linked and loaded; `run` may be called from any number of threads.
+    """Linked and loaded program; any number of threads may call `run`.
 
     Args:
-        program: to be loaded.
-        limits: of calls whose sizes are arguments; those of others are known to the compiler.
+        program: the program to load.
+        limits: limits of calls with dynamic shapes; the compiler checks those of static shapes.
 
     Raises:
         ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
@@ -128,10 +128,10 @@ class Instance:
         self._instances.add(self)
 
     def call(self, sizes: Mapping[str, int]) -> Call:
-        """What a call for these sizes of the program's symbols needs.
+        """Returns the requirements of a call for these sizes of the program's symbols.
 
         Raises:
-            LimitExceededError: it needs more than is allowed.
+            LimitExceededError: the call exceeds a limit.
         """
         return Call(self.program, self._output_sizes, sizes, self._limits)
 
@@ -145,9 +145,9 @@ class Instance:
         """Runs the model on contiguous arrays that fit `program.inputs`.
 
         Args:
-            outputs: contiguous arrays that fit `program.outputs`; left out, new ones.
-            call: for the sizes of the inputs, where the program takes some.
-            parts: gets the time of each of `program.steps`; left out, nothing is timed.
+            outputs: contiguous arrays that fit `program.outputs`; new ones by default.
+            call: requirements for the sizes of the inputs, if the program takes sizes.
+            parts: list for the time of each of `program.steps`; by default, nothing is timed.
 
         Raises:
             ExecutionError: a native call failed.
@@ -177,7 +177,7 @@ class Instance:
         return outputs
 
     def _run_timed(self, context: Context, steps: Sequence[Step]) -> TimedPart:
-        """Runs the model on the pointers of a context, and reads what its last slots say."""
+        """Runs the model on a context's pointers; returns the times in its last slots."""
         end = self.program.context_slots
         sums = context.slots[end - 2 * len(steps) : end]
         sums[:] = 0
@@ -188,24 +188,24 @@ class Instance:
 
     @property
     def held_bytes(self) -> int:
-        """The memory of its code, its arenas, and the copies of constants that it made."""
+        """Returns the bytes of its code, its arenas, and its copies of constants."""
         arenas = len(self._all) * self.program.arena_bytes
         return self.program.code.size + arenas + self._copied_bytes
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """True if `close` was called."""
         return not self._release.alive
 
     def close(self) -> None:
-        """Frees contexts, primitives and code; nothing may be running. Also done when collected."""
+        """Frees contexts, primitives and code; no call may be running. Collection does it, too."""
         with self._lock:
             self._free.clear()
             self._release()
 
     @classmethod
     def after_fork(cls) -> None:
-        """What a forked child does for all of them."""
+        """Prepares all instances in a forked child."""
         for instance in cls._instances:
             instance._use_live_threads()
 
@@ -296,7 +296,7 @@ class Instance:
 
 
 def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
-    """Arrays of these shapes and types, whose elements are not set.
+    """Returns uninitialised arrays of these shapes and types.
 
     Raises:
         OutOfMemoryError: there is no memory for them.
@@ -309,7 +309,7 @@ def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
 
 
 def _no_memory(what: str, size: int) -> str:
-    """What to say when there is no memory for a part of a run."""
+    """Returns the message for a part of a run without memory."""
     return f"run: there is no memory for the {what} of the model, {size:,} bytes"
 
 
@@ -347,14 +347,14 @@ def _load_module(region: PythonRegion) -> RegionModule:
         )
     try:
         return loader.load(region.data)
-    except Exception as error:  # foreign code, whatever it raises
+    except Exception as error:  # third-party code, which may raise anything
         raise ExecutionError(
             f"region {region.region} cannot be loaded by '{region.loader}': {error}"
         ) from error
 
 
 def _views(specs: Sequence[TensorInfo], addresses: int) -> list[Array]:
-    """Arrays over the memory that a C array of pointers points at."""
+    """Returns arrays over the memory that a C array of pointers refers to."""
     pointers = c_array(ctypes.c_void_p, len(specs)).from_address(addresses) if specs else ()
     return [
         array_at(cast(int, pointer), spec.dtype, spec.static_shape)

@@ -1,4 +1,4 @@
-"""`load`: opening what `Executable.export_library` wrote."""
+"""Function `load`, which opens files that `Executable.export_library` wrote."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from byoc_mlir.runtime.system.threads import check_threads
 
 
 def load(path: str | Path, threads: int | None = None) -> Executable:
-    """Opens a compiled model; no compiler is loaded.
+    """Opens a compiled model, without loading a compiler.
 
-    Nothing of the file runs before its hash, its format version, the processor's features and the
+    No code of the file runs before its hash, its format version, the processor's features and the
     libraries' versions are checked.
 
     Args:
-        path: of the file that `export_library` wrote.
-        threads: OpenMP threads per run; left out: as many as the model was compiled for.
+        path: path of the file that `export_library` wrote.
+        threads: OpenMP threads per run; by default, as many as the model was compiled for.
 
     Raises:
         InvalidArtifactError: the file cannot be read, is no compiled model, or truncated, or

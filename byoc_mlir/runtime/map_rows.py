@@ -1,4 +1,4 @@
-"""Maps that a caller passes, as the tensors that a model works with."""
+"""Conversion of a caller's maps to the tensors of a model."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from byoc_mlir.tensors import MapRow
 
 
 def row_of(row: MapRow, name: str, value: Any) -> Array:
-    """The tensor for a map; what the map does not have is 0, or no text.
+    """Returns the tensor for a map; missing keys are 0, or an empty string.
 
     Args:
-        name: what errors call the map.
+        name: name of the map in errors.
 
     Raises:
-        InvalidInputError: it is no map, or has keys or values of other types.
+        InvalidInputError: the value is no map, or has keys or values of other types.
     """
     if not isinstance(value, Mapping):
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""What runs the blobs of a backend, in Python, where the compiled model runs."""
+"""Interface of the Python code that runs a backend's blobs in a compiled model."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from typing import Self, TypeAlias
 from byoc_mlir.runtime.program import Array
 
 RegionFunction: TypeAlias = Callable[[list[Array], list[Array]], None]
-"""Computes a region: takes its inputs, fills its outputs. Both are dense and row-major."""
+"""Function that computes a region from inputs into outputs; all are dense and row-major."""
 
 
 class RegionModule(ABC):
-    """The code of one or more regions in a form of the backend's own.
+    """Code of one or more regions in a backend's own format.
 
-    A backend makes one when it generates code; its bytes travel with the compiled model, and
-    `load` makes it again where that is loaded. Its file must import nothing of the compiler.
+    A backend creates a module when it generates code. Its bytes are stored in the compiled model,
+    and `load` recreates it when the model is loaded. Its file must import nothing of the compiler.
     """
 
     @classmethod
     @abstractmethod
     def load(cls, data: bytes) -> Self:
-        """The module that `save` wrote. Bytes that it did not write raise an error with words."""
+        """Returns the module that `save` wrote. Other bytes raise an error with a clear message."""
 
     @abstractmethod
     def save(self) -> bytes:
-        """Everything that `load` needs."""
+        """Returns all bytes that `load` needs."""
 
     @abstractmethod
     def get_function(self, symbol: str) -> RegionFunction:
-        """The function of region `symbol`; called once, its result for every run.
+        """Returns the function of region `symbol`; called once, and its result is used for every
+        run.
 
-        Runs of several threads may call the result at once.
+        Several threads may call the result at once.
         """
 
     def get_source(self) -> str:
-        """The code as text for people, empty when there is none."""
+        """Returns the code as text for people, or "" if there is none."""
         return ""

@@ -1,8 +1,8 @@
-"""Copies of constants in other layouts, which the programs of a process share.
+"""Repacked constants, which the programs of a process share.
 
-A model with symbolic dimensions has a program for each set of shapes, and several regions may read
-one constant. Code that wants a constant in another layout asks for a copy when it is loaded, and
-makes one only where there is none; see `FIND_PACKED` in `abi.py`.
+A model with dynamic shapes has a program for each set of shapes, and several regions may read one
+constant. Code that requires a constant in another layout looks for a shared copy when it is loaded,
+and creates one only if there is none; see `FIND_PACKED` in `abi.py`.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _Free = ctypes.CFUNCTYPE(None, _POINTER)
 
 @dataclass
 class _Copy:
-    """A copy of a constant."""
+    """Copy of a constant in another layout."""
 
     address: int
     source: int
-    """Where the constant is: every program that has the copy keeps the constant there."""
+    """Address of the constant: every program with the copy keeps the constant there."""
     layout: int
     destroy: Callable[[int], int]
     users: int = 1
 
 
 class _Copies:
-    """The copies that there are. The garbage collector may give some back at any time."""
+    """Registry of all copies. The garbage collector may release copies at any time."""
 
     def __init__(self) -> None:
         self.lock = ForkSafeLock()
         self._by_address: dict[int, _Copy] = {}
         self._by_source: dict[int, list[_Copy]] = {}
         self.new_bytes = threading.local()
-        """`count`: the bytes of what this thread has made."""
+        """Counter for each thread: `count`, the bytes of the copies that it created."""
 
     def find(self, source: int, layout: int, same: int) -> int:
         with self.lock:
             for copy in tuple(self._by_source.get(source, ())):
                 if copy.users == 0:
-                    continue  # the collector has freed it since
+                    continue  # the garbage collector has freed it since
                 copy.users += 1
                 if _Same(same)(copy.layout, layout):
                     return copy.address
@@ -65,7 +65,7 @@ class _Copies:
     ) -> None:
         own, destroy_layout = _POINTER(), _Destroy(destroy)
         if _Clone(clone)(ctypes.addressof(own), layout) != 0 or own.value is None:
-            return  # there is no memory for it: it is not shared
+            return  # no memory: the copy is not shared
         copy = _Copy(address, source, own.value, destroy_layout)
         with self.lock:
             self._by_address[address] = copy
@@ -103,11 +103,11 @@ _FUNCTIONS = {
 }
 
 ADDRESSES = {name: function_address(function) for name, function in _FUNCTIONS.items()}
-"""The functions by name, for code that is linked."""
+"""Addresses of the functions by name, for code that is linked."""
 
 
 @contextmanager
 def counted_copies() -> Generator[Callable[[], int]]:
-    """Gives what says how many bytes of copies this thread has made since."""
+    """Yields a function that returns the bytes of copies that this thread has created since."""
     before = getattr(_copies.new_bytes, "count", 0)
     yield lambda: getattr(_copies.new_bytes, "count", 0) - before

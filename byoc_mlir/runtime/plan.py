@@ -1,8 +1,8 @@
-"""Plans: what a model becomes is a tree of nodes. They are data, and nothing of them runs here.
+"""Plans: trees of nodes that describe a compiled model. They are data; no code here runs them.
 
-`runtime.execution` runs them, `runtime.files` writes and reads them, `artifact` makes C of them. A
-node without programs, or without a part, gets them when it is known for which sizes, values or
-structures; a plan that is written to a file has all of them.
+`runtime.execution` runs plans, `runtime.files` writes and reads them, and `artifact` translates
+them to C. A node without programs, or without a part, gets them when its sizes, values or
+structures are known. A plan in a file is complete.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from byoc_mlir.tensors import Kind, MapRow, TensorInfo, Trim
 
 @dataclass(frozen=True)
 class Leaf:
-    """A part that runs in one piece: one native program, or several for different sizes."""
+    """Part that runs as a whole: one native program, or several for different sizes."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     programs: tuple[Program, ...] = ()
-    """The program that was used last comes last."""
+    """Programs; the one that was used last comes last."""
 
 
 @dataclass(frozen=True)
 class PlanStage:
-    """A stage of a model; it reads and gives values by name."""
+    """Segment of a model; it reads and defines values by name."""
 
     inputs: tuple[str, ...]
     nodes: tuple[Node, ...] = ()
-    """The node that was used last comes last. A stage has more than one where its inputs' values
-    are sizes once, and other numbers another time."""
+    """Nodes; the one that was used last comes last. A segment has several nodes if its inputs'
+    values are sizes in some runs, and other numbers in further runs."""
     trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
-    """By result: how much of it counts."""
+    """Trims by result: the number of its valid elements along an axis."""
     sizes: tuple[str, ...] = ()
-    """Inputs whose values are sizes. As long as they can be, the stage takes arrays of such
-    shapes in their place (`size_input`), so that one program serves them all."""
+    """Inputs whose values are sizes. As long as the values are valid sizes, arrays of such shapes
+    (`size_input`) replace them, so that one program supports them all."""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """Stages in order: a model is split where shapes depend on values that it computes."""
+    """Model that is split into segments at shapes that depend on computed values."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
@@ -61,30 +61,30 @@ class LoopNames:
     active: str
     states: tuple[str, ...]
     captured: tuple[str, ...]
-    """Values that the body reads beside those that it is given."""
+    """Values of the outer scope that the body reads."""
     goes_on: str
     updates: tuple[str, ...]
     rows: tuple[str, ...]
-    """Values that an iteration adds to those that are collected."""
+    """Values that an iteration appends to the scan outputs."""
     results: tuple[str, ...]
-    """Outputs of the loop: what is carried last, then what is collected."""
+    """Outputs of the loop: the final carried values, then the scan outputs."""
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop as a stage: its body is run once for each iteration."""
+    """Loop as a segment: its body runs once for each iteration."""
 
     row: ReportRow
     names: LoopNames
     constants: Mapping[str, Array]
-    """Inputs and outputs that are known already, by name."""
+    """Constant inputs and outputs, by name."""
     outputs: tuple[str, ...]
     body: Node | None = None
 
 
 @dataclass(frozen=True)
 class Interpreted:
-    """A part whose nodes on strings an interpreter runs, in Python. No file holds it."""
+    """Part with nodes on strings, which an interpreter runs in Python. No file holds it."""
 
     outputs: tuple[str, ...]
     report: Report
@@ -92,17 +92,19 @@ class Interpreted:
 
 @dataclass(frozen=True)
 class Structured:
-    """A model that takes or gives lists of arrays, `None`, or maps: a node for each structure."""
+    """Model with lists of arrays, `None`, or maps as inputs or outputs: a node for each
+    structure.
+    """
 
     inputs: tuple[TensorInfo, ...]
     kinds: Mapping[str, Kind]
-    """By output, in order."""
+    """Kinds by output, in order."""
     maps: Mapping[str, tuple[MapRow, ...]]
-    """For each input that is a map: the tensors that are made of it."""
+    """Tensors that replace each input that is a map."""
     keys: Mapping[str, tuple[int, ...] | tuple[str, ...]]
-    """For each output of maps: the key of each column of the tensor that it is made of."""
+    """Keys of the columns of the tensor for each output of maps."""
     nodes: tuple[Node, ...] = ()
-    """The node that was used last comes last."""
+    """Nodes; the one that was used last comes last."""
 
 
 Node: TypeAlias = Leaf | Staged | Loop | Interpreted | Structured

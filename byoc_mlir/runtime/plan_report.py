@@ -1,4 +1,4 @@
-"""Questions about a plan as far as it is compiled: its programs, and where its nodes went."""
+"""Queries of a plan as far as it is compiled: its programs, and the placement of its nodes."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report, Variant
 from byoc_mlir.tensors import TensorInfo
 
-_NO_SHAPES = "nothing is compiled yet: the first inputs tell for which shapes; call run or warmup"
+_NO_SHAPES = "nothing is compiled yet: the first inputs determine the shapes; call run or warmup"
 
 
 def program_of(node: Node) -> Program:
-    """Returns the program for the shapes used last; of a model in stages, that of the first.
+    """Returns the program for the shapes used last; for a model with segments, that of the first.
 
     Raises:
-        ExecutionError: none is compiled.
+        ExecutionError: no program is compiled.
     """
     if isinstance(node, Leaf):
         parts, missing = node.programs[-1:], _NO_SHAPES
     elif isinstance(node, Staged):
         parts = node.stages[0].nodes[:1]
-        missing = "nothing is compiled yet: the first inputs tell shapes; call run"
+        missing = "nothing is compiled yet: the first inputs determine shapes; call run"
     elif isinstance(node, Loop):
         parts = () if node.body is None else (node.body,)
         missing = f"the body of '{node.row.node}' is not compiled yet; call run"
@@ -39,7 +39,7 @@ def program_of(node: Node) -> Program:
 
 
 def report_of(node: Node) -> Report:
-    """Returns where the ONNX nodes went; of a model in stages, those of the compiled ones.
+    """Returns the placement of the ONNX nodes; for a model with segments, in the compiled ones.
 
     Raises:
         ExecutionError: nothing is compiled.
@@ -60,7 +60,7 @@ def report_of(node: Node) -> Report:
 
 
 def _variants(leaf: Leaf) -> Iterator[Variant]:
-    """The imports of a model: those whose programs take sizes, and those for sets of shapes."""
+    """Yields the imports of a model: shape-polymorphic ones, and those with specialisations."""
     shapes: dict[Variant, list[str]] = {}
     for program in leaf.programs:
         for variant in program.report.variants:

@@ -1,4 +1,4 @@
-"""Where the time of a run goes."""
+"""Profile of a run: the time of each step."""
 
 from __future__ import annotations
 
@@ -14,63 +14,63 @@ WIDTH = 80
 
 @dataclass(frozen=True)
 class ProfileRow:
-    """One step of a run."""
+    """Step of a run."""
 
     nodes: tuple[str, ...]
-    """The ONNX nodes that it computes."""
+    """ONNX nodes that it computes."""
     ops: tuple[str, ...]
-    """Their types."""
+    """Types of the nodes."""
     backend: str
-    """A backend's name, or `host`; empty for what is outside of the model."""
+    """Name of a backend, or `host`; empty for time outside of the model."""
     region: str
     implementation: str
-    """A kernel of the host, or what the backend calls what it runs."""
+    """Kernel of the host, or the backend's name for its code."""
     layout: str = ""
     precision: str = ""
     milliseconds: float = 0.0
     multiplications: int = 0
-    """The products of convolutions and matrices."""
+    """MACs of convolutions and GEMMs."""
     bytes: int = 0
-    """Read from other steps, inputs and weights, and written for others."""
+    """Bytes read from other steps, inputs and weights, and written for other steps."""
     idle_milliseconds: float = 0.0
-    """How long threads waited meanwhile, the mean of all. Threads that a library keeps count as
-    busy: they are not seen."""
+    """Mean waiting time of the threads in this step. A library's own threads count as busy, since
+    their waiting is not visible."""
 
     @property
     def title(self) -> str:
-        """Its nodes, or what it is where it has none."""
+        """Returns the step's nodes, or its region and implementation if it has no nodes."""
         first, *others = self.nodes or (" ".join(filter(None, (self.region, self.implementation))),)
         return f"{first} and {len(others)} more" if others else first
 
     @property
     def gflops(self) -> float:
-        """Billions of floating-point operations a second, two for each product."""
+        """Returns billions of floating-point operations a second, two for each MAC."""
         return 2 * self.multiplications / self.milliseconds / 1e6 if self.milliseconds else 0.0
 
     @property
     def gbytes(self) -> float:
-        """Billions of bytes a second."""
+        """Returns billions of bytes a second."""
         return self.bytes / self.milliseconds / 1e6 if self.milliseconds else 0.0
 
 
 @dataclass(frozen=True)
 class Profile:
-    """The steps of a run in their order, and last what is outside of them.
+    """Steps of a run in order; the last row is the time outside of them.
 
-    Of several runs it is the one that took the median time.
+    Of several runs, it is the one with the median time.
 
-    `str()` gives a table of 80 columns, slowest first.
+    `str()` returns a table of 80 columns, slowest step first.
     """
 
     rows: tuple[ProfileRow, ...]
     milliseconds: float
-    """Of the run as its caller sees it."""
+    """Time of the run as its caller sees it."""
     runs: int
     threads: int
 
     @property
     def idle_milliseconds(self) -> float:
-        """How long threads waited, the mean of all: part of the time of the rows."""
+        """Returns the mean waiting time of the threads: a part of the time of the rows."""
         return sum(row.idle_milliseconds for row in self.rows)
 
     def __iter__(self) -> Iterator[ProfileRow]:
@@ -80,7 +80,7 @@ class Profile:
         return len(self.rows)
 
     def to_json(self) -> str:
-        """All rows as a JSON document."""
+        """Returns all rows as a JSON document."""
         rows = [
             {
                 **asdict(row),
@@ -100,7 +100,7 @@ class Profile:
         return json.dumps(document, indent=2)
 
     def to_chrome_trace(self) -> str:
-        """The run in Chrome's trace format, which Perfetto and `chrome://tracing` open.
+        """Returns the run in Chrome's trace format, which Perfetto and `chrome://tracing` open.
 
         https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
         """
@@ -164,7 +164,7 @@ def _figure(value: float) -> str:
 
 
 def _text(row: ProfileRow) -> str:
-    """What fits into the rest of the line: the nodes, the types of ops, and what runs them."""
+    """Returns the nodes, the op types and the implementation, cut to the rest of the row."""
     ops = "+".join(row.ops)
     described = f"{row.title} ({ops})" if ops else row.title
     runs = f"{row.backend}: {row.implementation}" if row.nodes else row.backend

@@ -1,4 +1,4 @@
-"""Making the profile of an executable: of several runs, the one that took the median time."""
+"""Measurement of an executable's profile: of several runs, the one with the median time."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import Report
 
 CALL = "call from Python"
-"""The row of the time outside of all steps."""
+"""Name of the row for the time outside of all steps."""
 REGION = "call of the region"
-"""The row of a region that tells no steps, or of what is outside of them."""
+"""Name of the row for a region without steps, or for the time outside of its steps."""
 
 _Timed: TypeAlias = tuple[Step, float, float]
-"""A step, its seconds, and those of its other threads."""
+"""Step with its seconds, and the seconds of its other threads."""
 
 
 @dataclass(frozen=True)
 class TimedPart:
-    """What one program of a model took in a run."""
+    """Times of one program of a model in a run."""
 
     report: Report
     steps: Sequence[Step]
     seconds: Sequence[float]
-    """Of each step."""
+    """Seconds of each step."""
     others: Sequence[float]
-    """The seconds that other threads were busy in each step, as far as our own code woke them."""
+    """Seconds that other threads were busy in each step, if the built-in kernels started them."""
     threads: int
     home: str = "host"
-    """What runs the steps that are in no region."""
+    """Placement of the steps that are in no region."""
 
 
 @dataclass(frozen=True)
 class TimedRun:
-    """A run of a model, and where its time went."""
+    """Run of a model with its times."""
 
     outputs: Mapping[str, Any]
     seconds: float
-    """As the caller sees them."""
+    """Seconds of the run as the caller sees it."""
     parts: tuple[TimedPart, ...]
-    """Of the programs that the model consists of, in their order."""
+    """Times of the programs of the model, in order."""
 
 
 def profile_of(timed: Callable[[], TimedRun], runs: int) -> Profile:
-    """Runs a model some times, and once before that does not count.
+    """Measures several runs of a model, after one uncounted run.
 
     Raises:
-        ExecutionError: it was not compiled for that, or a native call failed.
+        ExecutionError: the model was not compiled for profiles, or a native call failed.
     """
     if not any(part.steps for part in timed().parts):
         raise ExecutionError("no step is timed; compile the model with profile=True")
@@ -78,7 +78,7 @@ def _rows(part: TimedPart) -> Iterator[ProfileRow]:
 
 
 def _idle(part: TimedPart, step: Step, spent: float, others: float) -> float:
-    """How long threads waited, their mean. A library's own threads are not seen: all are busy."""
+    """Returns the mean waiting time of the threads. A library's own threads count as busy."""
     is_library = bool(step.region) and not others
     if is_library or part.threads < 2:
         return 0.0
@@ -86,7 +86,7 @@ def _idle(part: TimedPart, step: Step, spent: float, others: float) -> float:
 
 
 def _with_work_once(steps: Sequence[_Timed]) -> Iterator[_Timed]:
-    """The steps; of several that serve the same nodes, the slowest alone has their work."""
+    """Yields the steps; of several steps for the same nodes, only the slowest keeps their work."""
     of_node: dict[str, list[_Timed]] = {}
     for one in steps:
         for node in one[0].nodes:
@@ -109,7 +109,7 @@ def _has_its_work(other: Step, seconds: float, step: Step, spent: float) -> bool
 def _row(part: TimedPart, step: Step, seconds: float) -> ProfileRow:
     report = part.report
     regions = {row.region: row.placement for row in report if row.region}
-    if step.implementation in regions:  # its own steps are told apart, or it has none
+    if step.implementation in regions:  # its steps have rows of their own, or it has none
         return _row_of_region(step, seconds, regions[step.implementation])
     nodes = set(step.nodes)
     rows = [row for row in report if row.node in nodes]
@@ -129,5 +129,5 @@ def _row(part: TimedPart, step: Step, seconds: float) -> ProfileRow:
 
 
 def _row_of_region(step: Step, seconds: float, backend: str) -> ProfileRow:
-    """The call of a region: all of it, or what is outside of its steps."""
+    """Returns the row of a region's call: all of it, or its time outside of its steps."""
     return ProfileRow((), (), backend, step.implementation, REGION, milliseconds=seconds * 1e3)

@@ -1,4 +1,4 @@
-"""What the compiler hands to the runtime: object code and everything it refers to."""
+"""Program: object code and all that it refers to, as the compiler passes it to the runtime."""
 
 from __future__ import annotations
 
@@ -15,36 +15,37 @@ from byoc_mlir.tensors import Array, TensorInfo
 
 @dataclass(frozen=True)
 class IsaSwitch:
-    """How a shared object that generates code itself is told which instructions it may use."""
+    """Function that limits the instruction set of a shared object that generates code itself."""
 
     function: str
-    """Takes the highest instruction set as an int, before anything else is called."""
+    """Name of the function, which takes the highest instruction set as an int, before other
+    calls."""
     values: tuple[tuple[str, int], ...]
-    """What it takes for each level of `isa.LEVELS`."""
+    """Value for each level of `isa.LEVELS`."""
     environment: tuple[str, ...]
-    """Environment variables by which users tell it themselves; they win."""
+    """Environment variables with which users set the limit themselves; they take precedence."""
 
 
 @dataclass(frozen=True)
 class SharedLibrary:
-    """A shared object of the machine, which defines functions that the object code calls."""
+    """Shared object of the machine that defines functions which the object code calls."""
 
     path: Path
-    """Where it is on this machine; a bare name is found by the dynamic loader."""
+    """Path on this machine; the dynamic loader finds a bare name."""
     environment: str = ""
-    """The environment variable that names another file, if there is one."""
+    """Environment variable that overrides the path, if there is one."""
     version_function: str = ""
-    """A function without parameters that gives a pointer to three ints: major, minor, patch."""
+    """Function without parameters that returns a pointer to three ints: major, minor, patch."""
     version: tuple[int, int, int] = (0, 0, 0)
-    """What it gave when the model was compiled: an older one, or another major one, will not do."""
+    """Version at compile time: an older one, or another major one, is not accepted."""
     isa_switch: IsaSwitch | None = None
 
 
 @dataclass(frozen=True)
 class LibrarySymbol:
-    """A function of a shared object that the object code calls under the name `symbol`.
+    """Function of a shared object that the object code calls under the name `symbol`.
 
-    The library is the region's own and travels with the program; as bytes, it already did.
+    The library belongs to the region, and is stored with the program; bytes are its stored content.
     """
 
     symbol: str
@@ -52,15 +53,15 @@ class LibrarySymbol:
     name: str
 
     def image(self) -> bytes:
-        """The shared object's content."""
+        """Returns the shared object's content."""
         return self.library if isinstance(self.library, bytes) else self.library.read_bytes()
 
 
 @dataclass(frozen=True)
 class PythonRegion:
-    """A region that Python code runs: `loader` names the `RegionModule` that `data` makes.
+    """Region that Python code runs: `loader` names the `RegionModule` that loads `data`.
 
-    `symbol` is the name under which the object code calls it, `region` that of the function.
+    The object code calls it under the name `symbol`; `region` is the name of its function.
     """
 
     symbol: str
@@ -73,26 +74,26 @@ class PythonRegion:
 
 @dataclass(frozen=True)
 class Step:
-    """A part of a run that is timed, in a program that was compiled for profiles."""
+    """Timed part of a run, in a program that was compiled for profiles."""
 
     nodes: tuple[str, ...]
-    """The ONNX nodes that it computes; none where it serves them all."""
+    """ONNX nodes that it computes; empty if it belongs to all of them."""
     region: str
-    """The symbol of the region that it is in; empty on the host."""
+    """Symbol of its region; empty on the host."""
     implementation: str
-    """The function of the host that it is, or what the region's backend calls it."""
+    """Function of the host, or the backend's name for its code."""
     layout: str = ""
     multiplications: int = 0
     bytes: int = 0
-    """Read from other steps, inputs and weights, and written for others."""
+    """Bytes read from other steps, inputs and weights, and written for other steps."""
 
 
 @dataclass(frozen=True)
 class ValueCheck:
-    """A number that ends a run where it is not one of `least` to `most`."""
+    """Check that ends a run if a value is not between `least` and `most`."""
 
     node: str
-    """The ONNX node that asks."""
+    """ONNX node that requires it."""
     what: str
     least: int
     most: int
@@ -102,27 +103,27 @@ class LoadedCode(Protocol):
     """Code in the process, ready to be called."""
 
     def address(self, entry_point: str) -> int:
-        """The address of `byoc_load`, `byoc_run` and so on."""
+        """Returns the address of an entry point such as `byoc_load` or `byoc_run`."""
         ...
 
     def close(self) -> None:
-        """Frees the code. Nothing may call into it from here on."""
+        """Frees the code. No call may use it afterwards."""
         ...
 
 
 class Code(Protocol):
-    """Native code with its weights, in one of the forms in which it is kept."""
+    """Native code with its weights, in one of its storage formats."""
 
     @property
     def size(self) -> int:
-        """The bytes of the code, with the weights where both are one file."""
+        """Returns the bytes of the code, with the weights if both are one file."""
         ...
 
     def load(self, symbols: Mapping[str, int], threads: int) -> LoadedCode:
-        """Brings it into the process.
+        """Loads the code into the process.
 
         Args:
-            symbols: the addresses of the functions that it calls.
+            symbols: addresses of the functions that it calls.
             threads: OpenMP threads of a run.
 
         Raises:
@@ -133,17 +134,17 @@ class Code(Protocol):
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """Relocatable object files, and the weights beside them."""
+    """Relocatable object files with separate weights."""
 
     data: bytes
     weights: Mapping[str, Array]
-    """External symbol to the array whose first byte it is."""
+    """Weights by external symbol, which is the address of the array's first byte."""
     kernels: tuple[bytes, ...] = ()
-    """Other object files, which have functions that the others call."""
+    """Other object files, with functions that the first one calls."""
 
     @property
     def files(self) -> tuple[bytes, ...]:
-        """All object files."""
+        """Returns all object files."""
         return self.data, *self.kernels
 
     @property
@@ -160,37 +161,37 @@ class ObjectCode:
 class Program:
     """Native code of a model, for one set of input shapes or for all that its `sizes` accept.
 
-    See docs/architecture.md, "Native code".
+    See docs/dev-notes/architecture.md, "Native code".
     """
 
     code: Code
     cpu: Cpu
-    """What the code was generated for."""
+    """Processor that the code was generated for."""
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     externals: tuple[str, ...]
-    """Functions that the object code calls and `libraries` or the process define."""
+    """Functions that the object code calls and that `libraries` or the process define."""
     libraries: tuple[SharedLibrary, ...]
     library_symbols: tuple[LibrarySymbol, ...]
     python_regions: tuple[PythonRegion, ...]
     regions: tuple[str, ...]
-    """The regions' symbols, in the order of the numbers that statuses carry."""
+    """Symbols of the regions, in the order of their numbers in statuses."""
     state_slots: int
     context_slots: int
     arena_bytes: int
-    """With symbolic sizes: for the sizes that choices were made for."""
+    """Size of the arena; with symbolic sizes, for the sizes that code is optimised for."""
     threads: int
     """OpenMP threads of a run."""
     report: Report
     sources: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By region: the text that its backend generated, if it generated text."""
+    """Text that a backend generated, by region."""
     steps: tuple[Step, ...] = ()
-    """What is timed. A context's last slots are the clock's, one for the time of each step, and one
+    """Timed steps. A context's last slots are the clock's: one for the time of each step, and one
     for that of its other threads."""
     checks: tuple[ValueCheck, ...] = ()
-    """In the order of their numbers, from 1, which are the host's statuses."""
+    """Checks in the order of their numbers, from 1, which are the host's statuses."""
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of outputs: the input that they may be in the memory of, from its first byte on. It is lost
-    then; of any other output, and any other input, nothing is."""
+    """Input whose memory an output may share, from its first byte on, by output. The input is
+    overwritten then; no other output may share memory with an input."""
     sizes: SymbolicSizes | None = None
-    """What the code takes as arguments; `None` where all sizes are compiled in."""
+    """Sizes that the code takes as arguments; `None` if all sizes are compiled in."""

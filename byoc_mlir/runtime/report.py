@@ -1,4 +1,4 @@
-"""Where every ONNX node went, and why."""
+"""Report of the placement of every ONNX node, with the reasons."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RegionTimes:
-    """What a region takes with its backend and on the host: why it is where it is."""
+    """Times of a region with its backend and on the host, which determined its placement."""
 
     backend: str
     obtained: str
-    """`estimated`, of one thread, or `measured`."""
+    """Origin of the times: `estimated`, for one thread, or `measured`."""
     backend_milliseconds: float | None = None
-    """`None` where it is not known."""
+    """Milliseconds with the backend, or None if unknown."""
     host_milliseconds: float | None = None
 
     def __str__(self) -> str:
@@ -38,35 +38,36 @@ class RegionTimes:
 
 @dataclass(frozen=True)
 class ReportRow:
-    """One ONNX node."""
+    """Row of an ONNX node."""
 
     node: str
     op_type: str
     placement: str
-    """A backend's name, `host`, `folded` (computed at compile time) or `removed`."""
+    """Name of a backend, `host`, `folded` (computed at compile time) or `removed`."""
     region: str = ""
     composite: str = ""
     reason: str = ""
-    """For the host: why no backend took it; for `folded` and `removed`: what became of it."""
+    """Reason: for the host, why no backend took the node; for `folded` and `removed`, what replaced
+    it."""
     precision: str = ""
-    """What it computes with; where that is `f32` though its operands are quantised, also why."""
+    """Precision of its arithmetic; for `f32` with quantised operands, also the reason."""
     implementation: str = ""
     milliseconds: float | None = None
     inputs: tuple[str, ...] = ()
-    """The tensors that it reads; none where the model is in MLIR."""
+    """Input tensors; empty if the model is in MLIR."""
     outputs: tuple[str, ...] = ()
     times: RegionTimes | None = None
-    """Of the region that it is in, or was in before that went back to the host."""
+    """Times of its region, or of its former region if that was moved back to the host."""
 
 
 @dataclass(frozen=True)
 class GuardRow:
-    """What sizes must fulfil where something was decided by them."""
+    """Condition on sizes that a compile-time decision depends on."""
 
     relation: str
-    """In terms of the model's symbolic dimensions: `seq == past`."""
+    """Condition in terms of the model's symbolic dimensions: `seq == past`."""
     node: str
-    """The ONNX node that asked; empty where nobody did."""
+    """ONNX node that requires it; empty if there is none."""
 
     def __str__(self) -> str:
         return f"{self.relation} ({self.node})" if self.node else self.relation
@@ -74,15 +75,15 @@ class GuardRow:
 
 @dataclass(frozen=True)
 class Variant:
-    """One import of a model with symbolic dimensions, and what is compiled of it."""
+    """Import of a model with dynamic shapes, and what is compiled of it."""
 
     guards: tuple[GuardRow, ...] = ()
-    """It is right for all sizes that fulfil these."""
+    """Conditions on sizes under which it is valid."""
     reason: str = ""
-    """Why it is right for one set of input shapes alone, where it is."""
+    """Reason why it is valid for a single set of input shapes, if it is."""
     shapes: tuple[str, ...] = ()
-    """The sets of input shapes that it is compiled for, `x[2, 8], y[2, 1]`; none where one program
-    serves all."""
+    """Sets of input shapes that it is compiled for, `x[2, 8], y[2, 1]`; empty for dynamic
+    shapes."""
 
     def __str__(self) -> str:
         where = self.reason or ", ".join(map(str, self.guards)) or "all sizes"
@@ -94,27 +95,27 @@ class Variant:
 
 @dataclass(frozen=True)
 class Report:
-    """One row for every node of the model, in the model's order.
+    """Report with one row for every node of the model, in the model's order.
 
-    `str()` gives a table with one line for each node, and only the columns that hold something.
+    `str()` returns a table with one row for each node, without empty columns.
     """
 
     rows: tuple[ReportRow, ...] = ()
     warnings: tuple[str, ...] = ()
     composites: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many composites of each name there are."""
+    """Number of composites by name."""
     multiplications: Mapping[str, int] = field(default_factory=dict[str, int])
-    """How many products of convolutions and matrices are computed in each precision."""
+    """Number of MACs of convolutions and GEMMs in each precision."""
     variants: tuple[Variant, ...] = ()
-    """The imports of a model with symbolic dimensions; none of other models."""
+    """Imports of a model with dynamic shapes; empty for other models."""
     compile_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
-    """How long each stage of the compilation took."""
+    """Seconds of each stage of the compilation."""
     pass_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
-    """How long each pass took, over all stages."""
+    """Seconds of each pass, over all stages."""
 
     @staticmethod
     def joined(reports: Sequence[Report]) -> Report:
-        """The report of a model whose parts have these; times are those of the first."""
+        """Returns the report of a model with these parts; its times are the first report's."""
         composites, multiplications = Counter[str](), Counter[str]()
         for report in reports:
             composites.update(report.composites)
@@ -136,15 +137,15 @@ class Report:
         return len(self.rows)
 
     def placed(self, placement: str) -> tuple[ReportRow, ...]:
-        """The rows of one backend, or of `host`, `folded` or `removed`."""
+        """Returns the rows of one backend, or of `host`, `folded` or `removed`."""
         return tuple(row for row in self.rows if row.placement == placement)
 
     def counts(self) -> dict[str, int]:
-        """The number of nodes at each placement, most first."""
+        """Returns the number of nodes at each placement, in descending order."""
         return dict(Counter(row.placement for row in self.rows).most_common())
 
     def to_json(self) -> str:
-        """All rows and warnings as a JSON document."""
+        """Returns all rows and warnings as a JSON document."""
         document = {
             "nodes": [asdict(row) for row in self.rows],
             "composites": dict(self.composites),
@@ -162,14 +163,14 @@ class Report:
         verification: Verification | None = None,
         dump: str | Path | None = None,
     ) -> str:
-        """A page with the graph, which needs nothing beside it. See docs/view.md.
+        """Returns a self-contained page with the graph. See docs/view.md.
 
         Args:
-            title: what the model is called.
-            profile: where the time goes: nodes can be coloured by it.
-            verification: how far off nodes are: nodes can be coloured by that, too.
-            dump: the folder that `compile(dump_ir=…)` wrote: IR and code are shown for what is
-                selected.
+            title: name of the model.
+            profile: profile by which nodes can be coloured.
+            verification: verification by which nodes can be coloured.
+            dump: folder that `compile(dump_ir=…)` wrote: the page shows the IR and code of the
+                selection.
         """
         from byoc_mlir.view.excerpts import read_details  # few reports are drawn
         from byoc_mlir.view.page import page
@@ -178,7 +179,7 @@ class Report:
         return page(self, title, profile, verification, details)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Returns the HTML that a notebook shows."""
         from byoc_mlir.view.page import frame  # few reports are drawn
 
         return frame(self)
@@ -197,7 +198,7 @@ class Report:
         return "\n".join([*lines, *self.summary()])
 
     def summary(self) -> Iterator[str]:
-        """How many nodes went where, precisions, variants and warnings: a text for each."""
+        """Yields texts: the number of nodes by placement, precisions, variants and warnings."""
         counts = ", ".join(f"{count} {name}" for name, count in self.counts().items())
         yield f"{len(self)} node{'' if len(self) == 1 else 's'}: {counts}"
         if set(self.multiplications) - _TACIT["precision"]:
@@ -207,13 +208,13 @@ class Report:
         yield from (f"warning: {printable_lines(text)}" for text in self.warnings)
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
-        """Each column's name, and its head and cells."""
+        """Yields each column's name, with its head and cells."""
         for name, head in _COLUMNS.items():
             cells = (getattr(row, name) for row in self.rows)
             yield name, [head, *("" if cell is None else printable(str(cell)) for cell in cells)]
 
     def _shares(self) -> str:
-        """How many multiplications run in which precision, most first."""
+        """Returns the shares of the MACs by precision, in descending order."""
         total = sum(self.multiplications.values())
         return ", ".join(
             f"{count / total:.1%} {name}"
@@ -233,4 +234,4 @@ _COLUMNS = {
     "reason": "reason",
 }
 _TACIT = {name: {"", "f32"} if name == "precision" else {""} for name in _COLUMNS}
-"""A column that holds nothing but these is left out."""
+"""Values by column; a column with nothing else is omitted."""

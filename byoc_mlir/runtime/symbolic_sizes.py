@@ -1,4 +1,4 @@
-"""Sizes that a program takes as arguments: what they may be, and what depends on them."""
+"""Sizes that a program takes as arguments: their conditions, and what depends on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byoc_mlir.tensors import TensorInfo
 
 @dataclass(frozen=True)
 class LimitedTensor:
-    """A tensor of the model that may be larger than the limits allow."""
+    """Tensor of the model that may exceed the limits."""
 
     sizes: tuple[Size, ...]
     item_bytes: int
@@ -23,28 +23,28 @@ class LimitedTensor:
 
 @dataclass(frozen=True)
 class SymbolicSizes:
-    """The symbols in the shapes of a program, and what else depends on them."""
+    """Symbols in the shapes of a program, and what else depends on them."""
 
     symbols: tuple[SymbolInfo, ...]
-    """In the order in which native code takes their sizes."""
+    """Symbols in the order in which native code takes their sizes."""
     guards: tuple[Guard, ...]
     arena: Size
-    """In bytes."""
+    """Size of the arena in bytes."""
     tensors: tuple[LimitedTensor, ...] = ()
-    """Those that are checked, where the limit is less than what can be addressed."""
+    """Tensors that are checked, if the limit is less than the address space."""
     work: tuple[tuple[Size, Size], ...] = ()
-    """The multiplications and bytes of each step that is timed."""
+    """MACs and bytes of each timed step."""
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """By symbol: its text in shapes."""
+        """Returns the text of each symbol in shapes."""
         return {info.name: str(symbol(info.name)) for info in self.symbols}
 
     def of(self, inputs: Sequence[TensorInfo], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         """Returns the size of each symbol for the shapes of a program's inputs.
 
         Raises:
-            InvalidInputError: two inputs disagree about one.
+            InvalidInputError: two inputs disagree about a size.
         """
         found: dict[str, tuple[int, str]] = {}
         for info, shape in zip(inputs, shapes, strict=True):
@@ -61,7 +61,7 @@ class SymbolicSizes:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The conditions on sizes, as text; sizes of 0 and more are understood."""
+        """Returns the conditions on sizes as text; that sizes are at least 0 is implied."""
         bounded = [info for info in self.symbols if info.min > 0 or info.max is not None]
         least = [f"{info.min} <= {self.texts[info.name]}" for info in bounded if info.min > 0]
         most = [
@@ -70,13 +70,13 @@ class SymbolicSizes:
         return (*least, *most, *map(str, self.guards))
 
     def accept(self, sizes: Mapping[str, int]) -> bool:
-        """True if the program is right for these sizes of the symbols."""
+        """True if the program is valid for these sizes of the symbols."""
         return all(_within(info, sizes[info.name]) for info in self.symbols) and all(
             guard.holds(sizes) for guard in self.guards
         )
 
     def decide_alike(self, sizes: Mapping[str, int]) -> bool:
-        """True if a program compiled for these sizes as hints, which 0 and 1 are not, would be the
+        """True if a program compiled for these sizes as hints, which are at least 2, would be the
         same.
         """
         return self.accept({name: max(LEAST_HINT, size) for name, size in sizes.items()})

@@ -1,4 +1,4 @@
-"""How far a compiled model is from what it should compute, and where that begins."""
+"""Verification: the differences of a compiled model from an oracle, and their origin."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from byoc_mlir.names import printable
 from byoc_mlir.runtime.profile import WIDTH
 
 MOST_ROWS = 12
-"""Rows of a kind in the text."""
+"""Maximum number of rows of a kind in the text."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What `Executable.verify` is asked for; it documents them."""
+    """Arguments of `Executable.verify`, which documents them."""
 
     inputs: Mapping[str, Any]
     model: Any = None
@@ -34,14 +34,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Compared:
-    """One tensor of the model, and how far it is from what it should be."""
+    """Tensor of the model with its difference from the expected value."""
 
     tensor: str
     node: str
-    """The ONNX node that gives it."""
+    """ONNX node that computes it."""
     op_type: str
     placement: str
-    """Where that node runs: a backend's name, or `host`."""
+    """Placement of the node: a backend's name, or `host`."""
     region: str
     difference: Difference
     agrees: bool
@@ -62,22 +62,22 @@ class Compared:
 
 @dataclass(frozen=True)
 class FailingPart:
-    """The smallest part of the model that was found to differ alone."""
+    """Smallest part of the model that was found to differ on its own."""
 
     nodes: tuple[str, ...]
     op_types: tuple[str, ...]
     placement: str
-    """Where it runs: a backend's name, or `host`."""
+    """Placement of the part: a backend's name, or `host`."""
     region: str
     composites: tuple[str, ...]
-    """The backend's patterns that its nodes are in."""
+    """Patterns of the backend that matched its nodes."""
     is_on_host: bool
-    """Whether it was compiled without backends, as all of it is on the host."""
+    """True if it was compiled without backends, because all of it is on the host."""
     tensor: str
-    """What differs."""
+    """Tensor that differs."""
     difference: Difference
     model: bytes
-    """It, as an ONNX model of its own."""
+    """Part as a separate ONNX model."""
     inputs: Mapping[str, npt.NDArray[Any]]
     expected: Mapping[str, npt.NDArray[Any]]
 
@@ -108,30 +108,30 @@ class FailingPart:
 
 @dataclass(frozen=True)
 class Verification:
-    """What came of comparing a compiled model with an oracle.
+    """Result of the comparison of a compiled model with an oracle.
 
-    `str()` gives a text of 80 columns.
+    `str()` returns a text of 80 columns.
     """
 
     against: str
-    """The oracle."""
+    """Name of the oracle."""
     outputs: tuple[Compared, ...]
     boundaries: tuple[Compared, ...] = ()
-    """What crosses from one region to another, where an output differs."""
+    """Tensors between regions, if an output differs."""
     nodes: tuple[Compared, ...] = ()
-    """What each node gives in the first region that differs, compiled alone from the region's
-    right inputs; of a model that agrees, what all nodes give, if that was asked for."""
+    """Results of the nodes of the first region that differs, each compiled on its own with the
+    region's correct inputs. For a model that agrees, the results of all nodes, if requested."""
     part: FailingPart | None = None
     note: str = ""
-    """What else there is to say."""
+    """Additional remark."""
 
     @property
     def agrees(self) -> bool:
-        """Whether no output differs by more than is accepted."""
+        """True if no output differs by more than the tolerance."""
         return all(one.agrees for one in self.outputs)
 
     def to_json(self) -> str:
-        """All as a JSON document, without the arrays."""
+        """Returns all fields as a JSON document, without the arrays."""
         part = self.part
         document = {
             "agrees": self.agrees,
@@ -175,18 +175,18 @@ Kind: TypeAlias = Literal["pattern", "pass", "backend"]
 
 @dataclass(frozen=True)
 class Bisection:
-    """What has to be left out for a model to be right."""
+    """Result of a bisection: the names whose disabling makes a model correct."""
 
     verification: Verification
     kind: Kind | None = None
-    """Of what is named; `None` if nothing makes the difference go away."""
+    """Kind of the names; None if no set of names removes the difference."""
     names: tuple[str, ...] = ()
-    """As few as do it together: nearly always one."""
+    """Smallest set of names that removes the difference, nearly always one."""
     tried: int = 0
-    """How often the model, or its smallest part that differs, was compiled."""
+    """Number of compilations of the model, or of its smallest part that differs."""
 
     def to_json(self) -> str:
-        """All as a JSON document, without the arrays."""
+        """Returns all fields as a JSON document, without the arrays."""
         found = {"kind": self.kind, "names": self.names, "tried": self.tried}
         verification = json.loads(self.verification.to_json())
         return json.dumps({**found, "verification": verification}, indent=2)
@@ -209,7 +209,7 @@ class Bisection:
 
 
 def _shown(rows: Sequence[Compared]) -> Iterator[str]:
-    """A few rows as text: those that differ, and the largest differences of the others."""
+    """Yields some rows as text: differing ones, and the largest differences of the other ones."""
     order = sorted(range(len(rows)), key=lambda at: (rows[at].agrees, -_weight(rows[at])))
     kept = set(order[:MOST_ROWS])
     yield from (str(row) for at, row in enumerate(rows) if at in kept)
@@ -240,7 +240,7 @@ def _part(part: FailingPart) -> dict[str, object]:
 
 
 def numbers(found: Difference) -> dict[str, object]:
-    """A difference for JSON, which has neither infinities nor not-a-numbers: those are texts."""
+    """Returns a difference for JSON; infinities and NaNs, which JSON lacks, become texts."""
     return {
         name: value if not isinstance(value, float) or np.isfinite(value) else str(value)
         for name, value in asdict(found).items()

@@ -1,1 +1,1 @@
-"""A report as one HTML page that needs nothing beside it."""
+"""A report as one HTML page that needs no other files."""

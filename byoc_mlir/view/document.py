@@ -1,4 +1,4 @@
-"""What the page draws, as JSON: nodes, the steps of a profile, errors."""
+"""Data of the page as JSON: nodes, the steps of a profile, errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 LARGEST_ERROR = 1e30
-"""Stands for infinity, which JSON does not have."""
+"""Substitute for infinity, which JSON does not have."""
 
 
 def graph_document(
     report: Report, title: str, profile: Profile | None, verification: Verification | None
 ) -> dict[str, Json]:
-    """All that the page knows, but IR and code."""
+    """Returns all data of the page except IR and code."""
     steps = () if profile is None else profile.rows
     errors = {} if verification is None else _errors(verification)
     index = {row.node: at for at, row in reversed(list(enumerate(report.rows)))}
@@ -82,8 +82,11 @@ def _step(row: ProfileRow, nodes: Sequence[int], profile: Profile | None) -> dic
 
 
 def _errors(verification: Verification) -> dict[str, tuple[float, bool]]:
-    """By node: the largest error of its outputs, relative to the largest element; and whether all
-    of them are right."""
+    """Returns by node the largest error of its outputs, relative to the largest element, and a
+    flag.
+
+    The flag is set if all outputs of the node are right.
+    """
     found: dict[str, tuple[float, bool]] = {}
     for one in (*verification.nodes, *verification.boundaries, *verification.outputs):
         error, agrees = found.get(one.node, (0.0, True))

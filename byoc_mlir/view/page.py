@@ -1,4 +1,4 @@
-"""The page: its parts are files of this package, put together here."""
+"""Assembly of the page from files of this package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACE = re.compile(r"@(TITLE|STYLE|DATA|DETAILS|SCRIPT)@")
 _SOURCE_MAP = re.compile(r"^//# sourceMappingURL=.*$", re.MULTILINE)
 
 MOST_PACKED_BYTES = 1_000_000
-"""Of IR and code in a page, compressed: what is longer is cut."""
+"""Maximum bytes of compressed IR and code in a page; more is cut."""
 
 
 def page(
@@ -37,13 +37,13 @@ def page(
     verification: Verification | None = None,
     details: Details | None = None,
 ) -> str:
-    """An HTML page with the graph of a report, which loads nothing from elsewhere.
+    """Returns an HTML page with the graph of a report, which loads nothing from elsewhere.
 
     Args:
-        report: what is drawn.
-        title: what the model is called.
-        profile: where the time goes.
-        verification: how far off nodes are.
+        report: the report to draw.
+        title: name of the model.
+        profile: times of the nodes.
+        verification: errors of the nodes.
         details: the IR and the code of nodes and regions.
     """
     document = graph_document(report, title, profile, verification)
@@ -58,7 +58,7 @@ def page(
 
 
 def frame(report: Report) -> str:
-    """The page in a frame of its own, for notebooks: neither styles the other."""
+    """Returns the page in an iframe for notebooks, so that neither's styles affect the other."""
     source = html.escape(page(report, "report"))
     style = "width:100%;height:640px;border:1px solid #8884"
     return f'<iframe srcdoc="{source}" style="{style}" title="report"></iframe>'
@@ -69,14 +69,14 @@ def _asset(name: str) -> str:
 
 
 def _library() -> str:
-    """The library that lays graphs out, behind its licence; it stays as its authors wrote it."""
+    """Returns the graph layout library after its licence, in its original form."""
     licence = (_FOLDER / "vendor" / f"{_LIBRARY}.LEGAL.txt").read_text(encoding="utf-8")
     code = (_FOLDER / "vendor" / _LIBRARY).read_text(encoding="utf-8")
     return f"{licence}\n{_SOURCE_MAP.sub('', code)}"
 
 
 def _inside_script(text: str) -> str:
-    """JSON in which nothing can end the element that it stands in."""
+    """Returns JSON with escapes, so that nothing can end the enclosing HTML element."""
     for letter in "<>&":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text

@@ -1,4 +1,4 @@
-"""The built-in backend: oneDNN. See `docs/dnnl.md`."""
+"""The built-in backend: oneDNN. See `docs/dev-notes/dnnl.md`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _one_at_a_time = Lock()
-"""What measures shares its memory, and disturbs others that measure."""
+"""Lock of measurements, which share memory and would disturb each other."""
 
 
 class DnnlBackend(Backend):
@@ -58,11 +58,11 @@ class DnnlBackend(Backend):
     def __init__(self) -> None:
         self._context = Context()
         self._planned: dict[tuple[FuncOp, int], FuncOp] = {}
-        """Regions after all passes, by what they were before: those that were estimated."""
+        """Lowered regions by region and threads, kept from the estimate for code generation."""
 
     @cached_property
     def _measuring(self) -> Measuring:
-        """What all regions of a model share of measurements."""
+        """Returns the measurements that all regions of a model share."""
         from byoc_mlir.backends.dnnl.costs.measurements import current_measuring
 
         return current_measuring()
@@ -110,9 +110,7 @@ class DnnlBackend(Backend):
         if self.settings["split_products"] == "all":
             return Profitability(SPLIT_ANCHORS)
         if not engine().has_amx:
-            return Profitability(
-                reason="this processor has no AMX: three products of bf16 take longer"
-            )
+            return Profitability(reason="this processor has no AMX: three bf16 matmuls take longer")
         return Profitability(SPLIT_ANCHORS, least=2**16, faster_in_f32=self._faster_whole)
 
     def _faster_whole(self, op: Operation) -> str | None:
@@ -130,7 +128,9 @@ class DnnlBackend(Backend):
             return faster_in_f32(op, Choices.of(self.settings))
 
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
-        """Of a region that will hardly go back, the estimate is that of its plan, which is kept."""
+        """Estimates a region's latency. If the region will likely stay, plans it, keeps the plan,
+        and uses the plan's latency.
+        """
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
         from byoc_mlir.backends.dnnl.library.timing import bench
         from byoc_mlir.backends.dnnl.profitability.regions import (
@@ -199,7 +199,9 @@ class DnnlBackend(Backend):
         return code
 
     def lowered(self, region: FuncOp, threads: int) -> FuncOp:
-        """A copy of a region after all passes, as `byoc-opt` prints it: what code is made from.
+        """Returns a copy of a region after all passes, the input of code generation.
+
+        `byoc-opt` prints the same IR.
 
         Args:
             region: in `relay` ops.

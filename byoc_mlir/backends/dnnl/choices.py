@@ -1,4 +1,4 @@
-"""What the passes choose from: what was measured or estimated, or what was asked for."""
+"""Choices of the passes: measured or estimated, or set by the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from byoc_mlir.backends.options import Option, Setting
 
 MEASURED = "measured"
-"""Whatever takes least time."""
+"""Value for the fastest choice."""
 
 Winograd: TypeAlias = Literal["measured", "off"]
 Convolution: TypeAlias = Literal[
@@ -22,25 +22,27 @@ QuantizedProducts: TypeAlias = Literal["amx", "all"]
 SplitProducts: TypeAlias = Literal["amx", "all"]
 
 LAYOUTS = get_args(Layout)[1:]
-"""The families of layouts; blocks of 16 are for AVX-512."""
+"""Families of layouts; blocks of 16 are for AVX-512."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What each choice is made from: `measured`, or the one thing that is taken where it can be."""
+    """Settings of the choices: `measured`, or a value to use wherever it applies."""
 
     winograd: Winograd = MEASURED
-    """`off`: never by Winograd's algorithm, unless that is what `convolution` asks for."""
+    """`off` disables Winograd's algorithm, unless `convolution` requests it."""
     convolution: Convolution = MEASURED
-    """An algorithm of convolutions, for all that it is written for."""
+    """Algorithm for all convolutions that it supports."""
     layout: Layout = MEASURED
-    """The layout of all values of a region, but those that a primitive has no code for."""
+    """Layout of all values of a region, except values for which a primitive has no code."""
     activation: Activation = MEASURED
-    """`loop`: by our own code, wherever that is written. `post_op`: wherever oneDNN's is right."""
+    """`loop` uses built-in kernels where they exist; `post_op` uses oneDNN where its results are
+    right.
+    """
 
     @staticmethod
     def of(settings: Mapping[str, Setting]) -> Choices:
-        """Those that the options of a backend, which are checked, ask for."""
+        """Returns the choices that a backend's checked options set."""
         return Choices(
             cast(Winograd, settings["winograd"]),
             cast(Convolution, settings["convolution"]),
@@ -52,31 +54,31 @@ class Choices:
 OPTIONS: Mapping[str, Option] = {
     "winograd": Option(
         MEASURED,
-        "convolutions by Winograd's algorithm where that is faster, or never",
+        "Winograd's algorithm for convolutions: where it is faster, or never",
         get_args(Winograd),
     ),
     "convolution": Option(
         MEASURED,
-        "the algorithm of all convolutions that it is written for",
+        "the algorithm of all convolutions that it supports",
         get_args(Convolution),
     ),
-    "layout": Option(MEASURED, "the one layout of a region's values", get_args(Layout)),
+    "layout": Option(MEASURED, "the layout of all values of a region", get_args(Layout)),
     "quantized_products": Option(
         "amx",
-        "products of bytes with constant weights: where the processor has AMX, or all; the host's"
-        " kernels are as fast elsewhere",
+        "int8 GEMMs with constant weights: on processors with AMX, or on all; without AMX, the"
+        " host's kernels are as fast",
         get_args(QuantizedProducts),
     ),
     "split_products": Option(
         "amx",
-        "what is asked for in bf16x3: those products that are faster so with AMX, or all, with any"
+        "matmuls and convolutions in bf16x3: those that are faster with AMX, or all, with any"
         " instructions for bf16",
         get_args(SplitProducts),
     ),
     "activation": Option(
         MEASURED,
-        "swish and gelu behind convolutions and products: by a loop of their own, or by oneDNN",
+        "swish and gelu after convolutions and matmuls: by a separate loop, or by oneDNN",
         get_args(Activation),
     ),
 }
-"""The options of the backend: those that make these choices."""
+"""Options of the backend; some of them set these choices."""

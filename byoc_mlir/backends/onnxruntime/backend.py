@@ -22,12 +22,12 @@ from byoc_mlir.runtime.program import Array
 
 
 class OnnxRuntimeBackend(Backend):
-    """What `EXPORTS` can write as ONNX."""
+    """Backend for the ops that `EXPORTS` can write as ONNX."""
 
     name: ClassVar[str] = "onnxruntime"
     runs_models: ClassVar[bool] = True
     options: ClassVar[Mapping[str, Option]] = {
-        "optimise": Option(True, "whether ONNX Runtime rewrites the regions it gets"),
+        "optimise": Option(True, "enables ONNX Runtime's graph optimisations"),
     }
 
     def unavailable(self) -> str | None:
@@ -68,7 +68,7 @@ def _rule(op: Operation) -> str | None:
 
 
 def _carried(op: Operation) -> str | None:
-    """The rule for nodes that the IR has as they are: ops of ONNX Runtime's own."""
+    """Accepts carried ONNX nodes of ONNX Runtime's own op domains."""
     assert isinstance(op, OnnxNodeOp)
     domain = op.domain.data
     if domain == "":

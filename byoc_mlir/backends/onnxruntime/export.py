@@ -1,4 +1,4 @@
-"""Writing regions as ONNX models: a row for each op."""
+"""Export of regions as ONNX models, with a table of one row for each op."""
 
 from __future__ import annotations
 
@@ -33,32 +33,36 @@ class ExportedGraph:
         self.initializers: list[onnx.TensorProto] = []
 
     def add(self, op_type: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """The result of a new node."""
+        """Adds a node and returns the name of its result."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(helper.make_node(op_type, inputs, [name], **attributes))
         return name
 
     def constant(self, array: Any) -> str:
-        """The name of a new initializer."""
+        """Adds an initializer and returns its name."""
         name = f"c{len(self.initializers)}"
         self.initializers.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
 
 Writer: TypeAlias = Callable[[ExportedGraph, Any, list[str]], str]
-"""Adds nodes for an op whose operands have the given names; returns its first result's name."""
+"""Adds nodes for an op whose operands have the given names; returns the name of the first
+result.
+"""
 
 
 @dataclass(frozen=True)
 class Export:
-    """How an op is written, and what of it cannot be, or has no code in ONNX Runtime."""
+    """Writer of an op, and a rule that refuses forms without an equivalent in ONNX or ONNX
+    Runtime.
+    """
 
     write: Writer
     refuse: Rule = only_f32
 
 
 def export_region(region: FuncOp) -> onnx.ModelProto:
-    """A region as an ONNX model; inputs and outputs in the region's order."""
+    """Returns a region as an ONNX model; inputs and outputs are in the region's order."""
     graph = ExportedGraph()
     names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(region.args)}
     inputs = [_described(value, names[value]) for value in region.args]
@@ -80,7 +84,7 @@ def export_region(region: FuncOp) -> onnx.ModelProto:
 
 
 def element_type(value: SSAValue) -> int | None:
-    """ONNX's number of a tensor's element type, `None` where ONNX has no such type."""
+    """Returns ONNX's number of a tensor's element type, or `None` if ONNX has no such type."""
     try:
         return helper.np_dtype_to_tensor_dtype(numpy_dtype(tensor_type(value).element_type))
     except (ValueError, KeyError, BackendError):
@@ -92,7 +96,11 @@ def _described(value: SSAValue, name: str) -> onnx.ValueInfoProto:
 
 
 def _same(op_type: str, **attributes: str) -> Export:
-    """One node with the same operands; ONNX attribute names to names of `relay` properties."""
+    """Exports an op as one node with the same operands.
+
+    Args:
+        attributes: names of `relay` properties by names of ONNX attributes.
+    """
 
     def write(graph: ExportedGraph, op: Any, operands: list[str]) -> str:
         values = {ours: _plain(getattr(op, theirs)) for ours, theirs in attributes.items()}
@@ -119,7 +127,7 @@ def _reduction(op_type: str) -> Export:
 
 
 def _with_shape(op_type: str) -> Export:
-    """Ops that give their data the shape of their result."""
+    """Exports an op that gives its data the shape of the result."""
 
     def write(graph: ExportedGraph, op: Operation, operands: list[str]) -> str:
         shape = np.array(shape_of(op.results[0]), np.int64)

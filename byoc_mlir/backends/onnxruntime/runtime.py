@@ -1,4 +1,4 @@
-"""Running ONNX models in ONNX Runtime; nothing here needs the compiler."""
+"""Execution of ONNX models in ONNX Runtime. Nothing here needs the compiler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEADER = struct.Struct("<I?")
 
 
 class OnnxRuntimeModule(RegionModule):
-    """A region as a serialised ONNX model, and how to run it."""
+    """A region as a serialised ONNX model, with the settings to run it."""
 
     def __init__(self, model: bytes, threads: int, optimise: bool):
         self._model, self._threads, self._optimise = model, threads, optimise
@@ -55,10 +55,10 @@ class OnnxRuntimeModule(RegionModule):
 
 
 def open_session(model: bytes, threads: int, optimise: bool) -> Any:
-    """ONNX Runtime's session of a model.
+    """Opens an ONNX Runtime session for a model.
 
     Raises:
-        ImportError: it is not installed.
+        ImportError: ONNX Runtime is not installed.
     """
     import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
 
@@ -72,7 +72,7 @@ def open_session(model: bytes, threads: int, optimise: bool) -> Any:
 
 @cache
 def onnxruntime_ops() -> frozenset[tuple[str, str]]:
-    """Domain and name of each op that the installed ONNX Runtime has a schema of."""
+    """Returns the domain and name of each op for which the installed ONNX Runtime has a schema."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore
 
     schemas = cast(Any, state).get_all_operator_schema()

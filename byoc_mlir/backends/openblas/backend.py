@@ -1,4 +1,4 @@
-"""A backend that runs matrix products with OpenBLAS, from native code."""
+"""A backend that runs matmuls with OpenBLAS, from native code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WORKSPACE_SLOT, _CONTEXT_SLOTS = 0, 1
 
 
 class OpenBlasBackend(Backend):
-    """Dense layers, matrix products and stacks of them."""
+    """Runs dense layers, matmuls and batched matmuls with OpenBLAS."""
 
     name: ClassVar[str] = "openblas"
     environment: ClassVar[tuple[str, ...]] = (ENVIRONMENT_VARIABLE,)
@@ -88,7 +88,9 @@ def _check(match: Match) -> str | None:
 
 
 def _generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) -> NativeCode:
-    """The code of a region; products that others have too go to `shared`."""
+    """Generates the code of a region; functions of matmuls that other regions use too go to
+    `shared`.
+    """
     module, symbol = ModuleBuilder(), region.sym_name.data
     offsets, workspace = _places(region)
     add_load(module, symbol)
@@ -132,8 +134,10 @@ def _generate(region: FuncOp, context: CodegenContext, shared: ModuleBuilder) ->
 
 
 def _as_called(op: Operation) -> tuple[BatchedGemm, Sequence[SSAValue | Weight]]:
-    """A product, and what it reads: for blocks, a constant that is stored transposed is put in
-    panels.
+    """Returns the matmul of an op and its operands.
+
+    If the matmul is split into blocks, a constant operand B that is stored transposed is packed
+    into panels.
     """
     product = product_of(op)
     sources = [
@@ -148,7 +152,7 @@ def _as_called(op: Operation) -> tuple[BatchedGemm, Sequence[SSAValue | Weight]]
 
 
 def _places(region: FuncOp) -> tuple[Mapping[SSAValue, int], int]:
-    """Where in the workspace the values between products lie, and its size."""
+    """Returns the workspace offsets of the values between matmuls, and the workspace's size."""
     nodes = list(nodes_of(region))
     inner = [
         (number, op.results[0])
@@ -169,7 +173,7 @@ def _last_use(value: SSAValue, nodes: Sequence[Operation], first: int) -> int:
 
 
 def _add_open(module: ModuleBuilder, region: str) -> None:
-    """`R_open`: keeps where the workspace is."""
+    """Adds `R_open`, which stores the address of the workspace in the context."""
     function = module.function(f"{region}_open", (POINTER,) * 3)
     _, context, workspace = function.parameters
     function.store(workspace, function.slot(context, _WORKSPACE_SLOT))

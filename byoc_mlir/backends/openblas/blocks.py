@@ -1,7 +1,8 @@
-"""Which blocks a product is cut into, each one call: what was measured to be the fastest.
+"""Choice of the blocks of a matmul, one call each: the fastest ones measured.
 
-OpenBLAS packs both matrices in each call, but for calls so small that its kernels read them where
-they are. Where that pays depends on the processor, and on how many rows a packed matrix serves.
+OpenBLAS packs both matrices in each call, except in calls so small that its kernels read the
+matrices in place. The profitability depends on the processor and on the number of rows that use a
+packed matrix.
 """
 
 from __future__ import annotations
@@ -20,24 +21,25 @@ _CANDIDATES = (
     Block(16, 96, 384),
     Block(16, 64, 512),
 )
-"""Up to a million multiplications: about the most for which no build of OpenBLAS packs."""
+"""Candidates of up to about a million MACs, the most for which no build of OpenBLAS packs."""
 
 _CLEARLY = 0.95
-"""Of the time of one call, the most that blocks may take."""
+"""Maximum time of the blocks, as a fraction of the time of one call."""
 
 _MOST_ROWS = 512
-"""With more of them, packing takes next to nothing."""
+"""Maximum number of rows; for more rows, the cost of packing is negligible."""
 
 _MATRIX_ELEMENTS = 1 << 21
-"""Of the second matrix, what is measured: more than the second cache of a core holds."""
+"""Number of elements of matrix B to measure; they exceed the L2 cache of a core."""
 
 
 def block_for(product: BatchedGemm, *, may_pack: bool = False) -> Block | None:
-    """The blocks that a product is cut into; `None` where one call is as fast, or where that is
-    not known and may not be measured.
+    """Returns the block size of a matmul, or `None` for one call.
+
+    `None` means that one call is as fast, or that the answer is unknown and may not be measured.
 
     Args:
-        may_pack: whether a second matrix that is stored transposed may be put in panels in advance.
+        may_pack: True if a matrix B that is stored transposed may be packed into panels in advance.
     """
     has_panels = product.transposes == (False, True) and may_pack
     is_as_stored = product.transposes == (False, False)
@@ -59,9 +61,10 @@ def block_for(product: BatchedGemm, *, may_pack: bool = False) -> Block | None:
 
 
 def _check_group(calibration: Calibration) -> None:
-    """
+    """Checks that the calibration of OpenBLAS holds blocks only.
+
     Raises:
-        ByocError: a file has something else than blocks.
+        ByocError: an entry of the file is no block.
     """
     for one in list(calibration.group("openblas").values()):
         if one.text:
@@ -69,9 +72,10 @@ def _check_group(calibration: Calibration) -> None:
 
 
 def _block(known: Measurement) -> Block:
-    """
+    """Returns the block of a measurement.
+
     Raises:
-        ByocError: a file has something else.
+        ByocError: the entry of the file is no block.
     """
     try:
         return Block.of(known.text)

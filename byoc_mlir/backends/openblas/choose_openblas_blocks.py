@@ -20,10 +20,10 @@ from byoc_mlir.dialects.relay.constant import ConstantOp, WeightAttr
 
 @dataclass(frozen=True)
 class ChooseOpenBlasBlocks(ModulePass):
-    """Writes down for which products in OpenBLAS's regions several small calls are faster than one.
+    """Marks the matmuls in OpenBLAS's regions for which several small calls are faster than one.
 
-    A constant that is stored transposed is put in panels then, unless it is memory that belongs to
-    somebody else: such a product stays one call.
+    A constant that is stored transposed is then packed into panels, unless its memory belongs to
+    someone else: such a matmul stays one call.
 
     Options:
         calibration: a file of calibration, `compile(calibration=…)`.
@@ -54,7 +54,7 @@ def _choose(region: FuncOp) -> None:
 
 
 def _may_pack(matrix: Operation | Block) -> bool:
-    """Whether a matrix is a constant that nobody else holds in memory."""
+    """True if a matrix is a constant whose memory belongs to the compiler."""
     if not isinstance(matrix, ConstantOp) or not isinstance(matrix.value, WeightAttr):
         return False
     return not matrix.is_borrowed

@@ -1,7 +1,7 @@
-"""Functions of the `llvm` dialect that call OpenBLAS.
+"""Generation of functions in the `llvm` dialect that call OpenBLAS.
 
-OpenBLAS has threads of its own, which would compete with OpenMP's. So it is told to use none, and
-a product is cut into pieces, each one call, which the threads of the run claim.
+OpenBLAS has its own threads, which would compete with OpenMP's. So the code sets OpenBLAS to one
+thread and splits a matmul into pieces of one call each, which the threads of the run claim.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 _FLOAT_BYTES = 4
 
 _Addresses: TypeAlias = tuple[SSAValue, SSAValue, SSAValue]
-"""Of both operands and of the result."""
+"""Addresses of operand A, operand B and the result."""
 
 _Sizes: TypeAlias = tuple[SSAValue, SSAValue, SSAValue]
-"""Rows, units and steps."""
+"""Rows, units and depth."""
 
 _PIECE_PRODUCTS = 1 << 18
-"""Multiplications for which another thread is worth waking: some 10 microseconds."""
+"""Number of MACs, some 10 microseconds, for which waking another thread pays."""
 
 
 def add_load(module: ModuleBuilder, region: str) -> None:
-    """`R_load`: OpenBLAS computes on the thread that calls it."""
+    """Adds `R_load`, which sets OpenBLAS to compute on the calling thread."""
     function = module.function(f"{region}_load", (POINTER,))
     function.do(SET_THREADS, function.integer(1, i32))
     function.finish(function.integer(0, i32))
 
 
 def add_product(module: ModuleBuilder, product: BatchedGemm, threads: int) -> str:
-    """`i32 (a, b, out)`, with a bias `i32 (a, b, bias, out)`: computes a product.
+    """Adds `i32 (a, b, out)`, or with a bias `i32 (a, b, bias, out)`, which computes a matmul.
 
-    Returns its symbol; equal products have one.
+    Returns its symbol; equal matmuls share one function.
     """
     name = f"openblas_{product.count}x{product.rows}x{product.units}x{product.depth}_" + "".join(
         "ny"[flag] for flag in (*product.transposes, *product.shares, product.has_bias)
@@ -72,7 +72,7 @@ def add_product(module: ModuleBuilder, product: BatchedGemm, threads: int) -> st
 
 
 def _pieces(product: BatchedGemm, threads: int) -> int:
-    """Into how many each product of a stack is cut."""
+    """Returns the number of pieces into which each matmul of a batch is split."""
     if product.count >= threads:
         return 1
     work = product.rows * product.units * product.depth // _PIECE_PRODUCTS
@@ -80,7 +80,9 @@ def _pieces(product: BatchedGemm, threads: int) -> int:
 
 
 def _add_pieces(module: ModuleBuilder, name: str, product: BatchedGemm, pieces: int) -> str:
-    """`void (tensors, begin, end)`: computes some of the pieces of all products of a stack."""
+    """Adds `void (tensors, begin, end)`, which computes a range of the pieces of a batched
+    matmul.
+    """
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     tensors, begin, end = function.parameters
     a, b = (function.pointer(tensors, position) for position in range(2))
@@ -107,7 +109,7 @@ def _add_pieces(module: ModuleBuilder, name: str, product: BatchedGemm, pieces: 
 def _share(
     function: FunctionBuilder, product: BatchedGemm, number: SSAValue, members: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """The first row, or unit, of a piece and the one after its last."""
+    """Computes the first row, or unit, of a piece and the end of its range."""
     longer, grain = max(product.rows, product.units), product.grain
     first, last = function.share(function.integer(-(-longer // grain)), number, members)
     if grain == 1:
@@ -118,7 +120,7 @@ def _share(
 
 @dataclass(frozen=True)
 class _Matrices:
-    """Where one product of a stack reads and writes."""
+    """Addresses of the operands and the result of one matmul of a batch."""
 
     a: SSAValue
     b: SSAValue
@@ -127,15 +129,15 @@ class _Matrices:
 
 
 def _stacked(function: FunctionBuilder, base: SSAValue, entry: SSAValue, elements: int) -> SSAValue:
-    """The address of a matrix of a stack; `elements` lie between two of them."""
+    """Computes the address of a matrix in a batch whose matrices are `elements` apart."""
     return function.gep(base, function.multiply(entry, elements)) if elements else base
 
 
 def _call_piece(
     function: FunctionBuilder, product: BatchedGemm, at: _Matrices, first: SSAValue, size: SSAValue
 ) -> None:
-    """Computes `size` rows of a product from row `first` on, or as many columns where there are
-    more of these than rows.
+    """Computes `size` rows of a matmul from row `first` on, or `size` columns if it has more of
+    these.
     """
     transpose_a, _ = product.transposes
     rows, units = function.integer(product.rows), function.integer(product.units)
@@ -169,7 +171,9 @@ def _call_sgemv(
     units: SSAValue,
     before: SSAValue,
 ) -> None:
-    """Computes a row of so many units; `before` is what the result is multiplied with first."""
+    """Computes one row of `units` columns; `before` is BLAS's `beta`, the factor of the old
+    result.
+    """
     a, b, out = at
     is_turned = product.transposes[1]
     depth, step = function.integer(product.depth), function.integer(1)
@@ -187,7 +191,7 @@ def _call_sgemm(
     sizes: _Sizes,
     before: SSAValue,
 ) -> None:
-    """Computes some rows and units, of some steps."""
+    """Computes a range of rows and units over a range of the depth, with one SGEMM."""
     transpose_a, transpose_b = product.transposes
     a, b, out = at
     a_width = function.integer(product.rows if transpose_a else product.depth)
@@ -206,7 +210,9 @@ def _call_blocks(
     sizes: _Sizes,
     before: SSAValue,
 ) -> None:
-    """As `_call_sgemm`, block by block; the steps of some rows and units follow each other."""
+    """Computes like `_call_sgemm`, in blocks; all depth blocks of a tile of the result follow each
+    other.
+    """
     a, b, out = at
     transpose_a, _ = product.transposes
     rows, units, depth = sizes
@@ -236,12 +242,14 @@ def _call_blocks(
 
 
 def _unit_stride(product: BatchedGemm) -> int:
-    """From one unit of the second matrix to the next; with panels, to that of another panel."""
+    """Returns the stride from one unit of B to the next, or with panels from one panel to the
+    next.
+    """
     return product.depth if product.transposes[1] or product.has_panels else 1
 
 
 def _step_stride(product: BatchedGemm) -> int:
-    """From one step of the second matrix to the next."""
+    """Returns the stride along the depth of B."""
     if product.transposes[1]:
         return 1
     return product.block.units if product.block and product.has_panels else product.units
@@ -253,7 +261,7 @@ def _in_blocks(
     size: int,
     body: Callable[[SSAValue, SSAValue], None],
 ) -> None:
-    """Runs `body` with where each block begins and how many are left for it, `size` at most."""
+    """Runs `body` with the start of each block and its extent, which is at most `size`."""
 
     def one(number: SSAValue) -> None:
         first = function.multiply(number, size)
@@ -270,7 +278,7 @@ def _fill_rows(
     units: SSAValue,
     width: int,
 ) -> None:
-    """Writes the beginning of each row of a matrix, to which the product is added then."""
+    """Initialises the start of each row of the result with the row of the bias."""
     size = function.multiply(units, _FLOAT_BYTES)
 
     def fill(number: SSAValue) -> None:

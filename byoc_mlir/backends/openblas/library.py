@@ -1,4 +1,4 @@
-"""Finding OpenBLAS: the shared object of the wheel `scipy-openblas64`, or one built like it."""
+"""Lookup of OpenBLAS: the shared object of the wheel `scipy-openblas64`, or one built like it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.system import libraries
 
 ENVIRONMENT_VARIABLE = "BYOC_OPENBLAS_LIBRARY"
-"""Names the shared object to use instead of the installed one."""
+"""Environment variable with the path of a shared object to use instead of the installed one."""
 
 WHEEL = "scipy-openblas64"
 SONAME = "libscipy_openblas64_.so"
@@ -23,7 +23,7 @@ SGEMM = "scipy_cblas_sgemm64_"
 SGEMV = "scipy_cblas_sgemv64_"
 SET_THREADS = "scipy_openblas_set_num_threads64_"
 _CONFIGURATION = "scipy_openblas_get_config64_"
-"""The wheel's names: integers have 64 bits, and nothing has the name that NumPy's OpenBLAS has."""
+"""Names in the wheel, which do not collide with NumPy's OpenBLAS; integers have 64 bits."""
 
 _INSTALL = f"install it with `pip install {WHEEL}`"
 
@@ -34,20 +34,20 @@ class OpenBlas:
 
     path: Path
     configuration: str
-    """Its version, how it was built, and which of its kernels it uses."""
+    """Version, build options and kernels of the library."""
 
     @property
     def requirement(self) -> SharedLibrary:
-        """What compiled code needs where it is loaded."""
+        """Returns the shared library that compiled code needs at load time."""
         return SharedLibrary(self.path, ENVIRONMENT_VARIABLE)
 
 
 @cache
 def load_library() -> OpenBlas:
-    """The OpenBLAS of this process: the user's choice first, then the wheel.
+    """Returns the OpenBLAS of this process: the user's choice first, then the wheel.
 
     Raises:
-        BackendError: there is none, or it is one with other names.
+        BackendError: there is no OpenBLAS, or its functions have other names.
     """
     path = _locate()
     if path is None:
@@ -65,7 +65,7 @@ def load_library() -> OpenBlas:
 
 
 def unavailable_reason() -> str | None:
-    """Why there is no usable OpenBLAS and what to do about it, or `None`."""
+    """Returns why there is no usable OpenBLAS and what to do about it, or `None`."""
     try:
         load_library()
     except BackendError as error:

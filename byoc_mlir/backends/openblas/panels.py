@@ -1,4 +1,4 @@
-"""Constant matrices in panels, each as wide as a block."""
+"""Packing of constant matrices into panels, each as wide as a block."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from byoc_mlir.tensors import aligned_empty
 
 
 def panels(matrix: Array, width: int) -> Array:
-    """`[units, depth]` as panels `[ceil(units / width), depth, width]`, with zeros at the end.
+    """Packs `[units, depth]` into panels `[ceil(units / width), depth, width]`, with zeros at the
+    end.
 
-    A call reads one panel line after line, where rows of the whole matrix would be far apart.
+    A call then reads one panel contiguously; rows of the whole matrix would be far apart.
     """
     return derived_array(("openblas panels", width), [matrix], lambda: _made(matrix, width))
 

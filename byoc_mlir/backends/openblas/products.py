@@ -1,4 +1,4 @@
-"""Matrix products of a region as calls of OpenBLAS see them."""
+"""Matmuls of a region, in the form of calls of OpenBLAS."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ ROW_MAJOR, AS_STORED, TRANSPOSED = 101, 111, 112
 """`CBLAS_ORDER` and `CBLAS_TRANSPOSE`."""
 
 BLOCK = "openblas.block"
-"""The attribute of a product that is cut into blocks, `"48x96x128"`. A constant that is stored
-transposed is put in panels for it, `[units / 96, depth, 96]`."""
+"""Attribute of a matmul that is split into blocks, `"48x96x128"`. A constant B that is stored
+transposed is packed into panels for it, `[units / 96, depth, 96]`.
+"""
 
 
 @dataclass(frozen=True)
 class Block:
-    """What one call computes, or adds to: `[rows, depth] · [depth, units]`."""
+    """Size of one call, `[rows, depth] · [depth, units]`, which may accumulate into its result."""
 
     rows: int
     units: int
@@ -35,10 +36,10 @@ class Block:
 
     @staticmethod
     def of(text: str) -> Block:
-        """From its text.
+        """Parses a block such as `48x96x128`.
 
         Raises:
-            ValueError: it is another text.
+            ValueError: the text has another form.
         """
         if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*){2}", text):
             raise ValueError(f"a block is {text!r}, accepted are three sizes such as '48x96x128'")
@@ -46,7 +47,7 @@ class Block:
         return Block(rows, units, depth)
 
     def within(self, whole: Block) -> Block:
-        """The block, no larger than another one."""
+        """Returns the block, clipped to the size of another one."""
         sizes = zip(
             (self.rows, self.units, self.depth),
             (whole.rows, whole.units, whole.depth),
@@ -57,8 +58,10 @@ class Block:
 
 @dataclass(frozen=True)
 class BatchedGemm:
-    """`count` products `[rows, depth] · [depth, units]` of row-major matrices, one after another
-    in memory; an operand that all of them share is there once.
+    """A batch of `count` matmuls `[rows, depth] · [depth, units]` of row-major matrices, contiguous
+    in memory.
+
+    An operand that all of them share is stored once.
     """
 
     count: int
@@ -66,34 +69,38 @@ class BatchedGemm:
     units: int
     depth: int
     transposes: tuple[bool, bool]
-    """Whether an operand is stored with its dimensions swapped."""
+    """Flags of operands A and B that are stored with their dimensions swapped."""
     shares: tuple[bool, bool]
-    """Whether all products read the same operand."""
+    """Flags of operands A and B that all matmuls of the batch share."""
     has_bias: bool = False
-    """Whether a number for each unit is added, a third operand."""
+    """True if a third operand holds a bias for each unit."""
     block: Block | None = None
-    """What it is cut into; `None`: one call."""
+    """Block size of the matmul; `None` for one call."""
     has_panels: bool = False
-    """Whether the second operand is in panels as wide as the blocks, the last one filled up."""
+    """True if operand B is packed into panels as wide as the blocks, the last one padded."""
 
     @property
     def grain(self) -> int:
-        """Rows, or units where there are more of these, of which whole multiples are computed."""
+        """Returns the number of rows, or of units if there are more, of which each piece takes a
+        multiple.
+        """
         return self.block.units if self.block and self.has_panels and not self.is_tall else 1
 
     @property
     def is_tall(self) -> bool:
-        """Whether there are no fewer rows than units."""
+        """True if there are at least as many rows as units."""
         return self.rows >= self.units
 
     @property
     def is_vector(self) -> bool:
-        """Whether each result is one row, so that the second matrix is read once."""
+        """True if each result is one row, so that B is read once."""
         return self.rows == 1
 
 
 def product_of(op: Operation) -> BatchedGemm:
-    """What an op that `refused` accepts computes, or a composite of a dense layer and its bias."""
+    """Returns the matmul of an op that `refused` accepts, or of a composite of a dense layer and a
+    bias.
+    """
     inner = multiplying_op(op)
     product, text = _of_shapes(inner), inner.attributes.get(BLOCK)
     block = Block.of(text.data) if isinstance(text, StringAttr) else None
@@ -101,7 +108,7 @@ def product_of(op: Operation) -> BatchedGemm:
 
 
 def multiplying_op(op: Operation) -> DenseOp | MatmulOp:
-    """An op, or the one in a composite, that is the product."""
+    """Returns the matmul of a composite, or the op itself."""
     inner = next(iter(op.ops())) if isinstance(op, CompositeOp) else op
     assert isinstance(inner, DenseOp | MatmulOp)
     return inner
@@ -123,7 +130,7 @@ def _of_shapes(op: DenseOp | MatmulOp) -> BatchedGemm:
 
 
 def bias_refused(op: Operation) -> str | None:
-    """A rule: a bias of the units."""
+    """Accepts a bias of the units."""
     assert isinstance(op, BiasAddOp)
     if op.positive_axis != len(shape_of(op.data)) - 1:
         return "only a bias of the last axis is supported"
@@ -131,7 +138,7 @@ def bias_refused(op: Operation) -> str | None:
 
 
 def refused(op: Operation) -> str | None:
-    """A rule: products of float32 whose stacks are as long as each other, or one matrix long."""
+    """Accepts float32 matmuls whose batches are of equal length or one matrix long."""
     if 0 in (size for value in (*op.operands, *op.results) for size in shape_of(value)):
         return "a tensor is empty"
     if isinstance(op, MatmulOp):

@@ -1,4 +1,4 @@
-"""How long OpenBLAS takes for a product that is cut into blocks."""
+"""Measurement of OpenBLAS on matmuls that are split into blocks."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from byoc_mlir.runtime.system import libraries
 from byoc_mlir.runtime.system.thread_clock import thread_clock
 
 _ROUNDS = 6
-"""Runs of each way, in turns; the shortest counts."""
+"""Interleaved runs of each way to compute; the shortest counts."""
 
 _Call: TypeAlias = tuple[int | float, ...]
-"""The arguments of a call."""
+"""Arguments of a call."""
 
 _EMPTY: _Call = (ROW_MAJOR, AS_STORED, AS_STORED, 0, 0, 0, 1.0, 0, 1, 0, 1, 1.0, 0, 1)
 _EMPTY_CALLS = 100
@@ -35,7 +35,7 @@ _PARAMETERS = (
 
 
 class Matrix(Enum):
-    """How the second matrix is stored."""
+    """Storage of operand B."""
 
     ROWS = auto()
     TRANSPOSED = auto()
@@ -44,20 +44,20 @@ class Matrix(Enum):
 
 @dataclass(frozen=True)
 class BlockedWay:
-    """How a product is computed: in blocks, from a second matrix that is stored so."""
+    """A way to compute a matmul: its block size, and the storage of operand B."""
 
     block: Block
     stored: Matrix
 
 
 def seconds_of(whole: Block, ways: Sequence[BlockedWay], elements: int) -> list[float]:
-    """What a product takes on one thread, in several ways, without what Python takes.
+    """Measures several ways to compute a matmul on one thread, without the overhead of Python.
 
     Args:
-        whole: the product.
-        ways: what is measured.
-        elements: of the memory in which one second matrix lies after another, so that the first
-            caches do not hold the next one.
+        whole: size of the matmul.
+        ways: the ways to measure.
+        elements: number of elements of the memory that holds copies of B one after another, so that
+          L1 and L2 do not hold the next one.
     """
     rows, units, depth = whole.rows, whole.units, whole.depth
     a, out = np.ones((rows, depth), np.float32), np.zeros((rows, units), np.float32)
@@ -80,7 +80,7 @@ def _function() -> Callable[..., None]:
 
 
 def _seconds(function: Callable[..., None], calls: Sequence[_Call]) -> float:
-    """By the time of this thread: neighbours are not measured."""
+    """Measures the calls in CPU time of this thread, which excludes other processes."""
     clock = thread_clock()
     start = clock()
     for call in calls:
@@ -89,7 +89,7 @@ def _seconds(function: Callable[..., None], calls: Sequence[_Call]) -> float:
 
 
 def _calls(whole: Block, way: BlockedWay, a: Array, b: Array, out: Array) -> Iterator[_Call]:
-    """The calls for a product, in the order of the code that is generated."""
+    """Yields the arguments of the calls for a matmul, in the order of the generated code."""
     block, is_transposed = way.block, way.stored is Matrix.TRANSPOSED
     how = TRANSPOSED if is_transposed else AS_STORED
     unit_stride = 1 if way.stored is Matrix.ROWS else whole.depth

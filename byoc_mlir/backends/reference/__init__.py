@@ -1,8 +1,9 @@
-"""The fallback interpreter: nodes that nothing else can run, run by the ONNX reference evaluator,
-as far as that is proven right.
+"""The fallback interpreter: runs nodes that no other backend runs with the ONNX reference
+evaluator.
 
-It is an ordinary backend, and a small example of one that plugs in another runtime: a region
-becomes an opaque blob, an ONNX function, and a `RegionModule` makes it callable.
+It accepts only forms for which the evaluator is proven right. It is an ordinary backend, and a
+small example of one that plugs in another runtime: a region becomes an opaque blob, an ONNX
+function, and a `RegionModule` makes it callable.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from byoc_mlir.runtime.program import Array
 
 @register_backend
 class ReferenceBackend(Backend):
-    """Takes `relay.onnx_node` of forms that are proven, and nothing else."""
+    """Takes `relay.onnx_node` of proven forms, and nothing else."""
 
     name: ClassVar[str] = "reference"
     is_fallback_interpreter: ClassVar[bool] = True
@@ -99,7 +100,9 @@ _NOT_KNOWN = "no target takes it, and ONNX's evaluator does not know it; name a 
 
 
 def _as_tensor(attribute: onnx.AttributeProto) -> None:
-    """Makes texts of a Constant a tensor: the evaluator gives the two forms different types."""
+    """Replaces the text of a Constant by a tensor, because the evaluator gives the two forms
+    different types.
+    """
     if attribute.name not in ("value_string", "value_strings"):
         return
     is_scalar = attribute.name == "value_string"

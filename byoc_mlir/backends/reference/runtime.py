@@ -1,4 +1,4 @@
-"""Running what the fallback interpreter made."""
+"""Execution of the ONNX functions of the fallback interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model in the cache: what it takes and gives, what it depends on, how it is split."""
+"""One model in the cache: its inputs and outputs, its dependencies, and its segments."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """The plan of a model without its programs, and what else it depends on."""
+    """The plan of a model without its programs, and its dependencies."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     files: Mapping[str, str]
     """External data: path below the model's folder, to the content's hash."""
     variables: tuple[str, ...]
-    """Environment variables that the backends look at."""
+    """Environment variables that the backends read."""
     environment: Mapping[str, str]
-    """Those of them that were set."""
+    """Values of those environment variables that were set."""
     stages: tuple[PlanStage, ...] = ()
-    """The stages of a model that is split, without their nodes; empty for a leaf."""
+    """Segments of a model that is split, without their nodes; empty for a leaf."""
     keys: tuple[str, ...] = ()
-    """The key of each stage's own entry; empty for a stage that was not compiled yet."""
+    """Keys of the segments' own entries; "" for a segment that was not compiled yet."""
     value_inputs: tuple[str, ...] = ()
     """Inputs whose values are compiled in."""
     needs_numbers: bool = False
-    """True if no program can serve all sizes."""
+    """True if the model has no shape-polymorphic program."""
 
     def is_current(self) -> bool:
-        """True if the environment variables are as they were."""
+        """True if the environment variables have their old values."""
         return environment_values(self.variables) == self.environment
 
 
 @dataclass(frozen=True)
 class CachedModel:
-    """A model with the options it is compiled with, in a cache."""
+    """A model in a cache, with the options of its compilation."""
 
     cache: Cache
     request: Request
@@ -58,7 +58,7 @@ class CachedModel:
 
     @staticmethod
     def of(cache: Cache, request: Request) -> CachedModel | None:
-        """The model of a request; `None` when its programs cannot be told from others.
+        """Returns the model of a request; `None` if its programs have no unique key.
 
         Raises:
             InvalidModelError: the model's file cannot be read.
@@ -67,7 +67,7 @@ class CachedModel:
         return None if key is None else CachedModel(cache, request, key)
 
     def read_entry(self) -> ModelEntry | None:
-        """What the cache knows of the model, if all that it depended on is as it was."""
+        """Returns the cache's entry of the model if its dependencies are unchanged, else `None`."""
         container = self.cache.read(self.key)
         if container is None:
             return None
@@ -85,9 +85,7 @@ class CachedModel:
     def new_entry(
         self, source: Source, options: CompileOptions, stages: tuple[PlanStage, ...] = ()
     ) -> ModelEntry | None:
-        """Puts a model into the cache, whose programs follow when they are made; `None` where it
-        cannot be there.
-        """
+        """Adds a model to the cache, without programs; returns `None` if it cannot be cached."""
         from onnx import ModelProto
 
         from byoc_mlir.backends import get_backend
@@ -110,21 +108,22 @@ class CachedModel:
         return entry
 
     def part(self, model: object) -> CachedModel | None:
-        """A part of the model that is compiled as a model of its own; `None` when its programs
-        cannot be told from others.
+        """Returns a part of the model that is compiled as a separate model; `None` if it has no
+        unique key.
 
-        Its key is not that of the same bytes as a whole model: a part has no outputs but tensors.
+        Its key differs from the key of the same bytes as a whole model: all outputs of a part are
+        tensors.
         """
         found = CachedModel.of(self.cache, replace(self.request, model=model))
         return None if found is None else replace(found, key=digest(found.key, "part"))
 
     def write_entry(self, entry: ModelEntry) -> None:
-        """Keeps what is known of the model."""
+        """Writes the model's entry to the cache."""
         self.cache.write(self.key, encode_fields(entry, [], without=""))
 
     @property
     def external(self) -> ExternalFiles | None:
-        """The model's external data, if it may have some."""
+        """Returns the model's external data, if it may have some."""
         model = self.request.model
         return model.files if isinstance(model, Snapshot) else None
 

@@ -1,4 +1,4 @@
-"""The files of tensor data that belong to a model."""
+"""Files of tensor data that belong to a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from byoc_mlir.frontend.graphs import subgraphs
 
 
 def external_locations(model: ModelProto) -> set[str]:
-    """Where the model's external data lies, relative to its folder."""
+    """Returns the locations of the model's external data, relative to its folder."""
     tensors = [
         *_graph_tensors(model.graph),
         *(tensor for function in model.functions for tensor in _node_tensors(function.node)),

@@ -1,4 +1,4 @@
-"""What a compilation depends on, as text to be hashed; found without importing the compiler."""
+"""Dependencies of a compilation as text to hash, without importing the compiler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from byoc_mlir.runtime.system.libraries import find_openmp
 
 _PACKAGES = ("xdsl", "llvmlite", "onnx", "numpy", "ml_dtypes")
 _VERSIONED = frozenset((*_PACKAGES, *sys.stdlib_module_names))
-"""What is known by its version."""
+"""Modules whose version identifies their content."""
 
 _OPS = "byoc_mlir.ops"
 _ENTRY_POINTS = ("byoc_mlir.backends", "byoc_mlir.passes", _OPS)
@@ -45,20 +45,20 @@ def model_digest(model: object) -> str | None:
 
 
 def array_digest(array: Array) -> str:
-    """The SHA-256 of an array's bytes."""
+    """Returns the SHA-256 of an array's bytes."""
     return hashlib.sha256(array_bytes(array)).hexdigest()
 
 
 def digest(*parts: Any) -> str:
-    """A hash of anything that JSON can say."""
+    """Returns a hash of anything that JSON can represent."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def machine_and_software() -> Sequence[Any] | None:
-    """What every compilation depends on, beside the model and the options.
+    """Returns the dependencies of every compilation, besides the model and the options.
 
     Returns:
-        Something that JSON can say; `None` when the source of a backend, of a pass, or of the
+        A value that JSON can represent; `None` if the source of a backend, of a pass, or of the
         importer of an op is unknown.
     """
     software, backends, passes = _software(), _registered_backends(), _registered_passes()
@@ -77,19 +77,19 @@ def machine_and_software() -> Sequence[Any] | None:
 
 
 def has_registered() -> bool:
-    """Whether this process has registered backends, passes or importers of its own, which another
-    process would not have.
+    """True if this process has registered backends, passes or importers that another process would
+    lack.
     """
     return bool(_registered_backends() or _registered_passes() or _registered_importers())
 
 
 def environment_values(names: Sequence[str]) -> dict[str, str]:
-    """The values of those environment variables that are set."""
+    """Returns the values of those environment variables that are set."""
     return {name: os.environ[name] for name in sorted(set(names)) if name in os.environ}
 
 
 def stamp(path: str | Path) -> str:
-    """Size and time of change of a file; empty when there is none."""
+    """Returns the size and modification time of a file, or "" if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -99,7 +99,7 @@ def stamp(path: str | Path) -> str:
 
 @cache
 def _software() -> Sequence[Any] | None:
-    """Versions and sources; `None` when the source of what is installed is unknown."""
+    """Returns versions and sources of installed packages; `None` if a source is unknown."""
     points: list[list[str]] = []
     for point in (one for group in _ENTRY_POINTS for one in installed_points(group)):
         if point.module.startswith("byoc_mlir."):
@@ -131,9 +131,10 @@ def _entry_point(point: EntryPoint) -> list[str] | None:
 
 
 def _module_stamps(module: str) -> list[list[str]] | None:
-    """The sources of a module's outermost package, found as an import would but not imported.
+    """Returns the sources of a module's outermost package, found like an import but without
+    importing.
 
-    Namespaces are no such packages. `None` when the sources are no files.
+    Namespace packages do not count. Returns `None` if the sources are no files.
     """
     name = ""
     for part in module.split("."):
@@ -150,26 +151,28 @@ def _module_stamps(module: str) -> list[list[str]] | None:
 
 
 def _registered_backends() -> list[Any] | None:
-    """Backends that the process itself registered; a user's script may be one."""
+    """Returns the backends that the process itself registered, such as a user's script."""
     return _registered(_asked("byoc_mlir.backends.registry", "registered_backends") or {})
 
 
 def _registered_passes() -> list[Any] | None:
-    """Passes that the process itself registered."""
+    """Returns the passes that the process itself registered."""
     return _registered(_asked("byoc_mlir.compiler.user_passes", "registered_passes") or {})
 
 
 def _asked(module: str, function: str) -> Any:
-    """What a function of a registry returns; `None` while nobody has imported that.
+    """Calls a function of a registry, or returns `None` if nobody has imported the registry.
 
-    Another thread may be importing it just now: then nothing is registered yet.
+    If another thread is importing the registry, nothing is registered yet.
     """
     found = getattr(sys.modules.get(module), function, None)
     return None if found is None else found()
 
 
 def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
-    """Classes by name, and their sources: all but ours and those of installed packages."""
+    """Returns the classes by name with their sources, without ours and those of installed
+    packages.
+    """
     points = (one for group in _ENTRY_POINTS for one in installed_points(group))
     known = {(point.name, _outermost(point.module)) for point in points}
     found: list[Any] = []
@@ -189,8 +192,9 @@ def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
 
 
 def _registered_importers() -> list[Any] | None:
-    """Functions for ONNX ops that the process itself registered: all but ours and those of
-    installed packages, which `_software` knows, loaded or not.
+    """Returns the importers of ONNX ops that the process itself registered.
+
+    They exclude ours, and those of installed packages, which `_software` covers, loaded or not.
     """
     found: list[Any] = []
     known = {"byoc_mlir", *(_outermost(point.module) for point in installed_points(_OPS))}
@@ -214,7 +218,7 @@ def _is_ours(cls: type) -> bool:
 
 
 def _source_of(cls: type) -> Path | None:
-    """The file with the class: that of its functions, as its module may have been forgotten."""
+    """Returns the file of a class, taken from its functions, since its module may be gone."""
     for code in _codes_of(cls):
         if Path(code.co_filename).is_file():
             return Path(code.co_filename)
@@ -224,7 +228,7 @@ def _source_of(cls: type) -> Path | None:
 
 
 def _codes_of(cls: type) -> list[CodeType]:
-    """The code of a class' own functions."""
+    """Returns the code objects of a class's own functions."""
     functions: list[Any] = [
         inspect.unwrap(getattr(value, "__func__", value)) for value in vars(cls).values()
     ]
@@ -232,13 +236,16 @@ def _codes_of(cls: type) -> list[CodeType]:
 
 
 def _place_of(code: CodeType) -> str:
-    """Where a function is defined: a process may replace it by another of the same name."""
+    """Returns the definition site of a function; a process may define another one of the same
+    name.
+    """
     return f"{code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
 
 
 def _source_stamps(file: Path) -> list[list[str]] | None:
-    """The sources that belong to a module: its outermost package, else what it can import from
-    its own folder. `None` when the module is no file, as in an archive.
+    """Returns the sources that belong to a module: its outermost package, or the modules beside it.
+
+    Returns `None` if the module is no file, as in an archive.
     """
     file = file.absolute()
     if not file.is_file():
@@ -266,9 +273,10 @@ def _own_stamps() -> list[list[str]]:
 
 
 def _folder_stamps(folder: Path) -> list[list[str]]:
-    """Of all files: beside Python, backends have C, tables and compiled modules.
+    """Returns path and stamp of all files in a folder, because backends also have C, tables and
+    libraries.
 
-    What Python itself keeps there comes and goes: also files that are no `.pyc` yet.
+    It skips Python's bytecode caches, including files that are no `.pyc` yet.
     """
     found: list[list[str]] = []
     folders = [os.fspath(folder)]

@@ -1,7 +1,8 @@
 """Compiled programs on disk, for other processes.
 
-A folder of containers (see `runtime.container`), named by the hash of all that went into them.
-Files appear complete or not at all, so processes need no locks; what cannot be read is a miss.
+The cache is a folder of containers (see `runtime.container`), named by the hash of their
+dependencies. Files appear complete or not at all, so processes need no locks. An unreadable file is
+a miss.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ DEFAULT_BYTES = 4 << 30
 
 _SUFFIX = ".byoc"
 _ABANDONED_SECONDS = 3600.0
-"""After that a file that was begun belongs to a process that was killed."""
+"""Seconds after which an unfinished file must belong to a process that was killed."""
 
 Folder: TypeAlias = str | Path | Literal[False] | None
-"""Where the cache is; `False`: nowhere; `None`: where the environment says, else the user's."""
+"""Folder of the cache; `False`: none; `None`: `$BYOC_CACHE_DIR`, else the user's folder."""
 
 Kept: TypeAlias = Literal["programs", "calibration"]
-"""What is asked for: `BYOC_CACHE=calibration` keeps no more than how fast the machine is."""
+"""Kind of content; `BYOC_CACHE=calibration` keeps only calibrations."""
 
 
 @dataclass(frozen=True, order=True)
@@ -42,38 +43,42 @@ class CacheEntry:
     """A file of a cache."""
 
     used: float
-    """When it was written or read last, in seconds since the epoch."""
+    """Time of the last write or read, in seconds since the epoch."""
     size: int
     path: Path
 
     @property
     def is_complete(self) -> bool:
-        """Whether it is an entry; else a process is writing it, or was killed while it did."""
+        """True if the entry is complete; otherwise, a process is writing it or was killed
+        meanwhile.
+        """
         return self.path.suffix == _SUFFIX
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the process that began it must be gone."""
+        """True if the process that began the file must be gone."""
         return not self.is_complete and self.used < time.time() - _ABANDONED_SECONDS
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of compiled programs that holds about `limit` bytes; the oldest go first."""
+    """A folder of compiled programs that holds about `limit` bytes; the oldest ones are deleted
+    first.
+    """
 
     folder: Path
     limit: int
 
     @staticmethod
     def open(folder: Folder = None, kept: Kept = "programs") -> Cache | None:
-        """The cache in a folder.
+        """Opens the cache in a folder.
 
-        Left out, `$BYOC_CACHE_DIR` names it, or it is the user's, unless `BYOC_CACHE` is `off`,
-        or `calibration` and this is for programs. A folder of the user's that cannot be used is a
-        warning.
+        By default, the folder is `$BYOC_CACHE_DIR`, or else the user's. There is none if
+        `BYOC_CACHE` is `off`, or `calibration` for programs. If the user's folder is unusable, the
+        function warns.
 
         Returns:
-            `None` where nothing is cached.
+            The cache, or `None` if nothing is cached.
 
         Raises:
             UnsafeCacheError: others may write to the folder, and so choose what runs here.
@@ -94,10 +99,11 @@ class Cache:
             return None
 
     def read(self, key: str, is_hashed: bool = True) -> Container | None:
-        """An entry, or `None`; one that is damaged, or that others may have written, is deleted.
+        """Reads an entry, or returns `None`; deletes entries that are damaged or that others may
+        have written.
 
         Args:
-            is_hashed: false for what this process has just written.
+            is_hashed: False for an entry that this process has just written.
         """
         path = self._path(key)
         try:
@@ -121,10 +127,10 @@ class Cache:
         blobs: Sequence[Blob] = (),
         check: Callable[[], None] | None = None,
     ) -> None:
-        """Writes an entry; a disk that is full or not writable is a warning.
+        """Writes an entry; warns if the disk is full or not writable.
 
         Args:
-            check: raises where `blobs` changed while they were written; nothing is kept then.
+            check: raises if `blobs` changed while they were written; then nothing is kept.
         """
         try:
             write_container(self._path(key), document, blobs, check=check, mode=0o600)
@@ -142,7 +148,7 @@ class Cache:
             _delete(entry.path)
 
     def entries(self) -> list[CacheEntry]:
-        """All files, also those that are being written; first what was not used for longest."""
+        """Returns all files, including unfinished ones; least recently used files come first."""
         found: list[CacheEntry] = []
         for path in self.folder.glob(f"*{_SUFFIX}*"):
             try:
@@ -165,10 +171,10 @@ class Cache:
 
 
 def is_switched_on(kept: Kept) -> bool:
-    """Whether something is cached where the caller says nothing of it.
+    """True if the cache is on by default for `kept`.
 
     Raises:
-        ByocError: `$BYOC_CACHE` is none of the words that it may be.
+        ByocError: `$BYOC_CACHE` has a value that is not accepted.
     """
     word = os.environ.get(SWITCH_VARIABLE) or "on"
     if word not in ("on", "calibration", "off"):
@@ -179,7 +185,7 @@ def is_switched_on(kept: Kept) -> bool:
 
 
 def users_folder() -> Path:
-    """The folder for what the user's programs may lose.
+    """Returns the user's cache folder for this package.
 
     Raises:
         ByocError: the user has no home.
@@ -197,7 +203,12 @@ def _is_own(status: os.stat_result) -> bool:
 
 
 def own_folder(folder: Path) -> Path:
-    """The folder, which is there and the user's own."""
+    """Creates the folder if it is missing, and returns it.
+
+    Raises:
+        UnsafeCacheError: it is not the user's own, or others may write to it.
+        ByocError: it cannot be created.
+    """
     folder = folder.absolute()  # the process may go to another one
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -214,7 +225,7 @@ def own_folder(folder: Path) -> Path:
 
 @cache
 def _warn_once(text: str) -> None:
-    """Says it once in a process: each model would say the same again."""
+    """Warns once in a process, because each model would repeat the warning."""
     warnings.warn(text, stacklevel=2)
 
 

@@ -1,4 +1,4 @@
-"""The programs of one model in the cache: for each set of shapes, or for all."""
+"""Programs of one model in the cache: specialisations, or a shape-polymorphic program."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from byoc_mlir.runtime.program import Array, ObjectCode, Program
 
 @dataclass(frozen=True)
 class _Circumstances:
-    """What was said and used while a program was compiled."""
+    """Warnings and libraries of a program's compilation."""
 
     warnings: tuple[str, ...]
     libraries: Mapping[str, str]
-    """Size and date of each shared library by path."""
+    """Size and date of each shared library, by path."""
 
 
 class StoredPrograms:
-    """Reads and writes the programs of a model, whose entry is in the cache."""
+    """Reads and writes the programs of a model that has an entry in the cache."""
 
     def __init__(self, model: CachedModel, entry: ModelEntry):
         self._model = model
@@ -39,7 +39,7 @@ class StoredPrograms:
         self._weights = StoredWeights(model.cache)
 
     def change_entry(self, entry: ModelEntry) -> None:
-        """Keeps what was found out about the model."""
+        """Replaces the model's entry, here and in the cache."""
         self.entry = entry
         self._model.write_entry(entry)
 
@@ -49,7 +49,7 @@ class StoredPrograms:
         return self._key(sizes, {name: array_digest(array) for name, array in values.items()})
 
     def generic_key(self, number: int) -> str:
-        """Returns the key of a program that takes sizes; they count from 0."""
+        """Returns the key of a shape-polymorphic program; they are numbered from 0."""
         return self._key("sized", number)
 
     def _key(self, *parts: object) -> str:
@@ -57,9 +57,7 @@ class StoredPrograms:
         return digest(self._model.key, dict(entry.files), dict(entry.environment), *parts)
 
     def read(self, key: str) -> Program | None:
-        """Returns a program, if it and all that it was compiled with are there; its warnings are
-        given again.
-        """
+        """Returns a program if it and its dependencies are present, and repeats its warnings."""
         start = time.perf_counter()
         container = self._model.cache.read(key)
         if container is None:
@@ -90,8 +88,8 @@ class StoredPrograms:
         return decode_program(document.get("program"), blobs, code, "the cache", folder)
 
     def write(self, key: str, program: Program, said: tuple[str, ...]) -> None:
-        """Keeps a program and what was said while it was compiled, unless the environment is
-        another one now.
+        """Writes a program with the warnings of its compilation, unless the environment has
+        changed.
 
         Raises:
             InvalidModelError: external data was changed in place since it was hashed.
@@ -111,8 +109,9 @@ class StoredPrograms:
         self._model.cache.write(key, document, blobs, self._check_unchanged)
 
     def with_weights_mapped(self, program: Program) -> Program:
-        """Returns a program that was written, with its weights as the files have them, if nobody
-        else has them: it is the only one of a file.
+        """Returns a program that was written, with its weights mapped from the cache's files.
+
+        It applies only to a model file with fixed shapes: no other program shares its weights.
         """
         model, code = self._model.request.model, program.code
         is_file = isinstance(model, Snapshot) and model.path is not None

@@ -1,4 +1,4 @@
-"""The weights of a model's programs in a cache: each is stored once, whatever programs have it."""
+"""Weights of a model's programs in a cache: each is stored once, and shared among programs."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from byoc_mlir.runtime.files.serialise import Blob, decode, encode
 from byoc_mlir.runtime.program import Array
 
 _LEAST_BYTES = 1 << 12
-"""Smaller weights stay with their program."""
+"""Minimum bytes of a weight to store; smaller weights stay with their program."""
 
 
 @dataclass(frozen=True)
 class StoredWeight:
-    """Where a weight is."""
+    """Position of a weight in the cache."""
 
     pack: str
-    """The key of the cache's entry."""
+    """Key of the cache's entry."""
     number: int
-    """Its number in there."""
+    """Index of the weight in the entry."""
 
 
 class StoredWeights:
-    """The weights that programs of one model share, on disk and, once they are read, in memory.
+    """Weights that programs of one model share on disk and, once they are read, in memory.
 
-    They are stored in packs: the first program's, and then what each further one has new.
+    They are stored in packs: all weights of the first program, then the new ones of each further
+    program.
     """
 
     def __init__(self, cache: Cache):
@@ -36,15 +37,15 @@ class StoredWeights:
         self._places: dict[str, StoredWeight] = {}
         self._packs: dict[str, tuple[Array, ...]] = {}
         self._written: set[str] = set()
-        """The packs of this process."""
+        """Keys of the packs that this process wrote."""
 
     def write(
         self, weights: Mapping[str, Array], check: Callable[[], None]
     ) -> dict[str, StoredWeight]:
-        """Where the large ones of some weights are; those that are new are stored.
+        """Stores the large weights that are new, and returns the positions of all large ones.
 
         Args:
-            weights: by symbol; equal symbols are equal weights.
+            weights: by symbol; equal symbols mean equal weights.
             check: as for `Cache.write`.
         """
         large = {name: array for name, array in weights.items() if array.nbytes >= _LEAST_BYTES}
@@ -58,7 +59,7 @@ class StoredWeights:
         return {name: self._places[name] for name in large}
 
     def read(self, places: Mapping[str, StoredWeight]) -> dict[str, Array] | None:
-        """The weights that are at some places; `None` if they are not there any more."""
+        """Reads the weights at the given positions; `None` if some of them are gone."""
         found: dict[str, Array] = {}
         for name, place in places.items():
             pack = self._pack(place.pack)
@@ -69,8 +70,9 @@ class StoredWeights:
         return found
 
     def mapped(self, weights: Mapping[str, Array]) -> dict[str, Array]:
-        """Weights that were written, as the files have them: the system takes what nobody reads out
-        of memory. Those that are not in a file stay as they are.
+        """Returns stored weights as maps of the files, so that the system can evict unused pages.
+
+        Weights that are in no file stay as they are.
         """
         places = {name: self._places[name] for name in weights if name in self._places}
         return {**weights, **(self.read(places) or {})}

@@ -1,1 +1,1 @@
-"""Finding out why a compiled model computes something else, and what became of a node."""
+"""Debugging of compiled models: wrong results, and the placement of single nodes."""

@@ -1,4 +1,4 @@
-"""A model with what the compiler did to its nodes as their metadata, which Netron shows."""
+"""A model with the compiler's decisions as metadata of its nodes, which Netron shows."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from byoc_mlir.runtime.report import Report, ReportRow
 
 PREFIX = "byoc."
 _FIRST_VERSION = 10
-"""Of ONNX's IR: the one whose nodes have metadata."""
+"""Version of ONNX's IR that has metadata of nodes."""
 
 
 def write_annotated(
     model: str | Path, report: Report, path: str | Path, profile: Profile | None = None
 ) -> None:
-    """Writes a model whose nodes say where they run.
+    """Writes a model whose nodes have their placement as metadata.
 
     Args:
         model: the path of the model.
-        report: that of the model, compiled.
-        path: of the new file; weights in files of their own stay there.
-        profile: where its time goes.
+        report: the report of the compiled model.
+        path: path of the new file; external weight files stay in place.
+        profile: times of the nodes.
 
     Raises:
         InvalidModelError: the file is no ONNX model.
@@ -47,9 +47,11 @@ def write_annotated(
 def annotated(
     model: onnx.ModelProto, report: Report, profile: Profile | None = None
 ) -> onnx.ModelProto:
-    """A copy of a model whose nodes have metadata: `byoc.backend`, `byoc.region`, `byoc.pattern`,
-    `byoc.reason`, `byoc.precision`, `byoc.implementation`, and from a profile `byoc.milliseconds`
-    and, where several nodes take that time together, `byoc.together_with`.
+    """Returns a copy of a model whose nodes have metadata.
+
+    The keys are `byoc.backend`, `byoc.region`, `byoc.pattern`, `byoc.reason`, `byoc.precision` and
+    `byoc.implementation`. A profile adds `byoc.milliseconds` and, if several nodes share that time,
+    `byoc.together_with`.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -78,7 +80,7 @@ def _placement(row: ReportRow) -> Mapping[str, str]:
 
 
 def _times(profile: Profile) -> dict[str, dict[str, str]]:
-    """By node: the time of the steps that compute it, and the nodes that they compute, too."""
+    """Returns the time of each node's steps, and the other nodes that these steps compute."""
     milliseconds: dict[str, float] = {}
     together: dict[str, dict[str, None]] = {}
     for step in profile:
@@ -93,7 +95,7 @@ def _times(profile: Profile) -> dict[str, dict[str, str]]:
 
 
 def _annotate(node: onnx.NodeProto, entries: Mapping[str, str]) -> None:
-    """Adds what is not empty; what an earlier compilation has left goes."""
+    """Sets the entries that are not empty; removes those of an earlier compilation."""
     kept = [one for one in node.metadata_props if not one.key.startswith(PREFIX)]
     del node.metadata_props[:]
     node.metadata_props.extend(kept)

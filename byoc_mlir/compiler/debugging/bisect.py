@@ -1,4 +1,4 @@
-"""The pass, pattern or backend without which a model is right."""
+"""Search for the pass, pattern or backend that causes a difference."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from byoc_mlir.runtime.verification import Bisection, Kind
 
 
 def bisect(examined: Examined) -> Bisection:
-    """Leaves out patterns, then passes, then backends, and halves what makes a difference.
+    """Disables patterns, then passes, then backends, and halves the set that makes a difference.
 
-    The smallest part that differs is compiled each time, if there is one, else the model.
+    Each time, it compiles the smallest part that differs, if there is one, else the model.
     """
     verification = examined.verification
     if verification.agrees:
@@ -40,12 +40,12 @@ def fewest(
     goes_away: Callable[[Sequence[str]], bool],
     besides: Sequence[str] = (),
 ) -> tuple[str, ...]:
-    """As few of the names as make the difference go away together.
+    """Returns a small subset of the names that suffices to remove the difference.
 
     Args:
-        names: make it go away.
-        goes_away: whether some names do.
-        besides: names that are left out, too.
+        names: names that together remove it.
+        goes_away: True if disabling the given names removes it.
+        besides: names to disable in addition.
     """
     if len(names) == 1:
         return tuple(names)
@@ -59,7 +59,7 @@ def fewest(
 
 @dataclass(frozen=True)
 class _Subject:
-    """What is compiled again and again."""
+    """The request, the inputs and the expected outputs of the repeated compilations."""
 
     request: Request
     inputs: Mapping[str, Any]
@@ -83,7 +83,9 @@ class _Subject:
         return _Subject(request, part.inputs, part.expected, comparer.tolerance)
 
     def candidates(self) -> Mapping[Kind, Sequence[str]]:
-        """What may be left out: the patterns that are used, passes, and the backends."""
+        """Returns the patterns that are used, the passes and the backends, which can be
+        disabled.
+        """
         targets = CompileOptions.of(self.request).targets
         backends = [get_backend(target) for target in targets]
         passes = [one.name for backend in backends for one in backend.module_passes()]
@@ -97,7 +99,7 @@ class _Subject:
         }
 
     def is_right_without(self, names: Sequence[str]) -> bool:
-        """Whether it is right if these are left out, and what the request leaves out."""
+        """True if the outputs are right with these names disabled, besides the request's own."""
         request = replace(self.request, disable=(*self.request.disable, *names))
         try:
             with compile_model(request) as executable:
@@ -109,7 +111,7 @@ class _Subject:
 
 @dataclass
 class _Tried:
-    """What was tried, each set of names once."""
+    """Cache of results, so that each set of names is tried once."""
 
     subject: _Subject
     known: dict[frozenset[str], bool] = field(default_factory=dict[frozenset[str], bool])

@@ -1,4 +1,4 @@
-"""What a model has that cannot be compiled, by op; nothing is compiled for that."""
+"""Check for ops of a model that cannot be compiled, without compiling."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ Status: TypeAlias = Literal["supported", "interpreted", "unsupported"]
 
 @dataclass(frozen=True)
 class OpRow:
-    """The nodes of a model with the same op, types and fate."""
+    """Nodes of a model with the same op, types and status."""
 
     domain: str
-    """`ai.onnx` for the ops of ONNX itself."""
+    """Domain; `ai.onnx` for the ops of ONNX itself."""
     op_type: str
     opset: int
     types: tuple[str, ...]
-    """Of the inputs, as far as they are known."""
+    """Types of the inputs that are known."""
     status: Status
-    """`interpreted`: it has no native code, and runs in Python."""
+    """`interpreted` means that the op has no native code, and runs in Python."""
     reason: str = ""
     nodes: tuple[str, ...] = ()
 
@@ -72,15 +72,15 @@ class OpRow:
 
 @dataclass(frozen=True)
 class Check:
-    """What can be said of a model's ops before it is compiled."""
+    """Support of a model's ops, known before compilation."""
 
     rows: tuple[OpRow, ...]
     note: str = ""
-    """What was not looked at."""
+    """Part of the check that was not possible, or ""."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many nodes there are of each status."""
+        """Returns the number of nodes of each status."""
         found: dict[str, int] = dict.fromkeys(get_args(Status), 0)
         for row in self.rows:
             found[row.status] += len(row.nodes)
@@ -88,17 +88,17 @@ class Check:
 
     @property
     def is_supported(self) -> bool:
-        """Whether no node is refused."""
+        """True if no node is refused."""
         return not self.counts["unsupported"]
 
     def to_json(self) -> str:
-        """All as a JSON document."""
+        """Returns the check as a JSON document."""
         rows = [asdict(row) for row in self.rows]
         document = {"counts": self.counts, "ops": rows, "note": self.note}
         return json.dumps(document, indent=2)
 
     def text(self, *, every: bool = False) -> str:
-        """A text of 80 columns: what has no native code, or all ops."""
+        """Returns a text of 80 columns: ops without native code, or all ops if `every`."""
         shown = [row for row in self.rows if every or row.status != "supported"]
         total = sum(self.counts.values())
         counted = ", ".join(f"{count} {status}" for status, count in self.counts.items() if count)
@@ -109,10 +109,10 @@ class Check:
 def check_model(
     source: str | Path | bytes | ModelProto, shapes: Mapping[str, Sequence[int]], limits: Limits
 ) -> Check:
-    """Imports a model, and says which of its nodes can be compiled.
+    """Imports a model, and checks which of its nodes can be compiled.
 
     Args:
-        shapes: of inputs with symbolic dimensions; those left out stay symbols.
+        shapes: shapes of inputs with symbolic dimensions; others stay symbolic.
 
     Raises:
         InvalidModelError: it is no valid model.
@@ -136,7 +136,7 @@ def _rows(
     problems: Mapping[str, str],
     interpreted: Set[str],
 ) -> list[OpRow]:
-    """A row for each op, what is not supported first."""
+    """Returns a row for each op, unsupported ones first."""
     opsets, types = opset_versions(model), _types(model)
     names: dict[OpRow, list[str]] = {}
     for name, node in nodes:
@@ -164,7 +164,9 @@ def _fate(name: str, problems: Mapping[str, str], interpreted: Set[str]) -> tupl
 def _imported(
     model: ModelProto, reader: TensorReader, shapes: Mapping[str, Sequence[int]]
 ) -> tuple[Sequence[NodeProblem], set[str], str]:
-    """What the import refuses, the nodes that are interpreted, and what was not looked at."""
+    """Returns the nodes that the import refuses, the interpreted nodes, and a note of missing
+    checks.
+    """
     symbols = [info for info in model_inputs(model) if not info.is_static]
     try:
         if all(info.name in shapes for info in symbols):
@@ -189,7 +191,7 @@ def _interpreted(found: ImportedModel) -> set[str]:
 
 
 def _why_not_imported(model: ModelProto) -> str:
-    """Why a model cannot be imported before it runs; empty for most."""
+    """Returns why a model cannot be imported before it runs, or ""."""
     reasons = {
         "it takes or gives sequences or optionals": is_structured(model),
         "it has strings": bool(string_parts(model)),
@@ -200,7 +202,7 @@ def _why_not_imported(model: ModelProto) -> str:
 
 
 def _unknown(node: NodeProto, model: ModelProto) -> str:
-    """Why a node's op is none that there is; empty if it is one."""
+    """Returns why a node's op is unknown, or "" if it is known."""
     domain = standard_name(node.domain)
     opset = opset_versions(model).get(domain)
     if called_function(node) in map(function_key, model.functions):
@@ -212,7 +214,7 @@ def _unknown(node: NodeProto, model: ModelProto) -> str:
 
 
 def _all_nodes(model: ModelProto) -> Iterator[tuple[str, NodeProto]]:
-    """The nodes with their names, those of graphs in them and of functions too."""
+    """Yields the nodes with their names, including those in subgraphs and functions."""
     yield from _named("", ordered_nodes(model.graph.node, defined_names(model.graph)))
     for function in model.functions:
         yield from _named(f"{function.name}/", function.node)
@@ -226,7 +228,7 @@ def _named(prefix: str, nodes: Sequence[NodeProto]) -> Iterator[tuple[str, NodeP
 
 
 def _types(model: ModelProto) -> dict[str, str]:
-    """The element types of the main graph's tensors, as far as they can be inferred."""
+    """Returns the element types of the main graph's tensors that can be inferred."""
     try:
         graph = inferred_graph(model) or model.graph
     except Exception:  # unknown ops stop it, each version of it in its own way

@@ -1,4 +1,4 @@
-"""Comparing tensors of a model with what an oracle says they are."""
+"""Comparison of a model's tensors with an oracle's."""
 
 from __future__ import annotations
 
@@ -16,30 +16,32 @@ from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.runtime.verification import Compared
 
 TOLERANCES: Mapping[str, float] = {"float16": 4e-3, "bfloat16": 3e-2, "float64": 1e-7}
-"""What is accepted by default, relative to an element and to the largest one of its tensor."""
+"""Default tolerances, relative to an element and to the largest one of its tensor."""
 
 DEFAULT_TOLERANCE = 1e-4
-"""The same, for other floats."""
+"""Default tolerance of other floats."""
 
 ROUNDED_TOLERANCE = 3e-2
-"""The same, where products are rounded to 16 bits or less, or tensors to bytes: what is rounded the
-other way near a tie grows from layer to layer."""
+"""Default tolerance if matmuls round to 16 bits or less, or tensors to 8 bits. Near a tie, values
+round either way, and the differences grow from layer to layer.
+"""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far off elements may be: `atol + rtol * |wanted|`."""
+    """Tolerance of elements: `atol + rtol * |wanted|`."""
 
     rtol: float | None
-    """Left out: by the type of the tensor."""
+    """Relative tolerance; `None`: it depends on the tensor's type."""
     atol: float | None
-    """Left out: of floats `rtol` of the largest element of the tensor; of bytes one step, or where
-    the model is rounded as much of their range; of other integers nothing."""
+    """Absolute tolerance. `None`: `rtol` of the largest element for floats; one step for 8-bit
+    integers, or a fraction of their range if the model is rounded; 0 for other integers.
+    """
     is_rounded: bool = False
-    """Whether the model is quantised, or computed in less than its own precision."""
+    """True if the model is quantised, or computed in less than its own precision."""
 
     def accepts(self, got: Array, want: Array) -> bool:
-        """Whether no element is further off."""
+        """True if all elements are within the tolerance."""
         if got.shape != want.shape or got.dtype != want.dtype:
             return False
         if want.size == 0 or np.array_equal(got, want):
@@ -66,7 +68,7 @@ class Tolerance:
 
 
 def is_quantised(model: ModelProto) -> bool:
-    """Whether some op gives or takes tensors rounded to bytes."""
+    """True if an op has operands or results quantised to 8 bits."""
     return any(
         "Quantize" in node.op_type
         or node.op_type.startswith(("QLinear", "QGemm", "QAttention"))
@@ -76,10 +78,10 @@ def is_quantised(model: ModelProto) -> bool:
 
 
 class Comparer:
-    """Compares tensors of a model with the values that an oracle has for them.
+    """Compares tensors of a model with an oracle's values.
 
     Args:
-        report: where the nodes of the compiled model are.
+        report: the placement of the compiled model's nodes.
     """
 
     def __init__(
@@ -91,16 +93,16 @@ class Comparer:
         self._rows = {row.node: row for row in report}
 
     def row(self, node: str) -> ReportRow | None:
-        """Where a node is."""
+        """Returns the report's row of a node."""
         return self._rows.get(node)
 
     def place(self, node: str) -> str:
-        """The region of a node, or `host`, `folded` or `removed`."""
+        """Returns the region of a node, or `host`, `folded` or `removed`."""
         row = self._rows.get(node)
         return "host" if row is None else row.region or row.placement
 
     def compared(self, found: Mapping[str, Any], names: Iterable[str]) -> tuple[Compared, ...]:
-        """A row for each of the tensors for which there are both values."""
+        """Compares the tensors that both sides have; returns a row for each."""
         return tuple(
             self._compared(name, found[name])
             for name in names

@@ -1,6 +1,6 @@
-"""Compiles a model and watches one node of it, or what one pattern finds in it.
+"""Explanation of one node of a model, or of the matches of one pattern.
 
-Of a model that is not partitioned yet it says what rules and patterns say of its ops.
+For a model that is not partitioned yet, it applies rules and patterns to the ops.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from byoc_mlir.transforms.blocks import (
 from byoc_mlir.transforms.merge_composite import MergeComposite, ask_check, pattern_table
 
 REACH = 4
-"""How many ops behind a node's may be the root of a pattern that it is in."""
+"""Maximum number of ops between a node's op and the root of a pattern that contains it."""
 
 
 def node_ops(module: ModuleOp, node: str) -> list[Operation]:
-    """The ops of the host that stand for an ONNX node, without constants."""
+    """Returns the host's ops that compute an ONNX node, without constants."""
     return [op for op in _all_ops(module) if node in node_names(op) and not is_constant(op)]
 
 
 def rule_decisions(ops: Sequence[Operation], targets: Sequence[str]) -> Iterator[Decision]:
-    """What the rules of each backend say of each op."""
+    """Yields the decision of each backend's rules for each op."""
     for target in targets:
         backend = get_backend(target)
         rules = backend.op_rules()
@@ -72,7 +72,9 @@ def rule_decisions(ops: Sequence[Operation], targets: Sequence[str]) -> Iterator
 
 
 def patterns_of(ops: Sequence[Operation], targets: Sequence[str]) -> list[Decision]:
-    """What patterns say that could hold one of the ops: matches first, then the nearest misses."""
+    """Returns the decisions of patterns that could hold one of the ops: matches first, then near
+    misses.
+    """
     inside, roots = set(ops), _roots(ops)
     names = {relay_name(op) for op in ops}
     rows = [row for target in targets for row in pattern_table(target)]
@@ -88,7 +90,7 @@ def patterns_of(ops: Sequence[Operation], targets: Sequence[str]) -> list[Decisi
 
 
 def matches_of(row: CompositePattern, module: ModuleOp) -> list[Decision]:
-    """What one pattern says wherever it could match."""
+    """Returns the decisions of one pattern at all its possible roots."""
     heads = row.pattern.heads
     roots = [
         op
@@ -102,7 +104,10 @@ def matches_of(row: CompositePattern, module: ModuleOp) -> list[Decision]:
 def _verdicts(
     row: CompositePattern, root: Operation, inside: set[Operation] | None
 ) -> Iterator[Decision]:
-    """Of one pattern at one root; only of matches that hold one of some ops, if there are any."""
+    """Yields the decisions of one pattern at one root.
+
+    If `inside` is given, only matches that hold one of these ops count.
+    """
     heads = row.pattern.heads
     if heads is not None and relay_name(root) not in heads:
         return
@@ -122,7 +127,7 @@ def _verdicts(
 
 
 def _roots(ops: Sequence[Operation]) -> list[Operation]:
-    """The ops and those that read what they give, some steps on."""
+    """Returns the ops and their direct and indirect users, up to `REACH` steps away."""
     found = dict.fromkeys(ops)
     layer: Iterable[Operation] = ops
     for _ in range(REACH):
@@ -138,14 +143,14 @@ def _all_ops(module: ModuleOp) -> Iterator[Operation]:
 
 
 _WRAPPERS = ("byoc.composite", FuncOp.name, CallOp.name, EmptyOp.name)
-"""Ops that only hold others, call them, or stand for memory."""
+"""Ops that only hold others, call them, or denote memory."""
 
 _FORM = ("indexing_maps", "iterator_types", "operandSegmentSizes")
-"""Attributes that say how an op is written, more than what it does."""
+"""Attributes of an op's syntax rather than its semantics."""
 
 
 def described_ops(ops: Iterable[Operation]) -> tuple[DescribedOp, ...]:
-    """The ops that compute something, in words."""
+    """Describes the ops that compute something."""
     return tuple(
         _described(op)
         for op in ops
@@ -167,20 +172,20 @@ def _text(value: Attribute) -> str:
 
 
 _LAST = "convert-relay-to-linalg"
-"""The last pass that is told of: behind it a node is many ops."""
+"""The last pass to explain; after it, a node becomes many ops."""
 
 
 def explain_node(request: Request, node: str, shapes: Shapes) -> NodeExplanation:
-    """What becomes of an ONNX node.
+    """Explains how an ONNX node is compiled.
 
     Args:
-        request: how the model is compiled.
-        node: its name, as reports have it.
-        shapes: of the inputs that have symbolic dimensions.
+        request: options of the compilation.
+        node: name of the node in reports.
+        shapes: shapes of the inputs that have symbolic dimensions.
 
     Raises:
         InvalidInputError: there is no such node, or a shape is missing.
-        ByocError: what `compile` raises.
+        ByocError: an error of `compile`.
     """
     build = _build(replace(request, profile=True), shapes)
     watcher = _Watcher(node, build.options.targets)
@@ -197,16 +202,16 @@ def explain_node(request: Request, node: str, shapes: Shapes) -> NodeExplanation
 
 
 def explain_pattern(request: Request, name: str, shapes: Shapes) -> PatternExplanation:
-    """What a backend's pattern finds in a model.
+    """Explains the matches of a backend's pattern in a model.
 
-    Arguments and errors are those of `explain_node`, and:
+    Arguments and errors are the same as for `explain_node`, and:
 
     Raises:
         BackendError: no backend has such a pattern.
     """
     build = _build(request, shapes)
     if name in build.options.disable:
-        raise BackendError(f"the pattern '{name}' is left out by disable")
+        raise BackendError(f"the pattern '{name}' is disabled; remove it from `disable`")
     row = _pattern(name, build.options.targets)
     found: list[Decision] = []
     watcher = _BeforePartition(lambda module: found.extend(matches_of(row, module)))
@@ -231,7 +236,7 @@ _STAGES: tuple[Callable[[Build], None], ...] = (pipeline.canonicalise, pipeline.
 
 @dataclass
 class _BeforePartition:
-    """Looks at the module before patterns are looked for."""
+    """Inspects the module before pattern matching."""
 
     look: Callable[[ModuleOp], object]
 
@@ -246,7 +251,7 @@ class _BeforePartition:
 
 @dataclass
 class _Watcher:
-    """Notes what passes make of a node, and what rules and patterns say of it."""
+    """Records the changes that passes make to a node, and the decisions of rules and patterns."""
 
     node: str
     targets: Sequence[str]
@@ -316,14 +321,16 @@ def _pattern(name: str, targets: Sequence[str]) -> CompositePattern:
 
 
 def _steps_of_node(build: Build, node: str) -> tuple[Step, ...]:
-    """What computes a node: the call of a region only where the region tells no steps."""
+    """Returns the steps that compute a node; the call of a region only if the region has no
+    steps.
+    """
     steps = [step for step in steps_of(build) if node in step.nodes]
     inside = {step.region for step in steps if step.region}
     return tuple(dict.fromkeys(step for step in steps if step.implementation not in inside))
 
 
 def _with_taker(decision: Decision, composites: dict[str, str]) -> Decision:
-    """A match, and who took its ops in the end."""
+    """Adds the composite that finally took the ops to a match's reason."""
     takers = dict.fromkeys(composites.get(node, "") for node in decision.nodes)
     others = [taker for taker in takers if taker and taker != decision.who]
     return replace(decision, reason=f"taken by {', '.join(others)}") if others else decision

@@ -1,4 +1,4 @@
-"""What became of a node, and what a pattern finds in a model, as text and as JSON."""
+"""Explanations of a node and of a pattern's matches, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Outcome: TypeAlias = Literal["accepted", "refused", "missed"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What a rule or a pattern says of some ops."""
+    """Decision of a rule or a pattern for some ops."""
 
     who: str
-    """A pattern's name; of a rule, its backend's."""
+    """Name of a pattern, or of a rule's backend."""
     outcome: Outcome
     nodes: tuple[str, ...]
-    """The ONNX nodes of the ops that it is about: of a pattern that missed, those of its root."""
+    """ONNX nodes of the ops; for a pattern that missed, the nodes of its root."""
     reason: str = ""
-    """Why it refuses, or where a pattern does not fit: which op, what is found and what needed."""
+    """Reason of the refusal, or of the mismatch: which op, what is found and what is expected."""
     fitted: int = 0
-    """Of a pattern that missed: how many of its parts fitted."""
+    """Number of the pattern's parts that matched before the mismatch."""
 
     def __str__(self) -> str:
         about = f"{self.who} {self.outcome} {', '.join(self.nodes)}"
@@ -37,18 +37,18 @@ class Decision:
 
 @dataclass(frozen=True)
 class DescribedOp:
-    """An op that stands for a node."""
+    """An op that computes a node."""
 
     name: str
     attributes: Mapping[str, str]
     types: tuple[str, ...]
-    """Of its results."""
+    """Types of its results."""
 
     def __str__(self) -> str:
         return self.beside(())
 
     def beside(self, before: Iterable[DescribedOp]) -> str:
-        """As text; of an op that was there before, only the attributes that changed."""
+        """Returns the op as text; if it was there before, only with attributes that changed."""
         known = next((one for one in before if self._continues(one)), None)
         old = {} if known is None else known.attributes
         new = {name: value for name, value in self.attributes.items() if old.get(name) != value}
@@ -65,13 +65,13 @@ class DescribedOp:
 
 @dataclass(frozen=True)
 class Change:
-    """What a pass made of a node."""
+    """Change of a node by a pass."""
 
     pass_name: str
     before: tuple[DescribedOp, ...]
-    """The ops that stood for the node."""
+    """Ops of the node before the pass."""
     after: tuple[DescribedOp, ...]
-    """Those that do now; none when it is gone."""
+    """Ops of the node after the pass; none if the node is gone."""
 
     def __str__(self) -> str:
         ops = "; ".join(op.beside(self.before) for op in self.after)
@@ -86,19 +86,19 @@ class NodeExplanation:
     """
 
     row: ReportRow
-    """Where it is, and why."""
+    """Placement of the node, and the reason."""
     imported: tuple[DescribedOp, ...]
-    """The relay ops that it became."""
+    """Relay ops of the node after import."""
     changes: tuple[Change, ...]
     rules: tuple[Decision, ...]
-    """What the backends' rules say of its ops before the model is partitioned."""
+    """Decisions of the backends' rules for its ops, before partitioning."""
     patterns: tuple[Decision, ...]
-    """What patterns say of it: those that match, then those that nearly do."""
+    """Decisions of patterns: matches, then near misses."""
     steps: tuple[Step, ...]
-    """What computes it in a run."""
+    """Steps that compute the node in a run."""
 
     def to_json(self) -> str:
-        """All as a JSON document."""
+        """Returns the explanation as a JSON document."""
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
@@ -116,23 +116,23 @@ class NodeExplanation:
 
 @dataclass(frozen=True)
 class PatternExplanation:
-    """What a pattern finds in a model.
+    """Matches of a pattern in a model.
 
     `str()` gives a text of 80 columns.
     """
 
     name: str
     pattern: str
-    """It, as text."""
+    """Text of the pattern."""
     accepted: tuple[Decision, ...]
-    """Where it matches; `reason` says which composite took the ops, if it was another one."""
+    """Matches; `reason` names the composite that took the ops, if it is another one."""
     refused: tuple[Decision, ...]
-    """Where it matches, and its check refuses."""
+    """Matches that the pattern's check refuses."""
     missed: tuple[Decision, ...]
-    """Where it does not match: at its possible roots, the nearest first."""
+    """Mismatches at its possible roots, the nearest first."""
 
     def to_json(self) -> str:
-        """All as a JSON document."""
+        """Returns the explanation as a JSON document."""
         return json.dumps(asdict(self), indent=2)
 
     def __str__(self) -> str:
@@ -150,7 +150,7 @@ class PatternExplanation:
 
 
 MOST = 10
-"""Entries of a section of the text; JSON has all."""
+"""Maximum number of entries of a section of the text; JSON has all."""
 
 
 def _where(row: ReportRow) -> str:

@@ -1,4 +1,4 @@
-"""Who says what a model computes, tensor by tensor: backends that run whole models, or the host."""
+"""Oracles for a model's tensors: backends that run whole models, or the host."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Values: TypeAlias = Mapping[str, Any]
 
 
 def oracle_names() -> list[str]:
-    """All oracles: the backends that run any model, and the host."""
+    """Returns the names of all oracles: the backends that run any model, and the host."""
     return [*(backend.name for backend in _running_models()), HOST]
 
 
 def chosen_oracle(name: str | None) -> str:
-    """The oracle of a name. Left out: a library that runs models, where it is installed; else the
-    fallback interpreter.
+    """Returns the oracle of a name; by default, an installed library that runs models, else the
+    host.
 
     Raises:
         ByocError: there is none of that name.
@@ -52,7 +52,7 @@ def chosen_oracle(name: str | None) -> str:
 
 
 def _running_models() -> list[Backend]:
-    """The backends that run any model, the fallback interpreter last."""
+    """Returns the backends that run any model, the fallback interpreter last."""
     backends = [one for one in map(get_backend, backend_names()) if one.runs_models]
     return sorted(backends, key=lambda one: (one.is_fallback_interpreter, one.name))
 
@@ -60,10 +60,11 @@ def _running_models() -> list[Backend]:
 def tensor_values(
     oracle: str, whole: WholeModel, inputs: Values, request: Request
 ) -> dict[str, Array]:
-    """What each tensor of a model is, inputs and outputs among them; sequences are left out.
+    """Computes all tensors of a model with an oracle, including inputs and outputs, without
+    sequences.
 
     Args:
-        request: for the host: how the model is compiled otherwise.
+        request: options of the compilation, for the host.
 
     Raises:
         ExecutionError: the oracle cannot run the model.
@@ -94,7 +95,7 @@ def _run(oracle: str, model: ModelProto, inputs: Values, request: Request) -> di
 
 
 def _run_on_host(model: ModelProto, inputs: Values, request: Request) -> dict[str, Any]:
-    """By the host compiler alone, without the passes that only make programs better."""
+    """Runs the model with the host compiler only, without optional passes."""
     asked = replace(
         request,
         model=model,
@@ -111,7 +112,7 @@ def _run_on_host(model: ModelProto, inputs: Values, request: Request) -> dict[st
 
 
 def _all_tapped(whole: WholeModel) -> tuple[ModelProto, list[str]]:
-    """The model with all tensors among its outputs, and their names in the order of nodes."""
+    """Returns the model with all tensors as outputs, and their names in the order of nodes."""
     model = ModelProto()
     model.CopyFrom(whole.model)
     made = [name for node in whole.nodes for name in node.output if name]
@@ -121,7 +122,7 @@ def _all_tapped(whole: WholeModel) -> tuple[ModelProto, list[str]]:
 
 
 def _element_types(model: ModelProto) -> dict[str, np.dtype[Any]]:
-    """The types of the tensors, as far as the standard infers them."""
+    """Returns the types of the tensors that ONNX can infer."""
     graph = shape_inference.infer_shapes(model).graph
     return {
         info.name: helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
@@ -131,7 +132,9 @@ def _element_types(model: ModelProto) -> dict[str, np.dtype[Any]]:
 
 
 def _typed(value: Any, dtype: np.dtype[Any] | None) -> Any:
-    """A tensor in the type that it should have: an oracle in Python may give another one."""
+    """Converts a tensor to its declared type, because an oracle in Python may return another
+    one.
+    """
     if not isinstance(value, np.ndarray | np.generic):
         return value
     array = np.asarray(value)

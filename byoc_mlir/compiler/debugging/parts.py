@@ -1,4 +1,4 @@
-"""An ONNX model whose parts can be taken out, as models of their own."""
+"""Extraction of parts of an ONNX model as separate models."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Values = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class ExtractedPart:
-    """Some nodes of a model as a model of its own, with its inputs."""
+    """Some nodes of a model as a separate model, with its inputs."""
 
     model: ModelProto
     inputs: Values
     nodes: tuple[NodeProto, ...]
-    """Those that do not compute constants."""
+    """Nodes that do not compute constants."""
 
 
 class WholeModel:
-    """A model with all data in it and a name for each node, that of the report."""
+    """A model with all data in it, and a name for each node, which reports use."""
 
     def __init__(self, source: str | Path | bytes | ModelProto):
         loaded = load_model(source)
@@ -49,10 +49,10 @@ class WholeModel:
             node.name = name
         self.producer = {name: node for node in nodes for name in node.output if name}
         self.nodes: list[NodeProto] = []
-        """Those that do not compute constants, in an order in which they can run."""
+        """Nodes that do not compute constants, in topological order."""
         self._folded: list[NodeProto] = []
         self.readers: dict[str, list[NodeProto]] = {}
-        """By tensor: the nodes that read it."""
+        """Users of each tensor."""
         for node in nodes:
             if self._constants.issuperset(read_names(node)) and _repeats(node):
                 self._constants.update(name for name in node.output if name)
@@ -64,11 +64,11 @@ class WholeModel:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """The names of the model's outputs."""
+        """Returns the names of the model's outputs."""
         return tuple(value.name for value in self.model.graph.output)
 
     def with_outputs(self, names: Iterable[str], values: Values) -> ModelProto:
-        """The model with these tensors among its outputs, of the types that the values have."""
+        """Returns the model with further tensors as outputs, with the types of their values."""
         tapped = ModelProto()
         tapped.CopyFrom(self.model)
         there = set(self.outputs)
@@ -78,7 +78,7 @@ class WholeModel:
         return tapped
 
     def symbols(self, inputs: Values) -> dict[int, str]:
-        """The symbolic dimensions of the inputs by their sizes, those of one element apart."""
+        """Returns the symbolic dimensions of the inputs by size, except sizes of 1."""
         found: dict[int, str] = {}
         for info in model_inputs(self.model):
             sizes = zip(info.shape, np.shape(inputs[info.name]), strict=False)
@@ -86,7 +86,7 @@ class WholeModel:
         return found
 
     def before(self, name: str) -> list[NodeProto]:
-        """The nodes that a tensor follows from, in order."""
+        """Returns the nodes that a tensor depends on, in order."""
         return needed_nodes(self.nodes, [name])
 
     def part(
@@ -96,11 +96,12 @@ class WholeModel:
         values: Values,
         symbols: Mapping[int, str],
     ) -> ExtractedPart:
-        """Those of the nodes that the outputs follow from; what they read of others is given.
+        """Extracts those of the nodes on which the outputs depend; tensors of other nodes become
+        inputs.
 
         Args:
-            values: of all tensors that are not constant.
-            symbols: names for sizes of its inputs, which are not fixed then.
+            values: values of all tensors that are not constant.
+            symbols: names of input sizes to keep symbolic.
         """
         among = {id(node) for node in nodes}
         kept = needed_nodes([node for node in self.nodes if id(node) in among], outputs)
@@ -129,11 +130,11 @@ class WholeModel:
 
 
 def _repeats(node: NodeProto) -> bool:
-    """Whether the node gives the same each time."""
+    """True if the node is deterministic."""
     return not node.op_type.startswith(("Random", "Bernoulli", "Multinomial"))
 
 
 def _declared(name: str, value: Array, shape: Sequence[int | str] | None) -> onnx.ValueInfoProto:
-    """A tensor of a graph, of a value's type."""
+    """Declares a tensor of a graph with the type of a value."""
     kind = helper.np_dtype_to_tensor_dtype(value.dtype)
     return helper.make_tensor_value_info(name, kind, shape)

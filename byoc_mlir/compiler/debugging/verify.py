@@ -1,4 +1,4 @@
-"""Compares a compiled model with an oracle, and looks for the smallest part that differs alone."""
+"""Comparison of a compiled model with an oracle, and search for the smallest part that differs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Nodes: TypeAlias = Sequence[NodeProto]
 
 
 class Reducer:
-    """Compiles parts of a model, from inputs that the oracle gives, and compares.
+    """Compiles parts of a model, runs them on the oracle's inputs, and compares.
 
     Args:
-        comparer: knows the model and the oracle's values.
-        request: how the model is compiled.
-        symbols: names for sizes of parts' inputs, which are not fixed then.
+        comparer: the model and the oracle's values.
+        request: options of the compilation.
+        symbols: names of the parts' input sizes to keep symbolic.
     """
 
     def __init__(self, comparer: Comparer, request: Request, symbols: Mapping[int, str]):
@@ -41,15 +41,18 @@ class Reducer:
         self._request = replace(request, prune="off", fallback="allow", profile=False, dump_ir=None)
 
     def node_by_node(self, nodes: Nodes) -> tuple[Compared, ...]:
-        """What each node gives where all of them are compiled together, each an output."""
+        """Compares the outputs of each node in a compilation of all of them, with each tensor as an
+        output.
+        """
         names = [name for node in nodes for name in node.output]
         return self._compared(nodes, [name for name in names if name in self._comparer.values])
 
     def smallest(self, nodes: Nodes, tensor: str) -> FailingPart | None:
-        """The smallest part among the nodes that differs; `None` if they do not differ together.
+        """Returns the smallest part of the nodes that differs; `None` if they do not differ
+        together.
 
-        Of the nodes before the tensor as few as possible, first from the end, then from the start.
-        Halving finds them, where a part of a part that is right is right too.
+        It removes nodes that the tensor depends on, first from the end, then from the start. The
+        binary search assumes that each part of a correct part is correct too.
         """
         nodes = self._part(nodes, [tensor]).nodes
         if not nodes or not self._differs(nodes, tensor):
@@ -65,7 +68,7 @@ class Reducer:
         return self.failing(nodes[start:], tensor)
 
     def failing(self, nodes: Nodes, tensor: str) -> FailingPart | None:
-        """The part with these nodes, if the tensor differs in it."""
+        """Returns the part with these nodes, if the tensor differs in it."""
         found = self._compared(nodes, [tensor])
         if not found or found[0].agrees:
             return None
@@ -90,7 +93,7 @@ class Reducer:
         return self._differing(nodes[: at + 1]) is not None
 
     def _differing(self, nodes: Nodes) -> str | None:
-        """What differs of what the last node gives."""
+        """Returns an output of the last node that differs, if any."""
         names = [name for name in nodes[-1].output if name in self._comparer.values]
         return next((one.tensor for one in self._compared(nodes, names) if not one.agrees), None)
 
@@ -98,7 +101,7 @@ class Reducer:
         return any(not one.agrees for one in self._compared(nodes, [tensor]))
 
     def _compared(self, nodes: Nodes, names: Sequence[str]) -> tuple[Compared, ...]:
-        """The tensors, where the nodes are compiled alone; none, if that cannot be done."""
+        """Compares the tensors of a separate compilation of the nodes; returns none if it fails."""
         part = self._part(nodes, names)
         try:
             found = run_part(part, self._placed(part))
@@ -110,26 +113,26 @@ class Reducer:
         return self._comparer.whole.part(nodes, names, self._comparer.values, self._symbols)
 
     def _placed(self, part: ExtractedPart) -> Request:
-        """As the model was compiled: what ran on the host alone runs there."""
+        """Returns the request for a part: a part that ran on the host stays there."""
         if self._is_on_host(part):
             return replace(self._request, targets=(), backend_options={})
         return self._request
 
     def _is_on_host(self, part: ExtractedPart) -> bool:
-        """Whether no backend has any of it, nor of what is inside of its nodes."""
+        """True if no backend runs any op of the part, including ops in subgraphs."""
         rows = [self._comparer.row(node.name) for node in part.nodes]
         graphs = [graph for node in part.nodes for graph in subgraphs(node)]
         return not graphs and all(row is not None and is_all_on_host(row) for row in rows)
 
 
 def run_part(part: ExtractedPart, request: Request) -> dict[str, Any]:
-    """Compiles a part as a request says, and runs it."""
+    """Compiles a part as a request specifies, and runs it."""
     with compile_model(replace(request, model=part.model)) as executable:
         return executable.run(part.inputs)
 
 
 def _first(count: int, fails: Callable[[int], bool]) -> int:
-    """The first index that fails, if all behind it fail too; the last one does."""
+    """Returns the first index that fails, if all later ones fail too; the last index fails."""
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) // 2
@@ -141,12 +144,12 @@ def _first(count: int, fails: Callable[[int], bool]) -> int:
 
 
 TRANSPARENT = ("folded", "removed")
-"""Nodes that no code stands for."""
+"""Placements of nodes without code."""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """A verification, and what it was made with."""
+    """A verification and its inputs."""
 
     verification: Verification
     comparer: Comparer
@@ -159,10 +162,10 @@ def examine(
     request: Request,
     asked: Asked,
 ) -> Examined:
-    """Compares an executable with an oracle; errors are those of `Executable.verify`.
+    """Compares an executable with an oracle; errors are the same as for `Executable.verify`.
 
     Args:
-        request: what the executable was compiled from, and how.
+        request: the model and the options of the executable.
     """
     oracle = chosen_oracle(asked.against)
     source = request.model
@@ -192,12 +195,12 @@ def _is_mlir(source: object) -> bool:
 
 
 def _as_given(info: TensorInfo, value: Any) -> Any:
-    """An input as oracles take it: a tensor of the model's type; sequences and optionals as is."""
+    """Converts an input to a tensor of the model's type; sequences and optionals stay unchanged."""
     return value if isinstance(info, StructureInfo) else np.asarray(value, info.dtype)
 
 
 class _Search:
-    """Looks for where a difference begins."""
+    """Searches for the origin of a difference."""
 
     def __init__(self, comparer: Comparer, request: Request, inputs: Mapping[str, Any]):
         self._comparer = comparer
@@ -206,7 +209,7 @@ class _Search:
         self._inputs = inputs
 
     def searched(self, verification: Verification) -> Verification:
-        """The verification with what was found."""
+        """Returns the verification with the results of the search."""
         boundaries = self._boundaries()
         wrong = [one for one in (*boundaries, *verification.outputs) if not one.agrees]
         order = {name: at for at, name in enumerate(self._whole.producer)}
@@ -230,7 +233,7 @@ class _Search:
         )
 
     def _boundaries(self) -> tuple[Compared, ...]:
-        """What crosses from one region to another, in the model with these as outputs, too."""
+        """Compares the tensors at region boundaries, in the model with these tensors as outputs."""
         names = [
             name
             for name, node in self._whole.producer.items()
@@ -239,7 +242,7 @@ class _Search:
         return self.tapped(names)
 
     def tapped(self, names: Sequence[str]) -> tuple[Compared, ...]:
-        """Tensors, in the model with these as outputs, too."""
+        """Compares tensors, in the model with these tensors as further outputs."""
         names = [name for name in names if name in self._whole.producer]
         model = self._whole.with_outputs(names, self._comparer.values)
         with compile_model(replace(self._request, model=model, fallback="allow")) as executable:
@@ -254,7 +257,7 @@ class _Search:
         return any(self._comparer.place(reader.name) != place for reader in readers)
 
     def _segment(self, tensor: str) -> Sequence[NodeProto]:
-        """The nodes before a tensor that are in the same region, back to other regions."""
+        """Returns the nodes of a tensor's region that it depends on."""
         places = {node.name: self._comparer.place(node.name) for node in self._whole.nodes}
         node = self._whole.producer.get(tensor)
         if node is None:
@@ -264,7 +267,7 @@ class _Search:
         return needed_nodes(before, [tensor])
 
     def _ways(self) -> list[Mapping[int, str]]:
-        """Which sizes of parts are symbols: none, and if that tells nothing those of the model."""
+        """Returns the symbolic sizes of parts to try: first none, then the model's."""
         symbols = self._whole.symbols(self._inputs)
         return [{}, symbols] if symbols else [{}]
 
@@ -275,7 +278,7 @@ class _Search:
         rows: Sequence[Compared],
         tensor: str,
     ) -> FailingPart | None:
-        """A single node, if one differs; else as few as do so together."""
+        """Returns a single node that differs, or else the smallest differing group."""
         for row in rows:
             if row.agrees:
                 continue

@@ -1,1 +1,1 @@
-"""Executables: which kind a model needs, and what of it is compiled at once."""
+"""Executables: the kind that a model needs, and the parts that are compiled at once."""

@@ -1,7 +1,7 @@
-"""Models that answer at once, node by node, while another process compiles them.
+"""Tiered execution: models that run in the interpreter tier while another process compiles them.
 
-Those whose sizes come with inputs: nothing can be compiled for them before, and then the first
-answer would wait for it.
+It is for models with dynamic shapes: they cannot be compiled before the first inputs, so the first
+results would wait for the compiler.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.tensors import TensorInfo
 
 _SIZES_FROM_VALUES = frozenset(("Compress", "NonMaxSuppression", "NonZero", "Unique"))
-"""Ops whose results' sizes come with values."""
+"""Ops whose result shapes depend on values."""
 
 
 def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | None:
-    """Returns the executable of a model that answers at once, `None` for others.
+    """Returns the executable with an interpreter tier, or `None` if that is impossible or of no
+    use.
 
     Args:
         snapshot: the model's file.
-        cached: the model, where its programs come.
+        cached: the model in the cache, which receives its programs.
 
     Raises:
         InvalidModelError: it is not a model, or an invalid one.
@@ -58,7 +59,7 @@ def _has_sizes_from_values(model: ModelProto) -> bool:
 
 
 def _is_valid(model: ModelProto) -> bool:
-    """Whether all nodes are as ONNX says; if not, the compiler says what is wrong."""
+    """True if all nodes conform to ONNX; if not, the compiler reports the errors."""
     context = checker.C.CheckerContext()
     context.ir_version = model.ir_version
     context.opset_imports = opset_versions(model)
@@ -88,6 +89,6 @@ def _executable(
 
 
 def _threads(asked: int | None) -> int:
-    """The threads of a run beside a compilation, which has a core of its own."""
+    """Returns the threads of a run during a compilation, which occupies one core."""
     cores = available_threads()
     return max(1, min(asked or cores, cores - 1))

@@ -1,7 +1,7 @@
-"""A compilation in a process of its own, which leaves what it makes in the cache.
+"""Compilation in a separate process, which leaves its programs in the cache.
 
 The caller's process imports no compiler, holds none of its memory, and shares no interpreter lock
-with it. What is run as that process is `main`; it reads from its standard input.
+with it. The process runs `main`, which reads from standard input.
 """
 
 from __future__ import annotations
@@ -45,22 +45,24 @@ sys.exit(main())
 """
 
 _at_work: set[CompilingProcess] = set()
-"""An exit waits for them: what is half compiled would be compiled again by the next process."""
+"""Processes that compile. An exit waits for them; otherwise the next process would compile
+again.
+"""
 
 _at_work_lock = ForkSafeLock()
 
 _EXIT_SECONDS = 20.0
-"""An exit waits no longer for all processes together, and then ends them."""
+"""Maximum seconds that an exit waits for all processes together, before it ends them."""
 
 _END_SECONDS = 5.0
-"""A process that was killed is gone by then, unless the system itself is stuck."""
+"""Seconds after which a killed process is gone, unless the system itself is stuck."""
 
 _FAILURE_BYTES = 4096
-"""The last bytes of what a process complained of are shown."""
+"""Maximum bytes of a process's last error output to show."""
 
 
 def can_start() -> bool:
-    """True if this process can start another Python: not where it is built into a program."""
+    """True if this process can start another Python; False if Python is embedded in a program."""
     executable = Path(sys.executable or "")
     is_python = executable.is_absolute() and executable.name.startswith("python")
     return is_python and not getattr(sys, "frozen", False)
@@ -86,7 +88,7 @@ class CompilingProcess:
         self._write(_line(search_path()) + _line(_said(cached)))
 
     def start(self, inputs: Mapping[str, Array]) -> None:
-        """Has the model compiled for inputs like these; the second call does nothing."""
+        """Starts the compilation for inputs like these; the second call does nothing."""
         if self._has_work:
             return
         data = _file(inputs)
@@ -103,12 +105,13 @@ class CompilingProcess:
             _end(self._process)  # it would wait for its inputs
 
     def is_over(self) -> bool:
-        """True if the process has ended, or is not this one's but that of which this is a fork."""
+        """True if the process has ended, or belongs to the process of which this one is a fork."""
         return self._owner != os.getpid() or self._process.poll() is not None
 
     def result(self) -> LoadedNode:
-        """Returns the model, when the process has ended; what it did not leave is compiled here,
-        with a warning if the process failed.
+        """Returns the model after the process has ended; compiles here what is missing.
+
+        If the process failed, the function warns.
 
         Raises:
             ByocError: the model cannot be compiled.
@@ -135,14 +138,15 @@ class CompilingProcess:
         return compiled
 
     def wait(self) -> None:
-        """Waits until the process has ended, at most for the seconds that a compilation may take;
-        one that has nothing to compile is ended.
+        """Waits until the process has ended, at most for the time limit of a compilation.
+
+        A process that has nothing to compile is ended.
         """
         self.stop()
         self.wait_until(time.monotonic() + self._cached.request.limits.seconds)
 
     def wait_until(self, deadline: float) -> None:
-        """Waits until the process has ended, which it has in any case after the deadline."""
+        """Waits until the process has ended; ends it after the deadline."""
         if self.is_over():
             return
         left = None if deadline == math.inf else max(0.0, deadline - time.monotonic())
@@ -152,14 +156,14 @@ class CompilingProcess:
             _end(self._process)
 
     def stop(self) -> None:
-        """Ends the process, unless it compiles: then it goes on, for those who come later."""
+        """Ends the process, unless it compiles: then it continues, for later users."""
         with self._lock:
             if not self._has_work and not self.is_over():
                 self._is_stopped = True
                 _end(self._process)
 
     def _complaint(self) -> str:
-        """Returns the last line that the process wrote on its error output."""
+        """Returns the last line of the process's error output."""
         pipe = self._process.stderr
         if pipe is None or pipe.closed:
             return ""
@@ -183,8 +187,9 @@ class CompilingProcess:
 
 
 def main() -> int:
-    """Compiles what standard input names, and runs it on the inputs that follow; 0 when that is in
-    the cache.
+    """Compiles the model that standard input names, and runs it on the inputs that follow.
+
+    Returns 0 if the program is in the cache.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller's, who ends this process
     said = json.loads(sys.stdin.buffer.readline())
@@ -203,7 +208,7 @@ def main() -> int:
 
 
 def _said(cached: CachedModel) -> dict[str, str | int | None]:
-    """A plain request (`Request.plain_file`), and where its programs go."""
+    """Returns a plain request (`Request.plain_file`), and the destination of its programs."""
     request, cache = cached.request, cached.cache
     asked = {"model": str(request.plain_file), "threads": request.threads}
     place = {"folder": str(cache.folder), "limit": cache.limit, "key": cached.key}
@@ -215,14 +220,14 @@ def _line(document: object) -> bytes:
 
 
 def _file(inputs: Mapping[str, Array]) -> bytes:
-    """Arrays in their order, without names, as NumPy's `.npz`."""
+    """Encodes arrays in their order, without names, as NumPy's `.npz`."""
     file = io.BytesIO()
     np.savez(file, *inputs.values())  # NumPy before 2.1 takes any keyword for an array
     return file.getvalue()
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """Starts a process that imports nothing from the current folder, which may be a stranger's."""
+    """Starts a process that imports nothing from the current folder, which others may control."""
     flags = sys.flags
     asked = {"-E": flags.ignore_environment, "-s": flags.no_user_site, "-S": flags.no_site}
     options = [option for option, is_asked in asked.items() if is_asked]

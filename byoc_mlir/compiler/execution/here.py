@@ -1,4 +1,4 @@
-"""A model compiled in this process."""
+"""Compilation of a model in this process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from byoc_mlir.runtime.system.memory import return_freed_memory
 
 
 def compile_here(request: Request, cached: CachedModel | None) -> Executable:
-    """As `compile_model`. The compiler is imported only now: most of a second, which a process does
-    not pay whose models come from the cache, or from another process.
+    """Compiles a model like `compile_model`, but imports the compiler only now.
+
+    The import takes most of a second. A process whose models come from the cache, or from another
+    process, does not need it.
     """
     with modules_imported():
         from byoc_mlir.compiler.execution.model import compile_model

@@ -1,4 +1,4 @@
-"""Kinds of models: what is asked of a model to learn which node of a plan it becomes."""
+"""Kinds of models: queries that determine the node of the execution plan that a model becomes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from byoc_mlir.runtime.execution.node import LoadedNode
 
 @dataclass(frozen=True)
 class Compilation:
-    """Settings of a compilation, and where the cache keeps what it makes."""
+    """Settings of a compilation, and the cache of its programs."""
 
     options: CompileOptions
     cached: CachedModel | None
-    """The whole model in the cache; `None` where nothing is kept."""
+    """The whole model in the cache; `None` if nothing is kept."""
     is_part: bool = False
-    """True for a part of the model, whose programs are found by its own bytes."""
+    """True for a part of the model, whose programs have keys of its own bytes."""
 
 
 PartCompiler: TypeAlias = Callable[[Source], LoadedNode]
-"""Compiles a part of a model; it is of a later kind."""
+"""Compiles a part of a model; the part is of a later kind."""
 
 Kind: TypeAlias = Callable[[Source, Compilation, PartCompiler], LoadedNode | None]
-"""Returns the node of a model, compiled as far as its inputs are known; `None` where it is of
-another kind."""
+"""Returns the node of a model, compiled as far as its inputs are known, or `None` for another
+kind.
+"""

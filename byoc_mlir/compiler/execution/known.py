@@ -1,4 +1,4 @@
-"""Models that the cache knows: loaded without reading them, and compiled where it lacks something.
+"""Models in the cache: loaded without reading the model, and compiled where programs are missing.
 
 Nothing here imports the compiler before it is needed.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def known_model(cached: CachedModel) -> Executable | None:
-    """Returns a model as the cache has it; `None` where it does not know the model."""
+    """Returns a model from the cache, or `None` if the cache does not have it."""
     entry = cached.read_entry()
     if entry is None:
         return None
@@ -35,7 +35,7 @@ def known_model(cached: CachedModel) -> Executable | None:
 
 
 def compile_cached(cached: CachedModel) -> Executable:
-    """Returns a model as the cache has it, or compiles it and puts it there.
+    """Returns a model from the cache, or compiles it and adds it.
 
     Raises:
         ByocError: as `compile`.

@@ -1,4 +1,4 @@
-"""Models with loops that are called iteration by iteration, between parts of native code."""
+"""Models with loops that run iteration by iteration, between parts of native code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from byoc_mlir.runtime.report import ReportRow
 
 
 def around_loops(source: Source, _: Compilation, compile_part: PartCompiler) -> LoadedStaged | None:
-    """Returns a model with loops that run iteration by iteration, `None` for other models.
+    """Returns a model with loops that run iteration by iteration, or `None` for another model.
 
     Args:
         compile_part: compiles a part without such loops, or the body of one.
@@ -100,7 +100,7 @@ def _names(body: LoopBody) -> LoopNames:
 
 
 def _constants(body: LoopBody, tensors: TensorReader) -> Iterator[tuple[str, Any]]:
-    """What is known of what a loop takes, and of what its stage gives."""
+    """Yields the constants among a loop's inputs and among the outputs of its segment."""
     stage, opsets = body.stage, opset_versions(body.model)
     wanted = {*body.loop.input, *stage.outputs}
     for tensor in stage.initializers:

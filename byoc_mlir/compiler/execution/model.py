@@ -1,4 +1,4 @@
-"""From a request to an executable: which node of a plan the model becomes."""
+"""From a request to an executable: the node of the execution plan that the model becomes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
 
 KINDS: tuple[Kind, ...] = (with_structures, around_strings, around_loops, in_stages)
-"""Kinds of models that are no leaf, in the order in which they are asked; the parts of a model are
-asked for the kinds behind its own.
+"""Kinds of models that are no leaf, in the order in which they are tried; the parts of a model are
+tried for the kinds after its own.
 
-Structures come first, since the others know tensors alone. Strings come next, since the compiler
-has no type for them: what splits models for the others infers types. Loops come before stages: a
-loop that runs iteration by iteration has shapes that depend on values inside, where a model is not
-split.
+Structures come first, since the other kinds know only tensors. Strings come next, since the
+compiler has no type for them, and splitting for the other kinds infers types. Loops come before
+segments: a loop that runs iteration by iteration has shapes that depend on values inside, where a
+model is not split.
 """
 
 
 def compile_model(request: Request, cached: CachedModel | None = None) -> Executable:
-    """Compiles a model; arguments and errors are those of `compile`.
+    """Compiles a model; arguments and errors are the same as for `compile`.
 
     Args:
-        cached: puts the model into the cache, or the parts that it is compiled in.
+        cached: place in the cache for the model, or for its parts.
     """
     with limited(request.limits):  # one time for reading and compiling
         return _executable(*read_model(request), cached)
@@ -52,11 +52,11 @@ def read_model(request: Request) -> tuple[Source, CompileOptions]:
 
 
 def read_split(request: Request) -> tuple[SplitModel, CompileOptions]:
-    """Reads and splits the model of a request, which the cache says to run in stages."""
+    """Reads and splits the model of a request that the cache lists as split into segments."""
     with ir_boundary("read"), limited(request.limits):
         source, options = read_model(request)
         split = SplitModel.of(source, options)
-        assert split is not None, "the cache says that the model runs in stages"
+        assert split is not None, "the cache lists the model as split into segments"
         return split, options
 
 

@@ -1,4 +1,4 @@
-"""The programs of a model that runs in one piece: from the cache, else compiled and put there."""
+"""Programs of a model that runs in one piece: from the cache, or else compiled and added to it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from byoc_mlir.compiler.specialise import ModelCompiler
 
 MAX_VALUE_ELEMENTS = 4096
-"""Inputs of up to this size are compiled in where shapes depend on their values. Larger ones are
-data, and the model would be compiled again for every run."""
+"""Maximum number of elements of an input that is compiled in if shapes depend on its values. Larger
+inputs are data, and the model would be compiled again for every run.
+"""
 
 Reader: TypeAlias = "Callable[[], tuple[Source, CompileOptions]]"
-"""Reads a model, which costs time and imports the compiler."""
+"""Reads a model, which takes time and imports the compiler."""
 
 
 class ModelPrograms:
-    """The programs of a model; see `runtime.execution.leaf.Programs`.
+    """Programs of a model; see `runtime.execution.leaf.Programs`.
 
     Args:
         read: reads the model, when the first program is compiled.
-        stored: what the cache has; left out where it keeps nothing.
+        stored: programs in the cache; `None` if it keeps nothing.
     """
 
     def __init__(self, read: Reader, stored: StoredPrograms | None):
@@ -64,8 +65,10 @@ class ModelPrograms:
                 self._note_values(error.inputs)
 
     def generic(self, shapes: Mapping[str, Shape]) -> Program | None:
-        """Returns the program for inputs of these shapes, and of all for which the same is decided;
-        `None` where sizes must be compiled in.
+        """Returns the shape-polymorphic program for these shapes, or `None` if sizes must be
+        compiled in.
+
+        It also serves other shapes that lead to the same decisions.
         """
         stored = self._stored
         if stored is None:
@@ -121,8 +124,8 @@ class ModelPrograms:
 
 @modules_imported()
 def _compiler(source: Source, options: CompileOptions) -> ModelCompiler:
-    """Returns what compiles a model. It is imported only here: a model whose programs are all in
-    the cache does not pay for it.
+    """Returns the compiler of a model. The import is here, since a fully cached model does not need
+    it.
     """
     from byoc_mlir.compiler.specialise import ModelCompiler
 
@@ -145,13 +148,13 @@ def loaded_leaf(
 ) -> LoadedLeaf:
     """Returns a model that runs in one piece.
 
-    It is compiled now, if its shapes are known and depend on no values.
+    It is compiled now if its shapes are known and depend on no values.
 
     Args:
-        inputs: of the model, in order.
-        outputs: the names of the model's outputs, in order.
-        programs: compiles it.
-        limits: of calls and memory.
+        inputs: inputs of the model, in order.
+        outputs: names of the model's outputs, in order.
+        programs: compiles the model.
+        limits: limits of calls and memory.
     """
     leaf = Leaf(tuple(inputs), tuple(outputs))
     if not all(info.is_static for info in inputs):
@@ -167,10 +170,10 @@ def loaded_leaf(
 def leaf_of_source(
     source: Source, options: CompileOptions, place: CachedModel | None
 ) -> LoadedLeaf:
-    """Returns a model that is read and runs in one piece.
+    """Returns a model that was read and runs in one piece.
 
     Args:
-        place: the model in the cache; `None` where its programs are not kept.
+        place: the model in the cache; `None` if its programs are not kept.
     """
     entry = None if place is None else place.read_entry() or place.new_entry(source, options)
     stored = None if place is None or entry is None else StoredPrograms(place, entry)

@@ -1,4 +1,4 @@
-"""Models that are split where shapes depend on values: every stage is a model of its own."""
+"""Models that are split at data-dependent shapes: every segment is a separate model."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from byoc_mlir.runtime.execution.staged import LoadedStaged
 
 @dataclass(frozen=True)
 class SplitModel:
-    """A model that has to run in stages."""
+    """A model that is split into segments."""
 
     source: Source
     model: ModelProto
     stages: tuple[Stage, ...]
     known: Mapping[str, Sizes]
-    """The sizes of tensors that never change."""
+    """Constant sizes of tensors."""
     limits: Limits
 
     @staticmethod
     def of(source: Source, options: CompileOptions) -> SplitModel | None:
-        """Returns a model in its stages, `None` for one that needs no others."""
+        """Returns a model in segments, or `None` if it needs only one."""
         model = source.model
         if not isinstance(model, ModelProto):
             return None
@@ -48,16 +48,16 @@ class SplitModel:
 
     @property
     def plan(self) -> plan.Staged:
-        """The plan of the model, of which nothing is compiled."""
+        """Returns the plan of the model, with nothing compiled."""
         stages = tuple(plan.PlanStage(one.inputs, (), one.trims, one.sizes) for one in self.stages)
         return plan.Staged(self.source.inputs, self.source.outputs, stages)
 
     def stage(self, number: int, arrays: Mapping[str, Array] | None) -> Source:
-        """Returns a stage as a source of its own.
+        """Returns a segment as a separate source.
 
         Args:
             number: counts from 0.
-            arrays: what its inputs are like; `None` for a first one that takes the model's own.
+            arrays: examples of its inputs; `None` for a first one that takes the model's inputs.
         """
         with ir_boundary("read"), limited(self.limits):
             stage = self.stages[number]
@@ -66,7 +66,7 @@ class SplitModel:
 
 
 def in_stages(source: Source, compilation: Compilation, _: PartCompiler) -> LoadedStaged | None:
-    """Returns a model that has to run in stages, `None` for other models."""
+    """Returns a model that is split into segments, or `None` for another model."""
     options = compilation.options
     split = SplitModel.of(source, options)
     if split is None:
@@ -83,10 +83,10 @@ def in_stages(source: Source, compilation: Compilation, _: PartCompiler) -> Load
 
 
 def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) -> Source:
-    """Returns a stage of a source as one of its own.
+    """Returns a segment of a source as a separate source.
 
     Args:
-        part: the stage's model.
+        part: the segment's model.
         number: counts from 1.
     """
     inputs = model_inputs(part)

@@ -1,4 +1,4 @@
-"""Stages of a model that is split: from the cache, else compiled and put there."""
+"""Segments of a model that is split: from the cache, or else compiled and added to it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 _Reader: TypeAlias = "Callable[[], tuple[SplitModel, CompileOptions]]"
 _Arrays: TypeAlias = Mapping[str, Array] | None
-"""Inputs of a stage; `None` for the first stage, which takes those of the model."""
+"""Inputs of a segment; `None` for the first one, which takes the model's inputs."""
 
 
 class ModelStages:
-    """Compiles the stages of a model.
+    """Compiles the segments of a model.
 
     Args:
-        read: reads and splits the model, when a stage is needed that the cache does not have.
-        cached: the model in the cache; `None` where nothing is kept.
-        entry: has the keys of the stages; `None` where another process splits the model again.
+        read: reads and splits the model, when the cache lacks a segment.
+        cached: the model in the cache; `None` if nothing is kept.
+        entry: keys of the segments; `None` if another process would split the model again.
     """
 
     def __init__(self, read: _Reader, cached: CachedModel | None, entry: ModelEntry | None):
@@ -41,11 +41,11 @@ class ModelStages:
         self._entry = entry
 
     def __call__(self, number: int, arrays: _Arrays) -> LoadedLeaf:
-        """Returns a stage for inputs like these; stages count from 0."""
+        """Returns a segment for inputs like these; segments count from 0."""
         return self._known(number, arrays) or self._compiled(number, arrays)
 
     def _known(self, number: int, arrays: _Arrays) -> LoadedLeaf | None:
-        """The stage as the cache has it, if it takes such inputs."""
+        """Returns the segment from the cache, if it takes such inputs."""
         cached, entry = self._cached, self._entry
         if cached is None or entry is None or not entry.keys[number]:
             return None
@@ -70,7 +70,7 @@ class ModelStages:
         return split.stage(number, arrays), options
 
     def _note(self, number: int, key: str) -> None:
-        """Keeps the key of a stage."""
+        """Keeps the key of a segment."""
         if self._cached is None or self._entry is None:
             return
         keys = self._entry.keys
@@ -79,13 +79,13 @@ class ModelStages:
 
 
 def loaded_stages(plan: Staged, stages: ModelStages) -> LoadedStaged:
-    """Returns a model that is split; the first stage is compiled now, if its sizes are known."""
+    """Returns a model that is split; the first segment is compiled now if its sizes are known."""
     first = {} if plan.stages[0].sizes else {0: stages(0, None)}
     return LoadedStaged(plan, stages, first)
 
 
 def _takes(inputs: tuple[TensorInfo, ...], arrays: _Arrays) -> bool:
-    """True if a stage takes such inputs; the first one takes those of the model."""
+    """True if a segment takes such inputs; the first one takes the model's inputs."""
     if arrays is None:
         return True
     given = taken(arrays)

@@ -1,4 +1,4 @@
-"""Models with strings: parts of nodes on them, which are interpreted, between compiled parts."""
+"""Models with strings: interpreted parts of nodes on strings, between compiled parts."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from byoc_mlir.runtime.report import Report, ReportRow
 def around_strings(
     source: Source, compilation: Compilation, compile_part: PartCompiler
 ) -> LoadedStaged | None:
-    """Returns a model with tensors of strings, `None` for other models.
+    """Returns a model with tensors of strings, or `None` for another model.
 
     Args:
         compile_part: compiles a part without strings.
 
     Raises:
-        FallbackForbiddenError: `fallback` is `"forbid"`, and some nodes work on strings.
+        FallbackForbiddenError: `fallback` is `"forbid"`, and some nodes have strings.
         UnsupportedModelError: no interpreter takes some of the nodes on strings.
     """
     if not isinstance(source.model, ModelProto):
@@ -66,7 +66,7 @@ def around_strings(
 
 
 def _carried(model: ModelProto, nodes: Sequence[NodeProto]) -> list[OnnxNodeOp]:
-    """Returns what is to be interpreted, without operands: strings have no type there."""
+    """Returns the nodes to interpret, without operands: strings have no type in the IR."""
     found: list[OnnxNodeOp] = []
     for name, node, opset in interpreted_nodes(model, nodes):
         found.append(OnnxNodeOp.of(node, opset, (), ()))

@@ -1,4 +1,4 @@
-"""Models that take or give sequences or optionals: compiled once for each structure."""
+"""Models with sequences or optionals as inputs or outputs: compiled once for each structure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from byoc_mlir.tensors import StructureInfo
 def with_structures(
     source: Source, _: Compilation, compile_part: PartCompiler
 ) -> LoadedStructured | None:
-    """Returns a model that takes or gives more than tensors, `None` for other models.
+    """Returns a model with inputs or outputs other than tensors, or `None` for another model.
 
     Args:
-        compile_part: compiles a model that takes tensors.
+        compile_part: compiles a model of tensors.
     """
     model = source.model
     if not isinstance(model, ModelProto) or not is_structured(model):

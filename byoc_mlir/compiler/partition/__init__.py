@@ -1,1 +1,1 @@
-"""What takes which part of a model: backends, the host, and the fallback interpreter."""
+"""Placement of a model's parts: backends, the host, and the fallback interpreter."""

@@ -1,4 +1,4 @@
-"""A region as a model of its own."""
+"""A region as a separate model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NAME = "region"
 
 
 def alone(region: FuncOp) -> ModuleOp:
-    """A model that is one region; equal ones for equal regions."""
+    """Returns a model of one region; equal regions give equal models."""
     return _with_region(region)[0]
 
 
 def alone_on_host(region: FuncOp) -> ModuleOp:
-    """The same, its ops given back to the host."""
+    """Returns a model of one region, with its ops on the host."""
     module, function = _with_region(region)
     inline_regions(module, [function])
     return module

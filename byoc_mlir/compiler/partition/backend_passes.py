@@ -1,4 +1,4 @@
-"""Passes from outside, of backends and of users, on the whole module before it is partitioned."""
+"""Passes of backends and of users, on the whole module before it is partitioned."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from byoc_mlir.ir_dump import apply_pass
 from byoc_mlir.lowering.llvm_ir.codegen import Timing
 
 _DIALECTS = ("relay", "byoc", "func", "builtin")
-"""What the host can compile when no backend takes it."""
+"""Dialects that the host can compile if no backend takes the op."""
 
 
 def run_module_passes(
     context: Context, module: ModuleOp, backends: Sequence[Backend], fallback: Fallback
 ) -> Sequence[str]:
-    """Runs each backend's passes on the module, and says which of them failed.
+    """Runs each backend's passes on the module, and returns a message for each that failed.
 
-    A pass runs on a copy. When it fails, what it did is dropped.
+    A pass runs on a copy. If it fails, the copy is dropped.
 
     Raises:
         FallbackForbiddenError: one failed, and `fallback` is `"forbid"`.
@@ -43,7 +43,7 @@ def run_module_passes(
         for pass_ in backend.module_passes():
             try:
                 changed = run_on_copy(context, module, pass_)
-            except Exception as error:  # a backend is foreign code: whatever it raises is a refusal
+            except Exception as error:  # any exception of a backend is a refusal
                 problem = f"pass {pass_.name} of backend '{backend.name}' failed: {error}"
                 if fallback == "forbid":
                     raise FallbackForbiddenError(problem) from error
@@ -59,7 +59,7 @@ def run_user_passes(
     """Runs passes that the user named on the module.
 
     Args:
-        timing: told how long each pass took.
+        timing: receives the time of each pass.
 
     Raises:
         CompilationError: one failed; the error names it, and the ONNX node.
@@ -85,12 +85,12 @@ def _take_over(module: ModuleOp, changed: ModuleOp) -> None:
 
 
 def run_on_copy(context: Context, module: ModuleOp, pass_: ModulePass) -> ModuleOp:
-    """What a foreign pass makes of a copy of the module.
+    """Runs an external pass on a copy of the module, and checks the result.
 
     Raises:
-        InvalidModelError: what it made is not valid.
-        BackendError: it changed the functions, or made what the host cannot compile.
-        Exception: whatever the pass raises.
+        InvalidModelError: the result is not valid.
+        BackendError: it changed the functions, or created ops that the host cannot compile.
+        Exception: any exception of the pass.
     """
     copy = module.clone()
     apply_pass(pass_, context, copy)

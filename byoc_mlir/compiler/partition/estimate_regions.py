@@ -1,4 +1,6 @@
-"""The pass `estimate-regions`: what each region would take with its backend, and on the host."""
+"""The pass `estimate-regions`: estimated latency of each region with its backend, and on the
+host.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ from byoc_mlir.transforms.region_times import set_times
 
 @dataclass(frozen=True)
 class EstimateRegions(ModulePass):
-    """Writes on each outlined region what it is estimated to take, on one thread.
+    """Sets the estimated latencies of each outlined region, on one thread.
 
     Options:
         targets: the backends whose regions are estimated.
-        threads: those that will run the regions.
+        threads: threads that will run the regions.
         calibration: a file of calibration, `compile(calibration=…)`; nothing is measured then.
 
     ```mlir
@@ -35,7 +37,7 @@ class EstimateRegions(ModulePass):
     ```mlir
     func.func private @npu_main_0(…) -> … attributes {byoc.compiler = "npu", byoc.times =
         {backend = "npu", obtained = "estimated", backend_milliseconds = 1.2 : f64,
-         host_milliseconds = 3.4 : f64}}
+        host_milliseconds = 3.4 : f64}}
     ```
     """
 
@@ -56,7 +58,7 @@ class EstimateRegions(ModulePass):
 
 
 def estimated_times(region: FuncOp, backend: Backend, context: CodegenContext) -> RegionTimes:
-    """What is believed of an outlined region."""
+    """Estimates the latency of an outlined region with its backend and on the host."""
     backend_milliseconds = _asked(region, backend, context)
     return RegionTimes(backend.name, "estimated", backend_milliseconds, host_milliseconds(region))
 
@@ -64,5 +66,5 @@ def estimated_times(region: FuncOp, backend: Backend, context: CodegenContext) -
 def _asked(region: FuncOp, backend: Backend, context: CodegenContext) -> float | None:
     try:
         return backend.estimated_milliseconds(region, context)
-    except Exception:  # a backend is foreign code; what is wrong is said when it makes the code
+    except Exception:  # the backend's code generation reports its errors
         return None

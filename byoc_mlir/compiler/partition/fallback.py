@@ -1,4 +1,4 @@
-"""What nothing else can run goes to a backend that can run any node, with a warning."""
+"""Fallback: nodes that nothing else runs go to a backend that runs any node, with a warning."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from byoc_mlir.warned import warn
 
 
 def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple[str, ...]:
-    """The targets, and behind them the fallback interpreter if some nodes need it.
+    """Returns the targets, and after them the fallback interpreter if some nodes need it.
 
     Raises:
         FallbackForbiddenError: they do, and `fallback` is `"forbid"`.
-        BackendError: they do, and no backend is one.
-        UnsupportedModelError: it does not take them either.
+        BackendError: they do, and no backend is a fallback interpreter.
+        UnsupportedModelError: the fallback interpreter does not take them either.
     """
     targets = [get_backend(target) for target in options.targets]
     carried = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
@@ -38,20 +38,20 @@ def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple
 
 
 def _refusal(backend: Backend, op: OnnxNodeOp) -> str | None:
-    """Why a backend does not take a node that is carried along as it is."""
+    """Returns why a backend does not take a carried ONNX node, or `None`."""
     return ask_rule(backend.name, backend.op_rules(), op)
 
 
 def interpreter_for(nodes: Sequence[OnnxNodeOp], options: CompileOptions) -> str:
-    """The backend that is the fallback interpreter, with a warning of what it runs.
+    """Returns the fallback interpreter, and warns of the nodes that it runs.
 
     Args:
-        nodes: what has no native code.
+        nodes: nodes without native code.
 
     Raises:
         UnsupportedModelError: it does not take some of them; all are listed.
         FallbackForbiddenError: `fallback` is `"forbid"`.
-        BackendError: no backend is one.
+        BackendError: no backend is a fallback interpreter.
     """
     name = _fallback_interpreter(options)
     backend = get_backend(name)

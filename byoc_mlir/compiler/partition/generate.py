@@ -1,4 +1,4 @@
-"""Code for the outlined regions; what a backend cannot compile goes to the next one."""
+"""Code of the outlined regions; a region that its backend cannot compile goes to the next one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from byoc_mlir.lowering.region_calls import RegionCall, region_functions
 
 @dataclass(frozen=True)
 class GeneratedRegions:
-    """The code of every region, in the module's order, and what went wrong on the way."""
+    """Code of every region, in the module's order, and the problems of its generation."""
 
     codes: tuple[RegionCode, ...]
     problems: tuple[str, ...]
@@ -31,14 +31,14 @@ class GeneratedRegions:
 def generate_regions(
     context: Context, module: ModuleOp, backends: Sequence[Backend], options: CompileOptions
 ) -> GeneratedRegions:
-    """Asks the backends for their regions' code, in the order of preference.
+    """Generates the code of the regions with their backends.
 
-    The backends behind one that fails are asked for the ops of its region; what none takes is
-    inlined into the callers.
+    If a backend fails, its region's ops go to the next backends in the order of preference. The
+    remaining ops are inlined into the callers.
 
     Raises:
-        BackendError: a region is for none of the backends; a user drew it.
-        FallbackForbiddenError: one failed, no backend is left to ask, and `fallback` is `"forbid"`.
+        BackendError: a user's region names none of the backends.
+        FallbackForbiddenError: one failed, no backend is left, and `fallback` is `"forbid"`.
     """
     _check_compilers(module, backends)
     codes: dict[str, RegionCode] = {}
@@ -64,7 +64,7 @@ def generate_regions(
 
 
 def _problem(region: FuncOp, error: Exception) -> str:
-    """Returns what to report of a region that failed; writes the region where IR is dumped."""
+    """Returns the report's message for a region that failed; writes the region if IR is dumped."""
     symbol = region.sym_name.data
     dump_text(f"{symbol}.failed.mlir", lambda: located_text(_alone(region)))
     dump_text(f"{symbol}.failed.txt", lambda: _with_trace(error))
@@ -72,13 +72,15 @@ def _problem(region: FuncOp, error: Exception) -> str:
 
 
 def _targets(backends: Sequence[Backend], options: CompileOptions) -> Sequence[str]:
-    """Returns the backends as targets, with the options that the user gave them."""
+    """Returns the backends as targets, with the user's options."""
     named = {Target.parse(target).name: target for target in options.targets}
     return [named.get(backend.name, backend.name) for backend in backends]
 
 
 def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:
-    """Replaces the regions' bodies, now compiled, by declarations that say how to call them."""
+    """Replaces the regions' bodies, now compiled, by declarations with attributes of their
+    calls.
+    """
     by_symbol = {code.symbol: code for code in codes}
     for region in region_functions(module):
         code = by_symbol[region.sym_name.data]
@@ -115,18 +117,19 @@ def _compiler(region: FuncOp) -> str:
 
 
 def _alone(region: FuncOp) -> ModuleOp:
-    """A module with nothing but a region."""
+    """Returns a module that holds only a copy of a region."""
     return ModuleOp([region.clone()])
 
 
 def _with_trace(error: Exception) -> str:
-    """An error as Python shows it, for who writes the backend."""
+    """Returns an error with its traceback, for the backend's developer."""
     return "".join(traceback.format_exception(error))
 
 
 def _words(error: Exception) -> str:
-    """What an error says; with its type, where it is not one of ours: `KeyError: 'sigmoid'`. One
-    that says nothing is told by where it was raised.
+    """Returns the text of an error, with its type if it is not ours: `KeyError: 'sigmoid'`.
+
+    An error without text is described by the line that raised it.
     """
     name, text = type(error).__name__, str(error)
     if not text:

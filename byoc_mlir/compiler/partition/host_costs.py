@@ -1,4 +1,4 @@
-"""What a region would take on the host, by the calibration of its kernels."""
+"""Estimated latency of a region on the host, from the calibration of its kernels."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ _FUNCTIONS = (
     *("cos", "cosh", "erf", "exp", "log", "log1p", "power"),
     *("sigmoid", "sin", "sinh", "softmax", "tan", "tanh"),
 )
-"""How the names of ops end that compute a function of each element."""
+"""Suffixes of the names of ops that compute a function of each element."""
 
 _FUNCTIONS_OF_STATE: Mapping[type[Operation], int] = {LstmOp: 5, GruOp: 3}
-"""Sigmoids and tangents that a step of a recurrent layer computes for each number of its state."""
+"""Sigmoids and tangents that a step of a recurrent layer computes for each element of its state."""
 
 _NUMBER_BYTES = 4
 
 _NOTHING = ("reshape", "squeeze", "expand_dims", "batch_flatten")
-"""What moves no element."""
+"""Suffixes of the names of ops that move no element."""
 
 
 def host_milliseconds(region: FuncOp) -> float | None:
-    """About what the host takes for a region, on one thread; `None` where an op has no estimate.
+    """Estimates the latency of a region on the host on one thread; `None` if an op has no estimate.
 
-    Products cost what the kernels that compute them do, functions of elements their rate, and
-    everything else the bytes that it moves: nothing, where it is fused into the op before it.
+    Matmuls and convolutions have the costs of their kernels, and functions of elements their rate.
+    All other ops cost the bytes that they move, or nothing if they are fused into the preceding op.
     """
     module = alone_on_host(region)
     with asking_of(module):
@@ -72,7 +72,7 @@ def _milliseconds(block: Block) -> float | None:
 
 
 def _by_kernels(block: Block) -> dict[Operation, float]:
-    """The milliseconds of what kernels compute: nothing for what a kernel does on the way."""
+    """Returns the milliseconds of ops that kernels compute; ops fused into a kernel take 0."""
     found: dict[Operation, float] = {}
     for op in convolutions(tuple(block.ops)):
         found[op] = estimated_milliseconds(op, 1)
@@ -86,7 +86,7 @@ def _by_kernels(block: Block) -> dict[Operation, float]:
 
 
 def _by_integers(product: IntegerMatmul) -> dict[Operation, float]:
-    """The milliseconds of a product of bytes, and of what follows it on the way."""
+    """Returns the milliseconds of an int8 GEMM, and of the ops fused into it."""
     from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
     from byoc_mlir.lowering.integer_products.chain import chain_of
     from byoc_mlir.lowering.integer_products.emit import gemms_of
@@ -98,12 +98,12 @@ def _by_integers(product: IntegerMatmul) -> dict[Operation, float]:
 
 
 def _is_described(op: QuantizedConvOp) -> bool:
-    """Whether its weights are constants and its channels a number."""
+    """True if the weights are constants and the number of channels is known."""
     return _is_weight(op.weight) and isinstance(sizes_of(op.data)[1], int)
 
 
 def _is_known(op: Operation) -> bool:
-    """Whether there is a rate for an op that no kernel computes: products are those of `f32`."""
+    """True if there is a rate for an op without a kernel; matmuls must be `f32`."""
     values = op.operands if multiplications(op) else op.results
     accepted = (f32,) if multiplications(op) else (f32, *BYTES, i32)
     return all(
@@ -128,8 +128,11 @@ def _of_op(op: Operation) -> float:
 
 
 def _of_layer(op: LstmOp | GruOp) -> float:
-    """Each step multiplies the state by weights that stay in a cache, some batch entries at a time;
-    the products of the input are another op."""
+    """Estimates the milliseconds of a recurrent layer.
+
+    Each step multiplies the state by weights that stay in a cache, for a tile of batch entries at a
+    time. The matmul of the input is a separate op.
+    """
     steps, directions, batch, _ = map(hint, sizes_of(op.data))
     weights, size = math.prod(shape_of(op.weight)[1:]), shape_of(op.weight)[1]
     known = calibration(ConvolutionCalibration)
@@ -147,7 +150,7 @@ def _is_weight(value: SSAValue) -> bool:
 
 
 def _is_fused(op: Operation) -> bool:
-    """Whether it is computed where the result of another op is written."""
+    """True if the op is fused into the producer of an operand."""
     return isinstance(op, UnaryOp | BroadcastOp | RequantizeOp) and any(
         isinstance(value.owner, Operation) and not is_constant(value.owner) for value in op.operands
     )

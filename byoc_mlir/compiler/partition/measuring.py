@@ -1,4 +1,4 @@
-"""What a region takes with its backend and on the host, by running it both ways."""
+"""Measurement of a region's latency with its backend and on the host."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ Compile = Callable[[ModuleOp], Program]
 
 
 def measured_times(region: FuncOp, compile_part: Compile) -> RegionTimes:
-    """The shortest of some runs each."""
+    """Measures a region with its backend and on the host; the shortest of some runs counts."""
     programs = compile_part(alone(region)), compile_part(alone_on_host(region))
     backend, host = (1e3 * seconds for seconds in _shortest(*programs))
     return RegionTimes(str(region_compiler(region)), "measured", backend, host)
 
 
 def _shortest(*programs: Program) -> list[float]:
-    """The shortest run of each, in turns, so that what disturbs one disturbs all."""
+    """Returns the shortest run of each program; the runs are interleaved, so that load affects
+    all.
+    """
     instances = [Instance(program) for program in programs]
     inputs = [_random(spec) for spec in programs[0].inputs]
     try:
@@ -59,7 +61,7 @@ def _shortest_runs(instances: list[Instance], inputs: list[Array]) -> list[float
 
 
 def _random(spec: TensorInfo) -> np.ndarray[Any, np.dtype[Any]]:
-    """Positive numbers: no op is slower than usual for overflows or denormal results."""
+    """Returns random positive values, which cause no overflows or denormal results."""
     generator = np.random.default_rng(0)
     if spec.dtype.kind in "iub":
         return generator.integers(0, 2, spec.static_shape).astype(spec.dtype)

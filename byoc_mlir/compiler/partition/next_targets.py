@@ -1,4 +1,4 @@
-"""What a backend cannot run, or what does not pay there, goes to the targets behind it."""
+"""Handover of regions to the next targets, if a backend cannot run them or does not pay."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from byoc_mlir.transforms.partition_for import PartitionFor
 def hand_on(
     module: ModuleOp, reasons: Mapping[FuncOp, str], context: Context, targets: Sequence[str]
 ) -> None:
-    """Partitions outlined regions for other targets; what none takes goes back to the callers.
+    """Partitions outlined regions for other targets; the remaining ops go back to the callers.
 
     Args:
         module: the module that holds the regions and their callers.
-        reasons: why they go, for each region: kept on the ops that no target takes.
-        context: for the passes.
-        targets: those to ask, in order of preference.
+        reasons: the reason for each region, kept on the ops that no target takes.
+        context: xDSL context for the passes.
+        targets: the targets in order of preference.
     """
     note_reasons(reasons)
     for region in reasons if targets else ():

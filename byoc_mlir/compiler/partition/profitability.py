@@ -1,4 +1,4 @@
-"""Regions that do not pay, by estimate or by measurement, go back to the host."""
+"""Pruning: regions that do not pay, by estimate or by measurement, go back to the host."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ from byoc_mlir.transforms.prune_regions import computations, estimated_work_of, 
 from byoc_mlir.transforms.region_times import set_times
 
 MEASURING_SECONDS = 0.5
-"""When so much of the processor's time was spent on measuring regions of a model that is not small,
-no other one is measured."""
+"""Maximum CPU seconds to spend on measuring the regions of a model that is not small."""
 
 _MOST_MEASURED_OPS = 10
-"""Larger regions of such models are not measured: compiling them twice takes too long."""
+"""Maximum number of ops of a measured region; compiling larger ones twice takes too long."""
 
 _LEAST_MEASURED_SHARE = 0.1
-"""Regions that take less of the time of all regions are not measured."""
+"""Minimum share of the time of all regions for which a region is measured."""
 
 Judge = Callable[[FuncOp], str | None]
-"""Why a region goes back to the host; `None` keeps it."""
+"""Returns why a region goes back to the host, or `None` to keep it."""
 
 
 def prune_unprofitable(
@@ -45,15 +44,15 @@ def prune_unprofitable(
     backends: Sequence[Backend],
     compile_part: Compile,
 ) -> None:
-    """Takes regions from backends where they are of no use; their ops say why.
+    """Removes regions from backends where they do not pay, and records the reason on their ops.
 
-    The targets behind a backend are asked for what it loses, and judged as well.
+    The next targets may take the ops, and are judged as well.
 
     Args:
-        context: for passes.
-        module: the partitioned module. Where times decide, regions and their ops have `byoc.times`.
-        options: `prune` says how to tell; only regions of its `targets` are judged.
-        backends: those that the module is partitioned for.
+        context: xDSL context for passes.
+        module: the partitioned module. If times decide, regions and their ops get `byoc.times`.
+        options: `prune` selects the criterion; only regions of `targets` are judged.
+        backends: the backends of the partitioning.
         compile_part: compiles a partitioned module, to measure it.
     """
     judge = _judge(module, options, backends, compile_part)
@@ -84,7 +83,7 @@ def _judge(
 
 
 def _names(options: CompileOptions) -> frozenset[str]:
-    """Those of the targets."""
+    """Returns the names of the targets."""
     return frozenset(Target.parse(target).name for target in options.targets)
 
 
@@ -101,7 +100,7 @@ def _too_little_work(region: FuncOp) -> str | None:
 
 @dataclass
 class _MeasuringJudge:
-    """Measures all regions, those that are alike once; what may not be measured is estimated."""
+    """Judge that measures all regions, equal ones once; it estimates if it may not measure."""
 
     options: CompileOptions
     compile_part: Compile
@@ -115,11 +114,13 @@ class _MeasuringJudge:
 
 
 class _EstimatingJudge:
-    """Compares estimates, and measures where they are near and the region is small but matters.
-    Otherwise, and where it has no estimate, the backend is believed.
+    """Judge that compares estimates, and measures small but important regions whose estimates are
+    close.
+
+    Otherwise, and without an estimate, it keeps the region.
 
     Args:
-        regions: all that are judged.
+        regions: all regions to judge.
     """
 
     def __init__(
@@ -138,7 +139,7 @@ class _EstimatingJudge:
         self._seconds = 0.0
 
     def _known_times(self, region: FuncOp, context: CodegenContext) -> RegionTimes:
-        """What was measured before of a region, or of one that is alike; else an estimate."""
+        """Returns the earlier measurement of a region, or of an equal one, or else an estimate."""
         from byoc_mlir.compiler.partition.estimate_regions import estimated_times
 
         backend = self._backends[str(region_compiler(region))]
@@ -151,7 +152,9 @@ class _EstimatingJudge:
         return find_times(known, self._keys_of(region))
 
     def _keys_of(self, region: FuncOp) -> Keys:
-        """Those of a region, whose text is long: made when they are needed, and once."""
+        """Returns the keys of a region; they are computed on demand and once, because its text is
+        long.
+        """
         if region not in self._keys:
             self._keys[region] = Keys.of(region, self._options)
         return self._keys[region]
@@ -181,7 +184,7 @@ class _EstimatingJudge:
 
 
 def _size(region: FuncOp) -> int:
-    """The ops that compute something."""
+    """Returns the number of ops that compute something."""
     return sum(not (is_constant(op) or is_terminator(op)) for op in computations(region))
 
 
@@ -192,7 +195,7 @@ def _measured(region: FuncOp, keys: Keys, compile_part: Compile) -> RegionTimes:
 
 
 def _are_apart(times: RegionTimes) -> bool:
-    """Whether estimates differ by more than what they are wrong by."""
+    """True if the estimates differ by more than their error."""
     backend, host = times.backend_milliseconds, times.host_milliseconds
     if backend is None or host is None:
         return False
@@ -200,7 +203,7 @@ def _are_apart(times: RegionTimes) -> bool:
 
 
 def _decide(region: FuncOp, times: RegionTimes) -> str | None:
-    """Writes down what decides, and says why the region goes back, if it does."""
+    """Records the times that decide, and returns why the region goes back, or `None`."""
     set_times(region, times)
     backend, host = times.backend_milliseconds, times.host_milliseconds
     assert backend is not None

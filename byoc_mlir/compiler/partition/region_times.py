@@ -1,4 +1,4 @@
-"""What regions take in both places, for the next one that is alike: measurements of the store."""
+"""Stored measurements of regions with their backend and on the host, for equal regions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.compiler.partition.alone import alone
 from byoc_mlir.runtime.report import RegionTimes
 
 REGIONS = "regions"
-"""The group of these measurements."""
+"""Calibration group of these measurements."""
 
 _WEIGHT = re.compile(r'#relay\.weight<"[^"]*", "[^"]*">')
 _NUMBERS = re.compile(r'("[^"]*")|\d+')
@@ -22,16 +22,16 @@ _NUMBERS = re.compile(r'("[^"]*")|\d+')
 
 @dataclass(frozen=True)
 class Keys:
-    """What the times of a region are kept by."""
+    """Keys of a region's times."""
 
     alike: str
-    """The same for regions that compute alike: names and numbers of weights do not matter."""
+    """Key of equal regions: names and contents of weights do not matter."""
     own: str
-    """The same for a region of a model at all sizes: known by its weights."""
+    """Key of a region of a model at all sizes, identified by its weights."""
 
     @staticmethod
     def of(region: FuncOp, options: CompileOptions) -> Keys:
-        """Those of an outlined region, as it is compiled."""
+        """Returns the keys of an outlined region in this compilation."""
         text = str(alone(region))
         said = (options.targets, options.threads, options.denormals, options.disable)
         alike = digest(_WEIGHT.sub("weight", text), *said)
@@ -41,7 +41,7 @@ class Keys:
 
 
 def find_times(calibration: Calibration, keys: Keys) -> RegionTimes | None:
-    """Returns what was measured for the region, at whatever sizes, or for one that is alike."""
+    """Returns the measurement of the region at any sizes, or of an equal region."""
     found = _times(calibration, keys.own)
     if found is not None:
         return found
@@ -52,7 +52,7 @@ def find_times(calibration: Calibration, keys: Keys) -> RegionTimes | None:
 
 
 def keep_times(calibration: Calibration, keys: Keys, times: RegionTimes) -> None:
-    """Keeps what was measured of a region."""
+    """Keeps the measurement of a region."""
     for key in dict.fromkeys((keys.own, keys.alike)):
         calibration.add(*_measurements(key, times))
 

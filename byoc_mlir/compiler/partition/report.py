@@ -35,8 +35,9 @@ HEAVY_OPS = frozenset(
         *("nn.dense", "nn.matmul", "nn.lstm", "nn.gru", "qnn.dense", "qnn.matmul"),
     }
 )
-"""What costs so much that a user wants to know when no backend took it: ONNX's name for it, and
-Relay's for models that come as IR."""
+"""Expensive ops, whose placement on the host matters to users: names of ONNX, and of Relay for
+models that come as IR.
+"""
 
 
 def build_report(
@@ -44,12 +45,12 @@ def build_report(
     codes: Sequence[RegionCode],
     problems: Sequence[str],
 ) -> Report:
-    """A row for each node of the model; for IR that came without one, a row for each op.
+    """Builds the report: a row for each node of the model, or for each op of IR without a model.
 
     Args:
         imported: the model, partitioned.
         codes: the code of its regions.
-        problems: what went wrong on the way.
+        problems: problems of the compilation.
     """
     details: dict[str, list[OpDetail]] = {}
     for code in codes:
@@ -90,13 +91,13 @@ def _variants(variant: ImportVariant | None) -> tuple[Variant, ...]:
 
 
 def _with_precision(row: ReportRow, kept: Mapping[str, str]) -> ReportRow:
-    """The row with why its node is computed in `f32`, though that was not asked for."""
+    """Returns the row with the reason why its node is computed in `f32` against the request."""
     reason = kept.get(row.node)
     return row if reason is None else replace(row, precision=f"{row.precision or 'f32'}: {reason}")
 
 
 def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
-    """The row of a node that one primitive computes, or several after each other."""
+    """Returns the row of a node that one or several primitives compute."""
     if not details:
         return row
     times = [one.milliseconds for one in details if one.milliseconds is not None]
@@ -108,7 +109,7 @@ def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
 
 
 def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -> None:
-    """Warns of, or refuses, what stayed on the host; control flow belongs there.
+    """Warns of expensive nodes on the host, or refuses all nodes there, except control flow.
 
     Raises:
         FallbackForbiddenError: `fallback` is `"forbid"` and a node is on the host.
@@ -129,7 +130,7 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
 
 
 def _frames_to_user() -> int:
-    """How many calls up from the caller the first code outside of this package is."""
+    """Returns the number of calls between the caller and the first code outside of this package."""
     frames = 1
     frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and _is_ours(frame.f_globals["__name__"]):
@@ -138,17 +139,17 @@ def _frames_to_user() -> int:
 
 
 def _is_ours(module: str) -> bool:
-    """Also what calls functions that a context manager decorates."""
+    """True if a module is of this package, or calls its decorated functions."""
     return module.split(".")[0] in ("byoc_mlir", "contextlib")
 
 
 def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportRow]:
-    """Where each node went, by a partitioned module.
+    """Returns the placement of each node, from a partitioned module.
 
     Args:
         module: the module.
-        nodes: what became of each node of the model at import; none for IR that came without a
-            model, which gets a row for each op.
+        nodes: result of the import for each node of the model; empty for IR without a model, which
+          gets a row for each op.
     """
     found = placements(module)
     if not nodes:
@@ -170,7 +171,7 @@ def _row_of(node: OnnxNode, ops: Sequence[Placement]) -> ReportRow:
 
 
 def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
-    """The row of a node that became these ops: on the host, if one of them is."""
+    """Returns the row of a node that became these ops; it is on the host if one of them is."""
     if not ops:
         note = "nothing is left of it after folding"
         return ReportRow(name, op_type, "removed", reason=note)
@@ -189,7 +190,7 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
 
 
 def is_all_on_host(row: ReportRow) -> bool:
-    """Whether no backend has any of the ops that a node became."""
+    """True if no backend has any of the ops that a node became."""
     return not row.region and _PARTLY.match(row.reason) is None
 
 

@@ -1,1 +1,1 @@
-"""Searching for faster ways to compute a model's kernels, by measuring them."""
+"""Tuning: search for faster ways to compute a model's kernels, by measurement."""

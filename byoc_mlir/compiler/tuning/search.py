@@ -1,7 +1,7 @@
-"""The search: whole models are compiled with other choices, and each step of them is timed.
+"""The search: compiles whole models with other choices, and times each of their steps.
 
-So each kernel is measured where it runs, with the caches as the step before left them, and the
-number of compilations is that of the ways to compute one kernel, not of all kernels' ways.
+So each kernel is measured in its place, with the caches as the preceding step left them. The number
+of compilations is the number of ways to compute one kernel, not the product over all kernels.
 """
 
 from __future__ import annotations
@@ -24,38 +24,39 @@ from byoc_mlir.runtime.profile import ProfileRow
 from byoc_mlir.tensors import TensorInfo
 
 Choices: TypeAlias = Mapping[str, str]
-"""The name of a way, by problem."""
+"""Name of a way, by problem."""
 
 _ROUNDS, _ROUND_SECONDS = 12, 0.6
-"""Turns of each variant, and the least time of them."""
+"""Minimum number of rounds, and their minimum seconds for each variant."""
 
 _TURN_SECONDS = 0.005
-"""About what a turn takes: of its runs the median one counts, whose weights others have not driven
-from the caches."""
+"""Approximate seconds of a variant in a round. The median of its runs counts, so that the weights
+are still in the caches.
+"""
 
 _CLEARLY = 0.97
-"""A way must take less than that share of what a problem takes without it."""
+"""Maximum time of a problem with another way, as a fraction of the time without it."""
 
 _PAIRS, _PAIR_SECONDS = 21, 0.02
-"""Of the last comparison: how often, and the least time of one side."""
+"""Number of pairs in the last comparison, and minimum seconds of one side."""
 
 _WORTH = 0.98
-"""Of the untuned model's time, the most that a tuned one may take."""
+"""Maximum time of a tuned model, as a fraction of the untuned model's."""
 
 
 @dataclass(frozen=True)
 class TimedStep:
-    """What is timed of a run; the rest of a profile's row may differ from run to run."""
+    """Key of a step in a run; other fields of a profile's row may differ from run to run."""
 
     nodes: tuple[str, ...]
     kernel: str
     number: int
-    """Which one of those that have the same nodes and kernel."""
+    """Index among steps with the same nodes and kernel."""
 
 
 @dataclass
 class Candidate:
-    """The model with some choices, and what its steps take."""
+    """The model with some choices, and the times of its steps."""
 
     choices: Choices
     executable: Executable
@@ -63,10 +64,10 @@ class Candidate:
     runs: dict[int, Mapping[TimedStep, float]] = field(
         default_factory=dict[int, Mapping[TimedStep, float]]
     )
-    """The milliseconds of each step, by the number of the round."""
+    """Milliseconds of each step, by the number of the round."""
 
     def note(self, number: int, rows: Iterable[ProfileRow]) -> None:
-        """The times of a run in a round."""
+        """Records the times of a run in a round."""
         seen = Counter[tuple[tuple[str, ...], str]]()
         run: dict[TimedStep, float] = {}
         for row in rows:
@@ -76,12 +77,14 @@ class Candidate:
         self.runs[number] = run
 
     def of_problem(self, problem: str) -> float:
-        """The milliseconds of the steps that a problem was asked for, the median of all rounds."""
+        """Returns the milliseconds of a problem's steps, the median of all rounds."""
         return statistics.median(self._milliseconds(problem).values())
 
     def over(self, other: Candidate, problem: str | None = None) -> float:
-        """How long this takes over another one, as a whole or for a problem; infinite where that
-        has no steps. The median of the rounds with both: what disturbs one disturbs the other.
+        """Returns the time of this candidate over another one's, in total or for a problem.
+
+        It is infinite if this one lacks the problem. It is the median over common rounds, because
+        load in a round affects both.
         """
         if problem is not None and problem not in self.questions:
             return math.inf
@@ -90,13 +93,15 @@ class Candidate:
         return statistics.median(ratios) if ratios else math.inf
 
     def _milliseconds(self, problem: str | None) -> Mapping[int, float]:
-        """By round, those of the steps that a problem was asked for, or of all."""
+        """Returns the milliseconds of a problem's steps, or of all, by round."""
         steps = self._steps(problem)
         return {number: sum(run[step] for step in steps) for number, run in self.runs.items()}
 
     def _steps(self, problem: str | None) -> Collection[TimedStep]:
-        """Algorithms decide what is around them; a schedule is not to blame for steps whose
-        schedules are other problems.
+        """Returns the steps that a problem affects.
+
+        Algorithms also affect neighbouring steps. A schedule does not affect steps whose schedules
+        are other problems.
         """
         steps = next(iter(self.runs.values())).keys()
         if problem is None:
@@ -113,37 +118,37 @@ class Candidate:
 
     @property
     def taken(self) -> Choices:
-        """What was taken for every problem."""
+        """Returns the choice for every problem."""
         return {problem: one.taken for problem, one in self.questions.items() if one.taken}
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found."""
+    """Result of a search."""
 
     before: Candidate
     after: Candidate
     variants: int
-    """How many were compiled."""
+    """Number of compiled variants."""
     ratio: float
-    """The time with the choices, over that without; 1 where there are none."""
+    """Time with the choices over the time without; 1 if there are none."""
     reason: str = ""
-    """Why there are none."""
+    """Reason why there are no choices."""
 
     @property
     def choices(self) -> Choices:
-        """What to take; empty where nothing better was found."""
+        """Returns the choices; empty if nothing better was found."""
         return {} if self.reason else self.after.taken
 
 
 class Search:
-    """A search within a time.
+    """A search within a time limit.
 
     Args:
-        request: what is compiled.
-        seconds: the time, of this thread: on a busy machine no less is tried. A compilation that
-            has begun is not interrupted.
-        known: what is taken already.
+        request: request of the model.
+        seconds: time limit in CPU time of this thread, so that load does not reduce the trials. A
+          running compilation is not interrupted.
+        known: choices already made.
     """
 
     def __init__(self, request: Request, seconds: float, known: Choices):
@@ -156,15 +161,15 @@ class Search:
         self._rounds = 0
 
     def close(self) -> None:
-        """Frees what was compiled."""
+        """Frees the compiled variants."""
         for variant in {id(one): one for one in self._built.values()}.values():
             variant.executable.close()
 
     def run(self) -> SearchResult:
-        """Chooses algorithms first, since they decide what is around them, then schedules.
+        """Chooses algorithms first, since they affect their neighbours, then schedules.
 
         Raises:
-            ByocError: the model cannot be compiled, or not be profiled.
+            ByocError: the model cannot be compiled or profiled.
         """
         before = self._build(self._known)
         if not before.executable.node.is_complete:
@@ -192,8 +197,10 @@ class Search:
         return SearchResult(before, best, count, ratio)
 
     def _improved(self, start: Candidate, asked: Callable[[Question], bool]) -> Candidate:
-        """The fastest of: the start, it with another way for all problems, and with the fastest
-        way for each.
+        """Returns the fastest of several candidates.
+
+        They are the start, the start with another way for all problems, and with the fastest way
+        for each.
         """
         questions = {name: one for name, one in start.questions.items() if asked(one)}
         variants = [start]
@@ -215,13 +222,13 @@ class Search:
         return self._first_in_pairs(start, [best, variants[-1]])
 
     def _first_in_pairs(self, start: Candidate, others: Sequence[Candidate]) -> Candidate:
-        """The fastest one, without what it takes to time steps."""
+        """Returns the fastest candidate in runs without the timing of steps."""
         ratios = [(self._ratio(start, one), one) for one in others if one is not start]
         ratio, best = min(ratios, key=lambda pair: pair[0], default=(1.0, start))
         return best if ratio <= _WORTH else start
 
     def _has_time(self, compilations: int) -> bool:
-        """Whether so many more fit, besides what is measured."""
+        """True if so many further compilations fit in the time, besides measurements."""
         left = self._end - time.thread_time()
         return left > compilations * self._longest
 
@@ -239,7 +246,7 @@ class Search:
         return self._built[key]
 
     def _measure(self, variants: Sequence[Candidate]) -> None:
-        """Times the steps of variants in turns, so that what disturbs one disturbs all."""
+        """Times the steps of variants in interleaved rounds, so that load affects all."""
         different = list({id(variant): variant for variant in variants}.values())
         begin, first = time.thread_time(), self._rounds
         least = _ROUND_SECONDS * len(different)
@@ -250,12 +257,12 @@ class Search:
                 variant.note(self._rounds, variant.executable.profile(self._inputs, runs=runs))
 
     def _runs_of(self, variant: Candidate, seconds: float) -> int:
-        """How many runs take about so long."""
+        """Returns the number of runs that take about so many seconds."""
         one = _seconds(variant.executable.run, self._inputs, 1)
         return max(1, round(seconds / max(one, 1e-6)))
 
     def _ratio(self, before: Candidate, after: Candidate) -> float:
-        """How long one takes over the other: the median of pairs."""
+        """Returns the time of one candidate over the other's: the median of pairs."""
         runs = self._runs_of(before, _PAIR_SECONDS)
         pairs = [
             (
@@ -268,7 +275,7 @@ class Search:
 
 
 def _fastest(problem: str, start: Candidate, variants: Sequence[Candidate]) -> str:
-    """The way that took the least time, if that is clearly less than the start's."""
+    """Returns the fastest way, if it is clearly faster than the start's, else the start's."""
     best = min(variants, key=lambda variant: variant.over(start, problem))
     is_clear = best.over(start, problem) < _CLEARLY
     return (best if is_clear else start).questions[problem].taken
@@ -277,7 +284,7 @@ def _fastest(problem: str, start: Candidate, variants: Sequence[Candidate]) -> s
 def _seconds(
     run: Callable[[Mapping[str, Any]], Any], inputs: Mapping[str, Any], runs: int
 ) -> float:
-    """What runs take, by the time that the process had cores: neighbours are not measured."""
+    """Measures runs in CPU time of the process, which excludes other processes."""
     start = time.process_time()
     for _ in range(runs):
         run(inputs)
@@ -285,7 +292,7 @@ def _seconds(
 
 
 def _inputs_for(inputs: Sequence[TensorInfo]) -> dict[str, Any]:
-    """Inputs of fixed shapes: numbers at which nothing is slower than usual."""
+    """Returns random inputs of fixed shapes, with values that are not slower than usual."""
     generator = np.random.default_rng(0)
     made: dict[str, Any] = {}
     for info in inputs:

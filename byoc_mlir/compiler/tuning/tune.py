@@ -1,4 +1,4 @@
-"""Tuning a model: the search, and where what it finds is kept."""
+"""Tuning of a model: the search, and the storage of its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.errors import ByocError
 
 @dataclass(frozen=True)
 class TunedKernel:
-    """A problem for which another way is taken now, and its milliseconds in a run."""
+    """A problem that is now computed another way, with its milliseconds in a run."""
 
     problem: str
     before: str
@@ -25,36 +25,36 @@ class TunedKernel:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What came of tuning a model."""
+    """Result of tuning a model."""
 
     ratio: float
-    """The time of the tuned model over that of the untuned one; 1 where it stays as it was."""
+    """Time of the tuned model over time of the untuned one; 1 if it is unchanged."""
     kernels: tuple[TunedKernel, ...] = ()
     variants: int = 0
-    """How many were compiled and measured."""
+    """Number of variants that were compiled and measured."""
     reason: str = ""
-    """Why everything stays as it was."""
+    """Reason why nothing changed, or ""."""
 
 
 def tune_model(request: Request, seconds: float) -> Tuning:
-    """Looks for faster ways to compute a model's kernels, and keeps them for this machine.
+    """Searches for faster ways to compute a model's kernels, and keeps them for this machine.
 
-    A model that was tuned before, by whatever process, is not tuned again.
+    A model that was tuned before, by any process, is not tuned again.
 
     Args:
-        request: what is compiled.
-        seconds: the time for it all; a compilation that has begun is not interrupted.
+        request: request of the model.
+        seconds: total time limit; a running compilation is not interrupted.
 
     Raises:
-        ByocError: the time is not as documented, calibration are given too, or the model cannot be
-            compiled.
+        ByocError: the time is not as documented, a calibration is given too, or the model cannot be
+          compiled.
     """
     check_argument("tune", seconds, int | float, "a number of seconds, or None")
     if isinstance(seconds, bool) or not seconds > 0:
         raise ByocError(f"tune is {seconds!r}, accepted are seconds above 0")
     if request.calibration is not None:
         raise ByocError(
-            "tune and calibration are both given; a file of calibration says what is taken"
+            "tune and calibration are both given; a calibration file already holds the choices"
         )
     ratio = tuned_before(request)
     if ratio is not None:
@@ -69,7 +69,7 @@ def tune_model(request: Request, seconds: float) -> Tuning:
 
 
 def _kernels(found: SearchResult) -> list[TunedKernel]:
-    """Those that changed, first what gained most."""
+    """Returns the problems with another way, largest gain first."""
     before, after = found.before, found.after
     kernels = [
         TunedKernel(problem, was, choice, before.of_problem(problem), after.of_problem(problem))
@@ -80,5 +80,5 @@ def _kernels(found: SearchResult) -> list[TunedKernel]:
 
 
 def _taken(taken: Mapping[str, str], problem: str, choice: str) -> str:
-    """What was taken before; a problem that is new took nothing."""
+    """Returns the former way of a problem; a new problem keeps its choice."""
     return taken.get(problem, choice)

@@ -1,6 +1,6 @@
 """The `relay` dialect: neural network ops on tensors, named as in TVM's Relay.
 
-One file per family; every op class of a file is registered.
+There is one file per family; every op class of a file is registered.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ _MODULES = [
 ]
 
 FAMILIES: tuple[ModuleType, ...] = tuple(one for one in _MODULES if operations_in(vars(one)))
-"""The files that define ops."""
+"""Modules that define ops."""
 
 RELAY = Dialect("relay", operations_in(*map(vars, FAMILIES)), [WeightAttr, ShapeAttr, SizeAttr])

@@ -1,4 +1,4 @@
-"""What all `relay` ops share: construction from Python values, type inference, readable syntax."""
+"""Base of all `relay` ops: construction from Python values, type inference, readable syntax."""
 
 from __future__ import annotations
 
@@ -78,29 +78,29 @@ OneSize: TypeAlias = IntegerAttr | SizeAttr
 
 
 def relay_name(op: Operation) -> str:
-    """The op's name in Relay: `nn.conv2d` for `relay.nn.conv2d`."""
+    """Returns the op's name in Relay: `nn.conv2d` for `relay.nn.conv2d`."""
     return op.name.removeprefix("relay.")
 
 
 def int_prop(default: int | None = None) -> IntegerAttr:
-    """An `i64` property, printed as `axis = 1`."""
+    """Defines an `i64` property, printed as `axis = 1`."""
     return prop_def(
         IntegerAttr.constr(i64), default_value=None if default is None else to_attribute(default)
     )
 
 
 def ints_prop() -> Ints:
-    """An array of `i64` as property, printed as `strides = [1, 1]`."""
+    """Defines an array of `i64` as property, printed as `strides = [1, 1]`."""
     return prop_def(DenseArrayBase.constr(i64))
 
 
 def sizes_prop() -> Sizes:
-    """An array of sizes as property: `newshape = [2, 3]`, or `#relay.shape<[n, 3]>`."""
+    """Defines an array of sizes as property: `newshape = [2, 3]`, or `#relay.shape<[n, 3]>`."""
     return prop_def(DenseArrayBase.constr(i64) | BaseAttr(ShapeAttr))
 
 
 def size_prop(default: int | None = None) -> OneSize:
-    """A size as property: `k = 3`, or `k = #relay.size<n>`."""
+    """Defines a size as property: `k = 3`, or `k = #relay.size<n>`."""
     return prop_def(
         IntegerAttr.constr(i64) | BaseAttr(SizeAttr),
         default_value=None if default is None else to_attribute(default),
@@ -108,28 +108,28 @@ def size_prop(default: int | None = None) -> OneSize:
 
 
 def float_prop(default: float | None = None) -> FloatAttr:
-    """An `f64` property, printed as `epsilon = 1e-05`."""
+    """Defines an `f64` property, printed as `epsilon = 1e-05`."""
     return prop_def(
         FloatAttr.constr(f64), default_value=None if default is None else to_attribute(default)
     )
 
 
 def bool_prop(default: bool | None = None) -> BoolAttr:
-    """An `i1` property, printed as `ceil_mode = true`."""
+    """Defines an `i1` property, printed as `ceil_mode = true`."""
     constraint = cast(AttrConstraint[BoolAttr], IntegerAttr.constr(i1))
     return prop_def(constraint, default_value=None if default is None else to_attribute(default))
 
 
 def out_dtype_prop() -> Attribute | None:
-    """The element type of a product's result, where it is not that of its operands."""
+    """Defines the element type of a matmul's result as property; by default the operands' type."""
     return opt_prop_def(Attribute)
 
 
 def product_element(op: RelayOp, operands: Attribute, out_dtype: Attribute | None) -> Attribute:
-    """The element type of a product's result.
+    """Returns the element type of a matmul's result.
 
     Raises:
-        VerifyException: operands of this type do not give the result that is asked for.
+        VerifyException: operands of this type cannot have that result.
     """
     if out_dtype is None:
         return operands
@@ -142,10 +142,10 @@ def product_element(op: RelayOp, operands: Attribute, out_dtype: Attribute | Non
 
 
 def ints(attribute: Sizes) -> tuple[int, ...]:
-    """The Python integers of an array property.
+    """Returns an array property as Python integers.
 
     Raises:
-        UndecidedSizeError: some are symbolic.
+        UndecidedSizeError: a size is symbolic.
     """
     if isinstance(attribute, ShapeAttr):
         raise UndecidedSizeError(
@@ -155,20 +155,20 @@ def ints(attribute: Sizes) -> tuple[int, ...]:
 
 
 def size_list(attribute: Sizes) -> tuple[Size, ...]:
-    """The sizes of an array property, numbers and `Dim`s."""
+    """Returns the sizes of an array property, numbers and `Dim`s."""
     return attribute.data if isinstance(attribute, ShapeAttr) else ints(attribute)
 
 
 def one_size(attribute: OneSize) -> Size:
-    """The size that a property is."""
+    """Returns the size in a property."""
     return attribute.data if isinstance(attribute, SizeAttr) else attribute.value.data
 
 
 def check_not_negative(sizes: Sequence[Size]) -> None:
-    """Refuses the shape of a result in which a number is less than nothing.
+    """Refuses the shape of a result with a negative size.
 
     Raises:
-        VerifyException: one is.
+        VerifyException: a size is negative.
     """
     if any(isinstance(size, int) and size < 0 for size in sizes):
         raise VerifyException(f"a result of shape {list(sizes)}, sizes must be 0 and more")
@@ -178,36 +178,36 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
     """Refuses a tensor that is too large, if its shape is known.
 
     Raises:
-        LimitExceededError: it is too large.
+        LimitExceededError: the tensor is too large.
     """
     if type_.has_static_shape() and not _says_a_size(type_):
         check_tensor(type_.get_shape(), numpy_dtype(type_.element_type).itemsize, what)
 
 
 def _says_a_size(type_: Tensor) -> bool:
-    """True for `0 x n` bytes: such an input says a number to a stage, see `tensors.size_input`."""
+    """True if a type is `0 x n` bytes, which pass `n` to a segment (`tensors.size_input`)."""
     sizes = type_sizes(type_)
     return len(sizes) == 2 and sizes[0] == 0 and type_.element_type == ui8
 
 
 def check_addressed(op: RelayOp, sizes: Sequence[Size], places: Sequence[Size]) -> None:
-    """Checks that the dimensions that an op reads at computed places have elements.
+    """Checks that the dimensions that an op reads at computed indices have elements.
 
     Raises:
-        VerifyException: one of `sizes` is 0, and the shape `places` holds a place.
+        VerifyException: one of `sizes` is 0, and `places`, the shape of the indices, is not empty.
     """
     if 0 in sizes and not any(isinstance(size, Dim) or size == 0 for size in places):
         raise VerifyException(
-            f"{op.name}: computed places in dimensions without elements (sizes {list(sizes)}); no"
-            " place is valid there"
+            f"{op.name}: computed indices in dimensions without elements (sizes {list(sizes)}); no"
+            " index is valid there"
         )
 
 
 def normalize_axis(axis: int, rank: int, what: str = "axis") -> int:
-    """`axis` counted from the front.
+    """Returns `axis` counted from the front.
 
     Raises:
-        VerifyException: it is outside of `[-rank, rank - 1]`.
+        VerifyException: `axis` is outside of `[-rank, rank - 1]`.
     """
     if not -rank <= axis < rank:
         raise VerifyException(f"{what} is {axis}, accepted range is [{-rank}, {rank - 1}]")
@@ -227,7 +227,7 @@ class RelayOp(IRDLOperation, ABC):
     traits = traits_def(Pure())
 
     IS_FOLDED: ClassVar[bool] = True
-    """Whether an op of constants may be computed at compile time."""
+    """True if an op on constants may be folded at compile time."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class RelayOp(IRDLOperation, ABC):
         result_types: Sequence[Attribute] | None = None,
         **properties: PyValue,
     ):
-        """Builds the op; result types are inferred unless given, `None` properties are left out.
+        """Builds the op; result types are inferred unless given, `None` properties are omitted.
 
         Args:
             operands: one entry per operand definition, a sequence for a variadic one.
@@ -272,7 +272,7 @@ class RelayOp(IRDLOperation, ABC):
             )
 
     def _checked_types(self) -> Sequence[Attribute]:
-        """The inferred types, once their tensors are found to be small enough."""
+        """Returns the inferred types, after checking that they are not too large."""
         check_time()
         types = self.infer_types()
         for type_ in types:
@@ -282,7 +282,7 @@ class RelayOp(IRDLOperation, ABC):
 
     @abstractmethod
     def infer_types(self) -> Sequence[Attribute]:
-        """The result types that follow from the operands' types and the properties.
+        """Returns the result types, inferred from the operands' types and the properties.
 
         Raises:
             VerifyException: operands and properties do not fit together.
@@ -353,25 +353,25 @@ class RelayOp(IRDLOperation, ABC):
 
 
 class OneResultOp(RelayOp, ABC):
-    """An op with one result, `output`."""
+    """Op with one result, `output`."""
 
     output = result_def(TensorType)
 
 
 class DataOp(OneResultOp, ABC):
-    """An op of one tensor, `data -> output`."""
+    """Op on one tensor, `data -> output`."""
 
     data = operand_def(TensorType)
 
 
 class AlongAxisOp(RelayOp, ABC):
-    """An op with an `axis` of its first operand."""
+    """Op with an `axis` of its first operand."""
 
     axis = int_prop(0)
 
     @property
     def positive_axis(self) -> int:
-        """`axis`, counted from the front."""
+        """Returns `axis`, counted from the front."""
         rank = rank_of(self.operands[0])
         return normalize_axis(self.axis.value.data, rank, f"{self.name}: axis")
 

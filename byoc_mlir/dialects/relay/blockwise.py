@@ -1,4 +1,4 @@
-"""Products with weights of a few bits, each block of which has a scale of its own."""
+"""Matmuls with weights of a few bits, quantised in blocks with a scale each."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from byoc_mlir.dialects.relay.base import (
 from byoc_mlir.dims import ceildiv
 
 WIDTHS = (2, 4, 8)
-"""The bits that a code may have."""
+"""Accepted widths of a code, in bits."""
 
 _BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 
 @irdl_op_definition
 class BlockwiseDenseOp(OneResultOp):
-    """`data [..., in] · weightᵀ -> output [..., units]`, the weight `[units, in]` in blocks.
+    """`data [..., in] · weightᵀ -> output [..., units]`, with a block-quantised weight `[units,
+    in]`.
 
-    `codes [units, blocks, bytes]` are `ui8`, in each byte codes of `bits` bits, the low bits first.
-    An element of the weight is `(code - zero_point) * scale`, with the `scales [units, blocks]` and
-    `zero_points [units, blocks]`, or `[1, 1]` for one that is the same everywhere. Codes behind
-    `in` in the last block do not count.
+    `codes [units, blocks, bytes]` are `ui8`; each byte has codes of `bits` bits, the low bits
+    first. An element of the weight is `(code - zero_point) * scale`, with `scales [units, blocks]`
+    and `zero_points [units, blocks]`, or `[1, 1]` if all blocks have the same. Codes after `in` in
+    the last block are ignored.
 
     All operands but `data` must be constants on the host.
     """
@@ -46,7 +47,7 @@ class BlockwiseDenseOp(OneResultOp):
 
     @property
     def block_size(self) -> int:
-        """The elements of a block."""
+        """Returns the number of elements of a block."""
         return shape_of(self.codes)[2] * 8 // self.bits.value.data
 
     def infer_types(self) -> Sequence[Attribute]:

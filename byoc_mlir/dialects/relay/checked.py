@@ -1,4 +1,4 @@
-"""Values that are checked while the model runs."""
+"""Values that are checked at run time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from byoc_mlir.dialects.relay.base import OneResultOp, int_prop, str_prop, tenso
 
 @irdl_op_definition
 class CheckedOp(OneResultOp):
-    """`data, found [] -> output`: `data`, if `found`, an `i64`, is one of `least` to `most`.
+    """`data, found [] -> output`: `data`, after checking `least <= found <= most` for an `i64`.
 
-    If not, the run ends with an error, which calls the number `what`. Only what reads `output` is
-    sure to run after the check.
+    If the check fails, the run ends with an error, which calls the number `what`. Only users of
+    `output` are guaranteed to run after the check.
     """
 
     name = "relay.checked"

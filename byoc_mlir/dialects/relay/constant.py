@@ -1,4 +1,4 @@
-"""Constants: small ones inline, large ones as a handle to bytes kept beside the IR."""
+"""Constants: small ones inline, large ones as a handle to bytes outside the IR."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from byoc_mlir.errors import MissingWeightsError
 from byoc_mlir.tensors import Array, aligned
 
 INLINE_ELEMENTS = 16
-"""Constants of up to this many elements are written into the IR, for the reader's sake."""
+"""Maximum number of elements of a constant that is written into the IR, for readability."""
 
 
 _ARRAYS: WeakValueDictionary[str, Array] = WeakValueDictionary()
-"""The arrays behind all handles, by digest."""
+"""Arrays behind all handles, by digest."""
 
 _DERIVED: WeakValueDictionary[Hashable, Array] = WeakValueDictionary()
-"""Arrays made of others, by what was done and to which."""
+"""Arrays derived from others, by derivation and sources."""
 
 _DIGESTS: dict[int, str] = {}
-"""Their digests, by the identity of the array."""
+"""Digests of arrays, by the identity of the array."""
 
 _BORROWED: dict[int, str] = {}
-"""What sets arrays apart that others may change, by the identity of the array."""
+"""Prefixes that make digests of borrowed arrays unique, by the identity of the array."""
 
 _borrowed_so_far = count()
 
 
 @dataclass(frozen=True)
 class Weight:
-    """A handle to a constant's bytes: a readable name, the hash of the content, the content.
+    """Handle to a constant's bytes: a readable name, the hash of the content, the content.
 
-    Two handles are equal when name and digest are, so IR that was read without its store is
-    still the same IR.
+    Two handles are equal if name and digest are: IR without loaded weights equals the same IR with
+    them.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Weight:
 
     @property
     def data(self) -> Array:
-        """The array.
+        """Returns the array.
 
         Raises:
             MissingWeightsError: the module was read without the store that holds it.
@@ -72,11 +72,11 @@ class Weight:
 
     @staticmethod
     def of(name: str, array: Array) -> Weight:
-        """The handle for `array`, which must not be changed afterwards.
+        """Returns the handle for `array`, which must not be changed afterwards.
 
-        Equal content is one array as long as any of them lives, and an array is hashed once. What
-        is borrowed is equal to nothing but itself; what is mapped from a file, which others may
-        change, serves no other model.
+        Arrays of equal content share one array, as long as any handle lives; an array is hashed
+        once. A borrowed array is equal only to itself. An array mapped from a file, which others
+        may change, is not used for other models.
         """
         array = np.asarray(array, order="C")
         known = _DIGESTS.get(id(array))
@@ -92,10 +92,10 @@ class Weight:
 
 
 def borrow(array: Array) -> None:
-    """Declares that an array's memory belongs to somebody who may change it later.
+    """Declares that the caller owns an array's memory and may change it later.
 
-    Handles for it, and for views of it, are not those for equal content elsewhere: what is made
-    from them is their owner's alone.
+    Handles for it, and for its views, differ from handles for equal content. So derived arrays are
+    not shared with other owners.
     """
     if id(array) not in _BORROWED:
         _BORROWED[id(array)] = f"borrowed {next(_borrowed_so_far)} "
@@ -103,7 +103,7 @@ def borrow(array: Array) -> None:
 
 
 def is_borrowed(array: Array) -> bool:
-    """Whether an array's memory belongs to somebody else, who has it anyway."""
+    """True if an array's memory belongs to the caller."""
     return bool(_owner(array))
 
 
@@ -119,21 +119,20 @@ def _is_mapped(array: Array) -> bool:
 
 
 def held_bytes() -> int:
-    """The size of all arrays behind handles, which some IR or program still mentions."""
+    """Returns the total size of the arrays behind handles that any IR or program still uses."""
     arrays = [reference() for reference in _ARRAYS.valuerefs()]  # other threads add some meanwhile
     return sum(array.nbytes for array in arrays if array is not None)
 
 
 def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Array]) -> Array:
-    """What `make` computes from `sources`; once, as long as somebody holds the result.
+    """Returns the result of `make`, which is computed from `sources` and cached while it is used.
 
-    A model that is compiled for another shape finds the weights there that the programs for its
-    other shapes use. It begins with a cache line: most of what is made so are weights in the order
-    in which kernels read them.
+    So a model that is compiled for another shape shares derived weights, mostly weights packed for
+    kernels. The result is aligned to a cache line.
 
     Args:
-        how: tells `make` from what else is computed from such arrays.
-        sources: must not be changed afterwards; the result must not either.
+        how: key that distinguishes `make` from other derivations of such arrays.
+        sources: must not be changed afterwards; neither must the result.
     """
     key = (how, *(Weight.of("source", source).digest for source in sources))
     known = _DERIVED.get(key)
@@ -143,10 +142,10 @@ def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Ar
 
 
 def content_digest(array: Array, owner: str = "") -> str:
-    """The key of an array in a store: SHA-256 over dtype, shape and bytes, 32 hex digits.
+    """Returns the key of an array in a store: SHA-256 over dtype, shape and bytes, 32 hex digits.
 
     Args:
-        owner: tells content from equal content of others.
+        owner: distinguishes the content from equal content of other owners.
     """
     # types that numpy does not know itself are all alike to `str`
     kind = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
@@ -157,7 +156,7 @@ def content_digest(array: Array, owner: str = "") -> str:
 
 @irdl_attr_definition
 class WeightAttr(Data[Weight]):
-    """`#relay.weight<"fc1.weight", "0f3c…">`: never the bytes themselves, see `Weight`."""
+    """Attribute `#relay.weight<"fc1.weight", "0f3c…">`, without the bytes; see `Weight`."""
 
     name = "relay.weight"
 
@@ -177,7 +176,7 @@ class WeightAttr(Data[Weight]):
 
 @irdl_op_definition
 class ConstantOp(OneResultOp):
-    """A constant tensor.
+    """Constant tensor.
 
     ```mlir
     %w = relay.constant #relay.weight<"fc1.weight", "0f3c…"> : tensor<64x128xf32>
@@ -191,7 +190,7 @@ class ConstantOp(OneResultOp):
 
     @classmethod
     def of(cls, name: str, array: Array) -> ConstantOp:
-        """A constant that holds `array` (frozen from now on): inline when small, else by handle."""
+        """Returns a constant of `array`, frozen from now on: inline if small, else by handle."""
         type_ = tensor_of(relay_type(array.dtype), array.shape)
         if array.size <= INLINE_ELEMENTS and _can_be_inline(array):
             return cls.inline(array, type_)
@@ -199,14 +198,15 @@ class ConstantOp(OneResultOp):
 
     @classmethod
     def inline(cls, array: Array, type_: Tensor) -> ConstantOp:
-        """A constant whose values are written into the IR."""
+        """Returns a constant whose values are written into the IR."""
         data = np.ascontiguousarray(array).tobytes()
         value = DenseIntOrFPElementsAttr(cast(Any, type_), BytesAttr(data))
         return cls(value=value, result_types=[type_])
 
     def erase_if_unused(self) -> None:
-        """Removes a constant that nothing reads. Its content is let go at once: the op refers to
-        itself, and stays until somebody looks for garbage.
+        """Removes a constant without users, and frees its content.
+
+        The op itself refers to itself, and lives until the next garbage collection.
         """
         if self.parent is not None and self.output.first_use is None:
             self.parent.erase_op(self)
@@ -214,12 +214,12 @@ class ConstantOp(OneResultOp):
 
     @property
     def type(self) -> Tensor:
-        """The type of the constant, shape and element type."""
+        """Returns the type of the constant, shape and element type."""
         return self.output.type
 
     @property
     def array(self) -> Array:
-        """The values as a read-only numpy array.
+        """Returns the values as a read-only numpy array.
 
         Raises:
             MissingWeightsError: the module was read without the store that holds them.
@@ -230,13 +230,13 @@ class ConstantOp(OneResultOp):
 
     @property
     def is_borrowed(self) -> bool:
-        """Whether its array is there, and somebody else's."""
+        """True if its array is loaded, and belongs to the caller."""
         array = self.weight.array if isinstance(self.value, WeightAttr) else None
         return array is not None and is_borrowed(array)
 
     @property
     def weight(self) -> Weight:
-        """The handle of the constant's content; an inline constant gets one on the spot."""
+        """Returns the handle of the constant's content; for an inline constant, a new one."""
         if isinstance(self.value, WeightAttr):
             return self.value.data
         return Weight.of("inline", self.array)
@@ -305,7 +305,7 @@ def _inline_array(value: DenseIntOrFPElementsAttr, type_: Tensor) -> Array:
 
 
 def widened(constant: ConstantOp) -> ConstantOp:
-    """A constant of 16-bit floats as one of `f32`, of the same name and location."""
+    """Returns a constant of 16-bit floats as `f32`, with the same name and location."""
     array = constant.array
     content = derived_array("widened", [array], lambda: array.astype(np.float32))
     wide = ConstantOp.of(constant.weight.name, content)

@@ -1,7 +1,6 @@
 """Control flow: ops whose branches and bodies are functions of the module.
 
-Such a function sees nothing but its arguments, which are the values that it takes from around the
-op too. One op calls it, and nothing else.
+Such a function sees nothing but its arguments, which include captured values. Only one op calls it.
 """
 
 from __future__ import annotations
@@ -41,39 +40,39 @@ CONDITION = TensorType(i1, [])
 NUMBER = TensorType(i64, [])
 
 FEWEST_ITERATIONS = 2
-"""Loops of fewer are written out, where that is known when a model is imported."""
+"""Smallest known trip count of a loop; shorter loops are unrolled at import."""
 
 
 class ControlOp(RelayOp):
-    """Base of the ops that call functions; not folded, as there is no telling how long they run."""
+    """Base of the ops that call functions; not folded, as their run time is not bounded."""
 
     IS_FOLDED: ClassVar = False
 
     def infer_types(self) -> Sequence[Attribute]:
-        """The types given: they follow from the functions."""
+        """Returns the declared result types, which the functions determine."""
         return self.result_types
 
     def functions(self) -> tuple[FuncOp, ...]:
-        """The functions that the op may call.
+        """Returns the functions that the op may call.
 
         Raises:
-            VerifyException: the module has none of a name.
+            VerifyException: the module has no function of a name.
         """
         return tuple(map(self._function, self.symbols()))
 
     @abstractmethod
     def symbols(self) -> tuple[SymbolRefAttr, ...]:
-        """The names of the functions that the op may call."""
+        """Returns the names of the functions that the op may call."""
 
     @abstractmethod
     def signature(self) -> FunctionType:
-        """The type that each of the functions must have."""
+        """Returns the type that each of the functions must have."""
 
     def check_operands(self) -> None:
-        """Checks what does not depend on the functions.
+        """Checks operands and properties, as far as they do not depend on the functions.
 
         Raises:
-            VerifyException: operands or properties do not fit together.
+            VerifyException: operands and properties do not fit together.
         """
 
     def verify_(self) -> None:
@@ -108,8 +107,7 @@ def _has_symbols(op: Operation) -> bool:
 
 @irdl_op_definition
 class IfOp(ControlOp):
-    """`condition [], arguments… -> results…`: one of two functions of the arguments, the other is
-    not run.
+    """`condition [], arguments… -> results…`: calls one of two functions with the arguments.
 
     ```mlir
     %0 = relay.if %c, %x {then_branch = @double, else_branch = @square}
@@ -136,11 +134,10 @@ class IfOp(ControlOp):
 
 @irdl_op_definition
 class BindOp(ControlOp):
-    """`number [], arguments… -> results…`: a function that computes with a size which is known when
-    the model runs.
+    """`number [], arguments… -> results…`: calls a function with a size that is known at run time.
 
-    The function binds a symbol of the module to the number, which must be in its range. Types in
-    the function have the symbol; those of its arguments and results do not.
+    The function binds a symbol of the module to the number, which must be in the symbol's range.
+    Types in the function use the symbol, except the types of its arguments and results.
 
     ```mlir
     relay.symbol @keys {min = 1, max = 64, hint = 32}
@@ -163,7 +160,7 @@ class BindOp(ControlOp):
         return FunctionType.from_lists(self.operand_types, self.result_types)
 
     def bound(self) -> str:
-        """The symbol.
+        """Returns the symbol that the function binds.
 
         Raises:
             VerifyException: the function binds none.
@@ -186,8 +183,10 @@ class BindOp(ControlOp):
 
 
 class LoopOp(ControlOp):
-    """Base of the loops: the first `carried` values go from one iteration to the next, the others
-    are the same for all.
+    """Base of the loops.
+
+    The first `carried` values are passed from one iteration to the next, other values are the same
+    for all iterations.
     """
 
     body = prop_def(SymbolRefAttr)
@@ -196,25 +195,25 @@ class LoopOp(ControlOp):
     @property
     @abstractmethod
     def loop_values(self) -> Sequence[SSAValue]:
-        """What is carried, and what is the same for all iterations."""
+        """Returns the carried values, then the values that are the same for all iterations."""
 
     @property
     def initial(self) -> Sequence[SSAValue]:
-        """What is carried into the first iteration."""
+        """Returns the values that are carried into the first iteration."""
         return self.loop_values[: self.carried.value.data]
 
     @property
     def invariant(self) -> Sequence[SSAValue]:
-        """What is the same for all iterations."""
+        """Returns the values that are the same for all iterations."""
         return self.loop_values[self.carried.value.data :]
 
     @property
     def stacked(self) -> Sequence[SSAValue]:
-        """The results that have a row for each iteration."""
+        """Returns the results that have a row for each iteration."""
         return self.results[self.carried.value.data :]
 
     def results_of_body(self) -> list[Attribute]:
-        """The types of what is carried, and of the rows."""
+        """Returns the types of the carried values, and of the rows."""
         rows = [
             tensor_of(tensor_type(result).element_type, sizes_of(result)[1:])
             for result in self.stacked
@@ -225,7 +224,7 @@ class LoopOp(ControlOp):
         return (self.body,)
 
     def check_rows(self, count: Size, what: str) -> None:
-        """Checks that there are so many rows.
+        """Checks that stacked results have `count` rows.
 
         Raises:
             VerifyException: a stacked result has more or less.
@@ -248,18 +247,17 @@ class LoopOp(ControlOp):
         for number, value in enumerate(self.initial):
             if value.type != self.results[number].type:
                 raise VerifyException(
-                    f"{self.name}: result #{number} has type {self.results[number].type}, and what"
-                    f" is carried has {value.type}"
+                    f"{self.name}: result #{number} has type {self.results[number].type}, the"
+                    f" carried value has {value.type}"
                 )
 
 
 @irdl_op_definition
 class ForOp(LoopOp):
-    """`values… -> carried…, stacked [count, …]…`: a number of iterations that is known, or a
-    size.
+    """`values… -> carried…, stacked [count, …]…`: a loop with a known or symbolic trip count.
 
-    The body takes the number of the iteration, what is carried and what is the same for all; it
-    gives what is carried on, and the iteration's rows of the stacked results.
+    The body takes the iteration number, the carried values and the loop-invariant values; it
+    returns the carried values, and the iteration's rows of the stacked results.
 
     ```mlir
     %0:2 = relay.for %s, %x {body = @step, count = 3, carried = 1}
@@ -291,12 +289,12 @@ class ForOp(LoopOp):
 
 @irdl_op_definition
 class WhileOp(LoopOp):
-    """`limit [], condition [], values… -> carried…, stacked [most, …]…`: iterations while the
-    condition holds, at most `limit`, and no more than there are rows.
+    """`limit [], condition [], values… -> carried…, stacked [most, …]…`: a loop while `condition`.
 
-    The body takes the number of the iteration, what is carried and what is the same for all; it
-    gives the condition of the next iteration, what is carried on, and the iteration's rows of the
-    stacked results. Rows of iterations that are not made are undefined.
+    It has at most `limit` iterations, and no more than `most`. The body takes the iteration number,
+    the carried values and the loop-invariant values; it returns the condition of the next
+    iteration, the carried values, and the iteration's rows of the stacked results. Rows of
+    iterations that did not run are undefined.
 
     ```mlir
     %0 = relay.while %limit, %go, %s {body = @step, carried = 1}
@@ -322,10 +320,10 @@ class WhileOp(LoopOp):
 
     @property
     def most(self) -> int | None:
-        """How many rows there are; `None` without stacked results.
+        """Returns the number of rows; `None` without stacked results.
 
         Raises:
-            VerifyException: it is no number.
+            VerifyException: the number of rows is symbolic.
         """
         if not self.stacked:
             return None
@@ -342,4 +340,4 @@ class WhileOp(LoopOp):
         self._check_scalar(self.limit, "the limit", NUMBER)
         self._check_scalar(self.condition, "the condition", CONDITION)
         if self.most is not None:
-            self.check_rows(self.most, "that of the others")
+            self.check_rows(self.most, "the same for all of them")

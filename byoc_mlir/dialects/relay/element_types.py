@@ -1,7 +1,7 @@
-"""The element types of `relay` tensors and the numpy dtypes that hold them.
+"""Element types of `relay` tensors, and the numpy dtypes that hold them.
 
-Signed integers are signless in the IR, as everywhere in MLIR; unsigned ones say so (`ui8`). Types
-of less than eight bits take a byte for each element, in numpy as in memory.
+Signed integers are signless in the IR, as everywhere in MLIR; unsigned ones are explicit (`ui8`).
+Types of less than eight bits take a byte for each element, in numpy as in memory.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ _DTYPES: dict[Attribute, np.dtype[Any]] = {
 ui8 = _unsigned(8)
 
 HALVES: tuple[Attribute, ...] = (Float16Type(), BFloat16Type())
-"""Floats of 16 bits, which are computed with as `f32`."""
+"""Floats of 16 bits, which are computed in `f32`."""
 
 NARROW_INTEGERS: tuple[IntegerType, ...] = (
     *(IntegerType(width) for width in (2, 4, 8, 16)),
     *(_unsigned(width) for width in (2, 4, 8, 16)),
 )
-"""The integers of at most 16 bits, of which all numbers are `f32` too."""
+"""Integers of at most 16 bits, whose values `f32` represents exactly."""
 
 _TYPES = {dtype: type_ for type_, dtype in _DTYPES.items()}
 
 
 def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
-    """The dtype of numpy arrays that hold `element_type`.
+    """Returns the dtype of numpy arrays that hold `element_type`.
 
     Raises:
         ByocError: no numpy dtype holds it.
@@ -84,7 +84,7 @@ def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
 
 
 def relay_type(dtype: np.dtype[Any]) -> TypeAttribute:
-    """The element type for values of a numpy dtype.
+    """Returns the element type for values of a numpy dtype.
 
     Raises:
         UnsupportedTypeError: the dtype has no counterpart.
@@ -100,13 +100,13 @@ def relay_type(dtype: np.dtype[Any]) -> TypeAttribute:
 
 
 def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type."""
+    """Returns the smallest and the largest value of an integer type."""
     info: Any = ml_dtypes.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
 def is_unsigned(element_type: Attribute) -> bool:
-    """Whether it is an unsigned integer; `i1` counts as unsigned."""
+    """True if it is an unsigned integer; `i1` counts as unsigned."""
     return isinstance(element_type, IntegerType) and (
         element_type.signedness.data == Signedness.UNSIGNED or element_type.width.data == 1
     )

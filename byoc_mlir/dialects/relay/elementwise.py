@@ -36,11 +36,11 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]: ...
 
 
 def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
-    """The shape that numpy broadcasting gives; unknown dimensions stay unknown.
+    """Returns the shape of numpy broadcasting; unknown dimensions stay unknown.
 
     Raises:
         VerifyException: two dimensions differ and neither is 1.
-        UndecidedSizeError: it is not known whether they do.
+        UndecidedSizeError: symbolic dimensions may differ.
     """
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Size] = [1] * rank
@@ -55,7 +55,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
 
 
 def _broadcast_size(one: Size, two: Size) -> Size | None:
-    """The size that two dimensions broadcast to, `None` when they do not."""
+    """Returns the size that two dimensions broadcast to, `None` if they do not."""
     if two == 1 or one == two:
         return one
     if one == 1:
@@ -83,7 +83,7 @@ class BroadcastOp(OneResultOp, ABC):
     rhs = operand_def(TensorType)
 
     def broadcast_type(self) -> Tensor:
-        """The broadcast of the operand types."""
+        """Returns the broadcast of the operand types."""
         lhs, rhs = tensor_type(self.lhs), tensor_type(self.rhs)
         if lhs.element_type != rhs.element_type:
             raise VerifyException(
@@ -333,7 +333,7 @@ class FloorOp(UnaryOp):
 
 @irdl_op_definition
 class RoundOp(UnaryOp):
-    """The nearest integer, halves to even."""
+    """The nearest integer, ties to even."""
 
     name = "relay.round"
 

@@ -1,4 +1,4 @@
-"""Ops on images and volumes: resizing, sampling at computed places."""
+"""Ops on images and volumes: resizing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from byoc_mlir.errors import UndecidedSizeError
 
 
 def floats_attribute(values: Sequence[float]) -> ArrayAttr[FloatAttr]:
-    """An array of numbers as a property."""
+    """Returns an array of numbers as a property."""
     return ArrayAttr([FloatAttr(value, f64) for value in values])
 
 
@@ -48,12 +48,12 @@ def _floats(attribute: ArrayAttr[Attribute]) -> list[float]:
 
 @irdl_op_definition
 class ResizeOp(DataOp):
-    """`data [d...] -> output [size...]`, every dimension resized on its own.
+    """`data [d...] -> output [size...]`, with every dimension resized on its own.
 
-    `scales` are the factors before sizes were rounded; without them, what the new sizes are to the
-    old ones. `roi` holds all starts, then all ends, as
-    parts of 1; only `tf_crop_and_resize` looks at it, and gives `extrapolation_value` outside of
-    the data. https://onnx.ai/onnx/operators/onnx__Resize.html
+    `scales` are the factors before sizes were rounded; by default, the quotients of new and old
+    sizes. `roi` holds all starts, then all ends, as fractions of 1; only `tf_crop_and_resize` uses
+    it, with `extrapolation_value` outside of the data.
+    https://onnx.ai/onnx/operators/onnx__Resize.html
     """
 
     name = "relay.image.resize"
@@ -85,28 +85,28 @@ class ResizeOp(DataOp):
         return (tensor_of(data.element_type, size),)
 
     def resized_axes(self) -> list[tuple[int, Taps]]:
-        """The axes that change, and what each element along them is made of."""
+        """Returns the axes that change, and the taps along them."""
         axes = range(len(shape_of(self.data)))
         return [(number, self.taps_along(number)) for number in axes if not self.is_kept(number)]
 
     def is_kept(self, number: int) -> bool:
-        """Whether nothing changes along an axis."""
+        """True if the resize does not change an axis."""
         old, new, scale = self._axis(number)
         return old == new and scale in (None, 1.0) and self.part_of(number) == (0.0, 1.0)
 
     def part_of(self, number: int) -> tuple[float, float]:
-        """Where along an axis the region of interest begins and ends, as parts of 1."""
+        """Returns begin and end of the region of interest along an axis, as fractions of 1."""
         if self.roi is None or self.coordinate_transformation_mode.data != "tf_crop_and_resize":
             return 0.0, 1.0
         roi = _floats(self.roi)
         return roi[number], roi[number + len(roi) // 2]
 
     def scale_of(self, number: int) -> float | None:
-        """The factor of an axis; `None` where it is that of symbolic sizes."""
+        """Returns the scale factor of an axis; `None` if it is the quotient of symbolic sizes."""
         return self._axis(number)[2]
 
     def taps_along(self, number: int) -> Taps:
-        """What each element along an axis is made of, of sizes that are numbers.
+        """Returns the taps along an axis of known size.
 
         Raises:
             UndecidedSizeError: a size is symbolic.
@@ -117,7 +117,7 @@ class ResizeOp(DataOp):
         return self._taps(ResizedAxis(index(old), index(new), scale, self.part_of(number)))
 
     def _axis(self, number: int) -> tuple[Size, Size, float | None]:
-        """The sizes of an axis, before and after, and the factor."""
+        """Returns the old and new size of an axis, and the scale factor."""
         old, new = type_sizes(tensor_type(self.data))[number], size_list(self.size)[number]
         if self.scales is not None:
             return old, new, _floats(self.scales)[number]

@@ -1,7 +1,7 @@
-"""Ops that read or write at computed places: take, gather, scatter, sort, running sums.
+"""Ops that read or write at computed indices: take, gather, scatter, sort, running sums.
 
 Negative indices count from the end. An index outside of its dimension is an error of the model that
-nobody checks at run time: it is clamped. Where no index can be right, types are refused.
+is not checked at run time: the index is clamped. Types for which no index can be valid are refused.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REDUCTIONS = ("update", "add", "mul", "max", "min")
 
 
 def check_indices(op: RelayOp, value: SSAValue) -> Tensor:
-    """The type of an operand of indices, `i32` or `i64`.
+    """Returns the type of an operand of indices, `i32` or `i64`.
 
     Raises:
         VerifyException: another element type.
@@ -69,7 +69,8 @@ class TakeOp(AlongAxisOp):
 class GatherOp(AlongAxisOp):
     """`output[i, j, k] = data[i, indices[i, j, k], k]` for axis 1, and so on.
 
-    `indices` has the rank of `data` and is not larger beside `axis`; `output` has its shape.
+    `indices` has the rank of `data` and is not larger on the axes other than `axis`; `output` has
+    the shape of `indices`.
     """
 
     name = "relay.gather"
@@ -93,13 +94,13 @@ def _check_beside_axis(op: RelayOp, data: Tensor, indices: Tensor, axis: int) ->
     )
     if not fits:
         raise VerifyException(
-            f"{op.name}: indices {indices} must have the rank of {data} and fit into it beside"
-            f" axis {axis}"
+            f"{op.name}: indices {indices} must have the rank of {data}, and be no larger on axes"
+            f" other than {axis}"
         )
 
 
 def _coordinates(places: Sequence[Size]) -> int:
-    """How many coordinates the last dimension of indices holds; -1 when there is no such number."""
+    """Returns the number of coordinates in the last dimension of indices; -1 if it is not known."""
     return places[-1] if places and isinstance(places[-1], int) else -1
 
 
@@ -133,10 +134,10 @@ class GatherNdOp(OneResultOp):
 
 
 class ScatterOp(OneResultOp, ABC):
-    """`data`, changed where `indices` say by `updates`.
+    """`data`, updated at `indices` by `updates`.
 
-    `reduction` says how: `update` puts the value there, `add`, `mul`, `max` and `min` combine it
-    with what is there. With `update` the last of several values for one place wins.
+    `reduction`: `update` replaces the element, `add`, `mul`, `max` and `min` combine it with the
+    update. With `update`, the last of several values for one element wins.
     """
 
     data = operand_def(TensorType)
@@ -145,7 +146,7 @@ class ScatterOp(OneResultOp, ABC):
     reduction = str_prop("update", REDUCTIONS)
 
     def checked(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The operand types, after what all scatters ask for is checked."""
+        """Returns the operand types, after the checks that all scatters have in common."""
         data, updates = tensor_type(self.data), tensor_type(self.updates)
         if data.element_type != updates.element_type:
             raise VerifyException(f"{self.name}: updates {updates} are not of the type of {data}")
@@ -200,11 +201,11 @@ class ScatterNdOp(ScatterOp):
 
 @irdl_op_definition
 class UpdateSliceOp(AlongAxisOp):
-    """`data [b..., n, d...], update [b..., m, d...], starts [b] -> output`: `data`, changed.
+    """`data [b..., n, d...], update [b..., m, d...], starts [b] -> output`: `data`, updated.
 
-    In entry `i` of the first dimension, `update` stands from `starts[i]` on along `axis`, which is
-    not the first one. A start that leaves no room for it is clamped. With `is_circular` it stays,
-    counted from the beginning again where it is too large, and `update` goes on at the beginning.
+    In entry `i` of the first dimension, `update` is written from `starts[i]` on along `axis`, which
+    is not the first one. A start that leaves no room for it is clamped. With `is_circular`, starts
+    and the elements after the end wrap around to the beginning.
     """
 
     name = "relay.update_slice"
@@ -225,7 +226,7 @@ class UpdateSliceOp(AlongAxisOp):
         if axis == 0 or not fits or data.element_type != update.element_type:
             raise VerifyException(
                 f"{self.name}: update {update} does not fit into {data} along axis {axis}; accepted"
-                " is what is no larger along an axis behind the first, and equal beside"
+                " is an update that is no larger along one axis but the first, and equal elsewhere"
             )
         if not agreeing(new, shape) or not agreeing(type_sizes(starts), shape[:1]):
             raise VerifyException(
@@ -235,8 +236,8 @@ class UpdateSliceOp(AlongAxisOp):
 
 
 class ScanOp(AlongAxisOp, ABC):
-    """A running result along `axis`; `exclusive` leaves out the element itself, `reverse` starts at
-    the end."""
+    """Running result along `axis`; `exclusive`: without the element itself, `reverse`: from the
+    end."""
 
     data = operand_def(TensorType)
     exclusive = bool_prop(False)
@@ -250,23 +251,23 @@ class ScanOp(AlongAxisOp, ABC):
 
 @irdl_op_definition
 class CumsumOp(ScanOp):
-    """The running sum."""
+    """Running sum."""
 
     name = "relay.cumsum"
 
 
 @irdl_op_definition
 class CumprodOp(ScanOp):
-    """The running product."""
+    """Running product."""
 
     name = "relay.cumprod"
 
 
 @irdl_op_definition
 class TopkOp(AlongAxisOp):
-    """The `k` largest values along `axis` in descending order, and their indices (`i64`).
+    """`k` largest values along `axis` in descending order, and their indices (`i64`).
 
-    With `is_ascend` the `k` smallest in ascending order. Equal values keep their order; NaN counts
+    With `is_ascend`, the `k` smallest in ascending order. Equal values keep their order; NaN counts
     as larger than any number.
     """
 

@@ -150,13 +150,13 @@ class PredicateOp(DataOp, ABC):
 
 @irdl_op_definition
 class IsnanOp(PredicateOp):
-    """Whether an element is NaN."""
+    """True for elements that are NaN."""
 
     name = "relay.isnan"
 
 
 @irdl_op_definition
 class IsinfOp(PredicateOp):
-    """Whether an element is infinite, of either sign."""
+    """True for elements that are infinite, of either sign."""
 
     name = "relay.isinf"

@@ -28,13 +28,12 @@ AGGREGATES = ("sum", "min", "max")
 class TreeEnsembleOp(OneResultOp):
     """Decision trees on rows of features: `data [N, F] -> output [N, targets]`.
 
-    A walk begins at one of `roots [T]` and goes `depths [T]` steps, from a node to
-    `lefts[node] + (data[n, features[node]] <= thresholds[node])`. A leaf is a node that is its own
-    left and has a threshold of NaN. The leaf where the walk ends, number `leaves[node]`, has
-    `weights [L, W]` for the targets from `firsts[leaf]` on. `aggregate` is `sum`, `min` or `max`
-    over the trees.
+    A walk begins at one of `roots [T]` and takes `depths [T]` steps, from a node to `lefts[node] +
+    (data[n, features[node]] <= thresholds[node])`. A leaf is a node that is its own left child and
+    has a threshold of NaN. The leaf at the end of the walk, number `leaves[node]`, has `weights [L,
+    W]` for the targets from `firsts[leaf]` on. `aggregate` is `sum`, `min` or `max` over the trees.
 
-    Nodes are `[M]`, integers are i32, and all but `data` must be constants on the host.
+    Nodes are `[M]`, integers are i32, and all operands but `data` must be constants on the host.
     """
 
     name = "relay.ml.tree_ensemble"
@@ -76,12 +75,12 @@ class TreeEnsembleOp(OneResultOp):
 
 @irdl_op_definition
 class PairwiseCouplingOp(DataOp):
-    """Probabilities of classes from those between two: `data [N, pairs] -> output [N, classes]`.
+    """Probabilities of classes from pairwise ones: `data [N, pairs] -> output [N, classes]`.
 
-    `data` has for each pair of classes, those of the first class first, the probability of the
-    first one. The result is the nearest consistent set, by the second method of Wu, Lin and Weng
-    (2004): from equal shares on, at most `max(100, classes)` rounds, up to an error of
-    `0.005 / classes`.
+    `data` has, for each pair of classes, the probability of the pair's first class; pairs are
+    ordered by their first class. The result is the nearest consistent set, by the second method of
+    Wu, Lin and Weng (2004): it starts from equal probabilities, and takes at most `max(100,
+    classes)` rounds, until the error is below `0.005 / classes`.
     """
 
     name = "relay.ml.pairwise_coupling"

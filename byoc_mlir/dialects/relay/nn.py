@@ -124,10 +124,10 @@ class BiasAddOp(AlongAxisOp):
 
 @irdl_op_definition
 class BatchNormOp(AlongAxisOp):
-    """Normalisation with given statistics, `(data - moving_mean) / sqrt(moving_var + epsilon)`,
-    times `gamma` plus `beta`; all four are `[C]` along `axis`.
+    """Normalisation with given statistics: `(data - moving_mean) / sqrt(moving_var + epsilon)`.
 
-    As in Relay there are three results: the output, and the moving mean and variance unchanged.
+    The result is multiplied by `gamma`, plus `beta`; all four are `[C]` along `axis`. As in Relay
+    there are three results: the output, and the moving mean and variance unchanged.
     """
 
     name = "relay.nn.batch_norm"
@@ -174,7 +174,7 @@ class LayerNormOp(AlongAxisOp):
 
 
 _LARGEST_SIZE = 2**31 - 1
-"""Of a window: more is no number of channels, and bytes of it may be beyond 64 bits."""
+"""Largest window; channel counts are smaller, and byte offsets must stay within 64 bits."""
 
 
 @irdl_op_definition

@@ -1,4 +1,4 @@
-"""Numbers in the place of symbols."""
+"""Substitution of sizes for symbols."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_mlir.dims import Size, substituted
 
 
 def with_numbers(function: FuncOp, sizes: Mapping[str, int]) -> FuncOp:
-    """A copy of a function with numbers for symbols in its body; it is in no module."""
+    """Returns a copy of a function with sizes for symbols in its body; it is in no module."""
     copy = function.clone()
     for op in tuple(copy.body.block.ops):
         for name, value in op.properties.items():
@@ -29,7 +29,7 @@ def with_numbers(function: FuncOp, sizes: Mapping[str, int]) -> FuncOp:
 
 
 def type_with(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
-    """A type with numbers for its symbols."""
+    """Returns a type with sizes for its symbols."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast(Tensor, type_)
@@ -39,7 +39,7 @@ def type_with(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
 
 
 def property_with(value: Attribute, sizes: Mapping[str, int]) -> Attribute:
-    """A property with numbers for its symbols."""
+    """Returns a property with sizes for its symbols."""
     if isinstance(value, SizeAttr):
         return cast(Attribute, to_attribute(substituted(value.data, sizes)))
     if isinstance(value, ShapeAttr):

@@ -1,4 +1,4 @@
-"""An ONNX node that has no counterpart in this dialect, carried along as it is."""
+"""ONNX nodes without a counterpart in this dialect, carried along unchanged."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from byoc_mlir.dialects.relay.base import RelayOp, int_prop, str_prop
 
 @irdl_op_definition
 class OnnxNodeOp(RelayOp):
-    """One ONNX node; inputs and outputs that are left out are named "" in it, and have no operand
-    or result. `node` is the serialised `NodeProto` in base 64, `opset` the version of its domain,
-    `reason` why the host has no code for it.
+    """ONNX node; an omitted input or output is named "" in it, and has no operand or result.
+
+    `node` is the serialised `NodeProto` in base 64, `opset` the version of its domain, `reason` why
+    the host cannot compile it.
     """
 
     name = "relay.onnx_node"
@@ -38,7 +39,7 @@ class OnnxNodeOp(RelayOp):
         result_types: Sequence[Attribute],
         reason: str = "",
     ) -> OnnxNodeOp:
-        """The op for a node of a model."""
+        """Returns the op for a node of a model."""
         return cls(
             operands,
             op_type=node.op_type,
@@ -51,7 +52,7 @@ class OnnxNodeOp(RelayOp):
 
     @property
     def proto(self) -> onnx.NodeProto:
-        """The node."""
+        """Returns the node."""
         return onnx.NodeProto.FromString(base64.b64decode(self.node.data))
 
     def infer_types(self) -> Sequence[Attribute]:

@@ -1,4 +1,4 @@
-"""Pools: windows folded into one element each, and whole images, 1-D to 3-D."""
+"""Pools: windows, or whole images, reduced to one element each, 1-D to 3-D."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class PoolOp(WindowOp, ABC):
 
 
 class MaxPoolOp(PoolOp, ABC):
-    """The maximum of each window; padding does not take part."""
+    """Maximum of each window, without padding."""
 
 
 class AvgPoolOp(PoolOp, ABC):
-    """The mean of each window, over the elements in the data.
+    """Mean of each window, over the elements in the data.
 
-    With `count_include_pad` the divisor counts padding too (but never what lies beyond it, which
+    With `count_include_pad` the divisor counts padding too (but not elements beyond it, which
     `ceil_mode` can reach).
     """
 
@@ -68,8 +68,8 @@ class GlobalPoolOp(SpatialOp, ABC):
 class MaxPoolWithArgmaxOp(PoolOp, ABC):
     """`data [N, C, ...] -> output [N, C, ...], indices [N, C, ...]` of i64.
 
-    `indices` are positions in the whole of `data`, row-major; with `column_major` the spatial
-    dimensions of each plane are counted the other way round.
+    `indices` are positions in the whole of `data`, row-major; with `column_major`, the spatial
+    dimensions of each plane are counted in column-major order.
     """
 
     column_major = bool_prop(False)

@@ -1,4 +1,4 @@
-"""What properties of `relay` ops may be."""
+"""Properties of `relay` ops: conversion from Python values, and checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PyValue: TypeAlias = Attribute | bool | Size | float | str | Sequence[Size] | Se
 
 @dataclass(frozen=True)
 class _OneOf(AttrConstraint[StringAttr]):
-    """Text; `RelayOp` refuses what is not accepted, and names the property."""
+    """Text; `check_properties` refuses words that are not accepted, naming the property."""
 
     accepted: tuple[str, ...]
 
@@ -47,7 +47,7 @@ class _OneOf(AttrConstraint[StringAttr]):
 
 
 def str_prop(default: str | None = None, accepted: Iterable[str] = ()) -> StringAttr:
-    """A string property, printed as `layout = "NCHW"`; any text, unless some are accepted alone."""
+    """Defines a string property, printed as `layout = "NCHW"`; only `accepted` words, if given."""
     words = tuple(accepted)
     return prop_def(
         _OneOf(words) if words else BaseAttr(StringAttr),
@@ -56,10 +56,10 @@ def str_prop(default: str | None = None, accepted: Iterable[str] = ()) -> String
 
 
 def check_properties(op: IRDLOperation) -> None:
-    """Checks which properties there are, and those that are one of some words.
+    """Checks that properties exist, and that words are accepted.
 
     Raises:
-        VerifyException: one is missing, unknown, or another word.
+        VerifyException: a property is missing, unknown, or has another word.
     """
     definitions = op.get_irdl_definition().properties
     if unknown := op.properties.keys() - definitions.keys() - {"operandSegmentSizes"}:
@@ -78,7 +78,7 @@ def check_properties(op: IRDLOperation) -> None:
 
 
 def to_attribute(value: PyValue) -> Any:
-    """Returns the attribute that stands for a Python value in a `relay` property."""
+    """Returns the attribute for a Python value in a `relay` property."""
     if isinstance(value, Attribute):
         return value
     if isinstance(value, bool):

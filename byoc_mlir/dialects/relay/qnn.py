@@ -1,8 +1,8 @@
-"""Quantised tensors: `(element - zero point) * scale` is the number that an element stands for.
+"""Quantised tensors: an element represents the value `(element - zero point) * scale`.
 
 Scales are `f32`. Scales and zero points are operands: one for the whole tensor (rank 0), a vector
-with one for each place along an axis, or, for `quantize` and `dequantize`, one for each block of
-an axis. A zero point for the whole tensor goes with scales of any form.
+with one for each index along an axis, or, for `quantize` and `dequantize`, one for each block of an
+axis. A zero point for the whole tensor goes with scales of any form.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from byoc_mlir.dialects.relay.shape import agree
 from byoc_mlir.dims import Size, ceildiv
 
 BYTES = (i8, ui8)
-"""The element types that integer products, convolutions, sums and pools take."""
+"""Element types of operands of int8 GEMMs, convolutions, sums and pools."""
 
 
 def check_element(op: RelayOp, what: str, value: SSAValue, accepted: Sequence[Attribute]) -> Tensor:
-    """The type of `value`, whose elements must be of an accepted type.
+    """Returns the type of `value`, whose elements must be of an accepted type.
 
     Raises:
-        VerifyException: they are not.
+        VerifyException: the element type is not accepted.
     """
     type_ = tensor_type(value)
     if type_.element_type not in accepted:
@@ -51,7 +51,7 @@ def check_element(op: RelayOp, what: str, value: SSAValue, accepted: Sequence[At
 
 
 def check_scalar(op: RelayOp, what: str, value: SSAValue, element: Attribute) -> None:
-    """Refuses a parameter that is not one number of a type.
+    """Refuses a parameter that is not a scalar of a type.
 
     Raises:
         VerifyException: another rank or type.
@@ -61,7 +61,7 @@ def check_scalar(op: RelayOp, what: str, value: SSAValue, element: Attribute) ->
 
 
 def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, size: Size) -> None:
-    """Refuses a parameter that is neither one number of a type nor a vector of `size`.
+    """Refuses a parameter that is neither a scalar of a type nor a vector of `size`.
 
     Raises:
         VerifyException: another shape or type.
@@ -77,11 +77,10 @@ def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, si
 
 
 class AffineOp(AlongAxisOp, ABC):
-    """Between `f32` and integers, with parameters along `axis`.
+    """Conversion between `f32` and integers, with parameters along `axis`.
 
-    Parameters are one number, a vector along `axis`, or of the data's rank with one number for
-    each `block_size` elements along `axis`, where `block_size` is not 0; the last block may be
-    shorter.
+    Parameters are one number, a vector along `axis`, or of the data's rank with one number for each
+    `block_size` elements along `axis`, where `block_size` is not 0; the last block may be shorter.
     """
 
     data = operand_def(TensorType)
@@ -95,7 +94,7 @@ class AffineOp(AlongAxisOp, ABC):
         """Checks the shapes and types of scale and zero point.
 
         Raises:
-            VerifyException: they do not fit the data.
+            VerifyException: scale or zero point do not fit the data.
         """
         data, block = type_sizes(tensor_type(self.data)), self.block_size.value.data
         if block < 0:
@@ -123,9 +122,9 @@ class AffineOp(AlongAxisOp, ABC):
 
 @irdl_op_definition
 class QuantizeOp(AffineOp):
-    """`round(data / scale) + zero_point`, cut to the range of the zero point's type.
+    """`round(data / scale) + zero_point`, clamped to the range of the zero point's type.
 
-    Halves are rounded to even; all is computed in `f32`.
+    Ties are rounded to even; all is computed in `f32`.
     """
 
     name = "relay.qnn.quantize"
@@ -141,7 +140,7 @@ class QuantizeOp(AffineOp):
 class DequantizeOp(AffineOp):
     """`(data - zero_point) * scale`; the difference is an `i32`, converted to `f32`.
 
-    Of constants it is not folded: what reads integer weights is to find them.
+    It is not folded, so that patterns find integer weights.
     """
 
     name = "relay.qnn.dequantize"
@@ -155,11 +154,11 @@ class DequantizeOp(AffineOp):
 
 @irdl_op_definition
 class RequantizeOp(AlongAxisOp):
-    """Integers of other parameters, with no number that a user sees in between.
+    """Conversion of integers to other quantisation parameters, without an intermediate tensor.
 
-    `round((data - input_zero_point) * (input_scale / output_scale)) + output_zero_point`, cut to
-    the range of the output zero point's type. The difference is an `i32`, the rest is computed in
-    `f32`; halves are rounded to even. `input_scale` may be a vector along `axis`.
+    `round((data - input_zero_point) * (input_scale / output_scale)) + output_zero_point`, clamped
+    to the range of the output zero point's type. The difference is an `i32`, the rest is computed
+    in `f32`; ties are rounded to even. `input_scale` may be a vector along `axis`.
     """
 
     name = "relay.qnn.requantize"
@@ -187,8 +186,8 @@ class RequantizeOp(AlongAxisOp):
 class DenseOp(OneResultOp):
     """`data [..., in], weight [units, in] -> output [..., units]` of `i32`.
 
-    `(data - data_zero_point) · (weight - weight_zero_point)ᵀ`, exact modulo 2^32. The weight's
-    zero point may be a vector, one number for each unit.
+    `(data - data_zero_point) · (weight - weight_zero_point)ᵀ`, exact modulo 2^32. The weight's zero
+    point may be a vector with one number for each unit.
     """
 
     name = "relay.qnn.dense"
@@ -219,7 +218,7 @@ class MatmulOp(OneResultOp):
 
     `(a - a_zero_point) · (b - b_zero_point)`, exact modulo 2^32. `transpose_a` and `transpose_b`
     swap the last two dimensions of an operand first. A zero point is one number, or broadcasts to
-    its operand (as it comes, not transposed) and is the same all along `k`.
+    its operand (before it is transposed) and is constant along `k`.
     """
 
     name = "relay.qnn.matmul"
@@ -265,8 +264,7 @@ class MatmulOp(OneResultOp):
 
 
 class BinaryOp(OneResultOp, ABC):
-    """Two quantised tensors, which broadcast, and their result quantised; one number of each
-    parameter."""
+    """Op on two quantised tensors, which broadcast; the result is quantised, too."""
 
     lhs = operand_def(TensorType)
     rhs = operand_def(TensorType)
@@ -308,9 +306,9 @@ class MultiplyOp(BinaryOp):
 
 @irdl_op_definition
 class LookupOp(OneResultOp):
-    """`output[i] = table[data[i]]`: any function of one byte, as its 256 results.
+    """`output[i] = table[data[i]]`: any function of one byte, as a table of its 256 results.
 
-    The places of the table are those of the byte read without a sign: 0 to 127, then -128 to -1.
+    The index is the byte as an unsigned number: 0 to 127, then -128 to -1.
     """
 
     name = "relay.qnn.lookup"

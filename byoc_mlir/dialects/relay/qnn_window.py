@@ -1,4 +1,4 @@
-"""Quantised convolutions and average pools; `qnn` says what scales and zero points are."""
+"""Quantised convolutions and average pools; see `qnn` for scales and zero points."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from byoc_mlir.dims import Size
 
 
 class ZeroPointsOp(RelayOp, ABC):
-    """The last operands of a quantised convolution."""
+    """Last operands of a quantised convolution."""
 
     data_zero_point = operand_def(TensorType)
     weight_zero_point = operand_def(TensorType)
 
 
 class QuantizedConvOp(CorrelationOp, ZeroPointsOp, ABC):
-    """A correlation of `data - data_zero_point` and `weight - weight_zero_point`, in `i32`.
+    """Correlation of `data - data_zero_point` and `weight - weight_zero_point`, in `i32`.
 
-    Padding stands for zero. Exact modulo 2^32. The weight's zero point may be a vector, one number
-    for each output channel.
+    Padding represents zero. Exact modulo 2^32. The weight's zero point may be a vector with one
+    number for each output channel.
     """
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -46,10 +46,10 @@ class QuantizedConvOp(CorrelationOp, ZeroPointsOp, ABC):
 
 
 class QuantizedConvTransposeOp(TransposedCorrelationOp, ZeroPointsOp, ABC):
-    """The gradient of a correlation, of `data - data_zero_point` and `weight - weight_zero_point`.
+    """Gradient of a correlation of `data - data_zero_point` and `weight - weight_zero_point`.
 
-    Exact modulo 2^32. The weight's zero point may be a vector, one number for each output channel,
-    if there is one group.
+    Exact modulo 2^32. The weight's zero point may be a vector with one number for each output
+    channel, if there is one group.
     """
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -70,7 +70,7 @@ def _accumulators(op: QuantizedConvOp | QuantizedConvTransposeOp) -> Sequence[At
 
 
 class QuantizedPoolOp(RelayOp, ABC):
-    """The mean of numbers that are quantised before and after."""
+    """Mean of quantised elements, with a quantised result."""
 
     data = operand_def(TensorType)
     input_scale = operand_def(TensorType)
@@ -79,10 +79,10 @@ class QuantizedPoolOp(RelayOp, ABC):
     output_zero_point = operand_def(TensorType)
 
     def checked_result(self, shape: Sequence[Size]) -> Tensor:
-        """The result of a shape, once the parameters are found to be in order.
+        """Returns the result type for a shape, after checking the parameters.
 
         Raises:
-            VerifyException: they are not.
+            VerifyException: a parameter has a wrong shape or type.
         """
         data = check_element(self, "data", self.data, BYTES)
         zero = check_element(self, "output_zero_point", self.output_zero_point, BYTES)
@@ -94,11 +94,11 @@ class QuantizedPoolOp(RelayOp, ABC):
 
 
 class QuantizedAvgPoolOp(QuantizedPoolOp, PoolOp, ABC):
-    """The mean of each window, over the elements in the data, requantised.
+    """Mean of each window, over the elements in the data, requantised.
 
-    `round(sum(data - input_zero_point) / count * (input_scale / output_scale))
-    + output_zero_point`, cut to the type's range. With `count_include_pad`, `count` has the padding
-    too, which stands for zero (but never what lies beyond it, which `ceil_mode` can reach).
+    `round(sum(data - input_zero_point) / count * (input_scale / output_scale)) +
+    output_zero_point`, clamped to the type's range. With `count_include_pad`, `count` includes the
+    padding, which represents zero (but not elements beyond it, which `ceil_mode` can reach).
     """
 
     count_include_pad = bool_prop(False)
@@ -109,7 +109,7 @@ class QuantizedAvgPoolOp(QuantizedPoolOp, PoolOp, ABC):
 
 
 class QuantizedGlobalAvgPoolOp(QuantizedPoolOp, GlobalPoolOp, ABC):
-    """The mean over all spatial dimensions, requantised as for the other average pools."""
+    """Mean over all spatial dimensions, requantised as in the other average pools."""
 
     def infer_types(self) -> Sequence[Attribute]:
         (pooled,) = super().infer_types()

@@ -21,12 +21,12 @@ UI32 = IntegerType(32, Signedness.UNSIGNED)
 KEY = tensor_of(UI32, [2])
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
-"""Of the rounds of Threefry-2x32, again and again."""
+"""Rotations of the rounds of Threefry-2x32, repeated."""
 
 ROUNDS = 20
 
 PARITY = 0x1BD11BDA
-"""The constant that, with the words of the key, gives its third word."""
+"""Constant that, with the words of the key, gives its third word."""
 
 
 @irdl_op_definition

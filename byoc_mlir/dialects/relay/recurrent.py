@@ -1,11 +1,11 @@
-"""Recurrent layers over all time steps; what depends on the input alone is computed before.
+"""Recurrent layers over all time steps; the part that depends on the input only is an operand.
 
-`data [T, D, N, G*H]` holds the products of the input with the input weights, biases included, for G
+`data [T, D, N, G*H]` holds the matmuls of the input with the input weights, biases included, for G
 gates; `weight [D, H, G*H]` maps the state to the gates; a state is `[D, N, H]`. D is 2 for
 `bidirectional`, whose second half runs backward, else 1.
 
-All have one type. But a `weight` of `bf16` may stand beside others of `f32`: then what it is
-multiplied with is rounded to `bf16`, too, and all else is computed in `f32`.
+All operands have one type. Only `weight` may be `bf16` when the others are `f32`: then the factor
+of the weight is rounded to `bf16` too, and everything else is computed in `f32`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
 
 class RecurrentOp(RelayOp, ABC):
-    """What recurrent layers share."""
+    """Base of recurrent layers."""
 
     data = operand_def(TensorType)
     weight = operand_def(TensorType)
     direction = str_prop("forward", tuple(DIRECTIONS))
 
     def check_shapes(self, gates: int, states: Sequence[SSAValue]) -> tuple[Size, Size, Size, Size]:
-        """T, D, N and H, after the operands were found to fit together.
+        """Returns T, D, N and H, after checking that the operands fit together.
 
         Raises:
-            VerifyException: they do not.
+            VerifyException: the operands do not fit together.
         """
         data, weight = tensor_type(self.data), tensor_type(self.weight)
         if len(type_sizes(data)) != 4:

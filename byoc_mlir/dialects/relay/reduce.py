@@ -1,4 +1,4 @@
-"""Reductions over a list of axes, and the soft maxima."""
+"""Reductions over a list of axes, and softmax."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from byoc_mlir.dims import Size
 
 
 class ReduceOp(DataOp, ABC):
-    """`data [...] -> output`, reduced over `axis` (no axis given: nothing is reduced).
+    """`data [...] -> output`, reduced over `axis` (without axes, nothing is reduced).
 
-    Reduced dimensions stay as 1 with `keepdims`, else they go.
+    Reduced dimensions stay as 1 with `keepdims`, otherwise they are removed.
     """
 
     axis = ints_prop()
@@ -38,7 +38,7 @@ class ReduceOp(DataOp, ABC):
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """The reduced axes, counted from the front, ascending."""
+        """Returns the reduced axes, counted from the front, ascending."""
         rank = rank_of(self.data)
         axes = tuple(sorted(normalize_axis(axis, rank) for axis in ints(self.axis)))
         if len(set(axes)) != len(axes):
@@ -46,7 +46,7 @@ class ReduceOp(DataOp, ABC):
         return axes
 
     def reduced_sizes(self) -> tuple[Size, ...]:
-        """The sizes of the result."""
+        """Returns the sizes of the result."""
         axes, shape = self.axes, sizes_of(self.data)
         if self.keepdims.value.data:
             return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
@@ -57,7 +57,7 @@ class ReduceOp(DataOp, ABC):
 
 
 class ArgReduceOp(ReduceOp, ABC):
-    """`data [...] -> output` of `i64`: where along the one axis the extreme value stands."""
+    """`data [...] -> output` of `i64`: indices of the extreme values along the one axis."""
 
     select_last_index = bool_prop(False)
 

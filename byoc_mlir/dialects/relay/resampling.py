@@ -1,4 +1,4 @@
-"""Which elements a resized axis reads, and their weights: ONNX Resize for one axis, in numpy.
+"""Taps of a resized axis, that is elements to read and their weights, in numpy.
 
 https://onnx.ai/onnx/operators/onnx__Resize.html
 """
@@ -17,7 +17,7 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class ResizedAxis:
-    """One axis to resize: its sizes, `scale` (output to input) and the part `roi` to take."""
+    """Axis to resize: its sizes, `scale` (output to input) and the part `roi` to take."""
 
     size: int
     new_size: int
@@ -26,7 +26,7 @@ class ResizedAxis:
 
     @property
     def exact_size(self) -> float:
-        """The new size before it was rounded."""
+        """Returns the new size before it was rounded."""
         return self.scale * self.size
 
 
@@ -34,7 +34,7 @@ class ResizedAxis:
 class Taps:
     """`output[o] = sum over t of weights[o, t] * data[positions[o, t]]`.
 
-    Where `outside[o]`, the output is the extrapolation value instead.
+    Where `outside[o]` is true, the output is the extrapolation value instead.
     """
 
     positions: Array
@@ -81,7 +81,7 @@ COORDINATES: Mapping[str, Callable[[ResizedAxis, Array], Array]] = {
     "pytorch_half_pixel": _pytorch_half_pixel,
     "tf_crop_and_resize": _crop,
 }
-"""Where in the input each element of the output lies."""
+"""Functions that return the input coordinate of each output element."""
 
 ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
     "ceil": np.ceil,
@@ -114,13 +114,14 @@ def taps(
     antialias: bool = False,
     exclude_outside: bool = False,
 ) -> Taps:
-    """What each element of a resized axis is made of.
+    """Returns the taps of a resized axis.
 
     Args:
         method, coordinates, rounding: one of `METHODS`, `COORDINATES`, `ROUNDINGS`.
         alpha: the coefficient of the cubic kernel.
-        antialias: stretch the kernel when the axis shrinks.
-        exclude_outside: no weight for elements beyond the border, which is repeated otherwise.
+        antialias: True to stretch the kernel when the axis shrinks.
+        exclude_outside: True for no weight of elements beyond the border; otherwise the border
+            element is repeated.
     """
     stretch = min(axis.scale, 1.0) if antialias else 1.0
     reach = (2 if method == "cubic" else 1) / stretch

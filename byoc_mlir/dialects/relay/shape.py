@@ -1,7 +1,7 @@
-"""Sizes in tensor types and properties: numbers, and `Dim`s where they are symbolic.
+"""Sizes in tensor types and properties: numbers, and `Dim`s for symbolic sizes.
 
 `tensor<?x?x384xf32, #relay.shape<[batch, seq, 384]>>` names every size. The symbols are ops of the
-module, `relay.symbol` (see `symbols.py`). Questions are put to what `asking` has set.
+module, `relay.symbol` (see `symbols.py`). Comparisons use the facts that `asking` has set.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from byoc_mlir.errors import UndecidedSizeError
 Tensor: TypeAlias = TensorType[Attribute]
 
 DYNAMIC = DYNAMIC_INDEX
-"""A size that is not known and has no name: `?` in a type without `#relay.shape`."""
+"""Unknown size without a name: `?` in a type without `#relay.shape`."""
 
 
 @irdl_attr_definition
 class ShapeAttr(Data[tuple[Size, ...]]):
-    """`#relay.shape<[batch, 2*seq + 1, 384]>`: sizes, of which some are symbolic."""
+    """Attribute `#relay.shape<[batch, 2*seq + 1, 384]>`: sizes, of which some are symbolic."""
 
     name = "relay.shape"
 
@@ -54,7 +54,7 @@ class ShapeAttr(Data[tuple[Size, ...]]):
 
 @irdl_attr_definition
 class SizeAttr(Data[Dim]):
-    """`#relay.size<2*seq + 1>`: a symbolic size."""
+    """Attribute `#relay.size<2*seq + 1>`: a symbolic size."""
 
     name = "relay.size"
 
@@ -74,7 +74,7 @@ class SizeAttr(Data[Dim]):
 
 
 class _ParserTokens:
-    """The tokens of MLIR text, as `dims.text` reads them."""
+    """Tokens of MLIR text, as `dims.text` reads them."""
 
     def __init__(self, parser: AttrParser):
         self._parser = parser
@@ -93,12 +93,12 @@ class _ParserTokens:
 
 
 def is_symbolic(sizes: Iterable[Size]) -> bool:
-    """Whether any of the sizes is not a number."""
+    """True if a size is symbolic."""
     return any(isinstance(size, Dim) for size in sizes)
 
 
 def tensor_of(element_type: Attribute, sizes: Sequence[Size]) -> Tensor:
-    """The tensor type with these sizes; symbolic ones are named in its encoding."""
+    """Returns the tensor type with these sizes; symbolic ones are named in its encoding."""
     if not is_symbolic(sizes):
         return _known_tensor(element_type, tuple(cast(Sequence[int], sizes)))
     shape = [DYNAMIC if isinstance(size, Dim) else size for size in sizes]
@@ -107,12 +107,12 @@ def tensor_of(element_type: Attribute, sizes: Sequence[Size]) -> Tensor:
 
 @lru_cache(maxsize=4096)
 def _known_tensor(element_type: Attribute, shape: tuple[int, ...]) -> Tensor:
-    """The tensor type of a known shape; the same object for the same shape."""
+    """Returns the tensor type of a known shape; the same object for the same shape."""
     return TensorType(element_type, shape)
 
 
 def tensor_type(value: SSAValue) -> Tensor:
-    """The type of a tensor value; other types are refused.
+    """Returns the type of a tensor value.
 
     Raises:
         VerifyException: the value is not a ranked tensor.
@@ -123,18 +123,18 @@ def tensor_type(value: SSAValue) -> Tensor:
 
 
 def type_sizes(type_: Tensor) -> tuple[Size, ...]:
-    """The sizes of a tensor type: numbers, `Dim`s, and `DYNAMIC` for a `?` without name."""
+    """Returns the sizes of a tensor type: numbers, `Dim`s, and `DYNAMIC` for a `?` without name."""
     encoding = type_.encoding
     return encoding.data if isinstance(encoding, ShapeAttr) else type_.get_shape()
 
 
 def sizes_of(value: SSAValue) -> tuple[Size, ...]:
-    """The sizes of a tensor value: numbers, `Dim`s, and `DYNAMIC` for a `?` without name."""
+    """Returns the sizes of a tensor value, as `type_sizes`."""
     return type_sizes(tensor_type(value))
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """The shape of a tensor value whose sizes have no symbols, `DYNAMIC` where it has a `?`.
+    """Returns the shape of a tensor value without symbolic sizes, `DYNAMIC` for a `?`.
 
     Raises:
         UndecidedSizeError: a size is symbolic.
@@ -143,7 +143,7 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 
 
 def known_shape(type_: Tensor) -> tuple[int, ...]:
-    """The shape of a tensor type, as `shape_of`.
+    """Returns the shape of a tensor type, as `shape_of`.
 
     Raises:
         UndecidedSizeError: a size is symbolic.
@@ -157,15 +157,15 @@ def known_shape(type_: Tensor) -> tuple[int, ...]:
 
 
 def rank_of(value: SSAValue) -> int:
-    """The number of dimensions of a tensor value."""
+    """Returns the number of dimensions of a tensor value."""
     return len(tensor_type(value).shape)
 
 
 def check_encoding(type_: Tensor, symbols: Iterable[str]) -> None:
-    """Refuses a type whose named sizes contradict its shape, or name what is no symbol.
+    """Refuses a type whose named sizes contradict its shape, or use an undeclared symbol.
 
     Raises:
-        VerifyException: they do.
+        VerifyException: the sizes are wrong.
     """
     encoding = type_.encoding
     if not isinstance(encoding, ShapeAttr):
@@ -189,7 +189,7 @@ def check_encoding(type_: Tensor, symbols: Iterable[str]) -> None:
 
 
 def names_in(sizes: Iterable[Size]) -> frozenset[str]:
-    """The symbols that sizes depend on."""
+    """Returns the symbols that sizes depend on."""
     return frozenset[str]().union(*map(symbols_of, sizes))
 
 
@@ -198,7 +198,7 @@ _ASKED: ContextVar[Facts | None] = ContextVar("facts", default=None)
 
 @contextmanager
 def asking(facts: Facts) -> Generator[None]:
-    """Puts the questions of type inference to `facts`: a module's, or those of an import."""
+    """Sets the facts for comparisons in type inference: a module's facts, or an import's."""
     token = _ASKED.set(facts)
     try:
         yield
@@ -207,13 +207,13 @@ def asking(facts: Facts) -> Generator[None]:
 
 
 def asked() -> Facts:
-    """What questions are put to now."""
+    """Returns the facts that are set now."""
     return _ASKED.get() or Facts()
 
 
 @contextmanager
 def binding(info: SymbolInfo) -> Generator[None]:
-    """Asks the same of a symbol that a function binds, too."""
+    """Adds a symbol that a function binds to the facts inside."""
     facts = asked()
     facts.bind(info)
     with asking(facts):
@@ -221,10 +221,10 @@ def binding(info: SymbolInfo) -> Generator[None]:
 
 
 def same(one: Size, two: Size) -> bool:
-    """Whether two sizes are equal.
+    """True if two sizes are equal.
 
     Raises:
-        UndecidedSizeError: nothing tells.
+        UndecidedSizeError: neither a proof nor a guard decides it.
     """
     if isinstance(one, int) and isinstance(two, int):
         return one == two
@@ -232,15 +232,15 @@ def same(one: Size, two: Size) -> bool:
 
 
 def surely_same(one: Size, two: Size) -> bool:
-    """Whether two sizes are known to be equal; nothing is decided, and no answer is no."""
+    """True if two sizes are known to be equal; makes no decision."""
     return one == two or (is_symbolic((one, two)) and asked().surely_same(one, two))
 
 
 def at_most(one: Size, two: Size) -> bool:
-    """Whether `one <= two`.
+    """True if `one <= two`.
 
     Raises:
-        UndecidedSizeError: nothing tells.
+        UndecidedSizeError: neither a proof nor a guard decides it.
     """
     if isinstance(one, int) and isinstance(two, int):
         return one <= two
@@ -248,7 +248,7 @@ def at_most(one: Size, two: Size) -> bool:
 
 
 def hint(size: Size) -> int:
-    """The size that choices of performance are made for; they record nothing.
+    """Returns the expected size, for choices of performance; records no decision.
 
     Raises:
         UndecidedSizeError: a symbol has no hint.
@@ -257,10 +257,10 @@ def hint(size: Size) -> int:
 
 
 def agree(one: Size, two: Size) -> bool:
-    """Whether two sizes are equal, or one is not known and has no name."""
+    """True if two sizes are equal, or one of them is `DYNAMIC`."""
     return one == two or DYNAMIC in (one, two) or same(one, two)
 
 
 def agreeing(one: Sequence[Size], two: Sequence[Size]) -> bool:
-    """Whether two shapes agree in rank and in every size."""
+    """True if two shapes agree in rank and in every size."""
     return len(one) == len(two) and all(map(agree, one, two))

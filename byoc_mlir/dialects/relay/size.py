@@ -1,4 +1,4 @@
-"""Ops that give sizes as values, for networks that compute with them."""
+"""Ops that return sizes as values, for networks that compute with them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from byoc_mlir.dialects.relay.base import (
 from byoc_mlir.dims import ceildiv, largest
 
 CONSTANT_NAME = "onnx_name"
-"""The attribute with names for the results of an op that becomes constants when sizes are numbers.
-"""
+"""Attribute with names for the results of an op that becomes a constant once sizes are known."""
 
 
 @irdl_op_definition
@@ -42,7 +41,7 @@ class SizesOp(OneResultOp):
 
 @irdl_op_definition
 class ArangeOp(OneResultOp):
-    """`-> output [n]`: from `span[0]` in steps of `span[2]` up to `span[1]`, which is left out."""
+    """`-> output [n]`: from `span[0]` in steps of `span[2]` up to `span[1]`, exclusive."""
 
     name = "relay.arange"
     span = sizes_prop()

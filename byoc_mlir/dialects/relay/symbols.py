@@ -1,6 +1,6 @@
-"""What a module knows of its symbolic sizes: the symbols, and what holds between them.
+"""Symbolic sizes of a module: the symbols, and relations that hold between sizes.
 
-Both are ops of the module, beside its functions:
+Both are ops of the module, next to its functions:
 
 ```mlir
 relay.symbol @seq {min = 1, max = 512, hint = 128}
@@ -36,11 +36,11 @@ from byoc_mlir.dims import Facts, Guard, Relation, SymbolInfo
 
 @irdl_op_definition
 class SymbolOp(IRDLOperation):
-    """A size that inputs decide: `relay.symbol @seq {min = 1, max = 512, hint = 128}`.
+    """Symbolic size that inputs determine: `relay.symbol @seq {min = 1, max = 512, hint = 128}`.
 
-    `min` (0 unless given) and `max` (none unless given) bound it; `hint` is the size that decisions
-    are made for, at least 2 (which it is unless given), `expected` the one for choices of speed and
-    comparisons of symbols, where that is less.
+    `min` (default 0) and `max` (default none) bound it. Decisions are made for the size `hint`, at
+    least 2 (the default). Choices of speed, and comparisons of symbols, are made for `expected`, if
+    it is less.
     """
 
     name = "relay.symbol"
@@ -52,7 +52,7 @@ class SymbolOp(IRDLOperation):
 
     @classmethod
     def of(cls, info: SymbolInfo) -> SymbolOp:
-        """The op that declares a symbol."""
+        """Returns the op that declares a symbol."""
         properties = {
             "min": info.min,
             "max": info.max,
@@ -72,7 +72,7 @@ class SymbolOp(IRDLOperation):
 
     @property
     def info(self) -> SymbolInfo:
-        """What it says."""
+        """Returns the properties of the symbol."""
         most = None if self.max is None else self.max.value.data
         expected = None if self.expected is None else self.expected.value.data
         return SymbolInfo(
@@ -121,10 +121,10 @@ class SymbolOp(IRDLOperation):
 
 @irdl_op_definition
 class GuardOp(IRDLOperation):
-    """What holds between two sizes: `relay.guard "==" <[n, m]>`.
+    """Relation that holds between two sizes: `relay.guard "==" <[n, m]>`.
 
-    A decision rests on it, made for the ONNX node that is its location. What is in the module is
-    right for sizes that fulfil all guards.
+    A decision depends on it, which was made for the ONNX node that is its location. The module is
+    valid for sizes that fulfil all guards.
     """
 
     name = "relay.guard"
@@ -134,7 +134,7 @@ class GuardOp(IRDLOperation):
 
     @classmethod
     def of(cls, guard: Guard) -> GuardOp:
-        """The op that states a guard."""
+        """Returns the op that states a guard."""
         return cls.create(
             properties={
                 "relation": StringAttr(guard.relation),
@@ -144,7 +144,7 @@ class GuardOp(IRDLOperation):
 
     @property
     def guard(self) -> Guard:
-        """What it says."""
+        """Returns the guard that the op states."""
         one, two = self.sizes.data
         return Guard(one, cast(Relation, self.relation.data), two)
 
@@ -165,7 +165,7 @@ class GuardOp(IRDLOperation):
 
 
 def module_of(op: Operation) -> ModuleOp | None:
-    """The outermost module that an op is in, itself if it is one."""
+    """Returns the outermost module that contains an op, or the op itself if it is one."""
     top = op
     while (parent := top.parent_op()) is not None:
         top = parent
@@ -173,13 +173,13 @@ def module_of(op: Operation) -> ModuleOp | None:
 
 
 def bound_symbol(function: FuncOp) -> str | None:
-    """The symbol that a function binds to the number that it is given first, if it binds one."""
+    """Returns the symbol that a function binds to its first argument; `None` if it binds none."""
     name = function.attributes.get(BINDS)
     return name.data if isinstance(name, StringAttr) else None
 
 
 def facts_of(module: ModuleOp) -> Facts:
-    """What the module states of sizes."""
+    """Returns the facts that the module states about sizes."""
     ops = module.body.block.ops
     guards = [op.guard for op in ops if isinstance(op, GuardOp)]
     bound = {bound_symbol(op) for op in ops if isinstance(op, FuncOp)}
@@ -190,7 +190,7 @@ def facts_of(module: ModuleOp) -> Facts:
 
 @contextmanager
 def asking_of(module: ModuleOp) -> Generator[None]:
-    """Puts questions to who is asked already, else to what the module states."""
+    """Sets the module's facts for comparisons inside, unless facts are set already."""
     if asked().ranges:
         yield
         return
@@ -203,7 +203,7 @@ def _symbols(module: ModuleOp) -> Iterator[SymbolOp]:
 
 
 def _check_types(module: ModuleOp) -> None:
-    """Refuses types whose names contradict them, wherever they are."""
+    """Refuses types in the whole module whose named sizes contradict them."""
     symbols = [op.sym_name.data for op in _symbols(module)]
     for op in module.walk():
         for value in _values(op):

@@ -1,4 +1,4 @@
-"""How properties of `relay` ops are written: numbers and lists without their types."""
+"""Syntax of properties of `relay` ops: numbers and lists without their types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xdsl.printer import Printer
 
 
 def print_properties(printer: Printer, dictionary: dict[str, Attribute]) -> None:
-    """Prints ` {axis = 1, strides = [1, 1]}`, nothing when there are none."""
+    """Prints ` {axis = 1, strides = [1, 1]}`; nothing if there are none."""
     if not dictionary:
         return
     printer.print_string(" {")
@@ -45,13 +45,13 @@ def _print_value(printer: Printer, value: Attribute) -> None:
 
 
 def _decimal(number: float) -> str:
-    """The shortest decimal that reads back as `number`, with a point, as MLIR wants it."""
+    """Returns the shortest decimal that reads back as `number`, with a point, as MLIR requires."""
     mantissa, exponent, power = repr(number).partition("e")
     return mantissa + ("" if "." in mantissa else ".0") + exponent + power
 
 
 def parse_properties(parser: Parser) -> dict[str, Attribute]:
-    """What `print_properties` printed."""
+    """Parses the output of `print_properties`."""
     if parser.parse_optional_punctuation("{") is None:
         return {}
     entries: dict[str, Attribute] = {}
@@ -79,7 +79,7 @@ def _parse_value(parser: Parser) -> Attribute:
 
 
 def _from_bits(parser: Parser, bits: int) -> float:
-    """The number that an infinity's or NaN's bit pattern is; so they are printed."""
+    """Returns the infinity or NaN with a bit pattern, which is how MLIR prints them."""
     number: float = struct.unpack("<d", struct.pack("<Q", bits % (1 << 64)))[0]
     if math.isfinite(number):
         parser.raise_error("expected a decimal point, or the bit pattern of infinity or NaN")

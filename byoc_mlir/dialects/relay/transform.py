@@ -210,7 +210,7 @@ class StridedSliceOp(DataOp):
 
 
 def _is_within(begin: Size, end: Size, stride: int, size: Size) -> bool:
-    """Whether a slice of an axis is clamped to its size."""
+    """True if a slice is clamped to the size of its axis."""
     if (begin, end, stride) == (0, size, 1):
         return True
     if stride > 0:
@@ -223,7 +223,7 @@ class PadOp(DataOp):
     """`data` with `pad_width` = `[before_0, after_0, before_1, after_1, ...]` elements added.
 
     `pad_mode`: `constant` (with `pad_value`), `edge`, `reflect` (without the border element) or
-    `wrap`. Negative widths crop, before the others add.
+    `wrap`. Negative widths crop, before positive ones pad.
     """
 
     name = "relay.nn.pad"
@@ -253,7 +253,7 @@ class PadOp(DataOp):
         return (_like(type_, new),)
 
     def _check_repeated(self, kept: Sequence[Size], new: Sequence[Size]) -> None:
-        """Refuses axes that get longer by elements of which there are none."""
+        """Refuses padding that repeats elements of an empty axis."""
         for axis, (size, total) in enumerate(zip(kept, new, strict=True)):
             if size not in (total, DYNAMIC) and not at_most(1, size):
                 raise VerifyException(

@@ -1,4 +1,4 @@
-"""Ops of detectors and of networks that sample images where they compute to."""
+"""Ops of detectors, and of networks that sample images at computed positions."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class RoiAlignOp(OneResultOp):
 
 
 _MOST_SAMPLES = 1024
-"""Along an axis of a bin: a model alone must not make a run hang."""
+"""Maximum number of samples along an axis of a bin, so that a model cannot make a run hang."""
 
 
 @irdl_op_definition
@@ -163,7 +163,7 @@ class NonMaxSuppressionOp(RelayOp):
         return (tensor_of(i64, [math.prod(scores[:2]) * kept, 3]), tensor_of(i64, []))
 
     def _check_threshold(self, value: SSAValue | None) -> None:
-        """Refuses what is not one number of the type of the boxes."""
+        """Refuses a threshold that is not one number of the boxes' type."""
         if value is None:
             return
         element_type = tensor_type(self.boxes).element_type
@@ -176,10 +176,10 @@ class NonMaxSuppressionOp(RelayOp):
 
 @irdl_op_definition
 class DeformableConv2DOp(OneResultOp):
-    """A convolution that reads each tap at its place plus a computed offset, bilinearly.
+    """Convolution that reads each kernel tap at its position plus a computed offset, bilinearly.
 
-    `data [N, C, H, W], offset [N, G * kh * kw * 2, h, w], weight [O, C / groups, kh, kw],
-    mask [N, G * kh * kw, h, w] -> output [N, O, h, w]`, G = `deformable_groups`.
+    `data [N, C, H, W], offset [N, G * kh * kw * 2, h, w], weight [O, C / groups, kh, kw], mask [N,
+    G * kh * kw, h, w] -> output [N, O, h, w]`, G = `deformable_groups`.
     https://onnx.ai/onnx/operators/onnx__DeformConv.html
     """
 

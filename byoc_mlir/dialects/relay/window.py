@@ -1,4 +1,4 @@
-"""Ops that slide a window over spatial dimensions: what they share, and convolutions, 1-D to 3-D.
+"""Ops that slide a window over spatial dimensions: bases, and convolutions, 1-D to 3-D.
 
 `data` is `[N, C, spatial...]`, `padding` lists all begins, then all ends, as ONNX `pads` does.
 """
@@ -34,19 +34,21 @@ from byoc_mlir.dims import Size, ceildiv, largest, smallest
 
 
 class SpatialOp(DataOp, ABC):
-    """An op for one number of spatial dimensions of `data [N, C, spatial...]`."""
+    """Op for a fixed number of spatial dimensions of `data [N, C, spatial...]`."""
 
     SPATIAL_RANK: ClassVar[int]
 
     LAYOUTS: ClassVar[Mapping[str, str]] = {}
-    """Names of properties with the order of dimensions, for TVM's sake: those before the spatial
-    ones. There is one order, so each property has one value."""
+    """Layout properties, which TVM has, with the letters before the spatial dimensions.
+
+    There is only one layout, so that each property has one value.
+    """
 
     def checked_data(self) -> Tensor:
-        """The type of `data`.
+        """Returns the type of `data`.
 
         Raises:
-            VerifyException: it has another number of dimensions.
+            VerifyException: `data` has another number of dimensions.
         """
         data = tensor_type(self.data)
         if len(type_sizes(data)) != self.SPATIAL_RANK + 2:
@@ -63,7 +65,7 @@ def ranked(base: type[S], name: str) -> Mapping[int, type[S]]:
     """Returns the ops of a family by their number of spatial dimensions, 1 to 3.
 
     Args:
-        base: what they share.
+        base: their base class.
         name: their names, with `{}` for that number.
     """
     return {rank: _of_rank(base, name.format(rank), rank) for rank in (1, 2, 3)}
@@ -84,14 +86,14 @@ def _of_rank(base: type[S], name: str, rank: int) -> type[S]:
 
 
 class WindowOp(SpatialOp, ABC):
-    """What convolutions and pools share: `strides`, `padding` and `dilation`."""
+    """Base of convolutions and pools, with `strides`, `padding` and `dilation`."""
 
     strides = ints_prop()
     padding = ints_prop()
     dilation = ints_prop()
 
     def checked_window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """`strides`, `padding` and `dilation`, of the right lengths and signs."""
+        """Returns `strides`, `padding` and `dilation`, after checking lengths and signs."""
         n = self.SPATIAL_RANK
         strides = self._list("strides", self.strides, n, least=1)
         padding = self._list("padding", self.padding, 2 * n, least=0)
@@ -107,7 +109,7 @@ class WindowOp(SpatialOp, ABC):
         return values
 
     def output_size(self, size: Size, kernel: Size, axis: int, *, ceil: bool = False) -> Size:
-        """The number of windows along spatial axis `axis` of `size` elements."""
+        """Returns the number of windows along spatial axis `axis` of `size` elements."""
         if size == DYNAMIC:
             return DYNAMIC
         strides, padding, dilation = self.checked_window()
@@ -137,9 +139,9 @@ def window_count(
 def window_count(
     size: Size, before: int, after: int, extent: Size, stride: int, *, ceil: bool = False
 ) -> Size:
-    """How many windows of `extent` elements lie along `size` padded ones; not positive for none.
+    """Returns the number of windows of `extent` elements along a padded axis; 0 or less for none.
 
-    With `ceil` the last one may reach beyond the padding, if it does not start in that at the end.
+    With `ceil`, the last one may reach beyond the padding, unless it starts in the end padding.
     """
     span = size + before + after - extent
     if not ceil:
@@ -159,7 +161,7 @@ class CorrelationOp(WindowOp, ABC):
     LAYOUTS: ClassVar[Mapping[str, str]] = {"data_layout": "NC", "kernel_layout": "OI"}
 
     def output_sizes(self) -> list[Size]:
-        """The sizes of the result; data, weight and groups are checked to fit together."""
+        """Returns the sizes of the result, after checking data, weight and groups."""
         data, weight = self.checked_data(), tensor_type(self.weight)
         shape, kernel, groups = type_sizes(data), type_sizes(weight), self.groups.value.data
         if len(kernel) != len(shape):
@@ -189,7 +191,7 @@ class TransposedCorrelationOp(WindowOp, ABC):
     LAYOUTS: ClassVar[Mapping[str, str]] = {"data_layout": "NC", "kernel_layout": "IO"}
 
     def output_sizes(self) -> list[Size]:
-        """The sizes of the result; data, weight and groups are checked to fit together."""
+        """Returns the sizes of the result, after checking data, weight and groups."""
         data, weight = self.checked_data(), tensor_type(self.weight)
         shape, kernel, groups = type_sizes(data), type_sizes(weight), self.groups.value.data
         strides, padding, dilation = self.checked_window()
@@ -214,7 +216,7 @@ class TransposedCorrelationOp(WindowOp, ABC):
 
 
 def _result_of_one_type(op: ConvOp | ConvTransposeOp) -> Sequence[Attribute]:
-    """The result of a convolution whose operands have one element type."""
+    """Returns the result type of a convolution whose operands have one element type."""
     data, weight = tensor_type(op.data), tensor_type(op.weight)
     if data.element_type != weight.element_type:
         raise VerifyException(f"{op.name}: weight {weight} does not fit data {data}")
@@ -223,7 +225,7 @@ def _result_of_one_type(op: ConvOp | ConvTransposeOp) -> Sequence[Attribute]:
 
 
 class ConvOp(CorrelationOp, ABC):
-    """A correlation; data and weight are of one type, and so is the output without `out_dtype`."""
+    """Correlation; data and weight are of one type, and so is the output without `out_dtype`."""
 
     out_dtype = out_dtype_prop()
 
@@ -232,8 +234,10 @@ class ConvOp(CorrelationOp, ABC):
 
 
 class ConvTransposeOp(TransposedCorrelationOp, ABC):
-    """The gradient of a correlation; data and weight are of one type, and so is the output without
-    `out_dtype`."""
+    """Gradient of a correlation.
+
+    Data and weight are of one type, and so is the output without `out_dtype`.
+    """
 
     out_dtype = out_dtype_prop()
 

@@ -1,1 +1,1 @@
-"""Models in files and in memory: read, and checked before anything else looks at them."""
+"""Models in files and in memory: reading them, and checking them before any other use."""

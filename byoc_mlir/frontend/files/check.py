@@ -1,6 +1,6 @@
-"""What must hold before anything else looks at a model: versions, names, order, sizes.
+"""Checks before any other use of a model: versions, names, node order, tensor sizes.
 
-The checks are ours, in Python, since a hostile model is to be refused before C++ code reads it.
+They are written in Python, so that a hostile model is refused before C++ code reads it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from byoc_mlir.frontend.order import ordered_nodes
 from byoc_mlir.limits import current_limits, in_time
 
 MAX_OPSET = onnx.defs.onnx_opset_version()
-"""The newest version of the default opset that is accepted."""
+"""Newest accepted version of the default opset."""
 
 
 _TENSOR_FIELDS = TensorProto.DESCRIPTOR.fields_by_name
@@ -36,7 +36,7 @@ def check_model(model: onnx.ModelProto) -> None:
     """Checks the model, its subgraphs and functions, and every tensor in them.
 
     Raises:
-        InvalidModelError: naming the node, tensor or version, with what was found.
+        InvalidModelError: the message names the node, tensor or version, and what was found.
         LimitExceededError: there are too many nodes, or names or nesting are too long.
     """
     _check_texts(model, current_limits().name_length)
@@ -49,7 +49,7 @@ def check_model(model: onnx.ModelProto) -> None:
 
 
 def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
-    """The opset version of each domain; the default domain is the empty name."""
+    """Returns the opset version of each domain; the default domain is the empty name."""
     versions = {
         "" if entry.domain == "ai.onnx" else entry.domain: entry.version
         for entry in model.opset_import
@@ -101,21 +101,21 @@ def _check_graph(graph: onnx.GraphProto, outer: Set[str]) -> None:
 
 
 def ordered_output_names(graph: onnx.GraphProto, known: Set[str], outer: Set[str]) -> list[str]:
-    """The names that the nodes of a graph define, once the nodes are found to be in order."""
+    """Returns the names that a graph's nodes define, after checking that the nodes are in order."""
     return [
         name for node in ordered_nodes(graph.node, known, outer) for name in node.output if name
     ]
 
 
 def _count_nodes(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
-    """Returns the number of nodes, those of subgraphs included."""
-    current_limits().check("nesting", depth, "graphs in each other")
+    """Returns the number of nodes, including the nodes of subgraphs."""
+    current_limits().check("nesting", depth, "nested graphs")
     graphs = (graph for node in body.node for graph in subgraphs(node))
     return len(body.node) + sum(_count_nodes(graph, depth + 1) for graph in graphs)
 
 
 def _check_texts(message: Message, longest: int) -> None:
-    """Checks that texts are UTF-8, for which the protobuf parser returns bytes if they are not.
+    """Checks that strings are UTF-8; for others, the protobuf parser returns bytes.
 
     `doc_string` may be anything, as nothing reads it. Values of metadata may be of any length.
     """
@@ -130,7 +130,7 @@ def _check_texts(message: Message, longest: int) -> None:
 
 
 def _fields(message: Message) -> Iterable[tuple[Any, Any]]:
-    """Returns the fields that are set; of a tensor without its data, which would be copied."""
+    """Returns the fields that are set; for a tensor without its data, which would be copied."""
     if not isinstance(message, TensorProto):
         return message.ListFields()
     names = ("name", "external_data", "metadata_props")
@@ -205,14 +205,14 @@ def _check_calls(
     heights: dict[FunctionKey, int],
     stack: tuple[FunctionKey | None, ...],
 ) -> int:
-    """Returns how many graphs and functions are in each other below some nodes.
+    """Returns the depth of nested graphs and called functions below some nodes.
 
     Args:
-        heights: those of functions that are known, which grow.
-        stack: the functions, and `None` for graphs, that the nodes are in.
+        heights: depths of the functions visited so far; extended by the call.
+        stack: the functions that enclose the nodes, and `None` for each enclosing graph.
     """
     limits = current_limits()
-    limits.check("nesting", len(stack), "functions and graphs in each other")
+    limits.check("nesting", len(stack), "nested functions and graphs")
     height = 0
     for node in nodes:
         key = called_function(node)
@@ -226,5 +226,5 @@ def _check_calls(
             _check_calls(one.node, bodies, heights, (*stack, None)) + 1 for one in subgraphs(node)
         ]
         height = max(height, heights.get(key, 0), *below, 0)
-    limits.check("nesting", len(stack) + height, "functions and graphs in each other")
+    limits.check("nesting", len(stack) + height, "nested functions and graphs")
     return height

@@ -1,4 +1,4 @@
-"""Files of tensor data beside a model, opened so that a model cannot reach for anything else."""
+"""Files of external tensor data, opened so that a model cannot read anything else."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 
 _COARSEST_SECONDS = 2.0
-"""Two changes within this time may leave a file with one time stamp."""
+"""Coarsest resolution of time stamps in seconds; two changes within it may have the same stamp."""
 
 
 @dataclass(frozen=True)
 class _Mapped:
-    """A file in memory, and its state when it was mapped."""
+    """File mapped into memory, with its status at that time."""
 
     data: memoryview
     path: str
@@ -27,7 +27,7 @@ class _Mapped:
     seconds: float
 
     def was_written(self) -> bool | None:
-        """True if the file was written to since then; `None` where time stamps cannot tell."""
+        """True if the file was written to since it was mapped; `None` if that is unknown."""
         try:
             now = os.stat(self.path)
         except OSError:
@@ -42,13 +42,13 @@ class _Mapped:
 
 
 class ExternalFiles:
-    """The data files of one model, each mapped into memory once, read-only.
+    """Data files of one model, each mapped into memory once, read-only.
 
     Accepted are regular files that lie, once links are followed, below the model's folder, or below
     the folder of the file that the model's path links to.
 
     Args:
-        model: the model's path; data lies relative to the folder of that, link or not.
+        model: the model's path; locations are relative to its folder, also if the path is a link.
         digests: the SHA-256 that files must have, by location.
     """
 
@@ -62,11 +62,11 @@ class ExternalFiles:
         return ExternalFiles, (self._model, self._digests)
 
     def data(self, location: str, what: str) -> memoryview:
-        """The content of a file.
+        """Returns the content of a file.
 
         Raises:
-            UnsafeModelError: the file is not one that a model may read; `what` is named.
-            InvalidModelError: it cannot be read, or has other content than before.
+            UnsafeModelError: a model may not read the file; the message names `what`.
+            InvalidModelError: the file cannot be read, or has other content than before.
         """
         if location not in self._files:
             try:
@@ -80,10 +80,10 @@ class ExternalFiles:
         return self._files[location].data
 
     def digest(self, location: str) -> str:
-        """The SHA-256 of a file.
+        """Returns the SHA-256 of a file.
 
         Raises:
-            InvalidModelError: as `data` does.
+            InvalidModelError: the file cannot be read, or has other content than before.
         """
         data = self.data(location, "the model")
         if location not in self._digests:
@@ -91,14 +91,14 @@ class ExternalFiles:
         return self._digests[location]
 
     def close(self) -> None:
-        """Lets go of all files; they are mapped again when they are needed."""
+        """Releases all files; they are mapped again when they are needed."""
         self._files.clear()
 
     def check_unchanged(self) -> None:
-        """Refuses files that were changed in place: what was made of them is of no one content.
+        """Checks that no file was changed in place since it was mapped.
 
         Raises:
-            InvalidModelError: one was.
+            InvalidModelError: a file was changed.
         """
         for location, mapped in tuple(self._files.items()):
             was_written, seconds = mapped.was_written(), time.time()
@@ -109,10 +109,10 @@ class ExternalFiles:
                 self._files[location] = replace(mapped, seconds=seconds)
 
     def verify_checksum(self, location: str, expected: str, what: str) -> None:
-        """Compares the SHA-1 of a whole file, as ONNX defines `checksum`.
+        """Checks the SHA-1 of a whole file, as ONNX defines `checksum`.
 
         Raises:
-            UnsafeModelError: it differs.
+            UnsafeModelError: the checksums differ.
         """
         if (location, expected) in self._checked:
             return
@@ -177,7 +177,7 @@ def _components(location: str, what: str) -> list[str]:
 
 
 def _open_below(folder: Path, components: Sequence[str]) -> int:
-    """Opens a file below a folder; a symbolic link that was put there meanwhile is an error."""
+    """Opens a file below a folder; a symbolic link on the path raises `OSError`."""
     parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for directory in components[:-1]:

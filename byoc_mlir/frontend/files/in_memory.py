@@ -1,4 +1,4 @@
-"""Models beside their tensors, which lie in memory."""
+"""Models with large tensors in memory, outside the `ModelProto`."""
 
 from __future__ import annotations
 
@@ -14,34 +14,37 @@ from byoc_mlir.frontend.files.tensor_check import payload_bytes
 from byoc_mlir.frontend.value import Array
 
 _LEAST_BYTES = 1 << 12
-"""Smaller tensors stay in the model: shapes and the like, which are looked at before it is
-imported."""
+"""Smallest size in bytes of a tensor that is kept apart; smaller ones may be read as shapes."""
 
 
 @dataclass(frozen=True)
 class ModelInMemory:
-    """An ONNX model beside its large tensors, which are read where they are, not copied.
+    """ONNX model with its large tensors as numpy arrays, which are read in place, not copied.
 
     Programs of such a model are not put into the cache.
     """
 
     proto: onnx.ModelProto
-    """Tensors with external data name it by `location` alone."""
+    """Model; its tensors with external data name it by `location` alone."""
     arrays: Mapping[str, Array]
-    """By location: C-contiguous, of the tensor's type and shape. They live as long as what is
-    compiled from the model, and must not be changed while it is used. Those that belong to somebody
-    else are `borrowed`."""
+    """Arrays by location: C-contiguous, of the tensor's type and shape.
+
+    They live as long as anything compiled from the model, and must not change while it is used.
+    Arrays that belong to the caller are `borrowed`.
+    """
 
 
 def borrowed(array: Array) -> Array:
-    """The array, declared to be somebody else's: it is read where it is, and has no copy."""
+    """Marks an array as the caller's, so that it is read in place and never copied; returns it."""
     borrow(array)
     return array
 
 
 def with_tensors_apart(model: ModelProto) -> ModelInMemory:
-    """A checked model without its large tensors, which are copied: then nothing holds them but who
-    uses them. Their locations are their content's, so that the model can be told from others.
+    """Returns a checked model whose large tensors are copied into arrays.
+
+    Then only users of the arrays keep them alive. A location is the digest of the content, so that
+    different models stay distinguishable.
     """
     arrays: dict[str, Array] = {}
     initializers = [_apart(tensor, arrays) for tensor in model.graph.initializer]
@@ -52,7 +55,7 @@ def with_tensors_apart(model: ModelProto) -> ModelInMemory:
 
 
 def _apart(tensor: TensorProto, arrays: dict[str, Array]) -> TensorProto:
-    """A tensor, its content in `arrays` if it is large."""
+    """Moves a large tensor's content to `arrays`; returns the tensor that refers to it."""
     is_apart = tensor.data_location == TensorProto.EXTERNAL
     if is_apart or tensor.data_type == TensorProto.STRING or payload_bytes(tensor) < _LEAST_BYTES:
         return tensor
@@ -66,5 +69,5 @@ def _apart(tensor: TensorProto, arrays: dict[str, Array]) -> TensorProto:
 
 
 def _fields(message: ModelProto | GraphProto, **others: object) -> dict[str, Any]:
-    """The fields of a message, some of them with other values."""
+    """Returns the fields of a message, with some values replaced."""
     return {**{field.name: value for field, value in message.ListFields()}, **others}

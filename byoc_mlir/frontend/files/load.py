@@ -17,16 +17,16 @@ __all__ = ["MAX_OPSET", "load_model"]
 def load_model(
     source: str | Path | bytes | onnx.ModelProto, name: str = "the bytes"
 ) -> onnx.ModelProto:
-    """The model, checked; external data stays where it is (see `tensors.TensorReader`).
+    """Returns the checked model; external data stays in its files (see `tensors.TensorReader`).
 
-    Nothing but the protobuf parser touches what is not checked yet.
+    Only the protobuf parser reads a model that is not checked yet.
 
     Args:
-        name: what errors call bytes.
+        name: name of the bytes in errors.
 
     Raises:
         InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.
-        LimitExceededError: it has too many nodes, or is nested too deeply.
+        LimitExceededError: the model has too many nodes, or is nested too deeply.
     """
     model = source if isinstance(source, onnx.ModelProto) else parse_model(source, name)
     check_model(model)
@@ -34,7 +34,7 @@ def load_model(
 
 
 def parse_model(source: str | Path | bytes, name: str = "the bytes") -> onnx.ModelProto:
-    """The model as it is written, not checked.
+    """Parses a model without checking it.
 
     Raises:
         InvalidModelError: the file cannot be read, or is not an ONNX model.

@@ -1,4 +1,4 @@
-"""`.mlir` files and the stores of weights next to them.
+"""`.mlir` files and the weight stores next to them.
 
 `model.mlir` names its large constants by content; `model.safetensors` beside it holds them, keyed
 by the same digests.
@@ -36,11 +36,11 @@ STORE_SUFFIX = ".safetensors"
 
 
 def read_mlir(path: str | Path) -> ModuleOp:
-    """The verified module in a `.mlir` file, weights attached where a store lies beside it.
+    """Returns the verified module of a `.mlir` file, with the weights of a store beside it, if any.
 
     Raises:
         InvalidModelError: the file cannot be read, or the text does not parse or verify.
-        MissingWeightsError: the store does not hold what the module names.
+        MissingWeightsError: the store lacks a weight that the module names.
         LimitExceededError: the module is nested too deeply, or too large.
     """
     path = Path(path)
@@ -57,13 +57,13 @@ def read_mlir(path: str | Path) -> ModuleOp:
 
 
 def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
-    """The module that a text says, not verified yet.
+    """Parses MLIR text to a module, which is not verified yet.
 
     Args:
-        name: what errors call the text.
+        name: name of the text in errors.
 
     Raises:
-        InvalidModelError: it is no UTF-8, or does not parse.
+        InvalidModelError: the text is not UTF-8, or does not parse.
         LimitExceededError: its brackets are nested too deeply.
     """
     check_text(data, name)
@@ -78,12 +78,12 @@ def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
 
 @contextmanager
 def refusing_text(name: str) -> Generator[None]:
-    """Parses inside: xDSL's parser meets malformed text with any of Python's errors.
+    """Turns any Python error of xDSL's parser on malformed text into an `InvalidModelError`.
 
     Raises:
         InvalidModelError: the text does not parse.
-        ParseError: the same, as xDSL says it of its own accord, with the place.
-        VerifyException: an op is refused where it is made.
+        ParseError: xDSL's own error for it, with the position.
+        VerifyException: an op is refused on construction.
     """
     try:
         yield
@@ -106,10 +106,10 @@ _TOKENS = re.compile(
 
 
 def check_text(text: bytes, name: str) -> None:
-    """Checks what xDSL's parser does not survive: strings without an end, too deep nesting.
+    """Refuses text that xDSL's parser cannot handle: unterminated strings, too deep nesting.
 
-    Its regular expression for strings takes a time that doubles with each character of a string
-    that does not end; and it descends into brackets by recursion.
+    Its regular expression takes exponential time on an unterminated string, and it descends into
+    brackets by recursion.
 
     Raises:
         InvalidModelError: a string does not end in its line.
@@ -134,10 +134,10 @@ def check_text(text: bytes, name: str) -> None:
 
 
 def check_order(module: ModuleOp) -> None:
-    """Refuses a module in which a value is read before it is there; xDSL's verifier does not look.
+    """Refuses a module in which a value is used before its definition; xDSL's verifier does not.
 
     Raises:
-        InvalidModelError: there is one.
+        InvalidModelError: there is such a use.
     """
     made: set[SSAValue] = set()
     for op in module.walk():
@@ -151,7 +151,7 @@ def check_order(module: ModuleOp) -> None:
 
 
 def placed(op: Operation) -> str:
-    """Returns an op's name, and the ONNX nodes that it stands for."""
+    """Returns an op's name, and the names of its ONNX nodes."""
     nodes = ", ".join(node_names(op))
     return f"{op.name} ({nodes})" if nodes else op.name
 
@@ -160,7 +160,7 @@ def check_module_size(module: ModuleOp) -> None:
     """Refuses a module with too many ops, or too large tensors.
 
     Raises:
-        LimitExceededError: it has.
+        LimitExceededError: a limit is exceeded.
     """
     ops = 0
     for op in module.walk():
@@ -183,7 +183,7 @@ def write_mlir(module: ModuleOp, path: str | Path) -> None:
 
 
 def save_weights(module: ModuleOp, store: str | Path) -> None:
-    """Writes the large constants of a module, each content once; no file when there are none."""
+    """Writes a module's large constants to a store, each content once; no file without any."""
     weights = {weight.digest: _stored_form(op.array) for op, weight in _weights(module)}
     if not weights:
         return
@@ -191,14 +191,14 @@ def save_weights(module: ModuleOp, store: str | Path) -> None:
     file.touch()
     mode = file.stat().st_mode
     save_file(weights, file)
-    file.chmod(mode)  # `save_file` lets nobody but the owner read it
+    file.chmod(mode)  # `save_file` makes it readable for the owner only
 
 
 def attach_weights(module: ModuleOp, store: str | Path) -> None:
-    """Gives every large constant of a module its array from a store.
+    """Attaches the arrays of a store to the large constants of a module.
 
     Raises:
-        MissingWeightsError: the store lacks one, or holds other bytes under its digest.
+        MissingWeightsError: the store lacks an array, or holds other bytes under its digest.
     """
     loaded: dict[str, Array] = {}
     with safe_open(store, framework="numpy") as file:

@@ -1,4 +1,4 @@
-"""Whether a `TensorProto` is what it says: type, dimensions, and just as many bytes as needed."""
+"""Consistency checks of a `TensorProto`: type, dimensions, and the number of bytes stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 
 @dataclass(frozen=True)
 class TensorStorage:
-    """How a tensor type is stored: bits per element, and the typed field with its packing."""
+    """Storage of an element type: bits per element, and the typed field with its packing."""
 
     bits: int
     field: str
@@ -65,10 +65,10 @@ _STORAGE: dict[int, TensorStorage] = {
 
 
 def check_tensor(tensor: TensorProto, what: str) -> None:
-    """Checks type, dimensions and the size of what is stored.
+    """Checks type, dimensions and the size of the stored data.
 
     Raises:
-        InvalidModelError: naming `what`, with what was found and what is expected.
+        InvalidModelError: the message names `what`, the found value and the expected one.
     """
     storage = _STORAGE.get(tensor.data_type)
     if storage is None:
@@ -113,17 +113,17 @@ def _check_payload(tensor: TensorProto, what: str, storage: TensorStorage, used:
 
 
 def element_count(tensor: TensorProto) -> int:
-    """The number of elements that the dimensions say."""
+    """Returns the number of elements of the tensor's shape."""
     return math.prod(tensor.dims)
 
 
 def payload_bytes(tensor: TensorProto) -> int:
-    """The number of bytes that the elements take in raw form."""
+    """Returns the number of bytes of the elements in raw form."""
     return -(-element_count(tensor) * _STORAGE[tensor.data_type].bits // 8)
 
 
 def external_entries(tensor: TensorProto) -> dict[str, str]:
-    """The entries that describe where external data is."""
+    """Returns the entries that describe the external data."""
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
@@ -152,8 +152,8 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, what: str) -> None:
     """Checks a sparse tensor's parts and that they fit together.
 
     Raises:
-        InvalidModelError: naming `what`.
-        LimitExceededError: it is too large to be made dense.
+        InvalidModelError: the parts do not fit together; the message names `what`.
+        LimitExceededError: the tensor is too large to be made dense.
     """
     check_tensor(sparse.values, f"{what}, values")
     check_tensor(sparse.indices, f"{what}, indices")

@@ -1,4 +1,4 @@
-"""`TensorProto`s as numpy arrays. They must have been checked, see `check`."""
+"""Checked `TensorProto`s (see `check`) as numpy arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byoc_mlir.tensors import Array
 
 
 class TensorReader:
-    """Reads the tensors of one model, those of its graphs once until they are let go.
+    """Reader of one model's tensors; caches the tensors of each graph until `let_go`.
 
     Args:
         files: the model's external data; `None` for a model that did not come from a file, which
@@ -42,23 +42,23 @@ class TensorReader:
         return TensorReader(ExternalFiles(Path(source)) if is_path else None)
 
     def for_another(self, arrays: Mapping[str, Array] | None = None) -> TensorReader:
-        """A reader for a model that was made of this one's, which may have other `arrays`."""
+        """Returns a reader for a derived model; `arrays` replaces this reader's arrays."""
         return TensorReader(self._files, self._arrays if arrays is None else arrays)
 
     def check_unchanged(self) -> None:
         """Refuses external data that was changed in place after it was first read.
 
         Raises:
-            InvalidModelError: some was.
+            InvalidModelError: a file was changed.
         """
         if self._files is not None:
             self._files.check_unchanged()
 
     def graph_tensors(self, graph: onnx.GraphProto) -> Mapping[str, Array]:
-        """The initializers of a graph by name, the same arrays each time.
+        """Returns the initializers of a graph by name, the same arrays each time.
 
         Raises:
-            InvalidModelError: as `array` does.
+            InvalidModelError: a tensor cannot be read, see `array`.
         """
         _, known = self._graphs.get(id(graph), (graph, None))
         if known is None:
@@ -69,31 +69,31 @@ class TensorReader:
         return known
 
     def let_go(self) -> None:
-        """Forgets what was read, and what is in memory: from now on it is the IR's."""
+        """Drops all cached tensors and in-memory arrays; from now on, only the IR holds them."""
         self._graphs.clear()
         self._arrays.clear()
 
     @property
     def in_memory(self) -> Set[str]:
-        """The locations of external data that no file has."""
+        """Returns the locations of external data that lies in memory, not in a file."""
         return self._arrays.keys()
 
     def inline(self, graph: onnx.GraphProto) -> None:
-        """Puts external data of a graph's initializers into it.
+        """Copies external data of a graph's initializers into the graph.
 
         Raises:
-            InvalidModelError: as `array` does.
+            InvalidModelError: a tensor cannot be read, see `array`.
         """
         for tensor in graph.initializer:
             if tensor.data_location == TensorProto.EXTERNAL:
                 tensor.CopyFrom(numpy_helper.from_array(self.array(tensor), tensor.name))
 
     def array(self, tensor: TensorProto) -> Array:
-        """The content; external data is mapped, not copied, where its alignment allows.
+        """Returns a tensor's content; external data is mapped, not copied, if its alignment allows.
 
         Raises:
-            InvalidModelError: the data is not there, or not as large as the shape says;
-                `UnsafeModelError` when it is not where data may be.
+            InvalidModelError: the data is missing, or its size does not fit the shape.
+            UnsafeModelError: its location is not allowed.
         """
         try:
             if tensor.data_location == TensorProto.EXTERNAL:
@@ -103,7 +103,7 @@ class TensorReader:
             raise InvalidModelError(f"tensor '{tensor.name}': {error}") from error
 
     def dense_array(self, sparse: onnx.SparseTensorProto) -> Array:
-        """A sparse tensor, with the zeros.
+        """Returns a sparse tensor as a dense array.
 
         Raises:
             InvalidModelError: an index is outside of the shape.

@@ -1,6 +1,6 @@
-"""Checks of a `.mlir` file that somebody else wrote: a model computes, and does nothing else.
+"""Safety check of untrusted `.mlir` files: a model may compute, and do nothing else.
 
-What is allowed is listed; anything else is refused, wherever it stands.
+Allowed ops, attributes and types are listed; anything else is refused.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ACCEPTED = (
 _UPSTREAM = frozenset({"arith", "linalg", "math", "scf", "tensor"})
 
 _UNCHECKED = (BindOp, OnnxNodeOp, TreeEnsembleOp)
-"""Ops whose content says which memory is read, or what runs."""
+"""Ops whose attributes decide which memory is read, or what runs."""
 
 _NOTES = frozenset({CONSTANT_NAME, REASON, REFUSED})
 """Attributes that passes only report."""
@@ -66,10 +66,10 @@ def check_untrusted(module: ModuleOp, name: str) -> None:
     """Checks that a verified module does nothing but compute with its own tensors.
 
     Args:
-        name: what errors call the module.
+        name: name of the module in errors.
 
     Raises:
-        UnsafeModelError: it holds something that is not listed here.
+        UnsafeModelError: the module has an op, attribute or type that is not allowed.
     """
     called = Counter([_MAIN])
     for op in module.walk():
@@ -85,7 +85,7 @@ def check_untrusted(module: ModuleOp, name: str) -> None:
 
 
 _MAIN = "main"
-"""The function that the runtime calls."""
+"""Function that the runtime calls."""
 
 
 def _refusal(op: Operation, module: ModuleOp) -> str:

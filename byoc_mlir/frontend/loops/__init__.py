@@ -1,1 +1,1 @@
-"""ONNX loops as loops whose trip counts and sizes are known before they run."""
+"""Rewrites of ONNX loops, after which trip counts and sizes are known before the loops run."""

@@ -1,8 +1,8 @@
-"""Loops that a counter ends at the latest, and may end before: with the trip count that follows.
+"""Trip counts for loops that a counter bounds, but a condition may end earlier.
 
-Exporters of Paddle write a `while` as a `Loop` that carries a counter, and go on while it is below
-a bound and something else holds. In the body, such a counter is computed from the number of the
-iteration, so that the importer knows the sizes that follow from it (`frontend.formulas`).
+Exporters of Paddle write a `while` as a `Loop` that carries a counter. It goes on while the counter
+is below a bound and another condition holds. The rewrite computes such a counter from the iteration
+number, so that the importer can derive sizes from it (`frontend.formulas`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from byoc_mlir.frontend.loops.ends import body_of, has_body
 from byoc_mlir.frontend.loops.values import NUMBERS, Graph, read_outside, unchanged
 
 _COPIES = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
-"""Ops whose result is the same number, of a tensor that holds one."""
+"""Ops that copy the value of a tensor of one element."""
 
 _LESS = ("Less", "LessOrEqual")
 
@@ -28,12 +28,12 @@ _LOGIC = ("And", "Or", "Not", "If")
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 _EXACT = 1 << 24
-"""A counter may be computed in `f32`, which has all integers up to this one."""
+"""Largest counter, as `f32` represents all integers up to this one exactly."""
 
 
 @dataclass(frozen=True)
 class _Counter:
-    """A carried number that grows by one in each iteration."""
+    """Carried integer that grows by one in each iteration."""
 
     place: int
     name: str
@@ -42,14 +42,14 @@ class _Counter:
 
 
 def is_bounded(node: NodeProto) -> bool:
-    """Whether it is a valid `Loop` whose condition may be one of a counter."""
+    """True if the node is a valid `Loop` whose condition may be one on a counter."""
     if node.op_type != "Loop" or node.domain or len(node.input) < 3:
         return False
     return has_body(node) and len(node.output) >= len(node.input) - 2 and bool(node.input[1])
 
 
 def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
-    """The nodes in the place of a loop: itself where no counter ends it.
+    """Yields the nodes that replace a loop: the loop itself if no counter bounds it.
 
     ```text
     n, x = Loop <body = (i, c, n, x) { …; m = Add (n, 1); d = And (Less (m, 10), e) }> ("", c, 0, x)
@@ -80,7 +80,7 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
 
 
 class _Body:
-    """What is known of the numbers in the body of a loop."""
+    """Known scalars in the body of a loop."""
 
     def __init__(self, loop: NodeProto, outer: Graph):
         self.graph = Graph(body_of(loop))
@@ -88,7 +88,7 @@ class _Body:
         self._unchanged = dict(unchanged(loop, self.graph))
 
     def counters(self) -> Iterator[_Counter]:
-        """What the loop carries and counts with."""
+        """Yields the counters that the loop carries."""
         body = body_of(self._loop)
         for place, formal in enumerate(body.input[2:]):
             first = self._outer.number(self._loop.input[2 + place])
@@ -99,7 +99,7 @@ class _Body:
                 yield _Counter(place, formal.name, first, element)
 
     def counts(self, counters: Iterable[_Counter]) -> Iterator[int]:
-        """How often the loop runs at most, as conditions say that have to hold for it to go on."""
+        """Yields upper bounds of the trip count, from conditions that are required to go on."""
         known = {counter.name: counter.first for counter in counters}
         for one, limit in self._limits(body_of(self._loop).output[0].name, True):
             counter, added = self._moved(one)
@@ -107,7 +107,7 @@ class _Body:
                 yield max(1, limit - known[counter] - added + 1)
 
     def _limits(self, condition: str, holds: bool) -> Iterator[tuple[str, int]]:
-        """Values that are below a number while a condition holds, or does not, and the number."""
+        """Yields pairs `(value, limit)` with `value < limit` if `condition` is `holds`."""
         node = self.graph.producer(condition, *_COPIES, *_COMPARISONS, *_LOGIC, "Add")
         if node is None:
             return
@@ -136,8 +136,9 @@ class _Body:
             yield low, limit + may_equal
 
     def _decided(self, node: NodeProto, holds: bool) -> Iterator[bool]:
-        """What the condition of an `If` is when its result is `holds`: not that of a branch which
-        always gives the contrary.
+        """Yields the values that an `If`'s condition may have when its result is `holds`.
+
+        A branch whose result is constant and differs from `holds` is excluded.
         """
         for attribute in node.attribute:
             given = self._truth(attribute.g)
@@ -145,21 +146,21 @@ class _Body:
                 yield attribute.name != "then_branch"
 
     def _truth(self, branch: GraphProto) -> bool | None:
-        """What a branch gives, whatever else there is."""
+        """Returns the constant result of a branch; `None` if it is not constant."""
         inner = Graph(branch)
         name = inner.uncast(branch.output[0].name)
         graphs = (inner, self.graph, self._outer)
         return next((graph.truth(name) for graph in graphs if name in graph.own), None)
 
     def _number(self, name: str) -> int | None:
-        """The number that a value is in all iterations."""
+        """Returns the integer that a value is in all iterations; `None` if it is not known."""
         base, added = self._moved(name)
         outside = self._unchanged.get(base, base if base not in self.graph.own else "")
         number = self._outer.number(outside) if outside else self.graph.number(base)
         return None if number is None else number + added
 
     def _moved(self, name: str) -> tuple[str, int]:
-        """What a number is a copy of, and what was added to that."""
+        """Returns the value that `name` copies, and the constant that is added to it."""
         added = 0
         while (node := self.graph.producer(name, *_COPIES, "Add")) is not None:
             kinds = {attribute.i for attribute in node.attribute if attribute.name == "to"}
@@ -181,7 +182,7 @@ class _Body:
 
 
 def _count(body: GraphProto, counter: _Counter) -> None:
-    """Computes a counter from the number of the iteration."""
+    """Rewrites a counter as the iteration number plus its first value."""
     name, formal = counter.name, body.input[2 + counter.place]
     made = f"{name}.counted"
     formal.name = f"{made}.carried"

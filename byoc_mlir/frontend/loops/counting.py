@@ -1,9 +1,8 @@
-"""Loops that count up to a bound, as exporters of TensorFlow write them, as loops of a known number
-of iterations.
+"""Trip counts for loops that count up to a bound, as exporters of TensorFlow write them.
 
-A `while` of TensorFlow is a `Loop` without a trip count. It carries a counter, the bound, and all
-that its body reads, weights included; the body adds one to the counter and compares it with the
-bound. What is carried unchanged is read where it is instead.
+A `while` of TensorFlow is a `Loop` without a trip count. It carries a counter, the bound, and
+everything that its body reads, weights included; the body adds one to the counter and compares it
+with the bound. Values that are carried unchanged are read from outside instead.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from byoc_mlir.frontend.loops.values import Graph, read_outside, unchanged
 
 
 def with_counted_loops(model: ModelProto) -> ModelProto:
-    """The model, in which loops that count have a trip count.
+    """Returns the model with trip counts for loops that count.
 
     ```text
     n, y = Loop <body = (i, c, n, x) { m = Add (n, 1); d = Less (m, bound); … }> ("", first, 0, x)
@@ -57,27 +56,27 @@ def with_counted_loops(model: ModelProto) -> ModelProto:
 
 
 def _known_better(node: NodeProto, graph: Graph) -> Iterator[NodeProto]:
-    """The nodes in the place of a node: of a loop, those that say more of how often it runs."""
+    """Yields the nodes that replace a node; a loop gets a trip count if one is found."""
     nodes = _counted(node, graph) if _is_while(node) else [node]
     for one in nodes:
         yield from bounded(one, graph) if is_bounded(one) else [one]
 
 
 def _is_while(node: NodeProto) -> bool:
-    """Whether it is a valid `Loop` without a trip count, with a condition."""
+    """True if the node is a valid `Loop` with a condition and without a trip count."""
     return is_bounded(node) and not node.input[0]
 
 
 @dataclass(frozen=True)
 class _Counting:
-    """From where to where a loop counts, one by one."""
+    """Range of a loop's counter, with step 1."""
 
     first: int
     bound: str
 
 
 def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
-    """The nodes in the place of a loop: itself where it does not count."""
+    """Yields the nodes that replace a loop: the loop itself if it does not count."""
     inner = Graph(body_of(loop))
     counting = _counting(loop, inner, graph)
     prefix = f"{loop.output[0] or loop.name}.counted"
@@ -98,8 +97,9 @@ def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
 
 
 def _counting(loop: NodeProto, inner: Graph, graph: Graph) -> _Counting | None:
-    """What a loop counts, if its body goes on while the counter is less than the bound, and it
-    begins if it is.
+    """Returns the range of a loop that goes on, and begins, while a counter is below a bound.
+
+    `None` for other loops.
     """
     compared = _less(inner, body_of(loop).output[0].name)
     begins = _less(graph, loop.input[1])
@@ -117,7 +117,7 @@ def _counting(loop: NodeProto, inner: Graph, graph: Graph) -> _Counting | None:
 
 
 def _less(graph: Graph, condition: str) -> tuple[str, str] | None:
-    """The values of which the first is to be less than the second."""
+    """Returns the values `(a, b)` of a condition `a < b`; `None` for other conditions."""
     node = graph.producer(graph.uncast(condition), "Less", "Greater")
     if node is None:
         return None
@@ -126,7 +126,7 @@ def _less(graph: Graph, condition: str) -> tuple[str, str] | None:
 
 
 def _counter(body: GraphProto, inner: Graph, outer: Graph, name: str) -> int | None:
-    """Which of the carried values becomes this one, which is one more."""
+    """Returns the index of the loop-carried value that `name` increments by one."""
     node = inner.producer(name, "Add")
     carried = [value.name for value in body.input[2:]]
     updates = [inner.uncast(value.name) for value in body.output[1 : 1 + len(carried)]]
@@ -140,14 +140,14 @@ def _counter(body: GraphProto, inner: Graph, outer: Graph, name: str) -> int | N
 
 
 def _outer(loop: NodeProto, inner: Graph, name: str) -> str | None:
-    """What a value of the body is outside of it, if it is the same in all iterations."""
+    """Returns the outer name of a value that is the same in all iterations; else `None`."""
     if name not in inner.own:
         return name
     return next((given for formal, given in unchanged(loop, inner) if formal == name), None)
 
 
 def _go_on(body: GraphProto, name: str) -> None:
-    """Lets nothing end a loop."""
+    """Sets the loop's condition to true, so that only the trip count ends it."""
     true = numpy_helper.from_array(np.array(True))
     body.node.append(helper.make_node("Constant", [], [name], name=name, value=true))
     body.output[0].name = name

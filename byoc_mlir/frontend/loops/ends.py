@@ -1,4 +1,4 @@
-"""Loops of which it is known before they run how often they do, and the others."""
+"""Test that a loop's trip count is known before the loop runs."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import onnx
 from byoc_mlir.frontend.order import read_names
 
 Known = Callable[[str], bool]
-"""Whether a value around a loop is known before the model runs."""
+"""Predicate that is true for values around a loop that are known before the model runs."""
 
 
 def body_of(loop: onnx.NodeProto) -> onnx.GraphProto:
-    """The body of a `Loop`; an empty one where there is none, which the importer says."""
+    """Returns the body of a `Loop`; an empty graph without one, which the importer refuses."""
     bodies = (attribute.g for attribute in loop.attribute if attribute.name == "body")
     return next(bodies, onnx.GraphProto())
 
 
 def has_body(loop: onnx.NodeProto) -> bool:
-    """Whether the body of a `Loop` takes and gives as many values as the loop carries."""
+    """True if the body of a `Loop` has as many inputs and outputs as the loop carries."""
     body = body_of(loop)
     fits = len(body.input) == len(loop.input)
     return fits and len(body.output) >= max(len(loop.input) - 1, 1)
 
 
 def ends_when_it_runs(loop: onnx.NodeProto, known: Known) -> bool:
-    """Whether what a `Loop` computes at run time decides when it ends."""
+    """True if values computed at run time decide when a `Loop` ends."""
     condition = loop.input[1] if len(loop.input) > 1 else ""
     if condition and not known(condition):
         return True
     if not has_body(loop):
-        return False  # it is not valid, which the importer says
+        return False  # invalid, which the importer reports
     body = body_of(loop)
     own = set(_names(body))
     states = [formal.name for formal in body.input[2:]]
@@ -51,14 +51,14 @@ def ends_when_it_runs(loop: onnx.NodeProto, known: Known) -> bool:
 
 
 def _names(body: onnx.GraphProto) -> Iterator[str]:
-    """What a body defines."""
+    """Yields the names that a body defines."""
     yield from (formal.name for formal in body.input)
     yield from (tensor.name for tensor in body.initializer)
     yield from (name for node in body.node for name in node.output)
 
 
 def _computed(body: onnx.GraphProto, own: set[str], states: set[str], known: Known) -> set[str]:
-    """The values of a body that depend on `states`, or on what is computed around it."""
+    """Returns the values of a body that depend on `states`, or on unknown values around it."""
     found = set(states)
     changed = True
     while changed:  # nodes may stand in any order

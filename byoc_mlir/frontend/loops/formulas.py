@@ -1,7 +1,7 @@
-"""What values in the body of a loop are before it runs: expressions in the number of an iteration.
+"""Formulas of values in a loop's body: integer expressions in the iteration number.
 
 A slice `x[i:i + 1]` begins at a number that is computed at run time, and its size is 1. So integers
-that follow from the number of an iteration have a *formula*, beside the ops that compute them.
+that follow from the iteration number have a *formula*, in addition to the ops that compute them.
 """
 
 from __future__ import annotations
@@ -35,20 +35,18 @@ from byoc_mlir.frontend.sizes import (
 from byoc_mlir.tensors import MOST_SIZES, Array
 
 _FAR = 1 << 31
-"""Loops that may run as often have no known end."""
+"""Trip count from which a loop's end counts as unknown."""
 
 
 class Iterations:
-    """The loops of an import whose bodies have been begun: each has a symbol, the number of its
-    iteration.
-    """
+    """Loops of an import whose bodies were begun; each has a symbol for its iteration number."""
 
     def __init__(self) -> None:
         self._symbols: list[SymbolInfo] = []
         self._ends: list[Guard] = []
 
     def number(self, count: Size | None) -> SizeTensor:
-        """The formula of the number of an iteration, 0 to `count - 1`, of a loop that begins."""
+        """Returns the formula of the iteration number, 0 to `count - 1`, of a loop that begins."""
         most = max(count - 1, 0) if isinstance(count, int) and count < _FAR else None
         name = f"iteration {len(self._symbols)}"
         number = symbol(name)
@@ -58,19 +56,17 @@ class Iterations:
         return SizeTensor(size_array(number), np.dtype(np.int64))
 
     def facts(self) -> Facts:
-        """What is known of sizes, and of numbers of iterations."""
+        """Returns the known facts of sizes and of iteration numbers."""
         known = asked()
         symbols = [*known.symbols.values(), *self._symbols]
         return Facts(symbols, [*known.guards, *self._ends], known.bound.values())
 
     def is_fixed(self, size: Size) -> bool:
-        """Whether a size is the same in all iterations."""
+        """True if a size is the same in all iterations."""
         return names_in([size]).isdisjoint(info.name for info in self._symbols)
 
     def formulas(self, op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:
-        """The results of an op whose operands are known or have formulas; `None` where they have
-        no formulas.
-        """
+        """Returns the formulas of an op's results, `None` if it has none."""
         results = [sizes_of(result) for result in op.results]
         if any(is_symbolic(sizes) or math.prod(sizes) > MOST_SIZES for sizes in results):
             return None
@@ -87,7 +83,7 @@ class Iterations:
 
 
 def _whole(content: Content) -> Content | None:
-    """Content in integers, which the numbers of floats may be."""
+    """Returns content as integers, if a float tensor holds only integers; otherwise `None`."""
     if isinstance(content, SizeTensor) or content.dtype.kind in "iub":
         return content
     if content.dtype.kind != "f" or not np.isfinite(content).all():
@@ -125,10 +121,10 @@ def _greater(one: Size, two: Size) -> Size:
 
 
 def _is_lesser(one: Size, two: Size) -> bool:
-    """Whether `one <= two`; where both are equal, either answer.
+    """True if `one <= two`; if both are equal, the answer may be either.
 
     Raises:
-        UndecidedSizeError: it is not the same in all iterations, as far as can be proved.
+        UndecidedSizeError: the relation is not provably the same in all iterations.
     """
     try:
         return at_most(one, two)
@@ -137,7 +133,7 @@ def _is_lesser(one: Size, two: Size) -> bool:
 
 
 def _fits(content: Content, facts: Facts) -> bool:
-    """Whether the type holds the numbers of all iterations; `i64` holds all that count."""
+    """True if the type holds the values of all iterations; counts always fit in `i64`."""
     if not isinstance(content, SizeTensor) or content.dtype == np.int64:
         return True
     floats = content.dtype.kind == "f"

@@ -1,8 +1,7 @@
-"""Loops whose number of iterations is a computed value, and which carry tensors that grow with each
-of them, such as the cache of a decoder that is written as a `Loop`.
+"""Loops with a computed trip count that carry growing tensors, such as a decoder's cache.
 
-How much such a loop carries at its end is not known before it runs, so that it is no loop of native
-code: its body is a model of its own, which is called once for each iteration.
+The size of such a tensor after the loop is not known before it runs, so native code cannot hold the
+loop: its body becomes a separate model, which is called once for each iteration.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from byoc_mlir.frontend.value import Array
 
 
 def growing_loops(model: ModelProto) -> frozenset[str]:
-    """The names of the first results of such loops in a checked model."""
+    """Returns the names of the first results of such loops in a checked model."""
     graph = model.graph
     known = {tensor.name for tensor in graph.initializer}
     known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
@@ -37,7 +36,7 @@ def growing_loops(model: ModelProto) -> frozenset[str]:
 
 
 def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) -> bool:
-    """Whether a value follows from what inputs hold, and not from their shapes alone."""
+    """True if a value follows from the inputs' content, and not from their shapes alone."""
     waiting, seen = [name], {*known, ""}
     while waiting:
         name = waiting.pop()
@@ -53,7 +52,7 @@ def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) ->
 
 
 def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[ModelPart, ...]:
-    """The parts of a checked model, each of these loops in one of its own."""
+    """Splits a checked model into parts, with each of these loops in a part of its own."""
 
     def is_apart(node: NodeProto) -> bool:
         return node.op_type == "Loop" and first_result(node) in loops
@@ -62,12 +61,12 @@ def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[ModelPart, .
 
 
 def first_result(loop: NodeProto) -> str:
-    """The name of what a loop gives first."""
+    """Returns the name of a loop's first used result."""
     return next(filter(None, loop.output), "")
 
 
 def _single(part: ModelPart) -> Iterator[ModelPart]:
-    """A part of loops as parts of one loop each; the last one gives the constants."""
+    """Yields a part of several loops as parts of one loop each; the last has the constants."""
     loops = [node for node in part.stage.nodes if node.op_type == "Loop"]
     if not part.is_apart or len(loops) == 1:
         yield part
@@ -89,9 +88,9 @@ def _single(part: ModelPart) -> Iterator[ModelPart]:
 
 
 def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
-    """What a `Loop` carries that its body makes longer, by its name in the body, and the axis.
+    """Yields the name and axis of each carried value that the body of a `Loop` extends.
 
-    The axis may be negative.
+    The name is the body's; the axis may be negative.
     """
     if node.op_type != "Loop" or node.domain or len(node.input) < 3 or not has_body(node):
         return
@@ -105,22 +104,22 @@ def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class LoopBody:
-    """The body of a loop that is a stage of a model, as a model of its own."""
+    """Body of a loop that is a segment of a model, as a model of its own."""
 
     model: ModelProto
-    """With the loop."""
+    """Model with the loop."""
     stage: Stage
-    """Of the model: the loop and the constants that it reads."""
+    """Segment with the loop, and the constants that it reads."""
     known: Mapping[str, Sizes]
-    """The sizes of the model's tensors that never change."""
+    """Constant sizes of the model's tensors."""
 
     @property
     def loop(self) -> NodeProto:
-        """The node."""
+        """Returns the `Loop` node."""
         return next(node for node in self.stage.nodes if node.op_type == "Loop")
 
     def as_stage(self) -> Stage:
-        """The body as a stage that takes what the loop does and gives what it computes."""
+        """Returns the body as a segment with the loop's inputs and the body's results."""
         body = body_of(self.loop)
         constants = [node for node in self.stage.nodes if node.op_type != "Loop"]
         return Stage(
@@ -133,16 +132,16 @@ class LoopBody:
 
     @property
     def captured(self) -> Sequence[str]:
-        """What the body reads of what other stages compute."""
+        """Returns the values of other segments that the body captures."""
         captured = captured_names(body_of(self.loop))
         return [name for name in self.stage.inputs if name in captured]
 
     def as_model(self, arrays: Mapping[str, Array], changing: Mapping[str, set[int]]) -> ModelProto:
-        """The body as a model.
+        """Returns the body as a model.
 
         Args:
-            arrays: what its inputs are like.
-            changing: axes of what is carried that change from one iteration to the next.
+            arrays: examples of its inputs.
+            changing: axes of carried values whose size changes between iterations.
         """
         carried = zip(body_of(self.loop).input[2:], self.loop.input[2:], strict=True)
         given = {formal.name: self.known.get(name) for formal, name in carried}

@@ -1,4 +1,4 @@
-"""What is the same in all iterations of a loop, computed before it."""
+"""Loop-invariant code motion in ONNX: nodes that are the same in all iterations move out."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from byoc_mlir.frontend.order import defined_names, needed_nodes, read_names
 from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
-"""Of ops that give the same for the same operands, but for the random ones."""
+"""Domains whose ops are deterministic, except the random ones."""
 
 _PRODUCTS = frozenset(
     ("Conv", "ConvInteger", "ConvTranspose", "Einsum", "FusedMatMul", "Gemm", "MatMul")
 ) | {"MatMulInteger", "MatMulNBits", "QLinearConv", "QLinearMatMul"}
-"""What takes long enough to be computed once only."""
+"""Ops that are expensive enough to be moved out of a loop."""
 
 
 def with_invariants_outside(model: ModelProto, loops: Set[str]) -> ModelProto:
-    """The model, in which loops that surely begin leave to the graph around them what is the same
-    in all of their iterations.
+    """Returns the model with expensive loop-invariant nodes moved out of loops that surely begin.
 
     ```text
     y = Loop <body = (i, c, x) { k = MatMul (a, w); z = Add (x, k); … }> (10, c, x)
@@ -56,10 +55,10 @@ def _begins(loop: NodeProto, graph: Graph) -> bool:
 
 
 def _taken_out(body: GraphProto, graph: Graph) -> Iterator[NodeProto]:
-    """Removes the nodes of a body that are worth it and read nothing of an iteration.
+    """Removes a body's expensive loop-invariant nodes, and yields them for the outer graph.
 
-    What they need beside that, such as sizes, stays in the body, where more is known of it, and is
-    computed outside a second time.
+    Other nodes that they need, such as sizes, are copied to the outer graph. The originals stay in
+    the body, where more is known of sizes.
     """
     same = list(_same_in_all_iterations(body))
     worth = [node for node in _worth_it(same) if graph.own.isdisjoint(node.output)]
@@ -91,7 +90,7 @@ def _gives_the_same(node: NodeProto) -> bool:
 
 
 def _worth_it(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Products and convolutions, and what is computed of them that is no size."""
+    """Yields matmuls and convolutions, and the nodes that depend on them, without sizes."""
     found: set[str] = set()
     for node in nodes:
         follows = not found.isdisjoint(node.input) and node.op_type not in GIVE_SIZES

@@ -1,4 +1,4 @@
-"""What is known of the values in a graph with loops, and what they carry unchanged."""
+"""Known scalars and types of values in graphs with loops, and values carried unchanged."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from byoc_mlir.frontend.loops.ends import body_of
 from byoc_mlir.frontend.order import defined_names
 
 NUMBERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE)
-"""Types in which a counter may be compared: they hold the numbers of all iterations."""
+"""Types in which a counter may be compared: they hold the values of all iterations."""
 
 
 class Graph:
-    """What is known of the names of a graph."""
+    """Names of a graph, with their producers, constants and types."""
 
     def __init__(self, graph: GraphProto):
         self.own = defined_names(graph).union(*(node.output for node in graph.node))
@@ -28,22 +28,22 @@ class Graph:
         self._types: dict[str, int] = {}
 
     def note_types(self, inferred: GraphProto) -> None:
-        """Notes the types of the graph's values."""
+        """Records the types of the graph's values."""
         values = (*inferred.input, *inferred.value_info, *inferred.output)
         self._types = {value.name: value.type.tensor_type.elem_type for value in values}
         self._types |= {tensor.name: tensor.data_type for tensor in inferred.initializer}
 
     def is_integer(self, name: str) -> bool:
-        """Whether a value is known to be of integers."""
+        """True if a value is known to have an integer type."""
         return self._types.get(name) in (TensorProto.INT32, TensorProto.INT64)
 
     def producer(self, name: str, *op_types: str) -> NodeProto | None:
-        """The node of one of these types that makes a value."""
+        """Returns the node of one of these op types that computes a value; otherwise `None`."""
         node = self._producers.get(name)
         return node if node is not None and node.op_type in op_types else None
 
     def uncast(self, name: str) -> str:
-        """What a value is a copy of, in the same numbers."""
+        """Returns the value behind casts and copies that keep the number."""
         while (node := self.producer(name, "Cast", "Identity")) is not None:
             kinds = [attribute.i for attribute in node.attribute if attribute.name == "to"]
             if not set(kinds).issubset(NUMBERS):
@@ -52,7 +52,7 @@ class Graph:
         return name
 
     def number(self, name: str) -> int | None:
-        """The integer that a constant of one element is."""
+        """Returns the integer in a constant of one element; `None` for other values."""
         tensor = self._tensors.get(self.uncast(name))
         if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
             return None
@@ -62,7 +62,7 @@ class Graph:
         return int(value) if isinstance(value, int) or value.is_integer() else None
 
     def truth(self, name: str) -> bool | None:
-        """The truth value that a constant of one element is."""
+        """Returns the truth value in a constant of one element; `None` for other values."""
         tensor = self._tensors.get(self.uncast(name))
         if tensor is None or tensor.data_type != TensorProto.BOOL or prod(tensor.dims) != 1:
             return None
@@ -78,7 +78,7 @@ def _constants(nodes: Sequence[NodeProto]) -> Iterator[tuple[str, TensorProto]]:
 
 
 def unchanged(loop: NodeProto, inner: Graph) -> Iterator[tuple[str, str]]:
-    """What a loop carries unchanged: its names within the body and outside of it."""
+    """Yields the inner and outer name of each value that a loop carries unchanged."""
     body = body_of(loop)
     for number, given in enumerate(loop.input[2:]):
         formal = body.input[2 + number].name
@@ -88,7 +88,7 @@ def unchanged(loop: NodeProto, inner: Graph) -> Iterator[tuple[str, str]]:
 
 
 def read_outside(loop: NodeProto, carried: Sequence[tuple[str, str]]) -> Iterator[NodeProto]:
-    """A loop that reads outside of it what it carried unchanged, and what that is behind it."""
+    """Yields a loop that reads unchanged values from outside, and `Identity`s for its results."""
     body = body_of(loop)
     for formal, given in carried:
         number = next(n for n, value in enumerate(body.input) if value.name == formal) - 2

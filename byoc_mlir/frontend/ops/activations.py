@@ -1,4 +1,4 @@
-"""The activations that recurrent ops name, with their `alpha` and `beta`."""
+"""Activations that recurrent ops name, with their `alpha` and `beta`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULTS: Mapping[str, tuple[float, ...]] = {
     "scaledtanh": (1.0, 1.0),
     "thresholdedrelu": (1.0,),
 }
-"""`alpha`, and `beta` where there is one, of the activations that have them."""
+"""Defaults of `alpha`, and of `beta` if there is one, for the activations that have them."""
 
 
 def activation_of(name: str, *given: float | None) -> Activation:
@@ -31,7 +31,7 @@ def activation_of(name: str, *given: float | None) -> Activation:
         given: `alpha` and `beta`, as far as the activation has them; `None` for the default.
 
     Raises:
-        NodeRefused: it is not known.
+        NodeRefused: the activation is not known.
     """
     kind = name.lower()
     if kind not in _ACTIVATIONS:
@@ -44,7 +44,7 @@ def activation_of(name: str, *given: float | None) -> Activation:
 
 
 def clipped(clip: float | None, activation: Activation) -> Activation:
-    """`activation` of its operand clamped to `[-clip, clip]`, if that is asked for."""
+    """Returns `activation` of its operand clamped to `[-clip, clip]`; without `clip`, itself."""
     if clip is None:
         return activation
     return lambda context, data: activation(

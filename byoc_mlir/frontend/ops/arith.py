@@ -1,4 +1,4 @@
-"""Arithmetic on values, for functions that build an op from several."""
+"""Arithmetic on values, for functions that build one ONNX op from several `relay` ops."""
 
 from __future__ import annotations
 
@@ -33,47 +33,47 @@ def _binary(context: NodeContext, op: type[RelayOp], lhs: Number, rhs: Number) -
 
 
 def add(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """`lhs + rhs`; a number takes the other side's type."""
+    """Returns `lhs + rhs`; a Python number takes the other operand's type."""
     return _binary(context, elementwise.AddOp, lhs, rhs)
 
 
 def subtract(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """`lhs - rhs`."""
+    """Returns `lhs - rhs`."""
     return _binary(context, elementwise.SubtractOp, lhs, rhs)
 
 
 def multiply(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """`lhs * rhs`."""
+    """Returns `lhs * rhs`."""
     return _binary(context, elementwise.MultiplyOp, lhs, rhs)
 
 
 def divide(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """`lhs / rhs`."""
+    """Returns `lhs / rhs`."""
     return _binary(context, elementwise.DivideOp, lhs, rhs)
 
 
 def power(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """`lhs` to the power of `rhs`."""
+    """Returns `lhs` to the power of `rhs`."""
     return _binary(context, elementwise.PowerOp, lhs, rhs)
 
 
 def maximum(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """The larger of both."""
+    """Returns the larger of `lhs` and `rhs`, element by element."""
     return _binary(context, elementwise.MaximumOp, lhs, rhs)
 
 
 def minimum(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """The smaller of both."""
+    """Returns the smaller of `lhs` and `rhs`, element by element."""
     return _binary(context, elementwise.MinimumOp, lhs, rhs)
 
 
 def less(context: NodeContext, lhs: Number, rhs: Number) -> Value:
-    """`lhs < rhs`."""
+    """Returns `lhs < rhs`."""
     return _binary(context, logic.LessOp, lhs, rhs)
 
 
 def where(context: NodeContext, condition: Value, x: Number, y: Number) -> Value:
-    """`x` where `condition` holds, else `y`."""
+    """Returns `x` where `condition` holds, else `y`."""
     first, second = _both(x, y)
     return context.emit(elementwise.WhereOp, condition, first, second)
 
@@ -86,39 +86,40 @@ def reduced(
     *,
     keepdims: bool = True,
 ) -> Value:
-    """A reduction over `axes`."""
+    """Returns the reduction `op` of `data` over `axes`."""
     return context.emit(op, data, axis=axes, keepdims=keepdims)
 
 
 def reshape(context: NodeContext, data: Value, shape: Sequence[Size]) -> Value:
-    """The same elements in another shape, `data` itself when it has that shape."""
+    """Returns the elements of `data` in another shape; `data` itself if it has that shape."""
     if data.sizes == tuple(shape):
         return data
     return context.emit(transform.ReshapeOp, data, newshape=shape)
 
 
 def transpose(context: NodeContext, data: Value, axes: Sequence[int]) -> Value:
-    """The dimensions in another order."""
+    """Returns `data` with its dimensions permuted; `data` itself if the order is the same."""
     if tuple(axes) == tuple(range(data.rank)):
         return data
     return context.emit(transform.TransposeOp, data, axes=axes)
 
 
 def channels_second(context: NodeContext, data: Value) -> Value:
-    """Data whose channels are last, with them as the second dimension."""
+    """Returns `[N, …, C]` data as `[N, C, …]`."""
     return transpose(context, data, [0, data.rank - 1, *range(1, data.rank - 1)])
 
 
 def channels_last(context: NodeContext, data: Value) -> Value:
-    """Data whose channels are the second dimension, with them as the last one."""
+    """Returns `[N, C, …]` data as `[N, …, C]`."""
     return transpose(context, data, [0, *range(2, data.rank), 1])
 
 
 def stacked(
     context: NodeContext, a: Value, b: Value, product: Callable[[Value, Value], Value]
 ) -> Value:
-    """`product` of matrices or stacks of them; of vectors, as a row on the left and as a column on
-    the right, whose dimension the result does not have.
+    """Returns `product` of matrices or batches of them; a vector becomes a row or column.
+
+    A vector `a` becomes a row and a vector `b` a column; the result does not have that dimension.
     """
     left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
     right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
@@ -128,22 +129,22 @@ def stacked(
 
 
 def broadcast(context: NodeContext, data: Value, shape: Sequence[Size]) -> Value:
-    """`data` repeated to `shape`."""
+    """Returns `data` broadcast to `shape`."""
     if data.sizes == tuple(shape):
         return data
     return context.emit(transform.BroadcastToOp, data, shape=shape)
 
 
 def concatenate(context: NodeContext, parts: Sequence[Value], axis: int) -> Value:
-    """The parts joined along `axis`."""
+    """Returns the parts concatenated along `axis`."""
     return parts[0] if len(parts) == 1 else context.emit(transform.ConcatenateOp, parts, axis=axis)
 
 
 def size_along(data: Value, axis: int) -> Size:
-    """The size of an axis.
+    """Returns the size of an axis.
 
     Raises:
-        VerifyException: there is no such axis.
+        VerifyException: the axis does not exist.
     """
     if not -data.rank <= axis < data.rank:
         raise VerifyException(f"axis is {axis}, of a tensor of rank {data.rank}")
@@ -151,7 +152,7 @@ def size_along(data: Value, axis: int) -> Size:
 
 
 def section(context: NodeContext, data: Value, axis: int, begin: Size, end: Size) -> Value:
-    """`data[begin:end]` along `axis`."""
+    """Returns `data[begin:end]` along `axis`."""
     if (begin, end) == (0, data.sizes[axis]):
         return data
     begins: list[Size] = [0] * data.rank
@@ -163,25 +164,25 @@ def section(context: NodeContext, data: Value, axis: int, begin: Size, end: Size
 
 
 def at(context: NodeContext, data: Value, axis: int, place: int) -> Value:
-    """`data[place]` along `axis`, which goes."""
+    """Returns `data[place]` along `axis`, which is removed."""
     kept = section(context, data, axis, place, place + 1)
     return reshape(context, kept, [size for i, size in enumerate(data.sizes) if i != axis])
 
 
 def take(context: NodeContext, data: Value, indices: Sequence[int], axis: int) -> Value:
-    """The slices at known places along `axis`."""
+    """Returns the slices at constant positions along `axis`."""
     places = context.constant(np.asarray(indices, np.int64))
     return context.emit(index.TakeOp, data, places, axis=axis)
 
 
 def along(context: NodeContext, vector: Value, axis: int, rank: int) -> Value:
-    """A vector shaped to broadcast along `axis` of a tensor of that rank."""
+    """Returns a vector shaped to broadcast along `axis` of a tensor of rank `rank`."""
     shape = [vector.sizes[0] if i == axis % rank else 1 for i in range(rank)]
     return reshape(context, vector, shape)
 
 
 def positions(context: NodeContext, count: Size, axis: int, rank: int) -> Value:
-    """`0, 1, …, count - 1` along `axis` of a tensor of that rank."""
+    """Returns `0, 1, …, count - 1` along `axis` of a tensor of rank `rank`."""
     if isinstance(count, int):
         numbers = context.constant(np.arange(count))
     else:
@@ -190,6 +191,6 @@ def positions(context: NodeContext, count: Size, axis: int, rank: int) -> Value:
 
 
 def diagonals(context: NodeContext, rows: Size, columns: Size) -> Value:
-    """On which diagonal each place of a matrix is: 0 is the main one, 1 the one above it."""
+    """Returns `column - row` for each element of a matrix: 0 on the main diagonal, 1 above it."""
     column, row = positions(context, columns, 1, 2), positions(context, rows, 0, 2)
     return subtract(context, column, row)

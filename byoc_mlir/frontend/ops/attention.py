@@ -1,4 +1,4 @@
-"""Attention of ONNX itself."""
+"""ONNX's own Attention: https://onnx.ai/onnx/operators/onnx__Attention.html"""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value, dtype_of
 
 _SHORT_MASKS = 24
-"""From that opset on masks may be shorter than keys; before, the last dimension may be 1."""
+"""First opset with masks for fewer keys; before, the last dimension may be 1 instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attending:
-    """How queries attend to keys."""
+    """Attributes of ONNX's Attention."""
 
     is_causal: int = 0
     kv_num_heads: int | None = None
@@ -49,37 +49,39 @@ class Attending:
 
     @property
     def after(self) -> int:
-        """How many places behind its own a query sees; -1: all."""
+        """Returns the number of keys after its own position that a query sees; -1: all."""
         return 0 if self.is_causal else self.right_window_size
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """What queries attend to, as the node has it: `[batch, heads, keys, size]`, or with three
-    dimensions, heads next to one another."""
+    """Keys, values and mask as operands of the node, not split into heads yet.
+
+    Keys and values are `[batch, heads, keys, size]` or `[batch, keys, heads * size]`.
+    """
 
     key: Value
     value: Value
     mask: Value | None
-    """Of four dimensions; the last one is that of the keys, or 1."""
+    """Mask of rank 4; its last dimension is the number of keys, or 1."""
     filled: Value | None
-    """How many keys count, `[batch, 1, 1, 1]`; left out, all."""
+    """Number of valid keys, `[batch, 1, 1, 1]`; `None` if all are valid."""
     offset: Value
-    """The place of the first query, `[1, 1, 1, 1]` or one for each batch entry."""
+    """Position of the first query, `[1, 1, 1, 1]`, or one for each batch entry."""
 
     @property
     def count(self) -> Size:
-        """How many keys there are."""
+        """Returns the number of keys."""
         return self.key.sizes[-2]
 
     @property
     def is_of_one_size(self) -> bool:
-        """Whether keys, values and mask have as many places in the same words."""
+        """True if keys, values and mask have the same, provably equal number of positions."""
         sizes = [self.value.sizes[-2], 1 if self.mask is None else self.mask.sizes[3]]
         return all(size in (1, self.count) for size in sizes)
 
     def first(self, context: NodeContext, count: Size) -> _Keys:
-        """The first of them."""
+        """Returns the first `count` keys, values and mask columns."""
         key, value = (
             arith.section(context, each, each.rank - 2, 0, count) for each in (self.key, self.value)
         )
@@ -137,14 +139,14 @@ def attention(
 
 
 def _apart(context: NodeContext, data: Value, heads: int | None, what: str) -> Value:
-    """`[batch, heads, sequence, size]`."""
+    """Returns data as `[batch, heads, sequence, size]`."""
     return data if data.rank == 4 else split_heads(context, data, heads or 0, what)
 
 
 def _behind(
     context: NodeContext, past: Value, new: Value, attributes: Attending, what: str
 ) -> Value:
-    """Keys or values behind those of earlier calls."""
+    """Appends keys or values to the cache of earlier calls."""
     new = _apart(context, new, attributes.kv_num_heads, what)
     return arith.concatenate(context, [past, new], 2)
 
@@ -154,10 +156,10 @@ def _scale(attributes: Attending, q: Value) -> float:
 
 
 def _mask(context: NodeContext, mask: Value, q: Value, keys: Size) -> Value:
-    """A mask of four dimensions; keys that it says nothing of are not seen.
+    """Returns a mask of rank 4; keys that it does not cover are masked out.
 
     Raises:
-        VerifyException: its rank or its element type is another.
+        VerifyException: the mask has a wrong rank or element type.
     """
     expect_rank(mask, "attn_mask", 1, 2, 3, 4)
     if mask.dtype not in (np.dtype(np.bool_), q.dtype):
@@ -176,7 +178,7 @@ def _mask(context: NodeContext, mask: Value, q: Value, keys: Size) -> Value:
 def _attended_to_filled(
     context: NodeContext, q: Value, keys: _Keys, attributes: Attending
 ) -> Value:
-    """What queries get of the keys up to the last that counts in any batch entry."""
+    """Returns the attention output over the keys up to the last valid one of any batch entry."""
     if keys.filled is None or 0 in keys.filled.sizes or not keys.is_of_one_size:
         return _attended(context, q, keys, attributes)[0]
     longest = arith.reduced(context, reduce.MaxOp, keys.filled, range(4), keepdims=False)
@@ -193,7 +195,7 @@ def _attended_to_filled(
 def _attended(
     context: NodeContext, q: Value, keys: _Keys, attributes: Attending
 ) -> tuple[Value, Value]:
-    """What queries get, and what `qk_matmul_output_mode` asks for."""
+    """Returns the attention output, and the scores that `qk_matmul_output_mode` selects."""
     k = _apart(context, keys.key, attributes.kv_num_heads, "K")
     v = _apart(context, keys.value, attributes.kv_num_heads, "V")
     _check_heads(q, k, v)
@@ -210,10 +212,10 @@ def _attended(
 
 
 def _check_heads(q: Value, k: Value, v: Value) -> None:
-    """Refuses heads of keys and values that do not serve equal numbers of heads of queries.
+    """Checks that the key and value heads divide the query heads.
 
     Raises:
-        VerifyException: naming the numbers.
+        VerifyException: the head counts do not fit; the message names them.
     """
     queries, keys, values = (each.number(1) for each in (q, k, v))
     if keys < 1 or queries % keys or keys != values:
@@ -224,7 +226,7 @@ def _check_heads(q: Value, k: Value, v: Value) -> None:
 
 
 def _precise(context: NodeContext, scores: Value, attributes: Attending) -> Value:
-    """Scores in the precision of the softmax."""
+    """Casts scores to the precision of the softmax."""
     wanted = attributes.softmax_precision
     if wanted is None:
         return scores
@@ -232,7 +234,7 @@ def _precise(context: NodeContext, scores: Value, attributes: Attending) -> Valu
 
 
 def _bias(context: NodeContext, q: Value, keys: _Keys, attributes: Attending) -> Value | None:
-    """What is added to scores: what the mask says, and negative infinity for unseen keys."""
+    """Returns the mask to add to scores, with negative infinity for keys that are not seen."""
     conditions = list(_conditions(context, q, keys, attributes))
     mask: Value | np.generic | None = keys.mask
     if keys.mask is not None and keys.mask.dtype == np.bool_:
@@ -252,11 +254,11 @@ def _bias(context: NodeContext, q: Value, keys: _Keys, attributes: Attending) ->
 def _conditions(
     context: NodeContext, q: Value, keys: _Keys, attributes: Attending
 ) -> Iterator[Value]:
-    """Which keys a query sees, of places alone: all of them must hold."""
+    """Yields the conditions on positions that must all hold for a query to see a key."""
     places = arith.positions(context, keys.count, 3, 4)
     own = arith.add(context, keys.offset, arith.positions(context, q.sizes[2], 2, 4))
     before, after = attributes.left_window_size, attributes.after
-    if keys.filled is not None and after != 0:  # a query at its own place counts
+    if keys.filled is not None and after != 0:  # a query at its own position counts
         yield context.emit(logic.LessOp, places, keys.filled)
     if after >= 0:
         yield context.emit(logic.LessEqualOp, places, arith.add(context, own, after))
@@ -265,7 +267,8 @@ def _conditions(
 
 
 def _blind(context: NodeContext, bias: Value | None) -> Value | None:
-    """Which queries see no key, `[batch, heads, queries, 1]`; `None` where all see some."""
+    """Returns the mask `[batch, heads, queries, 1]` of queries that see no key, if there may be
+    any."""
     if bias is None:
         return None
     most = arith.reduced(context, reduce.MaxOp, bias, [3])

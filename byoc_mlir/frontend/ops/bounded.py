@@ -1,7 +1,7 @@
-"""Ops at the ends of stages, in a domain of their own.
+"""Ops at the ends of segments, in a domain of their own.
 
-To it `split` moves nodes that find a number of things at run time: each gives as many entries as
-there may be, and how many of them count. `Sizes` gives a stage what another one computed.
+`split` moves nodes with data-dependent output sizes to this domain. Each op returns as many entries
+as there may be, and the number of valid ones. `Sizes` passes known sizes to a later segment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ register_op(STAGE_DOMAIN, "NonMaxSuppression")(kept_boxes)
 
 
 def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
-    """Where a vector of `i1` holds, in ascending order, and at how many places."""
+    """Returns the positions of true elements in a vector of `i1`, ascending, and their number."""
     (size,) = mask.sizes
     ones = cast(context, mask, np.dtype(np.int64))
     running = context.emit(index.CumsumOp, ones, axis=0)
@@ -47,7 +47,7 @@ def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
 
 @register_op(STAGE_DOMAIN, "Sizes")
 def sizes(context: NodeContext, *carriers: Value, shape: Sequence[int] = (), to: int) -> Value:
-    """The second sizes of `carriers`, as a tensor of this shape and type of ONNX."""
+    """Returns the sizes of `carriers` along axis 1, as a tensor of this shape and type."""
     known = size_array([carrier.sizes[1] for carrier in carriers]).reshape(shape)
     return Value(context.name, size_content(known, helper.tensor_dtype_to_np_dtype(to)))
 
@@ -65,7 +65,7 @@ def nonzero(context: NodeContext, data: Value) -> tuple[Value, Value]:
 
 
 def _coordinates(context: NodeContext, places: Value, sizes: Sequence[Size]) -> Value:
-    """The coordinates of places among the elements of a tensor, `[rank, n]`."""
+    """Returns the coordinates of flat positions in a tensor, `[rank, n]`."""
     rows: list[Value] = []
     for size in reversed(sizes):
         divisor = context.size_constant(largest(1, size))

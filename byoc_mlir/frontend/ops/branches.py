@@ -1,4 +1,4 @@
-"""If: branches are functions, of which native code calls one."""
+"""If: each branch becomes a function, and native code calls one of them."""
 
 from __future__ import annotations
 
@@ -78,11 +78,12 @@ def either(
     then: Callable[[NodeContext], Value],
     otherwise: Callable[[NodeContext], Value],
 ) -> Value:
-    """What one of two functions makes, of which native code runs that one; both of one type.
+    """Builds two branches of one result type, and an op that calls one of them at run time.
 
     Args:
         condition: one `i1`, which is computed at run time.
-        then: makes a value, in the context that it gets.
+        then: builds the first branch's value in its context.
+        otherwise: builds the second branch's value in its context.
     """
 
     def build(make: Callable[[NodeContext], Value], inner: NodeContext, *_: object) -> list[Value]:
@@ -97,7 +98,7 @@ def either(
 
 
 def _place_if(context: NodeContext, condition: Value, branches: Sequence[Body]) -> Sequence[Value]:
-    """Makes functions of two branches, and the op that calls one of them."""
+    """Builds functions from two branches, and adds the op that calls one of them."""
     arguments, (then_function, else_function) = context.close_bodies(branches)
     return context.place(
         IfOp(
@@ -111,7 +112,7 @@ def _place_if(context: NodeContext, condition: Value, branches: Sequence[Body]) 
 
 
 def _as_vectors(branches: Sequence[Body], given: Sequence[Sequence[Value]]) -> set[int]:
-    """Makes vectors of scalars where the other branch gives a vector; which results these are."""
+    """Reshapes scalars where the other branch has a vector; returns the results' indices."""
     found = {n for n, pair in enumerate(zip(*given, strict=True)) if differ_in_rank_alone(*pair)}
     for branch, values in zip(branches, given, strict=True):
         for number in found:
@@ -126,7 +127,7 @@ def _all_leaves(values: Iterable[Value]) -> Iterator[Value]:
 
 
 def _leaves(value: Value) -> Iterator[Value]:
-    """The tensors of a value."""
+    """Yields the tensors of a value."""
     if not isinstance(value, SequenceValue):
         yield value
         return
@@ -134,7 +135,7 @@ def _leaves(value: Value) -> Iterator[Value]:
 
 
 def _like(value: Value, leaves: Iterator[Value]) -> Value:
-    """A value with the structure of `value`, its tensors taken from `leaves`."""
+    """Returns a value with the structure of `value` and tensors taken from `leaves`."""
     if isinstance(value, AbsentValue):
         return value
     if isinstance(value, SequenceValue):
@@ -143,10 +144,10 @@ def _like(value: Value, leaves: Iterator[Value]) -> Value:
 
 
 def _check_alike(one: Value, other: Value, condition: Value) -> None:
-    """Checks that the branches give values of one type.
+    """Checks that both branches return values of one type.
 
     Raises:
-        ValueNeeded: they do not, so which branch it is has to be known.
+        ValueNeeded: the types differ, so that the condition has to be known.
     """
     if isinstance(one, SequenceValue) and isinstance(other, SequenceValue):
         if len(one.items) != len(other.items):

@@ -1,4 +1,4 @@
-"""Checks of numbers that are known when the model runs."""
+"""Checks of values at run time."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from byoc_mlir.frontend.value import Value
 def checked(
     context: NodeContext, data: Value, numbers: Value, what: str, least: Size, most: Size
 ) -> Value:
-    """`data`; the run is an `InvalidInputError` unless all of `numbers` are `least` to `most`."""
+    """Returns `data`; a run raises `InvalidInputError` unless `least <= numbers <= most`."""
     if 0 in numbers.sizes:
         return data
     wide = cast(context, numbers, np.dtype(np.int64))
-    if is_symbolic(numbers.sizes):  # there may be none, and what is accepted changes nothing
+    if is_symbolic(numbers.sizes):  # it may be empty, and an accepted value changes nothing
         flat = arith.reshape(context, wide, [math.prod(numbers.sizes)])
         wide = arith.concatenate(context, [flat, context.size_constant([least])], 0)
     extremes = _extremes(context, wide)
@@ -46,7 +46,7 @@ def _not_negative(context: NodeContext, data: Value, number: Value, what: str) -
 
 
 def _extremes(context: NodeContext, numbers: Value) -> list[Value]:
-    """The least and the greatest, which of one number are the same."""
+    """Returns the minimum and the maximum; only one value if there is only one number."""
     if all(size == 1 for size in numbers.sizes):
         return [arith.reshape(context, numbers, ())]
     axes = range(numbers.rank)

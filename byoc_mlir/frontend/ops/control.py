@@ -1,4 +1,4 @@
-"""Loop and Scan: bodies are functions of native code; what is known at import is written out."""
+"""Loop and Scan: bodies become functions of native code; loops known at import are unrolled."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def loop(
 
 
 def _surely_begins(trip_count: Value | None, active: Value) -> bool:
-    """Whether the first iteration is known to run."""
+    """True if the first iteration is known to run."""
     if trip_count is not None and (trip_count.constant is None or trip_count.constant.max() < 1):
         return False
     return _is_true(active)
@@ -85,7 +85,7 @@ def _peeled_loop(
     initial: Sequence[Value],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """The results of a `Loop` whose first iteration is written out before a loop of the others."""
+    """Returns the results of a `Loop`: its first iteration, then a loop of the remaining ones."""
     number = context.constant(np.int64(0))
     going_on, *results = context.run_graph(body, (number, active, *initial), context.name)
     states = results[: len(initial)]
@@ -98,7 +98,7 @@ def _native_or_unrolled(
     native: Callable[[], Sequence[Value]],
     unrolled: Callable[[], Sequence[Value]],
 ) -> Sequence[Value]:
-    """The results of a loop in the first way that can be.
+    """Returns the results of a native loop; if that is refused, of an unrolled one.
 
     Raises:
         InvalidModelError: the body is not valid; the error names the node in it.
@@ -124,13 +124,13 @@ def _native_loop(
     body: onnx.GraphProto,
     first: int = 0,
 ) -> Sequence[Value]:
-    """The results of a `Loop` whose body is a function.
+    """Returns the results of a `Loop` whose body is a function.
 
     Args:
         first: the number of its first iteration.
 
     Raises:
-        NodeRefused: it cannot be one.
+        NodeRefused: the body cannot be a function.
     """
     count = None
     if trip_count is not None and trip_count.known is not None:
@@ -169,7 +169,7 @@ def bounded_loop(
     *initial: Value,
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """As `Loop`, with as many rows as there may be, and the number of those that count."""
+    """Imports a `Loop` with as many rows as there may be, and returns their number last."""
     active = context.constant(True) if condition is None else condition
 
     def unrolled() -> Sequence[Value]:
@@ -188,7 +188,7 @@ def _counted_loop(
     initial: Sequence[Value],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """A loop that carries the number of its iterations too, which comes last."""
+    """Returns the results of a loop that also counts its iterations; the count comes last."""
     most = int(context.number(trip_count, "the trip count"))
     carried = [*initial, context.constant(np.int64(0))]
 
@@ -212,10 +212,10 @@ def _while(
     initial: Sequence[Value],
     most: int | None,
 ) -> Sequence[Value]:
-    """The results of a loop that ends when it runs.
+    """Returns the results of a loop whose end is computed at run time.
 
     Args:
-        most: how many rows there may be; `None` where that is not known.
+        most: upper bound of the number of rows; `None` if there is none.
     """
     carried, rows = body.results[1 : 1 + len(initial)], body.results[1 + len(initial) :]
     if rows and most is None:
@@ -281,7 +281,7 @@ def _scan_results(
     scanned: Sequence[Scanned],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """What a `Scan` carries, then what it collects, in the order of the iterations."""
+    """Returns the carried values of a `Scan`, then the collected rows in order of iterations."""
     count = scanned[0].steps
     for other in scanned:
         if not same(other.steps, count):
@@ -303,7 +303,7 @@ def _scan_results(
 
 
 def _slice(context: NodeContext, scanned: Scanned, number: Value) -> Value:
-    """What an iteration sees of an input."""
+    """Returns the slice of a scanned input that an iteration reads."""
     place = number
     if scanned.backward:
         last = context.size_constant(scanned.steps - 1)
@@ -320,7 +320,7 @@ def batched_scan(
     num_scan_inputs: int,
     directions: Sequence[int] | None = None,
 ) -> Sequence[Value]:
-    """All inputs and outputs have a batch axis; each example is scanned by itself."""
+    """Imports a `Scan` whose inputs and outputs have a batch axis, one scan for each example."""
     if lengths is not None:
         raise NodeRefused("sequence_lens are not supported")
     examples = [
@@ -339,7 +339,7 @@ def batched_scan(
 
 
 def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:
-    """The stacked dimension moved from the front to `axis`."""
+    """Moves the stacked dimension from the front to `axis`."""
     order = list(range(1, stacked.rank))
     order.insert(normalize_axis(axis, stacked.rank), 0)
     return arith.transpose(context, stacked, order)
@@ -363,14 +363,14 @@ def range_(
             " and no delta of 0"
         )
     count = max(0, int(np.ceil((np.float64(last) - np.float64(first)) / np.float64(step))))
-    check_constant([count], start.dtype.itemsize, "the numbers of a Range")
+    check_constant([count], start.dtype.itemsize, "the elements of a Range")
     is_half = start.dtype.itemsize <= 2 and start.dtype.kind not in "iu"
     steps = np.arange(count, dtype=np.float32 if is_half else start.dtype)
     return context.constant((steps * step + first).astype(start.dtype))
 
 
 def _symbolic_range(context: NodeContext, start: Value, limit: Value, delta: Value) -> Value:
-    """As `range_`, of integers that follow from the sizes of inputs."""
+    """Returns a range of integers that follow from the inputs' shapes."""
     span = [
         context.size(value, what)
         for value, what in ((start, "start"), (limit, "limit"), (delta, "delta"))

@@ -1,4 +1,4 @@
-"""Loops of native code, whose number of iterations is known or follows from sizes."""
+"""Native loops whose trip count is known or follows from shapes."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 
 
 class CarriedChanges(NodeRefused):
-    """A loop of which something that is carried has another type behind its first iteration."""
+    """Refusal of a loop in which a carried value changes its type."""
 
 
 def iteration_number(context: NodeContext) -> Value:
-    """What stands for the number of an iteration."""
+    """Returns a placeholder for the iteration number."""
     return Value("iteration", np.array(0, np.int64), node_location(context.name))
 
 
 def numbered(context: NodeContext, number: Value, count: Size | None) -> Value:
-    """The number of an iteration in a body, of which formulas follow.
+    """Returns the iteration number in a body, with a formula.
 
     Args:
-        count: how often the loop may run; `None` where that is not known.
+        count: the trip count; `None` if it is not known.
     """
     return Value(
         number.name,
@@ -44,19 +44,19 @@ def numbered(context: NodeContext, number: Value, count: Size | None) -> Value:
 
 
 def check_repeats(count: Size) -> None:
-    """Checks that there is something to repeat, if that is known."""
+    """Checks that a trip count, if known, is large enough for a loop."""
     if isinstance(count, int) and count < FEWEST_ITERATIONS:
-        raise NodeRefused(f"{count} iterations are no loop")
+        raise NodeRefused(f"the trip count is {count}; a loop needs at least {FEWEST_ITERATIONS}")
 
 
 def check_unknown(body: Body, values: Sequence[Value]) -> None:
-    """Checks that a loop cannot be computed at import, from the values that it begins with."""
+    """Checks that a loop depends on run-time values, so that it is not computed at import."""
     if not body.captured and all(value.constant is not None for value in values):
         raise NodeRefused("it depends on nothing that is computed at run time")
 
 
 def check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
-    """Checks that what is carried keeps its type."""
+    """Checks that carried values keep their types."""
     for number, (type_, value) in enumerate(zip(types, initial, strict=True)):
         if type_ != value.full_type:
             given = value.full_type
@@ -66,7 +66,7 @@ def check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
 def for_loop(
     context: NodeContext, body: Body, initial: Sequence[Value], count: Size
 ) -> Sequence[Value]:
-    """The results of a loop whose number of iterations is known."""
+    """Returns the results of a loop with a known or symbolic trip count."""
     count = largest(0, count)
     carried, rows = body.results[: len(initial)], body.results[len(initial) :]
     check_carried(carried, initial)
@@ -85,7 +85,7 @@ def for_loop(
 
 
 def stacked_types(rows: Sequence[Attribute], count: Size) -> list[Tensor]:
-    """The types of the rows of all iterations, one behind the other."""
+    """Returns the types of the stacked rows of all iterations."""
     types = [
         tensor_of(row.get_element_type(), (count, *type_sizes(cast(Tensor, row))))
         for row in rows
@@ -97,7 +97,7 @@ def stacked_types(rows: Sequence[Attribute], count: Size) -> list[Tensor]:
 
 
 def backwards(context: NodeContext, rows: Value, count: Size) -> Value:
-    """The rows, the last one first."""
+    """Returns the rows in reverse order."""
     last = context.size_constant(count - 1)
     places = context.emit(SubtractOp, last, arith.positions(context, count, 0, 1))
     return context.emit(TakeOp, rows, places, axis=0)

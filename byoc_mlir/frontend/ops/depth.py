@@ -1,4 +1,4 @@
-"""Moving blocks of pixels between space and depth; all tensors are `[N, C, H, W]`."""
+"""DepthToSpace and SpaceToDepth on tensors `[N, C, H, W]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 def depth_to_space(
     context: NodeContext, data: Value, *, blocksize: int, mode: str = "DCR"
 ) -> Value:
-    """https://onnx.ai/onnx/operators/onnx__DepthToSpace.html"""
+    """Imports DepthToSpace: https://onnx.ai/onnx/operators/onnx__DepthToSpace.html"""
     n, c, h, w = _image(data)
     b = blocksize
     if b < 1 or not same(c % (b * b), 0):
@@ -38,7 +38,7 @@ def depth_to_space(
 def space_to_depth(
     context: NodeContext, data: Value, *, blocksize: int, mode: str = "DCR"
 ) -> Value:
-    """https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html"""
+    """Imports SpaceToDepth: https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html"""
     n, c, h, w = _image(data)
     b = blocksize
     if b < 1 or not same(h % b, 0) or not same(w % b, 0):

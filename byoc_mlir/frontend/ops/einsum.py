@@ -1,4 +1,4 @@
-"""Einsum as transposes, matrix products and sums."""
+"""Einsum as transposes, matmuls and sums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 
 _ELLIPSIS = "0123456789"
 _TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
-"""Names for the dimensions that `...` stands for, the last one first."""
+"""Pattern of a term; `_ELLIPSIS` names the dimensions of its `...`, the last one first."""
 
 
 @onnx_op("Einsum")
@@ -34,7 +34,7 @@ def einsum(context: NodeContext, *operands: Value, equation: str) -> Value:
 
 
 def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[str], str]:
-    """One letter for each dimension of each operand, and of the output."""
+    """Returns the term of each operand, and of the output, with one letter per dimension."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not all(map(_TERM.fullmatch, (*terms, right))):
@@ -60,7 +60,7 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[str], str]:
 
 
 def _diagonal(context: NodeContext, value: Value, term: str) -> tuple[Value, str]:
-    """Repeated letters within one operand: its diagonal."""
+    """Replaces repeated letters within one operand by its diagonal."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             first = term.index(letter)
@@ -82,7 +82,7 @@ def _diagonal(context: NodeContext, value: Value, term: str) -> tuple[Value, str
 
 
 def _summed(context: NodeContext, value: Value, term: str, kept: str) -> tuple[Value, str]:
-    """The sum over the letters that are not needed any more."""
+    """Sums over the letters that are not in `kept`."""
     axes = [axis for axis, letter in enumerate(term) if letter not in kept]
     if not axes:
         return value, term
@@ -93,7 +93,7 @@ def _summed(context: NodeContext, value: Value, term: str, kept: str) -> tuple[V
 def _contracted(
     context: NodeContext, a: Value, a_term: str, b: Value, b_term: str, later: str
 ) -> tuple[Value, str]:
-    """The product of two operands as a matrix product, summed over what `later` does not need."""
+    """Contracts two operands by one matmul, summed over the letters that `later` does not need."""
     a, a_term = _summed(context, a, a_term, b_term + later)
     b, b_term = _summed(context, b, b_term, a_term + later)
     shared = [letter for letter in a_term if letter in b_term]
@@ -120,7 +120,7 @@ def _matrix(
     sizes: dict[str, Size],
     groups: tuple[list[str], list[str], list[str]],
 ) -> Value:
-    """`value` with its dimensions grouped into three: `[batch, rows, columns]`."""
+    """Returns `value` with its dimensions grouped into three: `[batch, rows, columns]`."""
     letters = [letter for group in groups for letter in group]
     value = arith.transpose(context, value, [term.index(letter) for letter in letters])
     value = arith.broadcast(context, value, [sizes[letter] for letter in letters])

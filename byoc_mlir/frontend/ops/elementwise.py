@@ -123,7 +123,7 @@ for _op_type, _op in _VARIADIC.items():
 
 
 def cast(context: NodeContext, value: Value, dtype: np.dtype[Any]) -> Value:
-    """`value` with elements of `dtype`, itself when they are."""
+    """Casts `value` to `dtype`; returns it as it is if it has that type."""
     if value.dtype == dtype:
         return value
     if value.constant is not None:
@@ -132,7 +132,7 @@ def cast(context: NodeContext, value: Value, dtype: np.dtype[Any]) -> Value:
 
 
 def scalar(value: Value, number: float) -> np.generic:
-    """A number of `value`'s element type."""
+    """Returns a number in `value`'s element type."""
     return value.dtype.type(number)
 
 
@@ -157,9 +157,10 @@ def power(context: NodeContext, base: Value, exponent: Value) -> Value:
 
 
 def _type_of_power(base: np.dtype[Any], exponent: Value) -> np.dtype[Any]:
-    """A type that holds both, though the result has that of the base.
+    """Returns a type to compute a power in that represents base and exponent.
 
-    4 to the power of 0.5 is 2, and -1 to that of 2^24 + 1 is -1, whose exponent is no `float32`.
+    The result is then cast to the type of the base. For example, 4 to the power of 0.5 is 2, and
+    the exponent 2^24 + 1 of -1 is no `float32`.
     """
     if base.kind in "iu" and exponent.dtype.kind in "iu":
         # integers modulo the width are the same with a sign and without
@@ -170,7 +171,7 @@ def _type_of_power(base: np.dtype[Any], exponent: Value) -> np.dtype[Any]:
 
 
 def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
-    """Whether a type holds all numbers of a constant exactly."""
+    """True if a type represents all elements of a constant exactly."""
     if value.constant is None:
         return False
     there = integers.convert(value.constant, dtype)
@@ -178,7 +179,7 @@ def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
 
 
 def _promotable(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type, or a larger one where numpy knows none that holds it and any other."""
+    """Returns `f32` for bf16, which numpy cannot promote; other types as they are."""
     return np.dtype(np.float32) if dtype == ml_dtypes.bfloat16 else dtype
 
 
@@ -299,7 +300,7 @@ def _cast_to(
 
 
 def _cast_to_exponent(context: NodeContext, data: Value, saturate: int, round_mode: str) -> Value:
-    """To powers of two: the nearest one, corrected where it is on the wrong side."""
+    """Casts to powers of two: the nearest one, corrected by a factor of two for `round_mode`."""
     wide = cast(context, data, np.dtype(np.float32))
     if saturate:
         info = ml_dtypes.finfo(_EXPONENT)

@@ -1,4 +1,4 @@
-"""Heads of attention: taken apart, attended to, and put together."""
+"""Attention heads: splitting, scores, weighted sums, masks, merging."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.value import Value
 
 LOWEST = float(np.finfo(np.float32).min)
-"""What is added to the score of a key that must not be seen."""
+"""Addend for the score of a masked key."""
 
 
 def expect_rank(value: Value, what: str, *ranks: int) -> None:
@@ -36,7 +36,7 @@ def expect_shape(value: Value, what: str, *shapes: Sequence[Size]) -> None:
     """Refuses an operand of another shape.
 
     Raises:
-        VerifyException: naming the operand, its shape and those that are accepted.
+        VerifyException: naming the operand, its shape and the accepted shapes.
     """
     if not any(agreeing(value.sizes, shape) for shape in shapes):
         accepted = " or ".join(str(list(shape)) for shape in shapes)
@@ -44,10 +44,10 @@ def expect_shape(value: Value, what: str, *shapes: Sequence[Size]) -> None:
 
 
 def split_heads(context: NodeContext, data: Value, heads: int, what: str) -> Value:
-    """`[batch, sequence, heads * size]` as `[batch, heads, sequence, size]`.
+    """Returns `[batch, sequence, heads * size]` as `[batch, heads, sequence, size]`.
 
     Raises:
-        VerifyException: the shape is another.
+        VerifyException: `data` has another shape.
     """
     expect_rank(data, what, 3)
     batch, sequence, _ = data.sizes
@@ -59,19 +59,22 @@ def split_heads(context: NodeContext, data: Value, heads: int, what: str) -> Val
 
 
 def merge_heads(context: NodeContext, data: Value) -> Value:
-    """`[batch, heads, sequence, size]` as `[batch, sequence, heads * size]`."""
+    """Returns `[batch, heads, sequence, size]` as `[batch, sequence, heads * size]`."""
     batch, heads, sequence, size = data.sizes
     rows = arith.transpose(context, data, [0, 2, 1, 3])
     return arith.reshape(context, rows, [batch, sequence, index(heads) * index(size)])
 
 
 def scale_of(scale: float, head_size: int) -> float:
-    """The factor of the scores; 0 stands for the usual one."""
+    """Returns the factor of the scores; `1 / sqrt(head_size)` if `scale` is 0."""
     return scale or 1.0 / math.sqrt(head_size)
 
 
 def products_of(context: NodeContext, query: Value, key: Value) -> Value:
-    """`[batch, heads, queries, keys]`; each key head serves as many query heads in a row."""
+    """Returns the matmul `[batch, heads, queries, keys]` of queries and keys.
+
+    With fewer key heads than query heads, each key head serves a group of consecutive query heads.
+    """
     batch, heads, queries, size = query.sizes
     shared = index(key.sizes[1])
     grouped = arith.reshape(context, query, [batch, shared, index(heads) // shared * queries, size])
@@ -80,12 +83,12 @@ def products_of(context: NodeContext, query: Value, key: Value) -> Value:
 
 
 def scores_of(context: NodeContext, query: Value, key: Value, scale: float) -> Value:
-    """Products of queries and keys, `[batch, heads, queries, keys]`, times `scale`."""
+    """Returns the matmul of queries and keys, `[batch, heads, queries, keys]`, times `scale`."""
     return arith.multiply(context, products_of(context, query, key), scale)
 
 
 def softcapped(context: NodeContext, scores: Value, most: float) -> Value:
-    """Scores bent to lie between `-most` and `most`; as they are where `most` is 0."""
+    """Returns `most * tanh(scores / most)`, or `scores` if `most` is 0."""
     if not most:
         return scores
     bent = context.emit(elementwise.TanhOp, arith.divide(context, scores, most))
@@ -93,7 +96,7 @@ def softcapped(context: NodeContext, scores: Value, most: float) -> Value:
 
 
 def weighted(context: NodeContext, weights: Value, value: Value) -> Value:
-    """The values summed with `weights [batch, heads, queries, keys]`."""
+    """Returns the sum of `value`, weighted with `weights [batch, heads, queries, keys]`."""
     batch, heads, queries, keys = weights.sizes
     shared = index(value.sizes[1])
     grouped = arith.reshape(
@@ -104,12 +107,12 @@ def weighted(context: NodeContext, weights: Value, value: Value) -> Value:
 
 
 def softmax(context: NodeContext, scores: Value) -> Value:
-    """Over the keys."""
+    """Returns the softmax over the keys."""
     return context.emit(reduce.SoftmaxOp, scores, axis=-1)
 
 
 def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:
-    """`scores` plus a mask or bias, if there is one.
+    """Returns `scores` plus a mask or bias, if there is one.
 
     Raises:
         VerifyException: its shape is not that of the scores, with 1 for some dimensions.
@@ -128,7 +131,7 @@ def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:
 
 
 def places_behind(context: NodeContext, count: Size, past: Size, axis: int) -> Value:
-    """The places of tokens behind `past` others, along an axis of four."""
+    """Returns the positions of `count` tokens after `past` others, along `axis` of rank 4."""
     places = arith.positions(context, count, axis, 4)
     return places if past == 0 else arith.add(context, places, context.size_constant(past))
 
@@ -136,11 +139,12 @@ def places_behind(context: NodeContext, count: Size, past: Size, axis: int) -> V
 def causal_mask(
     context: NodeContext, queries: Value, keys: Size, window: int | None = None
 ) -> Value | None:
-    """What keeps queries from later tokens and from those that lie `window` tokens back and more;
-    `None` where there is nothing to keep from.
+    """Returns a mask that hides later keys, and keys that are `window` or more tokens back.
+
+    `None` if there is nothing to hide.
 
     Args:
-        queries: the places of the queries, `[batch or 1, 1, queries, 1]`.
+        queries: the positions of the queries, `[batch or 1, 1, queries, 1]`.
     """
     places = arith.positions(context, keys, 3, 4)
     seen = context.emit(logic.LessEqualOp, places, queries)
@@ -154,5 +158,5 @@ def causal_mask(
 
 
 def blocked(context: NodeContext, seen: Value, amount: float) -> Value:
-    """0 where `seen` holds, else `amount`."""
+    """Returns 0 where `seen` holds, else `amount`."""
     return context.emit(elementwise.WhereOp, seen, np.float32(0), np.float32(amount))

@@ -1,4 +1,4 @@
-"""Resizing and sampling."""
+"""Resize and Upsample."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 
 @dataclass(frozen=True)
 class _Target:
-    """The output shape of a resize, and the factors and region of interest of every dimension."""
+    """Output shape of a resize, with scale factors and region of interest for all dimensions."""
 
     size: tuple[Size, ...]
     scales: tuple[float, ...] | None
-    """Without them, what the sizes are to those of the data."""
+    """Scale factors; `None`: the quotients of output and input sizes."""
     roi: tuple[float, ...] | None = None
 
     @property
     def factors(self) -> ArrayAttr[FloatAttr] | None:
-        """The factors as a property."""
+        """Returns the scale factors as an attribute of the op."""
         return None if self.scales is None else image.floats_attribute(self.scales)
 
 
@@ -50,7 +50,7 @@ def _scaled(data: Value, scales: Sequence[float], axes: Sequence[int]) -> _Targe
 
 
 def _times(size: Size, scale: float) -> Size:
-    """The size of a scaled axis, rounded down."""
+    """Returns the size of a scaled axis, rounded down."""
     if isinstance(size, int):
         return int(size * scale)
     numerator, denominator = scale.as_integer_ratio()

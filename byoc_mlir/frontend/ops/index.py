@@ -1,4 +1,4 @@
-"""Ops that read or write at computed places: gather, scatter, sort, running sums."""
+"""Ops that read or write at computed indices: gather, scatter, sort, running sums."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _SCATTER_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max
 
 
 def check_places(indices: Value, sizes: Size | Sequence[Size]) -> None:
-    """Checks indices that are known; what is computed at run time is clamped there.
+    """Checks constant indices; native code clamps computed ones.
 
     Args:
-        sizes: of the axis, or one for each coordinate in the last dimension of `indices`.
+        sizes: the size of the axis, or one for each coordinate in the last dimension of `indices`.
 
     Raises:
-        VerifyException: one of them is outside.
+        VerifyException: an index is outside.
     """
     if indices.constant is None:
         return
@@ -44,7 +44,7 @@ def check_places(indices: Value, sizes: Size | Sequence[Size]) -> None:
 
 
 def _check_along(places: Array, size: Size) -> None:
-    """As `check_places`, for the indices of one axis."""
+    """Checks the constant indices of one axis."""
     if not places.size:
         return
     least, most = int(places.min()), int(places.max())
@@ -57,7 +57,7 @@ def _check_along(places: Array, size: Size) -> None:
 
 
 def _coordinates(indices: Value) -> int:
-    """How many coordinates the last dimension of indices holds, which is a number."""
+    """Returns the number of coordinates in the last dimension of indices, which must be known."""
     return operator.index(indices.sizes[-1])
 
 

@@ -1,6 +1,4 @@
-"""Slices and ranges in the body of a loop that begin where the number of its iteration says, and
-have the same size in all iterations.
-"""
+"""Slices and ranges in a loop's body that depend on the iteration number, with constant size."""
 
 from __future__ import annotations
 
@@ -29,11 +27,11 @@ def slice_of_iteration(
     axes: Value | None,
     steps: Value | None,
 ) -> Value:
-    """A slice of which some bounds have formulas.
+    """Returns a slice whose bounds are formulas of the iteration number.
 
     Raises:
-        ValueNeeded: its size is not the same in all iterations, as far as can be proved.
-        VerifyException: there are not as many of one operand as of another.
+        ValueNeeded: its size is not provably the same in all iterations.
+        VerifyException: the operands have different numbers of elements.
     """
     begins, stops = _items(starts, "starts"), _items(ends, "ends")
     along = range(len(begins)) if axes is None else context.ints(axes, "axes")
@@ -60,7 +58,7 @@ def slice_of_iteration(
 def _span(
     context: NodeContext, size: Size, start: Size, stop: Size, step: int
 ) -> tuple[Size, Size]:
-    """Where a slice of an axis of `size` begins, and how many elements it has."""
+    """Returns the begin and the element count of a slice along an axis of `size`."""
     iterations = context.bodies.iterations
     try:
         with asking(iterations.facts()):
@@ -74,17 +72,17 @@ def _span(
 
 
 def _place(bound: Size, size: Size) -> Size:
-    """A bound counted from the front, within an axis."""
+    """Returns a bound counted from the front and clamped to the axis."""
     if not at_most(0, bound):
         bound = largest(bound + size, 0)
     return bound if at_most(bound, size) else size
 
 
 def range_of_iteration(context: NodeContext, start: Value, limit: Value, delta: Value) -> Value:
-    """A range of which some operands have formulas.
+    """Returns a range whose operands are formulas of the iteration number.
 
     Raises:
-        ValueNeeded: its size is not the same in all iterations, as far as can be proved.
+        ValueNeeded: its size is not provably the same in all iterations.
     """
     operands = ((start, "start"), (limit, "limit"), (delta, "delta"))
     first, last, step = (_item(value, what) for value, what in operands)
@@ -99,7 +97,7 @@ def range_of_iteration(context: NodeContext, start: Value, limit: Value, delta: 
 
 
 def _numbers(context: NodeContext, count: Size, step: int, like: Value) -> Value:
-    """`0, step, …`, so many, of the type of `like`."""
+    """Returns `0, step, …`, `count` elements of the type of `like`."""
     if isinstance(count, int):
         return context.constant(np.arange(count) * step, like.dtype)
     numbers = cast(context, arith.positions(context, count, 0, 1), like.dtype)
@@ -114,7 +112,7 @@ def _item(value: Value, what: str) -> Size:
 
 
 def _items(value: Value, what: str) -> Sequence[Size]:
-    """The numbers of a value, which is known or has a formula."""
+    """Returns the numbers of a value, which is constant or has a formula."""
     content = value.expressed
     if content is None:
         raise ValueNeeded(f"{what} must be a constant, but is computed at run time", value.inputs)

@@ -1,4 +1,4 @@
-"""LSTM: the usual one is one op; with peepholes, lengths and the like it is a loop."""
+"""LSTM: one `relay` op with default settings; a loop with peepholes, lengths and the like."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value
 
 LSTM_ACTIVATIONS = ("Sigmoid", "Tanh", "Tanh")
-"""Of the gates, of the candidate and of the cell."""
+"""Default activations of the gates, of the candidate and of the cell."""
 
 
 @onnx_op("LSTM", attributes=RecurrentAttributes)
@@ -61,12 +61,12 @@ def looped_lstm(
     layout: int = 0,
     input_forget: bool,
 ) -> Sequence[Value]:
-    """An LSTM's three outputs, step by step.
+    """Returns an LSTM's three outputs, computed by a loop over the steps.
 
     Args:
         p: the peepholes.
         layout: as ONNX's attribute.
-        input_forget: whether the input gate says what is forgotten.
+        input_forget: True if the forget gate is 1 minus the input gate.
     """
     clip = attributes.clip
 

@@ -1,4 +1,4 @@
-"""Dense layers, activations, normalisations, and what disappears in inference."""
+"""Dense layers, activations, normalisations, and ops that are identities in inference."""
 
 from __future__ import annotations
 
@@ -20,20 +20,6 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 @onnx_op("Identity")
 def identity(context: NodeContext, data: Value) -> Value:
     return data
-
-
-@onnx_op("Dropout")
-def dropout_by_attributes(
-    context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
-) -> Sequence[Value]:
-    return without_dropout(context, data)
-
-
-def without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
-    if not context.wants(1):
-        return (data,)
-    mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype
-    return data, arith.broadcast(context, context.constant(np.ones((), mask_type)), data.sizes)
 
 
 @onnx_op("Relu")
@@ -61,7 +47,7 @@ def hard_swish(context: NodeContext, data: Value) -> Value:
 
 @onnx_op("Shrink")
 def shrink(context: NodeContext, data: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    """Integers in `f64`: the standard's body would cut `bias` and `lambd` to integers."""
+    """Imports Shrink; integers are computed in `f64`, so that `bias` and `lambd` keep fractions."""
     x = cast(context, data, np.dtype(np.float64)) if data.dtype.kind in "iu" else data
     above = arith.less(context, lambd, x)
     below = arith.less(context, x, -lambd)
@@ -103,7 +89,7 @@ def log_softmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> 
 
 
 def _of_rows(context: NodeContext, op: type[reduce.SoftmaxLikeOp], data: Value, axis: int) -> Value:
-    """Before opset 13 the data counts as a matrix: the dimensions from `axis` on are one row."""
+    """Applies an op to rows, as before opset 13: the dimensions from `axis` on form one row."""
     if not -data.rank <= axis <= data.rank:
         raise NodeRefused(
             f"axis is {axis}, accepted are {-data.rank} to {data.rank} for {list(data.sizes)}"
@@ -177,7 +163,7 @@ def _normalised_per_element(
     variance: Value,
     epsilon: float,
 ) -> Value:
-    """Returns data whose statistics are those of each element, over the batch (`spatial` 0)."""
+    """Normalises data by statistics of each element over the batch (`spatial` 0)."""
     normal = arith.multiply(
         context,
         arith.subtract(context, data, mean),
@@ -194,7 +180,7 @@ def matmul(context: NodeContext, a: Value, b: Value) -> Value:
 
 
 def stacked_product(context: NodeContext, a: Value, b: Value) -> Value:
-    """The product of matrices, stacks of them, or vectors: a row, and a column."""
+    """Returns the matmul of matrices or batches; vectors are a row `a` or a column `b`."""
     return arith.stacked(context, a, b, partial(context.emit, nn.MatmulOp))
 
 
@@ -234,10 +220,10 @@ def _product(
 
 
 def scaled(context: NodeContext, value: Value, factor: float) -> Value:
-    """`value` times a number.
+    """Returns `value` times a number.
 
     Raises:
-        NodeRefused: integers, and a factor that is none.
+        NodeRefused: `value` has integers, and the factor is none.
     """
     if factor == 1.0:
         return value

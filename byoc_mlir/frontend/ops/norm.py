@@ -19,7 +19,7 @@ from byoc_mlir.frontend.value import Value
 
 
 def moments(context: NodeContext, data: Value, axes: Sequence[int]) -> tuple[Value, Value]:
-    """Mean and variance over `axes`, which stay as 1."""
+    """Returns mean and variance over `axes`, which are kept with size 1."""
     mean = arith.reduced(context, reduce.MeanOp, data, axes)
     centred = arith.subtract(context, data, mean)
     square = arith.multiply(context, centred, centred)
@@ -27,7 +27,7 @@ def moments(context: NodeContext, data: Value, axes: Sequence[int]) -> tuple[Val
 
 
 def inverse_deviation(context: NodeContext, variance: Value, epsilon: float) -> Value:
-    """`1 / sqrt(variance + epsilon)`."""
+    """Returns `1 / sqrt(variance + epsilon)`."""
     deviation = context.emit(elementwise.SqrtOp, arith.add(context, variance, epsilon))
     return arith.divide(context, 1.0, deviation)
 
@@ -62,7 +62,7 @@ def layer_normalization(
 
 
 def _broadcast_inner(context: NodeContext, value: Value, shape: Sequence[Size]) -> Value:
-    """Returns `value` repeated to `shape`, without further dimensions of 1 in front."""
+    """Returns `value` broadcast to `shape`, without leading dimensions of 1."""
     inner = arith.reshape(context, value, value.sizes[-len(shape) :])
     return arith.broadcast(context, inner, shape)
 
@@ -91,8 +91,11 @@ def instance_normalization(
 def mean_variance_normalization(
     context: NodeContext, data: Value, *, axes: Sequence[int] = (0, 2, 3)
 ) -> Value:
-    """As ONNX's function, whose variance is a mean of squares less the square of the mean: where
-    data are far from zero that loses its digits, which the variance of centred data keeps."""
+    """Imports MeanVarianceNormalization, with the variance of centred data.
+
+    ONNX's function subtracts the squared mean from the mean square, which loses digits for data far
+    from zero.
+    """
     mean, variance = moments(context, data, axes or range(data.rank))
     deviation = context.emit(elementwise.SqrtOp, variance)
     centred = arith.subtract(context, data, mean)

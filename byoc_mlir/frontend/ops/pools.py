@@ -1,4 +1,4 @@
-"""Pools: one relay op per spatial rank, and powers around one."""
+"""Pools: one relay op per spatial rank; LpPool as powers around an average pool."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from byoc_mlir.frontend.value import Value
 
 @dataclass(frozen=True, kw_only=True)
 class PoolAttributes(WindowAttributes):
-    """The attributes of pools."""
+    """Attributes of pools."""
 
     kernel_shape: Sequence[int]
     ceil_mode: int = 0
 
     def window(self, data: Value) -> Window:
-        """The window that they mean for the spatial dimensions of `data`."""
+        """Returns the window for the spatial dimensions of `data`."""
         sizes = data.sizes[2:]
         return leaving_once(resolve_window(sizes, self.kernel_shape, self), sizes)
 
@@ -85,7 +85,7 @@ def _pooled(
     ceil_mode: bool,
     **properties: bool | None,
 ) -> Sequence[Value]:
-    """The results of a pool, of `types`; they may have no elements."""
+    """Returns the results of a pool, of `types`; they may be empty."""
     if not ceil_mode:
         place = _cut(place, data.sizes[2:])
     counts = _counts(place, data.sizes[2:], ceil=ceil_mode)
@@ -105,9 +105,9 @@ def _pooled(
 
 
 def _cut(place: Window, sizes: Sequence[Size]) -> Window:
-    """A window without what reaches beyond the padded data, where that is less than a stride.
+    """Crops a window that exceeds the padded data by less than a stride.
 
-    ONNX rounds the number of strides toward zero: such a window is taken, and what is there counts.
+    ONNX rounds the number of windows toward zero, so that such a window still counts once.
     """
     kernel, strides = [*place.kernel], [*place.strides]
     for axis, missing in enumerate(_missing(place, sizes)):
@@ -118,7 +118,7 @@ def _cut(place: Window, sizes: Sequence[Size]) -> Window:
 
 
 def _counts(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[Size]:
-    """How many windows there are along each axis; negative where they are nowhere near the data."""
+    """Returns the number of windows along each axis; negative if the window is far too large."""
     counts: list[Size] = []
     for axis, (size, missing) in enumerate(zip(sizes, _missing(place, sizes), strict=True)):
         before, after, stride = place.begins[axis], place.ends[axis], place.strides[axis]
@@ -128,9 +128,9 @@ def _counts(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[Size]:
 
 
 def _missing(place: Window, sizes: Sequence[Size]) -> list[int]:
-    """How many elements a window has more than the padded data, along each axis.
+    """Returns by how many elements a window exceeds the padded data, along each axis.
 
-    0 where a size is a symbol: the op itself asks whether the window fits.
+    0 for a symbolic size: the op itself checks whether the window fits.
     """
     return [
         max(0, _extent(place, axis) - size - place.begins[axis] - place.ends[axis])
@@ -141,7 +141,7 @@ def _missing(place: Window, sizes: Sequence[Size]) -> list[int]:
 
 
 def _extent(place: Window, axis: int) -> int:
-    """From the first to the last element of a window."""
+    """Returns the extent of a dilated window, from its first to its last element."""
     return (place.kernel[axis] - 1) * place.dilation[axis] + 1
 
 
@@ -161,7 +161,7 @@ def _pooled_whole(
     pools: Mapping[int, type[RelayOp]],
     reduction: type[RelayOp],
 ) -> Value:
-    """A pool of all spatial elements; a reduction where there is no pool for the shape."""
+    """Pools all spatial elements; by a reduction if there is no pool for the shape."""
     pool_op = pools.get(data.rank - 2)
     if pool_op is None or 0 in data.sizes[2:]:
         return context.emit(reduction, data, axis=range(2, data.rank), keepdims=True)
@@ -186,7 +186,7 @@ def lp_pool(context: NodeContext, data: Value, *, attributes: PoolAttributes, p:
 
 
 def _reached_ends(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[int]:
-    """The end padding that the windows reach, so that each counts all of its elements."""
+    """Returns the end padding that the windows reach, so that each counts all of its elements."""
     ends: list[int] = []
     for axis, size in enumerate(sizes):
         before, after, stride = place.begins[axis], place.ends[axis], place.strides[axis]

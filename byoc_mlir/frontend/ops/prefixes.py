@@ -1,4 +1,4 @@
-"""Work on the first elements of an axis, as many as the model finds when it runs."""
+"""Computations on a prefix of an axis, whose length is computed at run time."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import Value
 
 _STEP = 32
-"""Sizes are multiples of that, so that vectors and tiles are full, but for the largest."""
+"""Granularity of prefix lengths, so that vectors and tiles are full."""
 
 _LEAST = 4 * _STEP
-"""Of shorter axes all is computed: there is little to gain."""
+"""Axis length below which the whole axis is computed."""
 
 
 def up_to(
     context: NodeContext, number: Value, most: Size, make: Callable[[NodeContext, Size], Value]
 ) -> Value:
-    """What `make` makes of a size that is at least `number`, and `most` at most.
+    """Calls `make` with a size between `number` and `most`; returns its value.
 
-    The size follows from a symbol that a function binds when it is called. It is `most` where axes
-    are short.
+    The size is an expression in a symbol that a function binds when it is called; for a short axis,
+    it is `most`.
 
     Args:
         number: one `i64`, 1 to `most`, which is computed at run time.
-        make: makes a value without that symbol in its shape, in the context that it gets.
+        make: builds a value without that symbol in its shape, in the given context.
     """
     if not at_most(_LEAST, most):
         return make(context, most)

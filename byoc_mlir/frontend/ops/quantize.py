@@ -1,4 +1,4 @@
-"""Quantisation: to and from integers, and products of integers; scales and zero points."""
+"""Quantisation, dequantisation, and matmuls and convolutions of quantised data."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ U8 = np.dtype(np.uint8)
 
 
 def scale_of(context: NodeContext, scale: Value, what: str = "scale") -> Value:
-    """A scale as `f32`; a vector of one element is one number.
+    """Returns a scale as `f32`; a vector of one element becomes a scalar.
 
     Raises:
-        VerifyException: it is known, and not finite and positive everywhere.
+        VerifyException: the scale is constant, and not finite and positive everywhere.
     """
     known = scale.constant
     if known is not None:
@@ -44,10 +44,10 @@ def zero_point_of(
     dtype: np.dtype[Any],
     what: str = "zero point",
 ) -> Value:
-    """A zero point, 0 where it is left out; a vector of one element is one number.
+    """Returns a zero point, 0 if it is omitted; a vector of one element becomes a scalar.
 
     Raises:
-        VerifyException: it is not of the type of the integers it belongs to.
+        VerifyException: its type is not `dtype`.
     """
     if zero_point is None:
         return context.constant(0, dtype)
@@ -61,10 +61,10 @@ def _single(context: NodeContext, parameter: Value) -> Value:
 
 
 def one_number(value: Value, what: str) -> Value:
-    """A parameter for a whole tensor.
+    """Returns a per-tensor parameter.
 
     Raises:
-        NodeRefused: it is not one number.
+        NodeRefused: the parameter is not one number.
     """
     if value.rank:
         raise NodeRefused(f"{what} has shape {list(value.sizes)}, accepted is one number")
@@ -72,27 +72,27 @@ def one_number(value: Value, what: str) -> Value:
 
 
 def quantized(context: NodeContext, data: Value, scale: Value, zero_point: Value) -> Value:
-    """Numbers as integers of the zero point's type; one scale and zero point for all."""
+    """Quantises data to the zero point's type, with one scale and zero point."""
     return context.emit(qnn.QuantizeOp, cast(context, data, F32), scale, zero_point)
 
 
 def dequantized(context: NodeContext, data: Value, scale: Value, axis: int = 1) -> Value:
-    """The numbers that accumulators stand for; a vector of scales goes along `axis`."""
+    """Dequantises accumulators to f32; a vector of scales lies along `axis`."""
     return context.emit(qnn.DequantizeOp, data, scale, context.constant(0, data.dtype), axis=axis)
 
 
 def requantized(
     context: NodeContext, data: Value, scale: Value, y_scale: Value, y_zero_point: Value, axis: int
 ) -> Value:
-    """Accumulators in the result's parameters; a vector of scales goes along `axis`."""
+    """Requantises accumulators to the result's parameters; a vector of scales lies along `axis`."""
     zero = context.constant(0, data.dtype)
     return context.emit(qnn.RequantizeOp, data, scale, zero, y_scale, y_zero_point, axis=axis)
 
 
 def dynamic_parameters(context: NodeContext, data: Value) -> tuple[Value, Value]:
-    """The scale, and the `u8` zero point, that the range of the data asks for.
+    """Returns the scale and `u8` zero point for the range of the data.
 
-    Not by the standard's body, whose scale is 0 where all data is; ONNX Runtime's is 1 there.
+    If all data is 0, the scale is 1, as in ONNX Runtime; the standard's body gives 0.
     """
     axes = range(data.rank)
     top = arith.maximum(
@@ -113,7 +113,7 @@ def dynamic_parameters(context: NodeContext, data: Value) -> tuple[Value, Value]
 def product(
     context: NodeContext, a: Value, b: Value, a_zero_point: Value, b_zero_point: Value
 ) -> Value:
-    """The product of integer matrices, stacks of them, or vectors, less their zero points.
+    """Returns the matmul of integer matrices, batches or vectors, without their zero points.
 
     A vector of zero points has one for each row of `a`, or for each column of `b`.
     """
@@ -132,7 +132,7 @@ def product(
 
 
 def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) -> Value:
-    """Accumulators plus a bias of `i32`, one for each place along `axis`."""
+    """Returns accumulators plus a bias of `i32` along `axis`."""
     if bias is None:
         return total
     return context.emit(nn.BiasAddOp, total, bias, axis=axis)
@@ -140,9 +140,9 @@ def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) ->
 
 @dataclass(frozen=True)
 class IntegerWeight:
-    """Matrices `[units, in]` of integers, for data that is quantised when it is known.
+    """Integer matrices `[units, in]`, for data that is quantised at run time.
 
-    Scale and zero point are one number for each matrix of a stack, or one for each unit.
+    Scale and zero point are one number for each matrix, or one for each unit.
     """
 
     data: Value
@@ -151,11 +151,11 @@ class IntegerWeight:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the matrix or the stack of matrices."""
+        """Returns the shape of the matrix or batch of matrices."""
         return self.data.shape
 
     def at(self, context: NodeContext, index: int) -> IntegerWeight:
-        """One matrix of a stack."""
+        """Returns the matrix with this index in the batch."""
         return IntegerWeight(
             arith.at(context, self.data, 0, index),
             _single(context, arith.at(context, self.scale, 0, index)),
@@ -163,7 +163,7 @@ class IntegerWeight:
         )
 
     def product(self, context: NodeContext, data: Value) -> Value:
-        """`data · weightᵀ` of numbers, `data [..., in]` quantised by its range."""
+        """Returns `data · weightᵀ` in f32; `data [..., in]` is quantised by its range."""
         own = dynamic_parameters(context, data)
         bytes_ = quantized(context, data, *own)
         total = context.emit(qnn.DenseOp, bytes_, self.data, own[1], self.zero_point)
@@ -173,7 +173,7 @@ class IntegerWeight:
 def _spread(
     context: NodeContext, parameter: Value, data: Value, axis: int, block_size: int
 ) -> Value:
-    """A scale, shaped to broadcast to `data`."""
+    """Returns a scale, shaped to broadcast to `data`."""
     if parameter.rank == 0:
         return parameter
     if not block_size:
@@ -213,7 +213,7 @@ def quantize_linear(
 
 
 def _small_float(context: NodeContext, data: Value, scale: Value, dtype: np.dtype[Any]) -> Value:
-    """`data / scale` as floats of few bits, cut to their range; their zero point is 0."""
+    """Returns `data / scale` as small floats, clamped to their range; their zero point is 0."""
     info: Any = ml_dtypes.finfo(dtype)
     scaled = arith.divide(context, data, scale)
     clipped = context.emit(elementwise.ClipOp, scaled, a_min=float(info.min), a_max=float(info.max))
@@ -315,7 +315,7 @@ def qlinear_matmul(
 
 
 def _of_rows(context: NodeContext, scale: Value, total: Value) -> Value:
-    """A vector with a scale for each row, shaped to broadcast to a product."""
+    """Returns a vector of row scales, shaped to broadcast to the matmul's result."""
     return arith.along(context, scale, -2, total.rank) if scale.rank == 1 else scale
 
 

@@ -1,7 +1,7 @@
 """Random numbers.
 
-With a `seed` a node gives the same numbers in every run, without one others in each. They are not
-those of another runtime: the standard leaves the generator open.
+With a `seed`, a node gives the same numbers in every run; without one, different numbers in each.
+They differ from other runtimes' numbers, as the standard does not define the generator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.nn import without_dropout
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
 
@@ -32,7 +31,7 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class _Generator:
-    """The random numbers of one node: each call of `uniform` draws others."""
+    """Random number generator of one node; each call of `uniform` draws other numbers."""
 
     def __init__(self, context: NodeContext, seed: float | None):
         self._context = context
@@ -43,7 +42,7 @@ class _Generator:
             self._key = context.constant(np.array([seed], np.float64).view(np.uint32))
 
     def uniform(self, shape: Sequence[Size], dtype: DType) -> Value:
-        """Of `[0, 1)`: multiples of 2⁻²⁴ in f32, of 2⁻⁵³ in f64."""
+        """Returns uniform numbers in `[0, 1)`: multiples of 2⁻²⁴ in f32, of 2⁻⁵³ in f64."""
         high = self._bits(shape)
         if dtype == _F32:
             return self._fraction(high, 24, _F32)
@@ -53,7 +52,7 @@ class _Generator:
         return arith.multiply(self._context, whole, 2.0**-27)
 
     def normal(self, shape: Sequence[Size], dtype: DType) -> Value:
-        """Of mean 0 and deviation 1 (Box and Muller, 1958)."""
+        """Returns normal numbers of mean 0 and deviation 1 (Box and Muller, 1958)."""
         context = self._context
         radius = arith.subtract(context, 1.0, self.uniform(shape, dtype))  # never 0
         radius = arith.multiply(context, context.emit(elementwise.LogOp, radius), -2.0)
@@ -68,7 +67,7 @@ class _Generator:
         return arith.reshape(self._context, bits, shape)
 
     def _fraction(self, bits: Value, count: int, dtype: DType) -> Value:
-        """The upper `count` bits as a number of `[0, 1)`."""
+        """Returns the upper `count` bits as a number in `[0, 1)`."""
         upper = self._context.emit(logic.RightShiftOp, bits, np.uint32(32 - count))
         return arith.multiply(self._context, cast(self._context, upper, dtype), 2.0**-count)
 
@@ -78,7 +77,7 @@ def _computed_in(dtype: DType) -> DType:
 
 
 def _float_dtype(number: int | None, data: Value | None = None) -> DType:
-    """The type that a node asks for; else that of its input, else f32."""
+    """Returns the type that a node requests; by default the type of its input, else f32."""
     own = _F32 if data is None else data.dtype
     dtype = own if number is None else dtype_of(number)
     if dtype.kind in "iub":
@@ -88,7 +87,7 @@ def _float_dtype(number: int | None, data: Value | None = None) -> DType:
 
 @dataclass(frozen=True, kw_only=True)
 class RandomAttributes(ABC):
-    """The attributes of all random floats."""
+    """Attributes of all random floats."""
 
     dtype: int | None = None
     seed: float | None = None
@@ -96,7 +95,7 @@ class RandomAttributes(ABC):
     def drawn(
         self, context: NodeContext, shape: Sequence[Size], like: Value | None = None
     ) -> Value:
-        """Numbers of the type that is asked for, else of that of `like`."""
+        """Draws numbers of the requested type; by default the type of `like`."""
         dtype = _float_dtype(self.dtype, like)
         numbers = self.numbers(context, _Generator(context, self.seed), shape, _computed_in(dtype))
         return cast(context, numbers, dtype)
@@ -105,12 +104,12 @@ class RandomAttributes(ABC):
     def numbers(
         self, context: NodeContext, generator: _Generator, shape: Sequence[Size], dtype: DType
     ) -> Value:
-        """Numbers of the distribution."""
+        """Draws numbers of the distribution."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NormalAttributes(RandomAttributes):
-    """Those of a normal distribution."""
+    """Attributes of a normal distribution."""
 
     mean: float = 0.0
     scale: float = 1.0
@@ -123,7 +122,7 @@ class NormalAttributes(RandomAttributes):
 
 @dataclass(frozen=True, kw_only=True)
 class UniformAttributes(RandomAttributes):
-    """Those of a uniform distribution."""
+    """Attributes of a uniform distribution."""
 
     low: float = 0.0
     high: float = 1.0
@@ -166,6 +165,13 @@ def bernoulli(
     return cast(context, arith.less(context, numbers, cast(context, data, computed)), wanted)
 
 
+@onnx_op("Dropout")
+def dropout_by_attributes(
+    context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
+) -> Sequence[Value]:
+    return _without_dropout(context, data)
+
+
 @onnx_op("Dropout", since=12)
 def dropout(
     context: NodeContext,
@@ -178,13 +184,20 @@ def dropout(
     training = training_mode is not None and context.known(training_mode, "training_mode").any()
     dropped = 0.5 if ratio is None else float(context.number(ratio, "ratio"))
     if not training or not dropped:
-        return without_dropout(context, data)
+        return _without_dropout(context, data)
     computed = _computed_in(data.dtype)
     numbers = _Generator(context, seed).uniform(data.sizes, computed)
     is_kept = arith.less(context, dropped, numbers)
     scale = 1 / (1 - dropped) if dropped < 1 else 0.0
     scaled = arith.multiply(context, cast(context, data, computed), scale)
     return cast(context, arith.where(context, is_kept, scaled, 0.0), data.dtype), is_kept
+
+
+def _without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
+    if not context.wants(1):
+        return (data,)
+    mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype
+    return data, arith.broadcast(context, context.constant(np.ones((), mask_type)), data.sizes)
 
 
 @onnx_op("Multinomial")
@@ -196,7 +209,7 @@ def multinomial(
     sample_size: int = 1,
     seed: float | None = None,
 ) -> Value:
-    """A sample is the number of classes whose cumulative probability it does not stay below."""
+    """Imports Multinomial; a sample is the number of cumulative probabilities that it reaches."""
     batch, classes = logits.sizes[0], logits.number(1)
     computed = _computed_in(logits.dtype)
     likely = context.emit(reductions.SoftmaxOp, cast(context, logits, computed), axis=1)

@@ -1,4 +1,4 @@
-"""Ops that repeat, scatter or select at places known at import."""
+"""Ops that repeat, scatter or select at positions known at import."""
 
 from __future__ import annotations
 
@@ -98,8 +98,9 @@ def unique(
 
 
 def _distinct(entries: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Of the distinct subarrays along an axis, in ascending order: where each comes first, which
-    of them stands at each place, and how often each occurs.
+    """Returns the distinct subarrays along an axis, sorted, as three arrays of indices and counts.
+
+    The arrays are the first index of each, its number at each index of `entries`, and its count.
     """
     vectors = np.moveaxis(entries, axis, 0).reshape(entries.shape[axis], -1)
     if not vectors.shape[1]:  # all are equal
@@ -160,7 +161,7 @@ def col2im(
     if min(*counts, *block, *steps, *spread, *image, 1) < 1:
         raise VerifyException(f"blocks of {list(block)} do not fit an image of {list(image)}")
     batch, channels = data.sizes[0], data.number(1) // math.prod(block)
-    check_constant([*block, *counts], 8, "the places of a Col2Im")
+    check_constant([*block, *counts], 8, "the indices of a Col2Im")
     numbers = [size for size in (*padded, batch, channels) if isinstance(size, int)]
     check_constant(numbers, data.dtype.itemsize, "the result of a Col2Im")
     place = np.zeros((), np.int64)
@@ -215,7 +216,7 @@ def max_unpool(
     count = math.prod(data.sizes)
     numbers = [size for size in shape if isinstance(size, int)]
     if len(numbers) == len(shape):
-        check_constant(numbers, data.dtype.itemsize, "the places of a MaxUnpool")
+        check_constant(numbers, data.dtype.itemsize, "the elements of a MaxUnpool")
     if not all(at_most(0, size) for size in spatial):
         raise VerifyException(f"a result of shape {shape}, sizes must be 0 and more")
     zero = context.constant(np.zeros(1, data.dtype))

@@ -1,7 +1,7 @@
-"""GRU and RNN. The usual GRU is one op; the others are loops over the time, as some LSTMs.
+"""GRU and RNN. The default GRU is one op; others are loops over time, as are some LSTMs.
 
-The products with the inputs are one matrix product for all steps; a step has the product with the
-state and the gates.
+The matmuls with the inputs are one GEMM for all steps; a step has the matmul with the state and the
+gates.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ Weight: TypeAlias = Value | IntegerWeight
 
 @dataclass(frozen=True)
 class Operands:
-    """The operands of a recurrent op, of all directions: `x [T, B, I], w [D, G*H, I],
-    r [D, G*H, H], bias [D, 2*G*H], lengths [B]` and the first states `[D, B, H]`.
+    """Operands of a recurrent op, for all directions.
+
+    `x [T, B, I], w [D, G*H, I], r [D, G*H, H], bias [D, 2*G*H], lengths [B]`, initial states `[D,
+    B, H]`.
 
     Raises:
         VerifyException: `x`, `w` or `r` has another rank.
@@ -58,12 +60,12 @@ class Operands:
 
     @property
     def is_of_one_length(self) -> bool:
-        """Whether all sequences of the batch have the full length, of a type to compute with."""
+        """True if all sequences have the full length, and the type is f32 or f64."""
         is_full = self.lengths is None or _are_full(self.lengths, self.x.sizes[0])
         return is_full and self.x.dtype.kind == "f" and self.x.dtype.itemsize >= 4
 
     def with_batch_second(self, context: NodeContext) -> Operands:
-        """The operands for `layout` 0, where these are those for 1."""
+        """Returns the operands for `layout` 0, converted from `layout` 1."""
 
         def exchanged(value: Value) -> Value:
             return arith.transpose(context, value, [1, 0, 2])
@@ -72,7 +74,7 @@ class Operands:
         return replace(self, x=exchanged(self.x), initial=initial)
 
     def layer(self, direction: str) -> Layer:
-        """Those of a whole layer as one op, whose weights are numbers."""
+        """Returns the operands of a whole layer as one op."""
         assert isinstance(self.w, Value)
         assert isinstance(self.r, Value)
         return Layer(self.x, self.w, self.r, self.bias, direction)
@@ -80,7 +82,7 @@ class Operands:
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction's operands: `x [T, B, I], w [G*H, I], r [G*H, H], b [G*H]` twice."""
+    """Operands of one direction: `x [T, B, I], w [G*H, I], r [G*H, H]` and two biases `[G*H]`."""
 
     x: Value
     w: Weight
@@ -93,17 +95,17 @@ class Direction:
 
     @property
     def steps(self) -> Size:
-        """The number of time steps."""
+        """Returns the number of time steps."""
         return self.x.sizes[0]
 
     @property
     def batch(self) -> Size:
-        """The batch size."""
+        """Returns the batch size."""
         return self.x.sizes[1]
 
 
 def dense(context: NodeContext, data: Value, weight: Weight, bias: Value | None) -> Value:
-    """`data · weightᵀ + bias`."""
+    """Returns `data · weightᵀ + bias`."""
     if isinstance(weight, IntegerWeight):
         product = weight.product(context, data)
     else:
@@ -112,7 +114,7 @@ def dense(context: NodeContext, data: Value, weight: Weight, bias: Value | None)
 
 
 def gates_of(context: NodeContext, value: Value, count: int) -> tuple[Value, ...]:
-    """The gates, side by side along the last axis."""
+    """Splits the gates, which lie side by side along the last axis."""
     sections = [operator.index(value.sizes[-1]) // count] * count
     return context.emit_all(transform.SplitOp, value, sections=sections, axis=-1)
 
@@ -123,7 +125,7 @@ Step = Callable[[NodeContext, Direction, Value, tuple[Value, ...]], tuple[Value,
 def _run(
     context: NodeContext, of: Direction, step: Step, states: tuple[Value, ...]
 ) -> tuple[Value, Sequence[Value]]:
-    """All steps of one direction: `y [T, 1, B, H]` and the last states `[B, H]`."""
+    """Runs all steps of one direction; returns `y [T, 1, B, H]` and the last states `[B, H]`."""
     projected = dense(context, of.x, of.w, of.input_bias)
     is_known = all(value.constant is not None for value in (projected, *states))
     if isinstance(of.steps, int) and (of.steps == 1 or is_known):
@@ -151,7 +153,7 @@ def _written_out(
     step: Step,
     states: tuple[Value, ...],
 ) -> tuple[Value, Sequence[Value]]:
-    """As `_run`, one step after the other: for one, and for what is computed at import."""
+    """Runs all steps, unrolled: for a single step, and for constants at import."""
     outputs: list[Value] = [states[0]] * steps
     order = range(steps)
     for time in reversed(order) if of.backward else order:
@@ -170,11 +172,11 @@ def _stepped(
     given: Value,
     states: tuple[Value, ...],
 ) -> tuple[Value, tuple[Value, ...]]:
-    """The output and the states of a step; behind the end of a sequence, 0 and the states before.
+    """Returns output and states of a step; after a sequence's end, 0 and the old states.
 
     Args:
-        time: of the step, a number.
-        given: the products with the input of that time, `[B, G*H]`.
+        time: index of the step.
+        given: the matmuls with the input of that time, `[B, G*H]`.
     """
     news = step(context, of, given, states)
     if of.lengths is None:
@@ -195,11 +197,11 @@ def run_directions(
     *,
     layout: int = 0,
 ) -> list[Value]:
-    """Runs each direction and puts the results together, as ONNX wants them.
+    """Runs each direction and combines the results, as ONNX defines them.
 
     Args:
-        gates: how many there are, side by side in the weights.
-        steps: what a step of each direction computes.
+        gates: number of gates, which lie side by side in the weights.
+        steps: the step function of each direction.
         layout: as ONNX's attribute.
     """
     if not layout:
@@ -219,7 +221,7 @@ def _results(
     gates: int,
     steps: Sequence[Step],
 ) -> list[Value]:
-    """All hidden states `[T, D, B, H]`, and the last states `[D, B, H]`."""
+    """Returns all hidden states `[T, D, B, H]`, and the last states `[D, B, H]`."""
     hidden, batch = attributes.hidden_size or operands.r.shape[-1], operands.x.sizes[1]
     lengths = _lengths(context, operands)
     outputs: list[Value] = []
@@ -248,7 +250,7 @@ def _results(
 
 
 def _lengths(context: NodeContext, operands: Operands) -> Value | None:
-    """The lengths `[B, 1]`; `None` where all sequences are known to have the full length."""
+    """Returns the lengths `[B, 1]`; `None` if all sequences are known to have the full length."""
     lengths, (steps, batch, _) = operands.lengths, operands.x.sizes
     if lengths is None or _are_full(lengths, steps):
         return None
@@ -260,7 +262,7 @@ def _lengths(context: NodeContext, operands: Operands) -> Value | None:
 def _biases(
     context: NodeContext, bias: Value | None, direction: int, size: int
 ) -> tuple[Value | None, Value | None]:
-    """Those of the input and of the state."""
+    """Returns the biases of the input and of the state."""
     if bias is None:
         return None, None
     row = arith.at(context, bias, 0, direction)
@@ -275,7 +277,7 @@ def _of_direction(context: NodeContext, weights: Weight, index: int) -> Weight:
 
 
 def _are_full(lengths: Value, steps: Size) -> bool:
-    """Whether lengths are known to be those of all steps."""
+    """True if all lengths are known to be the number of steps."""
     known = lengths.constant
     return known is not None and isinstance(steps, int) and bool((known == steps).all())
 
@@ -338,7 +340,7 @@ def gru(
 _Gated: TypeAlias = Callable[
     [NodeContext, Direction, Sequence[Value], Value, Activation], tuple[Value, Value]
 ]
-"""The update gate of a GRU, and the part of the candidate that comes from the state."""
+"""Function that returns a GRU's update gate, and the candidate's part from the state."""
 
 
 def _gru_step(f: Activation, g: Activation, gated: _Gated) -> Step:
@@ -359,7 +361,7 @@ def _gru_step(f: Activation, g: Activation, gated: _Gated) -> Step:
 def _reset_after_product(
     context: NodeContext, of: Direction, given: Sequence[Value], h: Value, f: Activation
 ) -> tuple[Value, Value]:
-    """With `linear_before_reset`: all gates are one product."""
+    """Returns the gated parts for `linear_before_reset`, with one matmul for all gates."""
     *gates, hh = gates_of(context, dense(context, h, of.r, of.state_bias), 3)
     update, reset = _activated(context, given, gates, f)
     return update, arith.multiply(context, reset, hh)
@@ -380,5 +382,5 @@ def _reset_before_product(
 def _activated(
     context: NodeContext, given: Sequence[Value], gates: Sequence[Value], f: Activation
 ) -> list[Value]:
-    """Gates from what input and state contribute."""
+    """Returns gates from the parts of input and state."""
     return [f(context, arith.add(context, a, c)) for a, c in zip(given, gates, strict=True)]

@@ -1,5 +1,4 @@
-"""The attributes of recurrent ops, and layers with the usual activations as one op of the IR for
-all time steps."""
+"""Attributes of recurrent ops, and layers with default activations as one op for all time steps."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 
 @dataclass(frozen=True, kw_only=True)
 class CellAttributes:
-    """What a step computes, and in which order steps run."""
+    """Activations, clipping and direction of a recurrent op."""
 
     activation_alpha: Sequence[float] | None = None
     activation_beta: Sequence[float] | None = None
@@ -28,29 +27,29 @@ class CellAttributes:
 
     @property
     def directions(self) -> int:
-        """1 or 2.
+        """Returns the number of directions, 1 or 2.
 
         Raises:
-            NodeRefused: there is no such direction.
+            NodeRefused: the direction is unknown.
         """
         if self.direction not in ("forward", "reverse", "bidirectional"):
             raise NodeRefused(f"direction '{self.direction}' is not supported")
         return 2 if self.direction == "bidirectional" else 1
 
     def are_usual(self, defaults: Sequence[str]) -> bool:
-        """Whether nothing is clipped, and the activations are these, for all directions."""
+        """True if nothing is clipped, and all directions have the default activations."""
         expected = [name.lower() for name in defaults] * self.directions
         names = self.activations
         return self.clip is None and (names is None or [name.lower() for name in names] == expected)
 
     def functions(self, defaults: Sequence[str]) -> list[list[Activation]]:
-        """The activations of each direction. Alphas and betas go to those that have some, in order.
+        """Returns the activations of each direction, with `alpha` and `beta` in order.
 
         Args:
-            defaults: the names of those of one direction, where the node has none.
+            defaults: the activations of one direction, if the node names none.
 
         Raises:
-            NodeRefused: there are more or fewer, or one is not known.
+            NodeRefused: their number is wrong, or one is unknown.
         """
         wanted = len(defaults) * self.directions
         listed = list(self.activations or [*defaults] * self.directions)
@@ -67,16 +66,16 @@ class CellAttributes:
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentAttributes(CellAttributes):
-    """The attributes of ONNX's recurrent ops."""
+    """Attributes of ONNX's recurrent ops."""
 
     layout: int = 0
-    """1: the batch comes before the time."""
+    """Order of dimensions; 1: the batch comes before the time."""
     output_sequence: int = 0
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The operands of ONNX LSTM or GRU with `layout` 0, and the direction."""
+    """Operands of ONNX's LSTM or GRU with `layout` 0, and the direction."""
 
     x: Value
     w: Value
@@ -86,23 +85,23 @@ class Layer:
 
     @property
     def directions(self) -> int:
-        """1 or 2."""
+        """Returns the number of directions, 1 or 2."""
         return self.w.shape[0]
 
     @property
     def width(self) -> int:
-        """Gates times hidden size."""
+        """Returns the number of gates times the hidden size."""
         return self.w.shape[1]
 
     def state(self, context: NodeContext, given: Value | None) -> Value:
-        """An initial state `[D, N, H]`, zeros unless given."""
+        """Returns an initial state `[D, N, H]`, zeros unless given."""
         if given is not None:
             return given
         zero = context.constant(0, self.x.dtype)
         return arith.broadcast(context, zero, (self.directions, self.x.sizes[1], self.r.shape[2]))
 
     def biases(self, context: NodeContext) -> tuple[Value, Value]:
-        """The biases of the input and of the state, `[D, G*H]` each."""
+        """Returns the biases of the input and of the state, `[D, G*H]` each."""
         if self.b is None:
             zero = context.constant(np.zeros((self.directions, self.width), self.x.dtype))
             return zero, zero
@@ -111,7 +110,7 @@ class Layer:
         return first, second
 
     def projected(self, context: NodeContext, bias: Value) -> Value:
-        """`x · wᵀ + bias` for all steps and directions: `[T, D, N, G*H]`."""
+        """Returns `x · wᵀ + bias` for all steps and directions: `[T, D, N, G*H]`."""
         steps, batch, inputs = self.x.sizes
         rows = self.directions * self.width
         weight = arith.reshape(context, self.w, (rows, inputs))
@@ -122,14 +121,14 @@ class Layer:
         return arith.transpose(context, split, [0, 2, 1, 3])
 
     def recurrence(self, context: NodeContext) -> Value:
-        """The weight of the state, `[D, H, G*H]`."""
+        """Returns the weight of the state, `[D, H, G*H]`."""
         return arith.transpose(context, self.r, [0, 2, 1])
 
 
 def lstm_layer(
     context: NodeContext, layer: Layer, hidden: Value | None, cell: Value | None
 ) -> Sequence[Value]:
-    """An LSTM's three outputs."""
+    """Returns the three outputs of an LSTM."""
     bias = arith.add(context, *layer.biases(context))
     return context.emit_all(
         recurrent.LstmOp,
@@ -144,7 +143,7 @@ def lstm_layer(
 def gru_layer(
     context: NodeContext, layer: Layer, hidden: Value | None, *, linear_before_reset: bool
 ) -> Sequence[Value]:
-    """A GRU's two outputs."""
+    """Returns the two outputs of a GRU."""
     input_bias, state_bias = layer.biases(context)
     return context.emit_all(
         recurrent.GruOp,

@@ -17,7 +17,7 @@ from byoc_mlir.frontend.value import Value
 
 Step = Callable[[NodeContext, Value], Value]
 Reduction = Callable[[NodeContext, Value, Sequence[int] | None, int], Value]
-"""Of data over axes, all if there are none; the last is ONNX's `keepdims`."""
+"""Function of context, data, axes (`None`: all) and ONNX's `keepdims`."""
 
 
 def _itself(context: NodeContext, data: Value) -> Value:
@@ -33,7 +33,7 @@ def _step(op: type[RelayOp]) -> Step:
 
 
 def _in_float(context: NodeContext, data: Value) -> Value:
-    """Integers as f64: roots and logarithms of them are cut to integers at the end."""
+    """Casts integers to f64 for roots and logarithms, which `_to_type` truncates at the end."""
     return cast(context, data, np.dtype(np.float64)) if data.dtype.kind in "iu" else data
 
 
@@ -46,7 +46,7 @@ def _log_in_float(context: NodeContext, data: Value) -> Value:
 
 
 def _to_type(context: NodeContext, result: Value, dtype: np.dtype[Any]) -> Value:
-    """The result in the operand's type; a float beyond the integers becomes the largest one."""
+    """Casts the result to the operand's type; floats above its maximum become the maximum."""
     converted = cast(context, result, dtype)
     if result.dtype.kind != "f" or dtype.kind not in "iu":
         return converted

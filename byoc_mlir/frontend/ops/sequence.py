@@ -1,4 +1,4 @@
-"""Sequences and optionals: their structure is known at import, so no op of the IR holds them."""
+"""Sequences and optionals; their structure is known at import, so that the IR has no such types."""
 
 from __future__ import annotations
 

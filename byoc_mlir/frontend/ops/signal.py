@@ -1,4 +1,4 @@
-"""Fourier transforms as products with constant matrices, and frames of signals."""
+"""Fourier transforms as matmuls with constant matrices, and frames of signals."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 from byoc_mlir.tensors import Array
 
 _LARGEST_MATRIX = 1 << 27
-"""Elements of the matrix of a transform; longer ones are refused."""
+"""Maximum number of elements of a transform's matrix; longer transforms are refused."""
 
 
 def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: bool) -> Array:
-    """`[outputs * parts', count * parts]`: what a transform multiplies `[count * parts]` with.
+    """Returns the matrix `[outputs * parts', count * parts]` of a transform of `[count * parts]`.
 
-    An inverse transform of one half of the frequencies gives real numbers.
+    An inverse transform of one half of the frequencies returns real numbers.
     """
     used = min(count, length // 2 + 1 if inverse and onesided else length)
     outputs = length // 2 + 1 if onesided and not inverse else length

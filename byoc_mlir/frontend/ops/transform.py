@@ -103,7 +103,7 @@ def _reshaped(
 
 @onnx_op("Flatten")
 def flatten(context: NodeContext, data: Value, *, axis: int = 1) -> Value:
-    is_end = axis == data.rank or (data.rank, axis) == (0, 1)  # a scalar, with the axis left out
+    is_end = axis == data.rank or (data.rank, axis) == (0, 1)  # a scalar with the default axis
     axis = data.rank if is_end else normalize_axis(axis, data.rank)
     rows, columns = math.prod(data.sizes[:axis]), math.prod(data.sizes[axis:])
     return context.emit(relay.ReshapeOp, data, newshape=[rows, columns])
@@ -261,13 +261,13 @@ def _sliced(
 
 
 def _stride(step: int, size: Size) -> int:
-    """The step, or a shorter one that leaves the axis from any place of it, too."""
+    """Returns the step, shortened to the length of the axis if it is longer."""
     longest = max(1, size if isinstance(size, int) else GREATEST_SIZE)
     return max(-longest, min(step, longest))
 
 
 def _clamped(start: Size, stop: Size, step: int, size: Size) -> tuple[Size, Size]:
-    """Begin and end of a slice of an axis of `size`, within it."""
+    """Returns begin and end of a slice, clamped to an axis of `size`."""
     if isinstance(start, int) and isinstance(stop, int) and isinstance(size, int):
         first, last, _ = slice(start, stop, step).indices(size)
         if step > 0:
@@ -282,14 +282,14 @@ def _clamped(start: Size, stop: Size, step: int, size: Size) -> tuple[Size, Size
 
 
 def _place(bound: Size, least: int, most: Size, size: Size) -> Size:
-    """A bound counted from the front, moved to the nearest place that there is."""
+    """Returns a bound counted from the front, clamped to `least` and `most`."""
     if isinstance(bound, int) and abs(bound) >= _FAR:
         return most if bound > 0 else least
     return smallest(bound, most) if at_most(0, bound) else largest(bound + size, least)
 
 
 _FAR = (1 << 31) - 1
-"""What exporters write for the end of an axis of any size."""
+"""Bound from which exporters mean the end of an axis of any size."""
 
 
 @onnx_op("Pad", since=11)

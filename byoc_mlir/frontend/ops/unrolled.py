@@ -1,7 +1,7 @@
-"""Loops written out, one iteration after the other, where they cannot be loops of native code.
+"""Unrolled loops, for bodies that cannot be functions of native code.
 
-So it is for what is known at import, for what changes its shape from one iteration to the next, and
-for sequences.
+These are loops known at import, loops whose values change their shapes from one iteration to the
+next, and loops with sequences.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import NodeRefused, SequenceValue, Value, ValueNeeded
 
 MAX_GUARDED_ITERATIONS = 64
-"""Iterations of a loop that may end early: all are computed, and dropped after its end."""
+"""Maximum iterations of a loop with an early exit; results after its end are discarded."""
 
 
 def unrolled_loop(
@@ -30,7 +30,7 @@ def unrolled_loop(
     initial: Sequence[Value],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """The results of a `Loop`: what it carries, then what it collects.
+    """Returns the carried values of a `Loop`, then the collected rows.
 
     Raises:
         ValueNeeded: how often it runs has to be known.
@@ -68,7 +68,7 @@ def _may_go_on(active: Value) -> bool:
 def _refuse_unbounded(
     active: Value, collected: Sequence[list[Value]], count: int, iteration: int
 ) -> None:
-    """A loop whose end is computed at run time must be short, and collect nothing."""
+    """Refuses a loop whose end is computed at run time if it is long or collects rows."""
     if active.constant is not None:
         return
     if collected or min(count, iteration) > MAX_GUARDED_ITERATIONS:
@@ -91,7 +91,7 @@ def _both(context: NodeContext, active: Value, going_on: Value) -> Value:
 
 
 def stacked(context: NodeContext, parts: Sequence[Value]) -> Value:
-    """Returns the parts, of which there is one at least, as rows of one tensor."""
+    """Returns one part or more as rows of one tensor."""
     rows = [arith.reshape(context, part, (1, *part.shape)) for part in parts]
     return arith.concatenate(context, rows, 0)
 
@@ -102,12 +102,12 @@ def _no_rows(
     body: onnx.GraphProto,
     formals: Sequence[onnx.ValueInfoProto],
 ) -> list[Value]:
-    """Returns what a loop without an iteration collects: tensors without rows.
+    """Returns the collected tensors of a loop without iterations; they have no rows.
 
-    The body is imported for the types of a row, unless they are declared, and forgotten.
+    The body is imported for the types of a row, unless they are declared, and then discarded.
 
     Args:
-        arguments: of the body; only their types count.
+        arguments: arguments of the body; only their types matter.
         formals: the outputs of the body that are collected.
     """
     tensors = [formal.type.tensor_type for formal in formals]
@@ -134,7 +134,7 @@ def _no_rows(
 
 
 class _ForgottenError(Exception):
-    """Ends an attempt of which nothing is to stay."""
+    """Signal that ends an attempt whose results are discarded."""
 
 
 def _is_static(tensor: onnx.TypeProto.Tensor) -> bool:
@@ -157,7 +157,7 @@ def _either(context: NodeContext, condition: Value, one: Value, other: Value) ->
 
 @dataclass(frozen=True)
 class Scanned:
-    """An input that a `Scan` walks along."""
+    """Input that a `Scan` iterates over."""
 
     value: Value
     axis: int
@@ -165,7 +165,7 @@ class Scanned:
 
     @property
     def steps(self) -> Size:
-        """How many iterations that takes."""
+        """Returns the number of iterations."""
         return self.value.sizes[self.axis]
 
 
@@ -175,7 +175,7 @@ def unrolled_scan(
     scanned: Sequence[Scanned],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """What a `Scan` carries, then what it collects, in the order of the iterations."""
+    """Returns the carried values of a `Scan`, then the collected rows in order of iterations."""
     formals = body.output[len(states) :]
     collected: list[list[Value]] = [[] for _ in formals]
     count = scanned[0].steps
@@ -196,7 +196,7 @@ def unrolled_scan(
 
 
 def _slice_of(scanned: Scanned) -> Value:
-    """Returns a value of the type that an iteration sees of an input without any slices."""
+    """Returns a value of the type of an input's slice, for an input without slices."""
     value = scanned.value
     shape = [size for axis, size in enumerate(value.shape) if axis != scanned.axis]
     return Value(value.name, np.broadcast_to(np.zeros((), value.dtype), shape))

@@ -43,9 +43,9 @@ def grid_sample(
 def affine_grid(
     context: NodeContext, theta: Value, size: Value, *, align_corners: int = 0
 ) -> Value:
-    """Every place of an image, as `[x, y, 1]` with coordinates from -1 to 1, times `theta`.
+    """Imports AffineGrid: `theta` times `[x, y, 1]` for all pixels, with coordinates from -1 to 1.
 
-    Not by the standard's body, which divides by zero where an axis has one element.
+    The standard's body is not used, as it divides by zero where an axis has one element.
     """
     whole = context.ints(size, "size")
     batch, sizes, rank = whole[:1], whole[2:], len(whole) - 2
@@ -54,7 +54,7 @@ def affine_grid(
             f"theta of shape {list(theta.shape)} and size {list(whole)}, accepted are"
             " [N, 2, 3] and [N, C, H, W], or [N, 3, 4] and [N, C, D, H, W]"
         )
-    check_constant([*sizes, rank + 1], 8, "the places of an AffineGrid")
+    check_constant([*sizes, rank + 1], 8, "the grid of an AffineGrid")
     axes = [_coordinates(count, aligned=bool(align_corners)) for count in sizes]
     places = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(sizes)], axis=-1)
     rows = context.constant(places.reshape(-1, rank + 1), theta.dtype)
@@ -63,7 +63,7 @@ def affine_grid(
 
 
 def _coordinates(count: int, *, aligned: bool) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Where the elements of an axis lie between -1 and 1, by their centres if `aligned`."""
+    """Returns coordinates of an axis' elements in -1 to 1; the ends are ±1 if `aligned`."""
     if aligned:
         return np.linspace(-1.0, 1.0, count)
     return (2 * np.arange(count) + 1) / count - 1
@@ -71,7 +71,7 @@ def _coordinates(count: int, *, aligned: bool) -> np.ndarray[tuple[int], np.dtyp
 
 @dataclass(frozen=True, kw_only=True)
 class RoiAttributes:
-    """The attributes of RoiAlign in all versions."""
+    """Attributes of RoiAlign in all versions."""
 
     mode: str = "avg"
     output_height: int = 1
@@ -141,7 +141,7 @@ def kept_boxes(
     *,
     center_point_box: int = 0,
 ) -> tuple[Value, Value]:
-    """The rows that NonMaxSuppression may give, `[most, 3]`, and how many of them it does."""
+    """Returns a NonMaxSuppression's rows `[most, 3]`, and the number of valid ones."""
     limit = 0 if most is None else max(0, *context.ints(most, "max_output_boxes_per_class"))
     overlap = context.constant(np.zeros(1, np.float32)) if iou_threshold is None else iou_threshold
     indices, count = context.emit_all(

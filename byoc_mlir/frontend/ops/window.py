@@ -1,4 +1,4 @@
-"""Convolutions, and windows with their padding as numbers; one relay op per spatial rank."""
+"""Convolutions, and resolution of ONNX's window attributes; one relay op per spatial rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 
 @dataclass(frozen=True, kw_only=True)
 class WindowAttributes:
-    """Where a window goes, in ONNX's words."""
+    """Attributes of ONNX's windows."""
 
     auto_pad: str = "NOTSET"
     dilations: Sequence[int] | None = None
@@ -27,7 +27,7 @@ class WindowAttributes:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvAttributes(WindowAttributes):
-    """The attributes of convolutions."""
+    """Attributes of convolutions."""
 
     group: int = 1
     kernel_shape: Sequence[int] | None = None
@@ -35,7 +35,7 @@ class ConvAttributes(WindowAttributes):
 
 @dataclass(frozen=True)
 class Window:
-    """Where a window of `kernel` elements goes: one entry per spatial dimension."""
+    """Window with resolved padding: one entry per spatial dimension."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -45,14 +45,14 @@ class Window:
 
     @property
     def padding(self) -> tuple[int, ...]:
-        """All begins, then all ends."""
+        """Returns all begins, then all ends."""
         return self.begins + self.ends
 
 
 def resolve_window(
     sizes: Sequence[Size], kernel: Sequence[int], attributes: WindowAttributes
 ) -> Window:
-    """The window that ONNX's attributes mean for spatial dimensions of `sizes`.
+    """Resolves ONNX's attributes to a window over spatial dimensions of `sizes`.
 
     Raises:
         NodeRefused: `auto_pad` is unknown, or a list has the wrong length.
@@ -85,9 +85,9 @@ def resolve_window(
 
 
 def leaving_once(place: Window, sizes: Sequence[Size]) -> Window:
-    """Returns the window with strides that leave padded sizes once, where longer ones do, too.
+    """Shortens strides that are longer than the padded data, without changing the result.
 
-    A pool's only window may be longer than that, by less than a stride.
+    A pool's only window may exceed the padded data by less than a stride.
     """
     longest: list[int] = []
     for axis, size in enumerate(sizes):
@@ -101,7 +101,7 @@ def leaving_once(place: Window, sizes: Sequence[Size]) -> Window:
 def _needed_for_same(
     sizes: Sequence[Size], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> list[Size]:
-    """How much padding gives as many windows as there are strides in the sizes."""
+    """Returns the padding for `ceil(size / stride)` windows along each axis."""
     return [
         largest(0, (ceildiv(size, stride) - 1) * stride + (extent - 1) * dilation + 1 - size)
         for size, stride, extent, dilation in zip(sizes, strides, kernel, dilations, strict=True)
@@ -114,11 +114,12 @@ A = TypeVar("A", bound=WindowAttributes)
 def padded_for_same(
     context: NodeContext, data: Value, kernel: Sequence[int], attributes: A, fill: float
 ) -> tuple[Value, A]:
-    """The data with padding that follows symbolic sizes, and the attributes behind it; both as
-    they were where the op can pad itself.
+    """Pads data whose `SAME` padding is symbolic; returns it with attributes without padding.
+
+    Data and attributes stay as they are if the op can pad by itself.
 
     Raises:
-        NodeRefused: as `resolve_window`.
+        NodeRefused: the attributes are invalid, see `resolve_window`.
     """
     sizes, unpadded = data.sizes[2:], replace(attributes, auto_pad="VALID")
     if attributes.auto_pad not in ("SAME_UPPER", "SAME_LOWER") or not is_symbolic(sizes):
@@ -141,10 +142,10 @@ def _halves(totals: Sequence[int], *, more_at_end: bool) -> tuple[tuple[int, ...
 
 
 def by_rank(table: Mapping[int, type[RelayOp]], data: Value) -> type[RelayOp]:
-    """The op for the data's number of spatial dimensions.
+    """Returns the op for the data's number of spatial dimensions.
 
     Raises:
-        NodeRefused: there is none.
+        NodeRefused: no op has that number of dimensions.
     """
     spatial = data.rank - 2
     if spatial not in table:
@@ -153,7 +154,7 @@ def by_rank(table: Mapping[int, type[RelayOp]], data: Value) -> type[RelayOp]:
 
 
 def _cropped(context: NodeContext, data: Value, place: Window) -> tuple[Value, Window]:
-    """Negative padding crops the data before the window moves over it."""
+    """Crops the data by negative padding; returns it with a window without negative padding."""
     if min(place.padding) >= 0:
         return data, place
     widths = [0, 0, 0, 0]
@@ -186,9 +187,9 @@ def convolve(
     attributes: ConvAttributes,
     zero_points: Sequence[Value] = (),
 ) -> Value:
-    """A convolution without bias.
+    """Builds a convolution without bias.
 
-    Of integers, where data and weight have zero points; then the result is of `i32`.
+    With zero points, data and weight are integers, and the result is `i32`.
     """
     op = by_rank(qnn_window.CONV if zero_points else window.CONV, data)
     kernel = attributes.kernel_shape or weight.shape[2:]
@@ -249,7 +250,7 @@ def _fitted(
     extra: Sequence[int],
     auto_pad: str,
 ) -> tuple[Window, tuple[int, ...]]:
-    """The padding (and output padding) that gives the asked-for output shape."""
+    """Returns the padding and output padding that give the requested output shape."""
     totals = [
         operator.index(stride * (size - 1) + more + (extent - 1) * dilation + 1 - wanted)
         for stride, size, more, extent, dilation, wanted in zip(

@@ -1,1 +1,1 @@
-"""Models in which sizes depend on computed values, cut into parts that run one after the other."""
+"""Models split at data-dependent shapes into segments, which run one after the other."""

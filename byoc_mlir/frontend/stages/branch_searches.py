@@ -1,7 +1,7 @@
-"""Nodes of branches that find a size when they run, such as NonMaxSuppression, before the branch.
+"""Motion of nodes with data-dependent shapes, such as NonMaxSuppression, out of branches.
 
-Exporters of detectors ask whether there are boxes before they look for the best ones. A node that
-finds a size ends a stage (`split.py`), which a branch cannot be cut by.
+Exporters of detectors check that there are boxes before they select the best ones. A node with a
+data-dependent shape ends a segment (`split.py`), which is not possible within a branch.
 """
 
 from __future__ import annotations
@@ -51,12 +51,11 @@ _CANNOT_FAIL = frozenset(
         "Xor",
     }
 )
-"""Ops that may run though their branch does not: no value that they meet is an error."""
+"""Ops that may run although their branch does not: no operand makes them fail."""
 
 
 def with_searches_outside(model: ModelProto) -> ModelProto:
-    """The model, in which branches read from the graph around them what nodes give whose sizes are
-    found when they run.
+    """Returns the model with nodes of data-dependent shapes moved out of branches.
 
     ```text
     y = If (c) <then = { k = Constant () },
@@ -67,7 +66,7 @@ def with_searches_outside(model: ModelProto) -> ModelProto:
     y = If (c) <then = { k = Constant () }, else = { k = Gather (n, 2) }>
     ```
 
-    What these nodes need goes with them, where it cannot fail; else all stays where it is.
+    Nodes that they depend on move with them if these cannot fail; otherwise nothing moves.
 
     Args:
         model: a checked model. It is not changed.
@@ -100,7 +99,7 @@ def _branches(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def _movable(branch: GraphProto, taken: set[str]) -> Sequence[NodeProto]:
-    """The nodes of a branch that find sizes, and what they need; none where one has to stay."""
+    """Returns the nodes to move: data-dependent ones and their producers; none if one must stay."""
     found = [name for node in branch.node if finds_its_size(node) for name in node.output]
     needed = needed_nodes(branch.node, found)
     names = {name for node in needed for name in node.output} | _tensors_of(branch, needed)
@@ -108,20 +107,20 @@ def _movable(branch: GraphProto, taken: set[str]) -> Sequence[NodeProto]:
 
 
 def _may_run(node: NodeProto) -> bool:
-    """Whether it may run, whichever branch it is in."""
+    """True if a node may run even when its branch does not."""
     is_standard = not standard_name(node.domain) and not has_graphs(node)
     return is_standard and (node.op_type in _CANNOT_FAIL or finds_its_size(node))
 
 
 def _tensors_of(branch: GraphProto, nodes: Sequence[NodeProto]) -> set[str]:
-    """The initializers of a branch that nodes read."""
+    """Returns the initializers of a branch that nodes read."""
     return defined_names(branch) & {name for node in nodes for name in read_names(node)}
 
 
 def _taken_out(
     branch: GraphProto, nodes: Sequence[NodeProto], graph: GraphProto
 ) -> Iterator[NodeProto]:
-    """Moves nodes of a branch, and the initializers that they read, to the graph around it."""
+    """Moves nodes of a branch, and the initializers that they read, to the enclosing graph."""
     tensors = _tensors_of(branch, nodes)
     for tensor in [one for one in branch.initializer if one.name in tensors]:
         graph.initializer.append(tensor)

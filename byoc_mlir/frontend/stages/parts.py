@@ -1,4 +1,4 @@
-"""Models cut around some of their nodes."""
+"""Models cut into parts, with some nodes in parts of their own."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from byoc_mlir.frontend.stages.stage import Stage
 
 @dataclass(frozen=True)
 class ModelPart:
-    """Some of a model's nodes, which run after those of the parts before."""
+    """Part of a model, which runs after the parts before it."""
 
     stage: Stage
     is_apart: bool
-    """Whether they are those that the model was cut around."""
+    """True if it has the nodes that `is_apart` selected."""
 
 
 def parts_around(
     model: onnx.ModelProto, is_apart: Callable[[onnx.NodeProto], bool]
 ) -> tuple[ModelPart, ...]:
-    """The parts of a checked model in order.
+    """Cuts a checked model into parts, in their order.
 
     Constants that a part reads are among its nodes.
 
     Args:
-        is_apart: whether a node is to be in a part without the others.
+        is_apart: True for a node that has to be in a part without other nodes.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
     constants |= {sparse.values.name for sparse in model.graph.sparse_initializer}
@@ -45,7 +45,7 @@ def parts_around(
             makers.update((output, placed) for output in node.output)
             continue
         level = max((levels.get(read, 0) for read in reads), default=0)
-        level += level % 2 != is_apart(node)  # odd levels are those of the nodes apart
+        level += level % 2 != is_apart(node)  # odd levels have the selected nodes
         members += [[] for _ in range(level + 1 - len(members))]
         members[level].append(placed)
         levels.update((output, level) for output in node.output)

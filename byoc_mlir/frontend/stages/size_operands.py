@@ -1,4 +1,4 @@
-"""Which values of a graph are sizes: what its nodes read as lengths, counts and shapes."""
+"""Values of a graph that decide shapes: operands that nodes read as lengths, counts and shapes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,10 @@ _SIZE_OPERANDS: Mapping[str, Sequence[int]] = {
     "Unsqueeze": (1,),
     "Upsample": (1,),
 }
-"""Operands that have to be known, or to follow from sizes, when the node is imported: lengths,
-places, counts, and the axes that they are of."""
+"""Operands that must be constant, or follow from shapes, when the node is imported.
+
+They are lengths, positions, counts, and axes.
+"""
 
 _SIZES_OF_SIZES = frozenset(
     {
@@ -74,21 +76,21 @@ _SIZES_OF_SIZES = frozenset(
         "Unsqueeze",
     }
 )
-"""Ops whose results are known as sizes where their operands are."""
+"""Ops that the importer evaluates symbolically on sizes."""
 
 GIVE_SIZES = frozenset({"Shape", "Size"})
-"""Ops whose results follow from sizes, whatever their operand holds."""
+"""Ops whose results depend on their operand's shape only."""
 
 _INTEGERS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 
 
 class SizeValues:
-    """Finds the values behind the sizes that nodes of a graph read.
+    """Values that the sizes in a graph's nodes depend on.
 
     Args:
-        model: a checked one.
-        nodes: those of its graph, in order.
-        constants: the names of tensors that are known.
+        model: a checked model.
+        nodes: the nodes of its graph, in order.
+        constants: the names of constant tensors.
         arguments: the names of the inputs.
     """
 
@@ -106,17 +108,17 @@ class SizeValues:
 
     @cached_property
     def computed(self) -> frozenset[str]:
-        """The values that nodes compute of what the inputs hold, and sizes follow from."""
+        """Returns values that nodes compute from the inputs' content, and that sizes depend on."""
         return self._values - self._arguments
 
     @cached_property
     def given(self) -> frozenset[str]:
-        """The inputs of few integers that sizes follow from."""
+        """Returns inputs of few integers that sizes depend on."""
         inputs = self._values & self._arguments
         return inputs & self._few_integers if inputs else inputs
 
     def read_by(self, nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
-        """The values that some of the nodes read from elsewhere, and sizes follow from."""
+        """Returns values of other segments that sizes in these nodes depend on."""
         made = {name for node in nodes for name in node.output}
         return self._behind(sizes_read(nodes) - self._constants, nodes) - made
 
@@ -127,7 +129,7 @@ class SizeValues:
         return self._behind(wanted & data, self._nodes) & data
 
     def _behind(self, wanted: Iterable[str], nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
-        """What the wanted values are computed of, by these nodes, as long as that is sizes."""
+        """Returns the values that the wanted ones are computed from by symbolic arithmetic."""
         producers = {name: node for node in nodes for name in node.output}
         pending, seen, found = list(wanted), set[str](), set[str]()
         while pending:
@@ -149,7 +151,7 @@ class SizeValues:
 
     @cached_property
     def _few_integers(self) -> Set[str]:
-        """The tensors of the graph that hold so few integers that each may be a symbol."""
+        """Returns the integer tensors so small that each element may be a symbol."""
         inferred = inferred_graph(graph_outline(self._model), with_values=True)
         if inferred is None:
             return frozenset()
@@ -158,7 +160,7 @@ class SizeValues:
 
 
 def sizes_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """The operands of nodes that are sizes."""
+    """Returns the operands of nodes that are sizes."""
     return {
         node.input[place]
         for node in nodes
@@ -169,7 +171,7 @@ def sizes_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
 
 
 def _data(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:
-    """What follows from the values of inputs, and not from their sizes alone."""
+    """Returns the values that depend on the inputs' content, and not only on their shapes."""
     data = set(arguments)
     for node in nodes:
         if node.op_type not in GIVE_SIZES and not data.isdisjoint(read_names(node)):

@@ -1,12 +1,12 @@
-"""Models in which a shape depends on computed values, cut into stages.
+"""Models split at data-dependent shapes into segments.
 
-A node such as NonMaxSuppression gives as many rows as it finds, and a Loop that ends early collects
-as many as it made. Its stage ends with it: the stage gives the most rows there may be and their
-count, of which the next stage takes those that count.
+The number of rows of NonMaxSuppression, or of a Loop with an early exit, is only known after it has
+run. Such a node ends its segment: the segment returns the maximum number of rows, and a count; the
+next segment takes the first rows, up to that count.
 
-A stage ends, too, with a node that computes a size, such as the length of a Range. In the next
-stage it is a symbol. The condition of an `If` that follows from sizes alone is computed in its
-stage, where sizes are known; from another stage it would be a value that may be anything.
+A segment also ends with a node that computes a size, such as the length of a Range. In the next
+segment that size is a symbol. The condition of an `If` that follows from sizes alone is computed in
+the segment of the `If`, where the sizes are known.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN, Stage, stage_model
 from byoc_mlir.tensors import Trim
 
 _AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
-"""Ops whose output's size is found at run time, with the axis; `None`: their attribute `axis`."""
+"""Ops with a data-dependent output size, with the axis; `None`: their attribute `axis`."""
 
 _CONSTANT = -1
 
 MOST_ROWS = 1 << 16
-"""Rows of a loop that ends early for which there is memory."""
+"""Maximum number of rows of a loop with an early exit, whose memory is allocated for all rows."""
 
 
 def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
-    """The stages of a checked model, none when it needs no cut, and one where inputs hold sizes.
+    """Splits a checked model into segments.
 
-    Nodes that only constants lead to are in every stage that needs them.
+    The result is empty if no split is needed, and has one segment if only inputs hold sizes. Nodes
+    that depend on constants only are in every segment that needs them.
     """
     if not _may_have_stages(model.graph):
         return ()
@@ -44,13 +45,13 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
 
 
 def first_stage(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model of the first of several stages; the model itself where there is one."""
+    """Returns the model of the first of several segments; the model itself if there is only one."""
     stages = split_model(model)
     return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
 
 
 def _may_have_stages(graph: onnx.GraphProto) -> bool:
-    """As far as single nodes say: most models are not looked at any further."""
+    """True if single nodes suggest a split; a cheap test that most models fail."""
     known = {tensor.name for tensor in graph.initializer}
     known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
     return not sizes_read(graph.node) <= known or _finds_sizes(graph.node)
@@ -61,13 +62,13 @@ def _finds_sizes(nodes: Iterable[onnx.NodeProto]) -> bool:
 
 
 def finds_its_size(node: onnx.NodeProto) -> bool:
-    """Whether the node finds a size; one of more outputs is not valid, and refused at import."""
+    """True if the node has a data-dependent shape; import refuses one with more outputs."""
     is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
     return is_dynamic and len(node.output) == 1 and bool(node.output[0])
 
 
 def _collects(node: onnx.NodeProto) -> bool:
-    """Whether the node is a loop whose rows are used; one that is not valid is not asked."""
+    """True if the node is a valid loop whose collected rows are used."""
     is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
     bodies = [attribute.g for attribute in node.attribute if attribute.name == "body"]
     is_valid = bool(node.input and bodies) and len(node.output) < len(bodies[0].output)
@@ -75,7 +76,7 @@ def _collects(node: onnx.NodeProto) -> bool:
 
 
 class _Splitter:
-    """Gives every value the number of the first stage in which it is there."""
+    """Assignment of each value to the first segment in which it is available."""
 
     def __init__(self, model: onnx.ModelProto):
         self._graph = graph = model.graph
@@ -117,19 +118,19 @@ class _Splitter:
         self._level.update((output, level) for output in node.output if output)
 
     def _ends_stage(self, node: onnx.NodeProto) -> bool:
-        """Whether a size of what the node gives is known when it has run."""
+        """True if a size of the node's output is only known after it has run."""
         if _collects(node):
             return self._may_end_early(node)
         keeps_it = node.op_type == "Compress" and all(map(self._is_known, node.input[1:2]))
         return finds_its_size(node) and not keeps_it
 
     def _follows_from_sizes(self, node: onnx.NodeProto) -> bool:
-        """Whether what a node gives is known where the sizes of tensors are."""
+        """True if the node's output is known once the shapes are."""
         known = (self._is_known(name) or name in self._of_sizes for name in read_names(node))
         return node.op_type in GIVE_SIZES or (all(known) and not is_random(node))
 
     def _may_end_early(self, loop: onnx.NodeProto) -> bool:
-        """Whether a loop ends when it runs, after a number of iterations that is not too large."""
+        """True if a loop has an early exit, and a constant trip count of at most `MOST_ROWS`."""
         most = self._number(loop.input[0])
         return most is not None and most <= MOST_ROWS and ends_when_it_runs(loop, self._is_known)
 
@@ -137,7 +138,7 @@ class _Splitter:
         return self._level.get(name) == _CONSTANT
 
     def _number(self, name: str) -> int | None:
-        """The integer that a constant is; `None` for what has to be computed."""
+        """Returns the integer in a constant; `None` for a computed value."""
         for tensor in self._graph.initializer:
             if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
                 return int(numpy_helper.to_array(tensor).reshape(-1)[0])
@@ -168,7 +169,7 @@ class _Splitter:
         self._trims |= {name: Trim(count, 0) for name in rows}
 
     def stages(self) -> tuple[Stage, ...]:
-        """The stages in order; a single one means that no cut is needed."""
+        """Returns the segments in order; a single one means that no split is needed."""
         last = len(self._stages) - 1
         results = [output.name for output in self._graph.output]
         needed: set[str] = set()
@@ -191,7 +192,7 @@ class _Splitter:
         return tuple(reversed(stages))
 
     def _conditions(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """The nodes of earlier stages that compute conditions of a stage from sizes."""
+        """Returns earlier segments' nodes that compute the segment's conditions from shapes."""
         made = {output for node in nodes for output in node.output}
         conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
         return needed_nodes(list(self._of_sizes.values()), conditions & self._of_sizes.keys())
@@ -221,7 +222,7 @@ class _Splitter:
         )
 
     def _closure(self, constants: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:
-        """The nodes that compute constants, and the names of all initializers they need."""
+        """Returns the nodes that compute constants, and the initializers that they need."""
         pending, names, nodes = list(constants), set[str](), dict[int, onnx.NodeProto]()
         while pending:
             name = pending.pop()

@@ -1,4 +1,4 @@
-"""One part of a model that runs in several, and the model that it is."""
+"""Segment of a split model, and its conversion to a model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from byoc_mlir.frontend.value import Array
 from byoc_mlir.tensors import Trim, size_input
 
 STAGE_DOMAIN = "byoc"
-"""Domain of the ops at the ends of stages: see `ops.bounded`."""
+"""Domain of the ops at the ends of segments: see `ops.bounded`."""
 
 _INTEGERS = onnx.AttributeProto.INTS
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One part of a model: names it reads and gives, and its nodes."""
+    """Segment of a model: its inputs, outputs, nodes and initializers."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -29,7 +29,7 @@ class Stage:
     initializers: tuple[onnx.TensorProto, ...]
     sparse_initializers: tuple[onnx.SparseTensorProto, ...]
     trims: Mapping[str, Trim] = field(default_factory=dict[str, Trim])
-    """Of outputs; counts are outputs, too."""
+    """Count that trims an output, by the output's name; counts are outputs, too."""
     sizes: tuple[str, ...] = ()
     """Inputs whose values are sizes."""
 
@@ -40,13 +40,13 @@ def stage_model(
     arrays: Mapping[str, Array] | None,
     known: Mapping[str, Sizes],
 ) -> onnx.ModelProto:
-    """A stage as a model of its own.
+    """Returns a segment as a model.
 
     Args:
-        arrays: what its inputs are like, and those that carry sizes (see `size_input`); `None` for
-            a first stage that takes the model's own.
-        known: the sizes of the model's tensors that never change; those of other dimensions change
-            from run to run, so that they stay open.
+        arrays: examples of its inputs, and of inputs that carry sizes (see `size_input`); `None`
+            for a first segment, which takes the model's own inputs.
+        known: constant sizes of the model's tensors; other dimensions change from run to run, so
+            that they are symbolic.
     """
     graph = onnx.GraphProto(name=model.graph.name)
     declared = {value.name: value for value in model.graph.input}
@@ -69,7 +69,7 @@ def stage_model(
 
 
 def standard_node(node: onnx.NodeProto) -> onnx.NodeProto:
-    """The node of ONNX that `split` made one at the end of a stage of; other nodes are their own.
+    """Returns the ONNX node behind a node of `STAGE_DOMAIN`; other nodes unchanged.
 
     ```text
     n, n:count = byoc.NonZero (x)
@@ -98,7 +98,7 @@ def _open_input(name: str, array: Any, known: Sizes | None) -> onnx.ValueInfoPro
 
 
 def _take_sizes(graph: onnx.GraphProto, name: str, array: Array) -> None:
-    """The tensor `name` as what the shapes of some inputs say: its elements are symbols."""
+    """Defines the tensor `name` by the shapes of new inputs, so that its elements are symbols."""
     inputs = [size_input(name, number) for number in range(array.size)]
     graph.input.extend(
         helper.make_tensor_value_info(each, onnx.TensorProto.UINT8, [0, each]) for each in inputs

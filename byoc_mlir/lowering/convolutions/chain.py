@@ -1,4 +1,4 @@
-"""What follows a convolution, as far as its kernel does it on the way to memory."""
+"""Chains of ops behind a convolution that its kernel fuses before it stores the result."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _CHANNEL_AXIS = 1
 
 @dataclass(frozen=True)
 class ConvolutionChain:
-    """A convolution and the ops after it, each the only one to read the one before."""
+    """Convolution and the ops after it, each the only user of the op before."""
 
     convolution: ConvOp
     followers: tuple[RelayOp, ...] = ()
     bias: ConstantOp | None = None
     residual: SSAValue | None = None
-    """A tensor like the result, which is added to it."""
+    """Tensor of the result's shape, which is added to it."""
     lower: float | None = None
     upper: float | None = None
 
     @property
     def ops(self) -> tuple[RelayOp, ...]:
-        """All, in order."""
+        """Returns the ops of the chain, in order."""
         return (self.convolution, *self.followers)
 
     @property
     def result(self) -> SSAValue:
-        """That of the last op."""
+        """Returns the result of the last op."""
         return self.ops[-1].results[0]
 
     @property
     def epilogue(self) -> Epilogue:
-        """What the kernel is asked for."""
+        """Returns the kernel's epilogue: bias, residual and limits of the chain."""
         limits = Epilogue()
         return Epilogue(
             self.bias is not None,
@@ -49,7 +49,7 @@ class ConvolutionChain:
 
 
 def chain_of(op: ConvOp) -> ConvolutionChain:
-    """The longest chain behind a convolution."""
+    """Returns the longest chain behind a convolution."""
     chain = ConvolutionChain(op)
     while True:
         longer = _longer(chain)
@@ -59,7 +59,7 @@ def chain_of(op: ConvOp) -> ConvolutionChain:
 
 
 def _longer(chain: ConvolutionChain) -> ConvolutionChain | None:
-    """The chain with the op that follows; `None` where it ends."""
+    """Returns the chain with the following op appended, or None where the chain ends."""
     uses = tuple(chain.result.uses)
     if len(uses) != 1 or chain.lower is not None:
         return None

@@ -49,8 +49,8 @@ _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 
 
 def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
-    """Yields the convolutions before and behind one, with element-wise ops between at most, and
-    what it reads or writes of them.
+    """Yields the convolutions before and behind `op`, past element-wise ops, each with the input or
+    output of `op` that leads to it.
     """
     for value, step in ((op.data, _written), (op.output, _read)):
         for found in _beyond(value, step):
@@ -59,13 +59,13 @@ def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
 
 
 def _written(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
-    """Yields what computes a value, and its operands."""
+    """Yields the op that computes a value, with its operands."""
     if isinstance(value.owner, Operation):
         yield value.owner, value.owner.operands
 
 
 def _read(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
-    """Yields what reads a value, and its results."""
+    """Yields the users of a value, with their results."""
     for use in value.uses:
         yield use.operation, use.operation.results
 
@@ -73,7 +73,7 @@ def _read(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
 def _beyond(
     value: SSAValue, step: Callable[[SSAValue], Iterable[tuple[Operation, Sequence[SSAValue]]]]
 ) -> Iterable[Operation]:
-    """Returns what computes or reads a value, beyond element-wise ops."""
+    """Returns the ops that compute or use a value, past element-wise ops."""
     pending, seen, found = [value], set[Operation](), list[Operation]()
     while pending:
         one = pending.pop()
@@ -90,15 +90,15 @@ def _beyond(
 
 _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3
-"""How much longer loops take than a kernel that does as many products."""
+"""Ratio of the time of loops to that of a kernel with as many MACs."""
 
 _LINE_VECTORS = 5
-"""The vectors whose products take as long as to begin and end a line of pixels, which loops over
-convolutions in groups do for each place of a window."""
+"""Overhead of a row of pixels in vectors of MACs. Loops over grouped convolutions begin and end a
+row for each position of the window."""
 
 _WORTH_COMPILING = 0.1
-"""Milliseconds that one of Winograd's algorithms must gain in all convolutions of a model together,
-since LLVM takes half a second for its code."""
+"""Minimum gain in milliseconds of a Winograd algorithm over all convolutions of a model, since LLVM
+takes half a second to compile it."""
 
 Times: TypeAlias = dict[str, float]
 """Milliseconds by the name of an algorithm."""
@@ -106,31 +106,31 @@ Times: TypeAlias = dict[str, float]
 
 @dataclass(frozen=True)
 class _Question:
-    """A convolution whose algorithm is chosen."""
+    """Convolution whose algorithm is to be chosen."""
 
     op: ConvOp
     times: Times
-    """Of all algorithms that may be taken."""
+    """Estimated milliseconds of all algorithms that are allowed."""
     choice: str | None = None
-    """The one that was measured to be the fastest."""
+    """Algorithm that was measured to be the fastest."""
     in_layout: str | None = None
-    """The one to take where tensors have their channels last anyway."""
+    """Algorithm to use where the tensors are NHWC anyway."""
 
     @property
     def candidates(self) -> Times:
-        """What is taken unless its weights are too large."""
+        """Returns the algorithms to use unless their weights are too large."""
         return self.times if self.choice is None else {self.choice: self.times[self.choice]}
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it gets a kernel, as far as that is known without its neighbours."""
+        """True if the convolution gets a kernel, judged without its neighbours."""
         times = self.candidates
         return self.in_layout is not None or min(times, key=lambda name: times[name]) != _LOOPS
 
     def ways(self, names: Set[str], transposed: float) -> list[Way]:
-        """Those of the algorithms that are among the names, the one that was measured to be the
-        fastest first: by estimates others might be faster. Loops take the milliseconds `transposed`
-        for what is transposed around them, too.
+        """Returns the algorithms in `names`, the measured fastest one first: by the estimates
+        another one might be faster. Loops also count `transposed`, the milliseconds of the
+        transpositions around them.
         """
         kernels = convolution_kernels(described(self.op), VectorUnit.of(target_cpu().features))
         sizes = {one.name: 4 * math.prod(one.weights_shape) for one in kernels}
@@ -146,16 +146,16 @@ class _Question:
 
 @dataclass(frozen=True)
 class ChooseConvolutionAlgorithms(ModulePass):
-    """Chooses the kernel of every convolution of the host that is faster than loops, and whose
-    weights take no more memory than the function's `byoc.weight_growth` allows. A convolution of
-    each channel by itself does so little that the layout decides: it gets a kernel next to others,
-    with element-wise ops between at most, since these have their channels last anyway.
+    """Chooses the kernel of every convolution of the host for which a kernel is faster than loops.
+    The weights of all kernels may take no more memory than the function's `byoc.weight_growth`
+    allows. For a depthwise convolution, which does little work, the layout decides: it gets a
+    kernel next to other kernels, past element-wise ops, since tensors are NHWC there anyway.
 
     Options:
-        threads: those that run it.
-        algorithm: the one to take where it is written for a convolution; left out, the one that
-            tuning found, else the one that is believed to be the fastest.
-        calibration: a file of calibration, `compile(calibration=…)`; nothing is measured then.
+        threads: OpenMP threads of a run.
+        algorithm: algorithm to use for every convolution that supports it. By default, the one that
+            tuning found, else the one with the lowest estimate.
+        calibration: calibration file, `compile(calibration=…)`; with it, nothing is measured.
 
     ```mlir
     %0 = relay.nn.conv2d %x, %w {strides = [1, 1], …} : …
@@ -186,8 +186,9 @@ class ChooseConvolutionAlgorithms(ModulePass):
                 self._choose(block, some, names)
 
     def _choose(self, block: Block, questions: Sequence[_Question], names: Set[str]) -> None:
-        """Writes down the algorithms of a block, whose function may say how much memory their
-        weights may take."""
+        """Records the algorithms of a block's convolutions. The function's attribute limits the
+        memory of their weights.
+        """
         function = block.parent_op()
         assert function is not None
         kernels = {one.op for one in questions if one.is_kernel}
@@ -205,8 +206,8 @@ class ChooseConvolutionAlgorithms(ModulePass):
             self._choose_schedule(one.op, taken.data)
 
     def _transposed(self, question: _Question, kernels: Set[ConvOp]) -> float:
-        """The milliseconds to transpose what loops over single pixels read and write of kernels,
-        which have their channels last. With larger windows there is more to a choice.
+        """Returns the milliseconds of transposing the tensors between loops over 1x1 windows and
+        kernels, which are NHWC. For larger windows, where other costs matter more, it is 0.
         """
         op = question.op
         if len(question.candidates) == 1 or math.prod(shape_of(op.weight)[2:]) > 1:
@@ -222,7 +223,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         )
 
     def _question(self, op: ConvOp) -> _Question:
-        """The algorithms that may be taken, and the one that is known to be the fastest."""
+        """Returns the allowed algorithms, and the one that is known to be the fastest."""
         convolution = described(op)
         unit = VectorUnit.of(target_cpu().features)
         kernels = tuple(convolution_kernels(convolution, unit))
@@ -241,7 +242,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
 
     def _choose_schedule(self, op: ConvOp, algorithm: str) -> None:
-        """Writes down the schedule of a kernel, which tuning found to be faster."""
+        """Records the schedule of a kernel that tuning found to be faster."""
         convolution = described(op)
         kernels = convolution_kernels(convolution, VectorUnit.of(target_cpu().features))
         kernel = next((one for one in kernels if one.name == algorithm), None)
@@ -257,8 +258,8 @@ class ChooseConvolutionAlgorithms(ModulePass):
 
 
 def estimated_milliseconds(op: ConvOp | QuantizedConvOp, threads: int) -> float:
-    """About what the host takes for a convolution, by the fastest algorithm that it chooses; of
-    bytes in groups, which become `i32` and are multiplied by the loops of `f32`.
+    """Returns an estimate of the host's milliseconds for a convolution by its fastest algorithm.
+    Grouped int8 convolutions are converted to `i32`, and use the estimate of `f32` loops.
     """
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
@@ -266,8 +267,8 @@ def estimated_milliseconds(op: ConvOp | QuantizedConvOp, threads: int) -> float:
 
 
 def _nodes(op: ConvOp) -> Set[str]:
-    """The nodes of a convolution, and of what its kernel does behind it: of loops, that may be
-    what turns their result.
+    """Returns the ONNX nodes of a convolution and of the ops that its kernel fuses. With loops, the
+    last of them may be the op that transposes the result.
     """
     return {name for one in chain_of(op).ops for name in node_names(one)}
 
@@ -277,14 +278,14 @@ def _is_next_to_kernel(op: ConvOp) -> bool:
 
 
 def _plain_bytes(op: ConvOp) -> int:
-    """What the weights take as they are."""
+    """Returns the bytes of the unpacked weights."""
     return 4 * math.prod(shape_of(op.weight))
 
 
 def _estimates(
     convolution: Convolution, kernels: Sequence[ConvolutionKernel], unit: VectorUnit, threads: int
 ) -> dict[str, float]:
-    """The milliseconds by each of the kernels, and by loops."""
+    """Returns the milliseconds of each kernel, and of loops."""
     code = ASSUMED.kernel_code if convolution.has_few_channels else 0  # it serves no other one
     times = {one.name: _milliseconds(one, threads) + code for one in kernels if not one.is_heavy}
     known, weights = calibration(ConvolutionCalibration), convolution.outputs * convolution.depth
@@ -297,20 +298,20 @@ def _estimates(
 
 
 def _of_lines(convolution: Convolution, unit: VectorUnit) -> float:
-    """The milliseconds to begin and end the lines of loops, on one thread."""
+    """Returns the milliseconds of the loops' overhead for rows, on one thread."""
     lines = hint(math.prod(convolution.result.shape[:3])) * convolution.depth
     return _LINE_VECTORS * lines * unit.lanes / calibration(ConvolutionCalibration).products
 
 
 def _layout(name: str) -> tuple[bool, bool]:
-    """Orders ways by the layout of their tensors: tuning tries a whole model with channels last,
-    then as it is, then Winograd's algorithms.
+    """Sorts algorithms by their tensors' layout: tuning tries a whole model in NHWC, then with
+    loops, then with Winograd's algorithms.
     """
     return name in ALGORITHMS, name == _LOOPS
 
 
 def _problem(convolution: Convolution, threads: int) -> str:
-    """What the choice of an algorithm depends on."""
+    """Returns a string of all parameters on which the choice of an algorithm depends."""
     it = convolution
     sizes = (it.source.shape, it.result.shape, it.window, it.strides, it.dilation)
     groups = f"groups {it.groups}," * (it.groups > 1)
@@ -319,7 +320,7 @@ def _problem(convolution: Convolution, threads: int) -> str:
 
 
 def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:
-    """The algorithms without those of Winograd that gain too little over the others."""
+    """Returns the algorithms without the Winograd ones that gain too little over the other ones."""
     names = {name for times in convolutions for name in times}
 
     def milliseconds(among: Set[str]) -> float:
@@ -337,7 +338,7 @@ def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:
 
 
 def _direct(convolution: Convolution, unit: VectorUnit) -> float:
-    """The milliseconds of all products, on one thread."""
+    """Returns the milliseconds of all MACs, on one thread."""
     longest = VectorUnit.of(target_cpu().features).lanes
     return (
         convolution.products * longest / (calibration(ConvolutionCalibration).products * unit.lanes)

@@ -27,13 +27,13 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 
 
 class DecomposeTransposedConvolutions(ModulePass):
-    """Transposed convolutions of the host become convolutions, for which there are kernels.
+    """Rewrites transposed convolutions of the host to convolutions, for which there are kernels.
 
-    With a stride of `s` along an axis, places of the result whose distance is a multiple of `s`
-    read the same taps: as many as the window has in a distance of `s`. So the results of `s`
-    places become channels of a convolution of stride 1, which are put side by side behind it.
-    This is done for constant, finite weights, for the padding meets all of them, and for windows
-    that are a multiple of the stride, so that all places have as many taps.
+    With a stride of `s` along an axis, output positions at a distance of a multiple of `s` use the
+    same taps: a window's size divided by `s`. So the outputs of `s` neighbouring positions become
+    channels of a convolution of stride 1, and are interleaved afterwards. The pass requires
+    constant, finite weights, since all of them meet the padding. It also requires windows that are
+    a multiple of the stride, so that all positions have the same number of taps.
 
     ```mlir
     %0 = relay.nn.conv2d_transpose %x, %w {strides = [2, 2], padding = [1, 1, 1, 1], …}
@@ -43,7 +43,7 @@ class DecomposeTransposedConvolutions(ModulePass):
         : (tensor<1x8x6x6xf32>, tensor<12x8x2x2xf32>) -> tensor<1x12x7x7xf32>
     %2 = tensor.extract_slice %1[0, 0, 1, 1] [1, 3, 6, 6] [1, 1, 1, 1] : …
     %3 = tensor.insert_slice %2 into %empty[0, 0, 1, 1] [1, 3, 6, 6] [1, 1, 2, 2] : …
-    …  // the other three places
+    …  // the other three positions
     ```
     """
 
@@ -80,17 +80,17 @@ def _decompose(op: ConvTransposeOp) -> None:
 
 @dataclass(frozen=True)
 class _Places:
-    """Writes what a transposed convolution becomes, before it."""
+    """Builder of the ops that replace a transposed convolution, inserted before it."""
 
     op: ConvTransposeOp
     strides: tuple[int, ...]
     begins: tuple[int, ...]
-    """How much of the result is cut off in front."""
+    """Number of elements that are cut off at the beginning of the result, by axis."""
     dilation: tuple[int, ...]
 
     @staticmethod
     def of(op: ConvTransposeOp) -> _Places:
-        """The description of an op."""
+        """Returns the builder for an op."""
         strides, padding, dilation = op.checked_window()
         return _Places(op, strides, padding[: op.SPATIAL_RANK], dilation)
 
@@ -100,7 +100,7 @@ class _Places:
 
     @property
     def _taps(self) -> tuple[int, ...]:
-        """The taps that a place of the result has along each axis."""
+        """Returns the number of taps of an output position along each axis."""
         window = shape_of(self.op.weight)[2:]
         return tuple(size // stride for size, stride in zip(window, self.strides, strict=True))
 
@@ -109,7 +109,7 @@ class _Places:
         return LinalgBuilder(self.op)
 
     def convolved(self) -> SSAValue:
-        """The results of all places, as channels."""
+        """Emits the convolution whose channels are the outputs of all positions."""
         weight = self.op.weight.owner
         assert isinstance(weight, ConstantOp)
         groups = self.op.groups.value.data
@@ -137,8 +137,8 @@ class _Places:
         )
 
     def _weights(self, array: Array) -> Array:
-        """`[I, O / groups, window…]` as `[groups * places * O / groups, I / groups, taps…]`, the
-        taps reversed.
+        """Reorders `[I, O / groups, window…]` to
+        `[groups * positions * O / groups, I / groups, taps…]`, with reversed taps.
         """
         groups, rank = self.op.groups.value.data, len(self.strides)
         inputs, outputs, *_ = array.shape
@@ -150,7 +150,7 @@ class _Places:
         return np.ascontiguousarray(ordered.reshape(count, inputs // groups, *self._taps))
 
     def side_by_side(self, value: SSAValue) -> SSAValue:
-        """The result, of the channels of all places."""
+        """Interleaves the channels of all positions to the result."""
         b, output = self._builder, tensor_type(self.op.output)
         if set(self.strides) == {1}:
             return b.extract(value, [0, 0, *self.begins], sizes_of(self.op.output))
@@ -172,7 +172,9 @@ class _Places:
         return result
 
     def _along_axes(self, place: Sequence[int]) -> tuple[list[int], list[int], list[Size]]:
-        """Of a place, the first element that is read, where it goes, and how many there are."""
+        """Returns, for a position, the first elements to read, their offsets in the result, and
+        their number along each axis.
+        """
         read: list[int] = []
         written: list[int] = []
         sizes: list[Size] = []

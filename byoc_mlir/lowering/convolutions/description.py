@@ -1,4 +1,4 @@
-"""Convolutions of the host as the kernels of `byoc_mlir.kernels` see them."""
+"""Convolutions of the host in the terms of `byoc_mlir.kernels`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from byoc_mlir.kernels.convolution import Convolution, Image, are_few_channels, 
 from byoc_mlir.kernels.epilogue import Epilogue
 
 ALGORITHM = "algorithm"
-"""On a convolution: the name of the kernel that computes it; without it, loops do."""
+"""Attribute of a convolution: the name of the kernel that computes it. Without it, loops do."""
 
 _PLAIN = Epilogue()
 
 
 def convolutions(ops: Sequence[Operation]) -> Iterator[ConvOp]:
-    """Those that a kernel may compute: of `f32`, of one group or of one for each channel, with
-    constant weights.
+    """Yields the convolutions that a kernel may compute: `f32`, one group or depthwise, constant
+    weights.
     """
     for op in ops:
         if isinstance(op, ConvOp) and _is_supported(op):
@@ -44,15 +44,15 @@ def _is_supported(op: ConvOp) -> bool:
 
 
 def is_padded_before(op: CorrelationOp) -> bool:
-    """Whether what a convolution's kernel reads is padded before: images of few channels, whose
-    windows then have their lines in one piece.
+    """True if a convolution's input is padded before its kernel reads it: images of few channels,
+    so that each row of a window is contiguous.
     """
     channels = sizes_of(op.data)[1]
     return isinstance(channels, int) and are_few_channels(channels, op.groups.value.data)
 
 
 def described(op: CorrelationOp, epilogue: Epilogue = _PLAIN) -> Convolution:
-    """A convolution with its channels last; one of lines is one of images of one line."""
+    """Returns the description of a convolution in NHWC; 1-D becomes 2-D of height 1."""
     strides, padding, dilation = op.checked_window()
     rank = op.SPATIAL_RANK
     window = shape_of(op.weight)[2:]

@@ -35,18 +35,18 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
 T = TypeVar("T")
 
 _LAST, _FIRST = "channels_last", "channels_first"
-"""What the ops are called that transpose."""
+"""Names of the transposing ops."""
 
 
 def channels_last(b: LinalgBuilder, value: SSAValue) -> SSAValue:
-    """`[N, C, spatial...]` as `[N, spatial..., C]`."""
+    """Transposes `[N, C, spatial...]` to `[N, spatial..., C]`."""
     rank = rank_of(value)
     read = Read(value, dims((0, rank - 1, *range(1, rank - 1))))
     return b.generic([read], last_type(value), lambda s, x: x, name=_LAST)
 
 
 def channels_first(b: LinalgBuilder, value: SSAValue) -> SSAValue:
-    """`[N, spatial..., C]` as `[N, C, spatial...]`."""
+    """Transposes `[N, spatial..., C]` to `[N, C, spatial...]`."""
     batch, *sizes, channels = sizes_of(value)
     type_ = tensor_of(tensor_type(value).element_type, [batch, channels, *sizes])
     read = Read(value, with_last(dims(range(len(sizes) + 2))))
@@ -54,23 +54,23 @@ def channels_first(b: LinalgBuilder, value: SSAValue) -> SSAValue:
 
 
 def last_type(value: SSAValue) -> Tensor:
-    """The type of what `channels_last` makes of a value."""
+    """Returns the type of the result of `channels_last`."""
     return tensor_of(tensor_type(value).element_type, with_last(sizes_of(value)))
 
 
 def with_last(values: Iterable[T]) -> Sequence[T]:
-    """What belongs to the axes `N, C, spatial...`, with the channels' at the end."""
+    """Reorders values of the axes `N, C, spatial...`, with the channels' value at the end."""
     batch, channels, *spatial = values
     return (batch, *spatial, channels)
 
 
 def before_channels_first(value: SSAValue) -> SSAValue | None:
-    """What a result of `channels_first` was made of; `None` for another value."""
+    """Returns the operand of `channels_first` if it computed the value, else None."""
     return _operand(value, _FIRST)
 
 
 def before_channels_last(value: SSAValue) -> SSAValue | None:
-    """What a result of `channels_last` was made of; `None` for another value."""
+    """Returns the operand of `channels_last` if it computed the value, else None."""
     return _operand(value, _LAST)
 
 
@@ -82,11 +82,11 @@ def _operand(value: SSAValue, name: str) -> SSAValue | None:
 
 
 class KeepChannelsLast(ModulePass):
-    """Computes what follows a convolution's kernel with channels last, as the kernel wrote them.
+    """Computes the ops behind a convolution's kernel in NHWC, the layout that the kernel writes.
 
-    Element-wise ops, pools, slices and what puts slices together go on with the transposed tensor;
-    the transposition moves behind them. Before the next kernel it meets the opposite one, and both
-    are gone. A reduction that reads a tensor once reads it as it is.
+    Element-wise ops, pools, slices and insertions use the transposed tensor; the transposition
+    moves behind them. Before the next kernel it meets the opposite transposition, and both are
+    removed. A reduction that reads a tensor once reads it in NHWC.
 
     ```mlir
     %1 = linalg.generic … ins(%0 : tensor<1x8x8x64xf32>) … attrs = {doc = "channels_first"} …
@@ -111,7 +111,7 @@ def _is_transposed(value: SSAValue) -> bool:
 
 
 def _sink(block: Block) -> None:
-    """Moves all transpositions of a block behind what they can pass."""
+    """Moves all transpositions of a block behind the ops that can be computed in NHWC."""
     for op in in_time(block.ops):
         match op:
             case linalg.GenericOp():
@@ -129,7 +129,7 @@ def _sink(block: Block) -> None:
 
 
 def _replace(op: Operation, transposed: SSAValue) -> None:
-    """`channels_first` of a value in place of the one result of an op."""
+    """Replaces the single result of an op with `channels_first` of a value."""
     found = channels_first(LinalgBuilder(op), transposed)
     Rewriter.replace_op(op, (), [found])
 
@@ -154,7 +154,7 @@ def _sink_behind_generic(op: linalg.GenericOp) -> None:
 
 
 def _follows(op: linalg.GenericOp, number: int) -> bool:
-    """Whether the axes of the one new result are those of an input, and may be reordered."""
+    """True if the axes of the only, new result are those of an input and may be reordered."""
     if len(op.results) != 1 or _background(op.outputs[0]) is None:
         return False
     if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops):
@@ -168,7 +168,7 @@ def _follows(op: linalg.GenericOp, number: int) -> bool:
 
 
 def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
-    """Whether an op runs no more often than its smallest such input has elements, for hints."""
+    """True if an op iterates no more often than its smallest such input has elements."""
     sizes: list[Size] = [1] * op.indexing_maps.data[0].data.num_dims
     for operand, map_ in zip(op.operands, op.indexing_maps, strict=True):
         for size, expr in zip(sizes_of(operand), map_.data.results, strict=True):
@@ -179,7 +179,7 @@ def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
 
 
 def _read_as_written(op: linalg.GenericOp, number: int) -> None:
-    """Reads what a transposition was made of."""
+    """Replaces a transposed operand with its NHWC source."""
     source = before_channels_first(op.operands[number])
     assert source is not None
     maps = list(op.indexing_maps.data)
@@ -190,7 +190,7 @@ def _read_as_written(op: linalg.GenericOp, number: int) -> None:
 
 
 def _write_channels_last(op: linalg.GenericOp) -> None:
-    """Makes an op compute its result with channels last, in loops of that order."""
+    """Rewrites an op to compute its result in NHWC, with loops in that order."""
     *reading, writing = (attribute.data for attribute in op.indexing_maps)
     written = with_last(writing.results)
     order = [expr.position for expr in written if isinstance(expr, AffineDimExpr)]
@@ -227,7 +227,7 @@ def _sink_behind_slice(op: tensor.ExtractSliceOp) -> None:
 
 
 def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
-    """Puts a tensor into one with channels last, if one of them has them there already."""
+    """Emits an insertion in NHWC if the source or the destination is in NHWC already."""
     background = _background(op.dest)
     if background is None or not (_is_transposed(op.source) or _is_transposed(op.dest)):
         return
@@ -241,12 +241,12 @@ def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
 
 @dataclass(frozen=True)
 class _Background:
-    """What a result begins with: nothing, one number everywhere, or a transposed tensor."""
+    """Initial value of a result: undefined, one value everywhere, or a transposed tensor."""
 
     value: SSAValue
 
     def transposed(self, b: LinalgBuilder) -> SSAValue:
-        """The same with channels last."""
+        """Returns the initial value in NHWC."""
         known = before_channels_first(self.value)
         if known is not None:
             return known
@@ -264,7 +264,7 @@ class _Background:
 
 
 def _background(value: SSAValue) -> _Background | None:
-    """What is known of the value that a result begins with; `None` where it is something else."""
+    """Returns the initial value of a result if it is of a known kind, else None."""
     op = value.owner
     is_filled = isinstance(op, linalg.GenericOp) and fill_value(op) is not None
     is_known = isinstance(op, tensor.EmptyOp) or is_filled or _is_transposed(value)

@@ -49,11 +49,11 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 from byoc_mlir.runtime.system.machine import target_cpu
 
 _CYCLES = 2
-"""Of an element: it is read and written, and channels are laid into each other."""
+"""Cycles for an element: it is read and written, and channels are interleaved."""
 
 
 def padded_pixels(b: LinalgBuilder, op: ConvOp) -> SSAValue:
-    """What a convolution reads, padded with zeros: `[N, spatial..., C]`."""
+    """Emits a convolution's input, padded with zeros: `[N, spatial..., C]`."""
     _, padding, _ = op.checked_window()
     before, after = padding[: op.SPATIAL_RANK], padding[op.SPATIAL_RANK :]
     batch, channels, *spatial = sizes_of(op.data)
@@ -71,10 +71,10 @@ def padded_pixels(b: LinalgBuilder, op: ConvOp) -> SSAValue:
 def _write_line(
     k: Kernel, source: Buffer, target: Buffer, place: tuple[Index, Num, int, int]
 ) -> None:
-    """Writes a line of an image.
+    """Writes a row of an image.
 
     Args:
-        place: the image, the line, and the lines and pixels of padding before the source.
+        place: the image, the row, and the rows and pixels of padding before the source.
     """
     image, line, top, left = place
     _, channels, height, width = source.sizes
@@ -101,15 +101,15 @@ _ELEMENT_BYTES = 4
 
 @dataclass(frozen=True)
 class LowerConvolutions(ModulePass):
-    """Convolutions that name a kernel as their algorithm become calls of it.
+    """Rewrites convolutions whose attribute `algorithm` names a kernel to calls of it.
 
-    A bias, a tensor that is added, and limits such as relu are done in the kernel. Its tensors have
-    their channels last; `keep-channels-last` removes what is turned there and back. Images of few
-    channels are turned and padded by a kernel of their own. The numbers that it is told are a
-    constant, so one function serves convolutions that differ in them alone.
+    The kernel fuses a bias, a residual, and limits such as relu. Its tensors are NHWC;
+    `keep-channels-last` removes opposite transpositions. A separate kernel transposes and pads
+    images of few channels. A kernel's parameters are a constant, so one function serves
+    convolutions that differ in nothing else.
 
     Options:
-        threads: those that run it; 0 where there is no OpenMP runtime.
+        threads: OpenMP threads of a run; 0 without an OpenMP runtime.
 
     ```mlir
     %0 = relay.nn.conv2d %x, %w {…, algorithm = "f4x3"} : … -> tensor<1x64x56x56xf32>
@@ -117,8 +117,8 @@ class LowerConvolutions(ModulePass):
     // becomes
     %last = linalg.generic … ins(%x : tensor<1x64x56x56xf32>) … -> tensor<1x56x56x64xf32>
     %0 = host.kernel "relu" %last, %packed, %numbers : … -> tensor<1x56x56x64xf32>, … {
-    ^bb0(…):
-      llvm.call @byoc_winograd_f4x3_…_of_buffers(%workspace, %weights, %source, …)
+      ^bb0(…):
+        llvm.call @byoc_winograd_f4x3_…_of_buffers(%workspace, %weights, %source, …)
     }
     %1 = linalg.generic … ins(%0 : …) … -> tensor<1x64x56x56xf32>
     ```
@@ -156,14 +156,14 @@ def _kernel_of(chain: ConvolutionChain) -> Scheduled:
     found = {one.name: one for one in convolution_kernels(described(op, chain.epilogue), unit)}
     if name.data not in found:
         raise PassFailedException(
-            f"{op.name} at {op.location}: algorithm is '{name.data}', which is not written for it;"
+            f"{op.name} at {op.location}: algorithm is '{name.data}', which does not support it;"
             f" accepted are {', '.join(found) or 'none'}"
         )
     return _scheduled(op, found[name.data])
 
 
 def _scheduled(op: ConvOp, kernel: ConvolutionKernel) -> Scheduled:
-    """The kernel with the schedule that an op asks for."""
+    """Returns the kernel with the schedule in an op's attribute."""
     schedule = op.attributes.get(SCHEDULE)
     if schedule is None:
         return Scheduled(kernel)
@@ -178,21 +178,21 @@ def _scheduled(op: ConvOp, kernel: ConvolutionKernel) -> Scheduled:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes the call of a kernel, before the last op of its chain."""
+    """Builder of a kernel's call, inserted before the last op of its chain."""
 
     chain: ConvolutionChain
     scheduled: Scheduled
     threads: int
     module: ModuleBuilder
-    """Where the kernel's code goes."""
+    """Module that receives the kernel's code."""
 
     @property
     def kernel(self) -> ConvolutionKernel:
-        """The one that is called."""
+        """Returns the kernel that is called."""
         return self.scheduled.kernel
 
     def write(self) -> SSAValue:
-        """The value that the last op of the chain stands for."""
+        """Returns the value that replaces the result of the chain's last op."""
         chain, last = self.chain, self.chain.ops[-1]
         last.location = fused_location(chain.ops)
         b = LinalgBuilder(last)
@@ -209,7 +209,7 @@ class _Writer:
         return channels_first(b, self._call(b, inputs))
 
     def _packed(self) -> Array:
-        """The weights as the kernel reads them, made once for all convolutions that have them."""
+        """Returns the packed weights, packed once for all convolutions that share them."""
         weight, it = self.chain.convolution.weight.owner, self.kernel.convolution
         assert isinstance(weight, ConstantOp)
         shape = (it.outputs, it.inputs // it.groups, *it.window)
@@ -220,13 +220,13 @@ class _Writer:
         )
 
     def _filled(self, bias: Array) -> Array:
-        """A bias for whole panels of outputs."""
+        """Returns the bias, padded with zeros to whole panels of outputs."""
         filled = np.zeros(self.kernel.panels * self.kernel.unit.panel, np.float32)
         filled[: bias.size] = bias
         return filled
 
     def _call(self, b: LinalgBuilder, inputs: dict[Slot, SSAValue]) -> SSAValue:
-        """The result, as the kernel writes it."""
+        """Emits the call, and returns the result in NHWC."""
         code = self.scheduled.code(self.threads)
         workspace = self.kernel.workspace_bytes(self.threads) // _ELEMENT_BYTES
         scratch: list[Tensor] = [TensorType(f32, [workspace])] if workspace else []
@@ -243,7 +243,7 @@ class _Writer:
 
 
 def _drop_unused(*values: SSAValue | ConstantOp | None) -> None:
-    """What was packed is not kept twice."""
+    """Erases constants that packing left without users."""
     for value in values:
         constant = value.owner if isinstance(value, SSAValue) else value
         if isinstance(constant, ConstantOp):

@@ -1,1 +1,1 @@
-"""Quantised products and convolutions of the host, as calls of `kernels/integer_gemm`."""
+"""Quantised GEMMs and convolutions of the host, as calls of `kernels/integer_gemm`."""

@@ -1,4 +1,4 @@
-"""Integer products that the kernels compute, and what they do with them on the way to memory."""
+"""Integer matmuls and convolutions that the kernels compute, and the ops that the kernels fuse."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class Padding:
-    """Pixels before and after the image."""
+    """Pixels of padding before and after the image."""
 
     begins: Pair = (0, 0)
     ends: Pair = (0, 0)
 
     @property
     def is_any(self) -> bool:
-        """Whether there are any."""
+        """True if there is any padding."""
         return any((*self.begins, *self.ends))
 
 
@@ -39,42 +39,42 @@ _RANGE = np.iinfo(np.int8)
 
 @dataclass(frozen=True)
 class IntegerMatmul:
-    """A product with constant weights, as one of windows of pixels."""
+    """Matmul or convolution with constant weights, described as a convolution."""
 
     op: RelayOp
     data: SSAValue
     zero_point: SSAValue
-    """That of the data, of rank 0."""
+    """Zero point of the data, of rank 0."""
     weights: Array
-    """`[height, width, channels, outputs]`, their zero point taken off: a view of `constant`."""
+    """Weights without zero point, `[height, width, channels, outputs]`: a view of `constant`."""
     constant: Array
-    """The same as they are in memory, of `i8` or `i16`."""
+    """The weights as they are in memory, of `i8` or `i16`."""
     image: tuple[Size, Size, Size]
-    """How many images there are, their lines and pixels; a matrix is one line."""
+    """Numbers of images, rows and pixels; a matrix is one row."""
     strides: Pair = (1, 1)
     dilation: Pair = (1, 1)
     padding: Padding = _NO_PADDING
     channel_axis: int = -1
-    """That of data and result: the last of a matrix, the one before the pixels of an image."""
+    """Axis of the channels: the last one of a matrix, the one before the pixels of an image."""
 
     @property
     def channels(self) -> int:
-        """Those of the data."""
+        """Returns the number of the data's channels."""
         return self.weights.shape[2]
 
     @property
     def outputs(self) -> int:
-        """The channels of the result."""
+        """Returns the number of the result's channels."""
         return self.weights.shape[3]
 
     @property
     def window(self) -> Pair:
-        """Height and width of the window."""
+        """Returns the height and width of the window."""
         return self.weights.shape[0], self.weights.shape[1]
 
 
 def product_of(op: Operation) -> IntegerMatmul | None:
-    """The product that an op is; `None` for another op, and for one without constant weights."""
+    """Returns an op's matmul or convolution with constant weights; None for other ops."""
     match op:
         case qnn.DenseOp():
             weights = _weights(op.weight, op.weight_zero_point, (1,))
@@ -136,10 +136,10 @@ def _of_convolution(op: QuantizedConvOp) -> IntegerMatmul | None:
 
 
 def _weights(value: SSAValue, zero_point: SSAValue, inner: tuple[int, ...]) -> Array | None:
-    """Constant weights with their zero point taken off, of `i8` where that holds them all.
+    """Returns constant weights without their zero point, as `i8` if all of them fit.
 
     Args:
-        inner: what the shape of a vector of zero points ends with, so that it broadcasts.
+        inner: dimensions to append to the shape of a vector of zero points, for broadcasting.
     """
     weights, zeros = constant_of(value), constant_of(zero_point)
     if weights is None or zeros is None:
@@ -163,17 +163,17 @@ def _centred(weights: Array, zeros: Array) -> Array:
 
 
 def constant_of(value: SSAValue) -> Array | None:
-    """What a value is, where that is known."""
+    """Returns the content of a constant, or None if the value is not constant."""
     return value.owner.array if isinstance(value.owner, ConstantOp) else None
 
 
 def is_signed(value: SSAValue) -> bool:
-    """Whether the elements of a tensor of bytes have a sign."""
+    """True if the elements of an int8 tensor are signed."""
     return tensor_type(value).element_type == qnn.BYTES[0]
 
 
 _ONE = np.ones((), np.float32)
-"""The scale of sums that are only converted."""
+"""Scale of sums that are only converted."""
 
 _SUMS = IntegerEpilogue()
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
@@ -181,25 +181,25 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 @dataclass(frozen=True)
 class IntegerGemmChain:
-    """A product and the ops after it, each the only one to read the one before."""
+    """Matmul or convolution and the ops after it, each the only user of the op before."""
 
     ops: tuple[RelayOp, ...]
     bias: SSAValue | None = None
-    """A vector of `i32`, one for each channel."""
+    """Vector of `i32`, one element for each channel."""
     scale: SSAValue | Array | None = None
-    """One for all sums, or one for each channel."""
+    """One value for all sums, or one for each channel."""
     offset: SSAValue | None = None
-    """One for all, or one for each channel."""
+    """One value for all sums, or one for each channel."""
     epilogue: IntegerEpilogue = _SUMS
 
     @property
     def result(self) -> SSAValue:
-        """That of the last op."""
+        """Returns the result of the last op."""
         return self.ops[-1].results[0]
 
 
 def chain_of(product: IntegerMatmul) -> IntegerGemmChain:
-    """The longest chain behind a product."""
+    """Returns the longest chain behind a matmul or convolution."""
     chain = IntegerGemmChain((product.op,))
     while True:
         longer = _longer(chain, product)
@@ -209,7 +209,7 @@ def chain_of(product: IntegerMatmul) -> IntegerGemmChain:
 
 
 def _longer(chain: IntegerGemmChain, product: IntegerMatmul) -> IntegerGemmChain | None:
-    """The chain with the op that follows; `None` where it ends."""
+    """Returns the chain with the following op appended, or None where the chain ends."""
     op = _only_reader(chain.result)
     if op is None:
         return None
@@ -258,7 +258,7 @@ def _with_offset(chain: IntegerGemmChain, offset: SSAValue) -> IntegerGemmChain:
 def _other(
     chain: IntegerGemmChain, op: elementwise.AddOp | elementwise.MultiplyOp, product: IntegerMatmul
 ) -> SSAValue | None:
-    """What is combined with the chain's result: one number, or a vector along the channels."""
+    """Returns the other operand if it is one value or a vector along the channels, else None."""
     other = op.lhs if op.rhs is chain.result else op.rhs
     if sizes_of(op.output) != sizes_of(chain.result) or other is chain.result:
         return None
@@ -269,7 +269,7 @@ def _other(
 
 
 def _along(op: RelayOp, axis: int, product: IntegerMatmul) -> bool:
-    """Whether an axis is that of the product's channels."""
+    """True if `axis` is the channels' axis of the matmul or convolution."""
     return axis == product.channel_axis % rank_of(op.results[0])
 
 
@@ -303,7 +303,7 @@ def _requantized(
 
 
 def _clipped(chain: IntegerGemmChain, op: elementwise.ClipOp) -> IntegerGemmChain:
-    """The limits of a chain and those of an op that follows it."""
+    """Returns the chain with its limits and those of the clip op combined."""
     epilogue = chain.epilogue
     low, high = np.clip(
         [np.ceil(op.a_min.value.data), np.floor(op.a_max.value.data)],

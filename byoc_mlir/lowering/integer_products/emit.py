@@ -1,4 +1,4 @@
-"""Writes the call of a kernel for an integer product, and what it is called with."""
+"""Emission of the call of an integer GEMM's kernel, with its arguments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, resize
 def gemms_of(
     product: IntegerMatmul, chain: IntegerGemmChain, unit: IntegerUnit
 ) -> tuple[IntegerGemm, ...]:
-    """A product and its chain for the kernel, with weights in each form in memory that they fit."""
+    """Returns the kernel's GEMM for a matmul or convolution with its chain, in each form of packing
+    that fits the weights.
+    """
     images, lines, pixels = product.image
     (top, left), (bottom, right) = product.padding.begins, product.padding.ends
     return IntegerGemm(
@@ -72,16 +74,16 @@ def gemms_of(
 
 @dataclass(frozen=True)
 class ProductWriter:
-    """Writes a product and its chain, before the last op of the chain."""
+    """Builder of a matmul or convolution and its chain, before the chain's last op."""
 
     product: IntegerMatmul
     chain: IntegerGemmChain
     gemm: IntegerGemm
     module: ModuleBuilder
-    """Where the kernels' code goes."""
+    """Module that receives the kernels' code."""
 
     def write(self) -> SSAValue:
-        """The value that the last op of the chain stands for."""
+        """Returns the value that replaces the result of the chain's last op."""
         b, gemm = LinalgBuilder(self.chain.ops[-1]), self.gemm
         inputs = [
             self._left(b, gemm),
@@ -101,7 +103,7 @@ class ProductWriter:
         return derived_array(how, [self.product.constant], lambda: gemm.pack(weights).reshape(-1))
 
     def _left(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
-        """The left numbers: pixels with channels last, filled up and padded."""
+        """Emits operand A: pixels in NHWC, with channels and image padded."""
         it = self.product
         element = ui8 if gemm.unit.takes_bytes else i16
         images, lines, pixels = it.image
@@ -133,7 +135,7 @@ class ProductWriter:
         return b.generic(reads[:1], type_, self._left_number)
 
     def _left_number(self, s: Scalars, x: SSAValue) -> SSAValue:
-        """A byte as the unit takes it: without a sign, or as what remains of the zero point: 0."""
+        """Converts an element: to unsigned int8, or to 0 for padding of `i16`."""
         if not self._takes_bytes:
             return s.constant(0, i16)
         return s.emit(arith.XOrIOp(x, s.constant(-SIGN, i8))) if self._is_signed else x
@@ -153,7 +155,7 @@ class ProductWriter:
         return is_signed(self.product.data)
 
     def _start(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
-        """What sums begin with: the bias, less what the zero point of the data adds to them."""
+        """Emits the initial sums: the bias, less the contribution of the data's zero point."""
         it, shift = self.product, SIGN if self._is_signed else 0
         if not gemm.unit.takes_bytes:
             return self._columns(b, gemm, self._bias, np.dtype(np.int32))
@@ -187,7 +189,7 @@ class ProductWriter:
         numbers: SSAValue | Array,
         dtype: np.dtype[np.int32] | np.dtype[np.float32],
     ) -> SSAValue:
-        """Numbers for whole panels of columns, from one for all or from one for each output."""
+        """Emits values for whole panels of columns, from one for all outputs or one for each."""
         if isinstance(numbers, SSAValue):
             known = constant_of(numbers)
             if known is None:
@@ -196,7 +198,7 @@ class ProductWriter:
         return b.constant(_filled(numbers, gemm.columns, dtype), "columns")
 
     def _call(self, b: LinalgBuilder, gemm: IntegerGemm, inputs: Sequence[SSAValue]) -> SSAValue:
-        """The rows of the result, as the kernel writes them."""
+        """Emits the call, and returns the rows of the result."""
         result = tensor_type(self.chain.result)
         output = tensor_of(result.element_type, [gemm.rows, self.product.outputs])
         k = Kernel(self.chain.ops[-1], inputs, [output])
@@ -205,7 +207,7 @@ class ProductWriter:
         for place, word in enumerate(words):
             parameters[place] = word
         given = [buffer.memref for buffer in k.inputs]
-        # what a kernel does not read may be anything
+        # an operand that a kernel does not read may be any buffer
         given += [given[-1]] * (_MOST_INPUTS - len(given))
         multiplying = hint(gemm.products) / ASSUMED.integer_products
         cycles = max(multiplying, gemm.right_bytes / ASSUMED.streamed_bytes)
@@ -220,7 +222,7 @@ class ProductWriter:
         return k.finish(b)[0]
 
     def _call_variants(self, k: Kernel, gemm: IntegerGemm, arguments: Sequence[SSAValue]) -> None:
-        """Calls the code for the largest tile that the result has rows for."""
+        """Emits a call of the code for the largest tile that fits the number of rows."""
         calls = [(each, define_units(self.module, each)) for each in gemm.variants]
         if isinstance(gemm.rows, int):
             ((_, symbol),) = calls
@@ -246,11 +248,11 @@ class ProductWriter:
 
 
 _MOST_INPUTS = 6
-"""Left and right numbers, starts, scales, offsets and what is added."""
+"""Operands of a kernel: A, B, initial values, scales, offsets and residual."""
 
 
 def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
-    """One number for all columns, or one for each and zeros behind them."""
+    """Returns one value repeated for all columns, or one for each, padded with zeros."""
     if numbers.size == 1:
         return np.full(columns, numbers.reshape(()), dtype)
     filled = np.zeros(columns, dtype)
@@ -259,7 +261,7 @@ def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
 
 
 def _filled_later(b: LinalgBuilder, numbers: SSAValue, columns: int) -> SSAValue:
-    """The same of what is computed when the model runs."""
+    """Emits what `_filled` does, for values that are computed at run time."""
     type_ = TensorType(tensor_type(numbers).element_type, [columns])
     if math.prod(sizes_of(numbers)) == 1:
         return b.elementwise([b.reshape(numbers, ())], type_, lambda s, x: x)

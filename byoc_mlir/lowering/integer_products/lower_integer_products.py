@@ -26,18 +26,17 @@ from byoc_mlir.runtime.system.machine import target_cpu
 
 @dataclass(frozen=True)
 class LowerIntegerProducts(ModulePass):
-    """Quantised products and convolutions with constant weights become calls of integer kernels.
+    """Rewrites quantised GEMMs and convolutions with constant weights to calls of integer kernels.
 
-    A bias, and what makes bytes or `f32` of the sums, is done in the kernel. Convolutions in groups
-    stay, and products of two tensors that are computed.
+    A kernel fuses a bias and the conversion of the sums to int8 or `f32`. Grouped convolutions, and
+    GEMMs of two computed operands, are not rewritten.
 
     Options:
-        lanes: those of a vector of `i32`; 0 for what the processor has.
-        vnni: whether to multiply bytes in words of four; not for 0 lanes.
-        words: what numbers are multiplied in without VNNI: `pairs` of `i16`, the same `widened`
-            from bytes, or bytes in words that are `overlapping`; left out, what takes the least
-            time for as many rows as there are, by what the machine reads and multiplies. The last
-            has to be asked for where there are lanes.
+        lanes: lanes of a vector of `i32`; 0 for those of the processor.
+        vnni: use VNNI's int8 dot products of packed 4-byte groups; ignored for 0 lanes.
+        words: packed groups without VNNI: `pairs` of `i16`, `widened` (int8, widened to such
+            pairs), or `overlapping` (packed 4-byte groups). By default, the fastest for the number
+            of rows, by the machine's calibration. With `lanes`, `overlapping` has to be requested.
 
     ```mlir
     %0 = relay.qnn.dense %x, %w, %x_zero, %w_zero : … -> tensor<3x8xi32>

@@ -1,8 +1,8 @@
-"""Element-wise nests that read along another loop than they write, cut into blocks.
+"""Cache blocking for element-wise nests that read along another loop than they write.
 
-A line of the source has several elements of a block and stays in the first cache until all of them
-are used. One loop after the other reads many lines before it comes back to the first; where the
-cache does not hold all of them, it reads each line as often as it has elements.
+A cache line of the source holds several elements of a block and stays in L1 until all of them are
+used. Without blocks, a nest reads many cache lines before it comes back to the first. Where the
+cache does not hold all of these, it reads each line once for each of its elements.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, section, split
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 ALONG, ACROSS = "blocked", "blocked_across"
-"""Schedules: the loop along which is written is the innermost one of a block, or the other one."""
+"""Schedules: the innermost loop of a block is the one along which it writes, or the other one."""
 
 _SIDES = (16, 8, 4)
-"""Elements along each side of a block, as far as the cache holds their lines."""
+"""Elements along each side of a block, if the cache holds their lines."""
 
 _LONG = 8
-"""From this side on, blocks that divide a size are better than longer ones with a rest."""
+"""Minimum side for which blocks that divide a size are better than longer ones with a remainder."""
 
 _SETS, _WAYS = 64, 8
-"""Of a first cache of 32 KB: lines at one distance go to so many sets, as many into each."""
+"""Sets and ways of an L1 of 32 KB."""
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """A nest, and the order in which its loops run."""
+    """Nest with the order of its loops."""
 
     nest: Nest
     loops: tuple[int, ...]
 
 
 def blocked(nest: Nest, schedule: str) -> Sequence[Ordered]:
-    """The nest in blocks, then what is left of sizes that are no multiples of the blocks' sides;
-    nothing where the schedule is another one.
+    """Returns the blocked nest, then the remainders where sizes are no multiples of the blocks'
+    sides. Empty for other schedules.
     """
     lines = _lines(nest) if schedule in (ALONG, ACROSS) else None
     if lines is None:
@@ -56,7 +56,7 @@ def blocked(nest: Nest, schedule: str) -> Sequence[Ordered]:
 
 
 def _cut_off(nest: Nest, sides: Sequence[tuple[int, int]]) -> list[Nest]:
-    """As much of a nest as is multiples of sides, then the rests."""
+    """Splits a nest into the part with multiples of the sides, and the remainders."""
     rests: list[Nest] = []
     for loop, side in sides:
         rest = nest.sizes[loop] % side
@@ -68,13 +68,13 @@ def _cut_off(nest: Nest, sides: Sequence[tuple[int, int]]) -> list[Nest]:
 
 
 def block_schedules(nest: Nest) -> Sequence[str]:
-    """The schedules that cut a nest; none where there are no two such loops."""
+    """Returns the blocked schedules for a nest; empty if no two of its loops can be blocked."""
     return () if _lines(nest) is None else (ALONG, ACROSS)
 
 
 def loses_lines(nest: Nest) -> bool:
-    """Whether one loop after the other reads more lines, before it comes back to one, than the
-    first cache holds. Lines next to each other are read ahead, and count for nothing.
+    """True if a nest without blocks reads more cache lines than L1 holds before it comes back to
+    one. Adjacent lines are prefetched, and do not count.
     """
     lines = _lines(nest)
     if lines is None:
@@ -89,18 +89,18 @@ def loses_lines(nest: Nest) -> bool:
 
 
 def _distance(access: Access, loop: int) -> int:
-    """Bytes from one iteration to the next."""
+    """Returns the bytes from one iteration to the next."""
     return abs(hint(access.coefficients[loop])) * byte_width(access.element_type)
 
 
 def _held_lines(distance: int) -> int:
-    """The lines at a distance in bytes that the cache holds at once."""
+    """Returns the number of cache lines, at a distance in bytes, that L1 holds at once."""
     apart = _SETS * LINE_BYTES // math.gcd(distance, _SETS * LINE_BYTES)
     return _WAYS * min(_SETS, apart)
 
 
 def _lines(nest: Nest) -> tuple[int, int] | None:
-    """The loops along which an input and the result lie side by side, if these can be cut."""
+    """Returns the loops along which input and result are contiguous, if they can be blocked."""
     if nest.reductions or nest.uses_position:
         return None
     written = _line(nest, len(nest.inputs))
@@ -115,13 +115,13 @@ def _lines(nest: Nest) -> tuple[int, int] | None:
 
 
 def _line(nest: Nest, number: int) -> int | None:
-    """The loop along which an operand's elements lie side by side."""
+    """Returns the loop along which an operand's elements are contiguous."""
     coefficients = nest.accesses[number].coefficients
     return next((loop for loop in nest.parallel if coefficients[loop] == 1), None)
 
 
 def _side(nest: Nest, loop: int) -> int:
-    """The side of a block along a loop; 0 where the loop is too short for one."""
+    """Returns the side of a block along a loop; 0 if the loop is too short for one."""
     size = nest.sizes[loop]
     distances = {_distance(access, loop) for access in nest.accesses} - {0}
     held = min(map(_held_lines, distances))

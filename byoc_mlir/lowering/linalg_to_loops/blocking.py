@@ -1,4 +1,4 @@
-"""How contractions are cut into blocks and tiles."""
+"""Sizes of the blocks and tiles of contractions."""
 
 from __future__ import annotations
 
@@ -15,77 +15,79 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import TILE_VECTORS, Tile,
 
 _C = 2
 _PACKED_BYTES = 1 << 17
-"""A packed block: a part of the second-level cache."""
+"""Bytes of a packed block: a part of L2."""
 _ROW_BYTES = 1 << 18
-"""What a block reads of `a` again for each panel of `b`: a part of the second-level cache."""
+"""Bytes of `a` that a block reads again for each panel of `b`: a part of L2."""
 _PANEL_BYTES = 1 << 16
-"""What is read of a panel of `b` for all rows of a block: a part of the second-level cache."""
+"""Bytes of a panel of `b` that are read for all rows of a block: a part of L2."""
 _MOST_ROW_COLUMNS = 256
-"""Longest row of columns of which only whole ones are put in a block."""
+"""Maximum row of columns of which a block has only whole ones."""
 _PARALLEL_BLOCKS = 4
 _LARGE = 1 << 12
 _VECTORS_OF_ROWS = {1: 8, 2: 4, 3: 4}
-"""So few rows wait for memory, which gives more to those who read in several places at once."""
+"""Vectors of a tile by its number of rows: few rows are bound by memory, and more vectors read from
+several addresses at once."""
 _MANY_REGISTERS_BITS = 512
-"""Vectors that long come with 32 registers, which hold the sums of more than two vectors a row:
-as many multiply-adds for fewer loads."""
+"""Minimum vector width with 32 registers, which hold the sums of more than two vectors a row: as
+many MACs for fewer loads."""
 _WIDE_VECTORS, _WIDE_ROWS = 4, 6
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a block and its tiles shall be like, where sizes allow it."""
+    """Parameters that a block and its tiles have where sizes allow it."""
 
     rows: int = 6
-    """Of the largest tile."""
+    """Rows of the largest tile."""
     columns: int = 128
-    """About those of a block."""
+    """Approximate columns of a block."""
 
     @staticmethod
     def of(schedule: str) -> Wanted:
-        """What a schedule asks for, `columns=256`; the usual for an empty one.
+        """Returns the parameters of a schedule such as `columns=256`; the defaults for an empty
+        one.
 
         Raises:
-            ValueError, TypeError: it asks for something else.
+            ValueError, TypeError: the schedule has another form.
         """
         name, _, number = schedule.partition("=")
         return Wanted(**{name: int(number)}) if schedule else Wanted()
 
 
 PRODUCT_SCHEDULES = ("columns=256", "rows=8", "columns=64", "rows=12")
-"""Those that may be faster on some machine, or for some sizes."""
+"""Schedules of contractions that tuning tries."""
 
 
 @dataclass(frozen=True)
 class Blocking:
-    """How a contraction is cut: `lines` times `width` columns and `depth` outer steps a block."""
+    """Blocking of a contraction: `lines` times `width` columns and `depth` outer steps a block."""
 
     tile: Tile
     lines: int
     width: int
     depth: int
     panels: int
-    """Row panels (of `tile.rows` rows) a block."""
+    """Panels of `tile.rows` rows in a block."""
 
     @property
     def columns(self) -> int:
-        """The columns of a full block."""
+        """Returns the columns of a full block."""
         return self.lines * self.width
 
     @property
     def column_tiles(self) -> Sequence[Tile]:
-        """The tiles that columns are cut into, each one for what is left by those before."""
+        """Returns the tiles for the columns, each for what the tiles before it leave."""
         usual = replace(self.tile, vectors=TILE_VECTORS)
         return (usual,) if self.tile == usual else (self.tile, usual)
 
     @property
     def of_one_row(self) -> Blocking:
-        """The same blocks in panels, of one row."""
+        """Returns the same blocks in panels, with tiles of one row."""
         return replace(self, tile=_reading_panels(replace(self.tile, rows=1)))
 
     @property
     def stride(self) -> int:
-        """The distance of two steps in the packed block."""
+        """Returns the distance between two steps in the packed block."""
         return _round_up(self.columns, self.tile.columns)
 
 
@@ -94,14 +96,14 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _planned(size: Size) -> int:
-    """The size that blocks are chosen for: blocks of a symbolic one are those of a large one."""
+    """Returns the size for which blocks are chosen: a symbolic one is assumed to be large."""
     return size if isinstance(size, int) else _LARGE
 
 
 def choose_blocking(
     contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
 ) -> Blocking:
-    """Block sizes for the machine's vectors."""
+    """Chooses block sizes for the machine's vectors."""
     nest = contraction.nest
     tile = _tile(contraction, vector_bits, wanted)
     element, rows = tile.element, tile.rows
@@ -118,8 +120,8 @@ def choose_blocking(
 def panel_blocking(
     contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
 ) -> Blocking:
-    """Block sizes when `b` is stored in panels: steps of a panel and rows that fit the cache. Where
-    no row is read after another, all steps at once.
+    """Chooses block sizes for `b` stored in panels: steps of a panel and rows that fit the cache.
+    If only one panel of rows reads `b`, a block has all steps.
     """
     tile = _reading_panels(_tile(contraction, vector_bits, wanted))
     lines, width = _block_columns(contraction, tile.columns, wanted, threads=threads)
@@ -139,7 +141,7 @@ def panel_blocking(
 def line_blocking(
     contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
 ) -> Blocking:
-    """Block sizes when `b` is read in lines: all steps at once, and all rows."""
+    """Chooses block sizes for `b` read in rows: one block with all steps and all rows."""
     tile = _tile(contraction, vector_bits, replace(wanted, rows=LINE_ROWS))
     columns = LineTile.columns_for(tile.rows)
     lines, width = _block_columns(contraction, columns, wanted, threads=threads)
@@ -148,7 +150,7 @@ def line_blocking(
 
 
 def _reading_panels(tile: Tile) -> Tile:
-    """The tile, which reads some panels at once if it has few rows, or registers for their sums."""
+    """Returns the tile with more vectors, if it has few rows, or registers for the sums."""
     is_wide = tile.lanes * tile.element.bitwidth >= _MANY_REGISTERS_BITS and tile.rows <= _WIDE_ROWS
     usual = _WIDE_VECTORS if is_wide else tile.vectors
     return replace(tile, vectors=_VECTORS_OF_ROWS.get(tile.rows, usual))
@@ -162,7 +164,7 @@ def _tile(contraction: Contraction, vector_bits: int, wanted: Wanted) -> Tile:
 
 
 def _row_blocks(contraction: Contraction, lines: int, width: int, panels: int) -> int:
-    """Into how many blocks of rows to cut, so that there is a block for every thread."""
+    """Returns the number of blocks of rows that gives each thread a block."""
     count = _column_blocks(contraction, lines, width)
     for loop in contraction.outer:
         count *= _planned(contraction.nest.sizes[loop])

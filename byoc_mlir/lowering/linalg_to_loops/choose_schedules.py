@@ -23,13 +23,13 @@ from byoc_mlir.lowering.linalg_to_loops.schedule import (
 
 @dataclass(frozen=True)
 class ChooseSchedules(ModulePass):
-    """Writes down which `linalg` ops, in kernels, get other loops than the usual ones: those that
-    tuning found to be faster, else blocks where the usual ones would lose lines from the cache.
+    """Records the `linalg` ops in kernels that get other loops than the default ones: the schedule
+    that tuning found to be faster, else blocks where the default loops would thrash L1.
 
     Options:
-        threads: write for several threads.
-        vector_bits: the length of the vector registers of the target.
-        calibration: a file of calibration, `compile(calibration=…)`.
+        threads: generate code for several threads.
+        vector_bits: width of the target's vector registers in bits.
+        calibration: calibration file, `compile(calibration=…)`.
 
     ```mlir
     linalg.generic … ins(%x : memref<32x1024xf32>) outs(%y : memref<1024x32xf32>) …

@@ -1,4 +1,4 @@
-"""Writing loops: the cursor that the strategies share."""
+"""Emission of loops: the builder and the position that all strategies share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ INDEX = IndexType()
 _NO_WRAP = {"overflowFlags": arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])}
 
 Index = SSAValue | Size
-"""An index known now, when a call knows its sizes, or when the code runs."""
+"""Index that is known at compile time, in a call with known sizes, or at run time."""
 
 
 @lru_cache(maxsize=4096)
@@ -40,7 +40,7 @@ def _index_attribute(value: int) -> IntegerAttr[IndexType]:
 
 @lru_cache(maxsize=4096)
 def _flat_type(element: Attribute, size: int) -> MemRefType:
-    """A dense buffer of one dimension."""
+    """Returns the type of a dense one-dimensional buffer."""
     return MemRefType(element, [size])
 
 
@@ -53,7 +53,7 @@ def _index_op(size: Size) -> Operation:
 
 
 def _flat_view(buffer: SSAValue, type_: MemRefType) -> View:
-    """A dense buffer as one dimension."""
+    """Returns the op that views a dense buffer as one-dimensional."""
     size = math.prod(buffer_sizes(type_))
     if isinstance(size, Dim) or isinstance(type_.layout, LayoutAttr):
         return ViewOp(buffer, dense_buffer(type_.element_type, (size,)))
@@ -63,7 +63,7 @@ def _flat_view(buffer: SSAValue, type_: MemRefType) -> View:
 
 @dataclass
 class WrittenLoop:
-    """A loop being written: its counter and the values it carries."""
+    """Loop that is being emitted: its counter and the values it carries."""
 
     counter: SSAValue
     carried: Sequence[SSAValue]
@@ -71,17 +71,17 @@ class WrittenLoop:
     _next: list[SSAValue] = field(default_factory=list[SSAValue])
 
     def carry(self, values: Sequence[SSAValue]) -> None:
-        """The values for the next iteration."""
+        """Sets the values for the next iteration."""
         self._next = list(values)
 
     @property
     def yielded(self) -> Sequence[SSAValue]:
-        """What `carry` was given."""
+        """Returns the values that `carry` set."""
         return self._next
 
 
 class LoopWriter:
-    """Appends ops to a block; constants go to the start of the function."""
+    """Builder that appends ops to a block; constants go to the start of the function."""
 
     def __init__(self, entry: Block, before: Operation):
         self._entry = entry
@@ -112,7 +112,7 @@ class LoopWriter:
         return op.results[0]
 
     def index(self, value: Index) -> SSAValue:
-        """A constant index; a value stays as it is."""
+        """Returns an index as a value; hoists constants."""
         if isinstance(value, SSAValue):
             return value
         if value not in self._constants:
@@ -120,7 +120,7 @@ class LoopWriter:
         return self._constants[value]
 
     def add_index(self, lhs: Index, rhs: Index) -> Index:
-        """`lhs + rhs`."""
+        """Emits `lhs + rhs`."""
         if not isinstance(lhs, SSAValue) and not isinstance(rhs, SSAValue):
             return lhs + rhs
         if lhs == 0:
@@ -130,7 +130,7 @@ class LoopWriter:
         return self._arithmetic(arith.AddiOp, self.index(lhs), self.index(rhs))
 
     def scale_index(self, value: Index, factor: Size) -> Index:
-        """`value * factor`."""
+        """Emits `value * factor`."""
         if not isinstance(value, SSAValue):
             return value * factor
         if factor in (0, 1):
@@ -138,7 +138,7 @@ class LoopWriter:
         return self._arithmetic(arith.MuliOp, value, self.index(factor))
 
     def product(self, lhs: Index, rhs: Index) -> Index:
-        """`lhs * rhs`."""
+        """Emits `lhs * rhs`."""
         if not isinstance(rhs, SSAValue):
             return self.scale_index(lhs, rhs)
         if not isinstance(lhs, SSAValue):
@@ -148,11 +148,11 @@ class LoopWriter:
     def _arithmetic(
         self, op: type[arith.AddiOp | arith.MuliOp], lhs: SSAValue, rhs: SSAValue
     ) -> SSAValue:
-        """A sum or product that does not overflow."""
+        """Emits a sum or product that does not overflow."""
         return self.emit(op.create(operands=[lhs, rhs], result_types=[INDEX], properties=_NO_WRAP))
 
     def flat(self, buffer: SSAValue) -> SSAValue:
-        """A dense buffer seen as one dimension."""
+        """Returns a one-dimensional view of a dense buffer."""
         type_ = buffer.type
         assert isinstance(type_, MemRefType)
         if len(type_.shape) == 1:
@@ -162,41 +162,41 @@ class LoopWriter:
         return self._flat[buffer]
 
     def minimum(self, lhs: Index, rhs: Size) -> Index:
-        """The smaller of two indices."""
+        """Emits the minimum of two indices."""
         if not isinstance(lhs, SSAValue):
             return smallest(lhs, rhs)
         return self.emit(arith.MinSIOp(lhs, self.index(rhs)))
 
     def quotient(self, value: Index, divisor: int) -> Index:
-        """`value / divisor`, of a value that is not negative."""
+        """Emits `value / divisor`, for a value that is not negative."""
         if not isinstance(value, SSAValue):
             return value // divisor
         return self.emit(arith.DivUIOp(value, self.index(divisor)))
 
     def remainder(self, value: Index, divisor: int) -> Index:
-        """`value % divisor`, of a value that is not negative."""
+        """Emits `value % divisor`, for a value that is not negative."""
         if not isinstance(value, SSAValue):
             return value % divisor
         return self.emit(arith.RemUIOp(value, self.index(divisor)))
 
     def bits(self, value: SSAValue, mask: int) -> SSAValue:
-        """The bits of a value that a mask has."""
+        """Emits `value & mask`."""
         return self.emit(arith.AndIOp(value, self.index(mask)))
 
     def is_zero(self, value: SSAValue) -> SSAValue:
-        """Whether an index is zero."""
+        """Emits the comparison of an index with zero."""
         return self.emit(arith.CmpiOp(value, self.index(0), "eq"))
 
     def boolean(self, value: bool) -> SSAValue:
-        """A constant."""
+        """Emits a boolean constant."""
         return self.emit(arith.ConstantOp.from_int_and_width(int(value), i1))
 
     @contextmanager
     def unrolled(
         self, size: Index, *, start: Index = 0, step: int = 1, most: int
     ) -> Generator[Sequence[Index]]:
-        """The counters that what is inside must be written for: all of them when there are at most
-        `most`, else the one of a loop.
+        """Yields the counters for which the body must be emitted: all of them if there are at most
+        `most` and they are known, else the counter of a loop.
         """
         if isinstance(size, int) and isinstance(start, int):
             counters = range(start, size, step)
@@ -207,7 +207,7 @@ class LoopWriter:
             yield [loop.counter]
 
     def unknown_size(self, buffer: SSAValue) -> SSAValue:
-        """A dense buffer as one dimension whose size the type does not tell."""
+        """Returns a one-dimensional view of a dense buffer, whose type has a dynamic size."""
         flat = self.flat(buffer)
         assert isinstance(flat.type, MemRefType)
         type_ = _flat_type(flat.type.element_type, DYNAMIC_INDEX)
@@ -215,7 +215,7 @@ class LoopWriter:
 
     @contextmanager
     def if_positive(self, value: Index) -> Generator[None]:
-        """What is written inside happens when `value` is greater than zero."""
+        """Emits the ops of the `with` body so that they run if `value` is greater than zero."""
         if isinstance(value, int):
             assert value > 0
             yield
@@ -229,18 +229,18 @@ class LoopWriter:
         self.add(scf.IfOp(condition, [], Region(block)))
 
     def load(self, buffer: SSAValue, index: Index) -> SSAValue:
-        """The element of a buffer at a linear index."""
+        """Emits the load of a buffer's element at a linear index."""
         return self.emit(memref.LoadOp.get(self.flat(buffer), [self.index(index)]))
 
     def store(self, value: SSAValue, buffer: SSAValue, index: Index) -> None:
-        """Writes the element of a buffer at a linear index."""
+        """Emits the store to a buffer's element at a linear index."""
         self.add(memref.StoreOp.get(value, self.flat(buffer), [self.index(index)]))
 
     @contextmanager
     def loop(
         self, size: Index, init: Sequence[SSAValue] = (), *, start: Index = 0, step: int = 1
     ) -> Generator[WrittenLoop]:
-        """A sequential loop from `start` to `size`; the body must call `carry` if it has `init`."""
+        """Emits a loop from `start` to `size`; with `init`, the body must call `carry`."""
         block = Block(arg_types=[INDEX, *(value.type for value in init)])
         loop = WrittenLoop(block.args[0], block.args[1:])
         bounds = self.index(start), self.index(size), self.index(step)
@@ -256,12 +256,12 @@ class LoopWriter:
     def parallel(
         self, sizes: Sequence[Size], steps: Sequence[int] = (), *, cycles: float
     ) -> Generator[Sequence[SSAValue]]:
-        """A parallel loop nest; gives its counters.
+        """Emits a parallel loop nest, and yields its counters.
 
         Args:
-            sizes: where its loops end.
-            steps: of its loops; left out, 1.
-            cycles: what it takes in all, for the hints of sizes.
+            sizes: upper bounds of its loops.
+            steps: steps of its loops; 1 by default.
+            cycles: the nest's cycles in total, for the hints of symbolic sizes.
         """
         steps = steps or [1] * len(sizes)
         block = Block(arg_types=[INDEX] * len(sizes))
@@ -280,7 +280,7 @@ class LoopWriter:
     def inline(
         self, body: Block, args: Sequence[SSAValue], positions: Sequence[Index] = ()
     ) -> list[SSAValue]:
-        """The values that the body of a `linalg.generic` yields for these arguments."""
+        """Emits the body of a `linalg.generic`, and returns the yielded values."""
         values: dict[SSAValue, SSAValue] = dict(zip(body.args, args, strict=True))
         for op in body.ops:
             if isinstance(op, linalg.YieldOp):
@@ -294,25 +294,25 @@ class LoopWriter:
 
 @dataclass(frozen=True)
 class Position:
-    """Where the nest stands: a counter for each loop entered, and the index of each access."""
+    """Position inside a nest: a counter for each entered loop, and the index of each access."""
 
     counters: tuple[Index, ...]
     indices: tuple[Index, ...]
     followed: frozenset[int]
-    """The accesses whose index is kept up to date."""
+    """Accesses whose index is kept up to date."""
 
     @staticmethod
     def start(nest: Nest) -> Position:
-        """Before all loops."""
+        """Returns the position before all loops."""
         indices = tuple(access.offset for access in nest.accesses)
         return Position((0,) * len(nest.sizes), indices, frozenset(range(len(indices))))
 
     def following(self, accesses: Iterable[int]) -> Position:
-        """The same place, where only these accesses matter from here on."""
+        """Returns the same position, which keeps only the indices of these accesses up to date."""
         return replace(self, followed=frozenset(accesses))
 
     def entered(self, code: LoopWriter, nest: Nest, loop: int, counter: Index) -> Position:
-        """Inside of loop `loop`."""
+        """Returns the position inside of loop `loop`."""
         counters = (*self.counters[:loop], counter, *self.counters[loop + 1 :])
         shifts: dict[Size, Index] = {}
         indices = list(self.indices)

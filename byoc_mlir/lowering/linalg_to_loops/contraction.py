@@ -1,4 +1,4 @@
-"""Which `linalg` ops are matrix products, convolutions among them, and what follows them."""
+"""Contractions: the `linalg` ops that are GEMMs or convolutions, with the ops that follow them."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from byoc_mlir.lowering.linalg_to_loops.nest import (
 )
 
 FEWEST_ROWS = 3
-"""With fewer rows a product is a few scalar products, and nothing is worth packing."""
+"""Minimum number of rows: with fewer, a GEMM is a few dot products, and packing does not pay."""
 
 FEWEST_STEPS = 4
 
 _MOST_LINES = 32
-"""With more rows it takes less time to pack b than to read two operands for three products."""
+"""Maximum number of rows: with more, packing `b` is faster than two loads for three MACs."""
 
 FEWEST_LINE_STEPS = 128
-"""With fewer it takes as long to sum the lanes of a vector as to multiply."""
+"""Minimum number of steps: with fewer, summing the lanes of a vector takes as long as the MACs."""
 
 
 @dataclass(frozen=True)
 class ElementwiseEpilogue:
-    """An element-wise op on the result, in place: its accesses, by position in the nest."""
+    """Element-wise op on the result, in place, with the positions of its accesses in the nest."""
 
     body: Block
     accesses: tuple[int, ...]
-    """The inputs, then the output."""
+    """Positions of the inputs' accesses, then of the output's."""
 
 
 @dataclass(frozen=True)
 class Contraction:
     """`c[row, column] += sum over steps of a[row, step] * b[step, column]`, for all `outer` loops.
 
-    Accesses 0, 1 and 2 of the nest are a, b and c; those of the epilogues follow. Columns are one
-    or two loops, walking through `c` without gaps.
+    Accesses 0, 1 and 2 of the nest are a, b and c; the epilogues' accesses follow. Columns are one
+    or two loops, which traverse `c` without gaps.
     """
 
     nest: Nest
@@ -58,17 +58,17 @@ class Contraction:
     columns: tuple[int, ...]
     steps: tuple[int, ...]
     fresh: bool
-    """Whether the result begins with zero, not with what it holds."""
+    """True if the result starts at zero, and not with its current values."""
     epilogues: tuple[ElementwiseEpilogue, ...]
 
     @property
     def panel_columns(self) -> int:
-        """The columns of the panels that b is stored in; 0 when it is stored otherwise."""
+        """Returns the number of columns of the panels that b is stored in, or 0 without panels."""
         return self.nest.accesses[1].panel_columns
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether the steps of a row of a and of a column of b lie side by side, rows are few, and
+        """True if steps are contiguous in the rows of a and the columns of b, rows are few, and
         steps are enough for vectors.
         """
         nest, steps = self.nest, self.steps
@@ -80,12 +80,12 @@ class Contraction:
 
     @property
     def rows(self) -> Size:
-        """The number of rows."""
+        """Returns the number of rows."""
         return 1 if self.row is None else self.nest.sizes[self.row]
 
 
 def fill_value(op: linalg.GenericOp) -> Attribute | None:
-    """The constant that an op writes everywhere, if that is what it does."""
+    """Returns the constant that a fill writes everywhere; None for other ops."""
     end = op.body.block.last_op
     if op.inputs or len(op.outputs) != 1 or end is None:
         return None
@@ -94,13 +94,13 @@ def fill_value(op: linalg.GenericOp) -> Attribute | None:
 
 
 def is_zero_fill(op: linalg.GenericOp) -> bool:
-    """Whether an op writes zero everywhere."""
+    """True if an op writes zero everywhere."""
     value = fill_value(op)
     return isinstance(value, FloatAttr) and value.value.data == 0
 
 
 def is_product_sum(op: linalg.GenericOp) -> bool:
-    """Whether the body is `c + a * b` on f32 or f64."""
+    """True if the body is `c + a * b` on f32 or f64."""
     block = op.body.block
     inner = list(block.ops)
     if len(inner) != 3 or len(block.args) != 3:
@@ -117,7 +117,7 @@ def is_product_sum(op: linalg.GenericOp) -> bool:
 
 
 def is_in_place(op: linalg.GenericOp, buffer: SSAValue) -> bool:
-    """Whether an op computes each element of `buffer` from the element there, and others."""
+    """True if an op computes each element of `buffer` from the same element and other inputs."""
     if len(op.outputs) != 1 or op.outputs[0] is not buffer or buffer not in op.inputs:
         return False
     if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops):
@@ -131,8 +131,8 @@ def is_in_place(op: linalg.GenericOp, buffer: SSAValue) -> bool:
 def contraction_of(
     op: linalg.GenericOp, fresh: bool, followers: Sequence[linalg.GenericOp]
 ) -> Contraction | None:
-    """The contraction that `op` is, with the ops that follow it in place; `None` if it is none, or
-    not worth the trouble.
+    """Returns the contraction that `op` and its in-place followers compute, or None if `op` is no
+    contraction or too small.
     """
     result_map = op.indexing_maps.data[2].data
     loops = [expr.position for expr in result_map.results if isinstance(expr, AffineDimExpr)]
@@ -153,7 +153,7 @@ def contraction_of(
 
 
 def _in_loops(nest: Nest, loops: Sequence[int], rank: int) -> list[Access]:
-    """The accesses of an epilogue in terms of the loops of the contraction."""
+    """Returns the accesses of an epilogue in terms of the contraction's loops."""
     moved: list[Access] = []
     for access in nest.accesses:
         coefficients: list[Size] = [0] * rank
@@ -194,18 +194,18 @@ def _classified(
 def _is_worthwhile(contraction: Contraction) -> bool:
     nest = contraction.nest
     if contraction.panel_columns or contraction.is_of_lines:
-        return True  # nothing else reads panels, or lines as fast
+        return True  # no other loops read panels, or contiguous steps as fast
     steps = prod(nest.sizes[loop] for loop in contraction.steps)
     return _may_reach(contraction.rows, FEWEST_ROWS) and _may_reach(steps, FEWEST_STEPS)
 
 
 def _may_reach(size: Size, least: int) -> bool:
-    """Whether a size is as large, or may be for some call."""
+    """True if a size is at least `least`, or may be in some call."""
     return isinstance(size, Dim) or size >= least
 
 
 def _walks_evenly(contraction: Contraction) -> bool:
-    """Whether `a` walks through the steps, and all but `b` through the columns, as one loop."""
+    """True if `a` traverses the steps, and all but `b` the columns, like a single loop."""
     nest = contraction.nest
 
     def evenly(access: Access, loops: Sequence[int]) -> bool:

@@ -37,8 +37,8 @@ class ConvertLinalgToLoops(ModulePass):
     """Lowers `linalg` ops on memrefs, in kernels, to loops over flat buffers.
 
     Options:
-        threads: write loops with enough work as `scf.parallel`.
-        vector_bits: the length of the vector registers of the target.
+        threads: emit loops with enough work as `scf.parallel`.
+        vector_bits: width of the target's vector registers in bits.
 
     ```mlir
     linalg.generic … ins(%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>) attrs = {doc = "relu"} …
@@ -73,7 +73,7 @@ class _FunctionLowering:
         self._kernels = kernels
 
     def run(self) -> None:
-        """Replaces the `linalg` ops of the block."""
+        """Lowers the `linalg` ops of the block."""
         ops = [op for op in self._block.ops if isinstance(op, linalg.GenericOp)]
         views = [op for op in self._block.ops if isinstance(op, View)]
         position = 0
@@ -93,7 +93,7 @@ class _FunctionLowering:
                 self._block.erase_op(view)
 
     def _contraction(self, ops: Sequence[linalg.GenericOp]) -> int:
-        """Lowers a contraction at the start of `ops` and what follows it; returns how many ops."""
+        """Lowers the contraction at the start of `ops`, with followers; returns their number."""
         first = 1 if is_zero_fill(ops[0]) and len(ops) > 1 else 0
         op = ops[first]
         if not is_product_sum(op) or (first and ops[0].outputs[0] is not op.outputs[0]):
@@ -119,16 +119,14 @@ class _FunctionLowering:
         return first + 1 + len(followers)
 
     def _rows(self, ops: Sequence[linalg.GenericOp]) -> int:
-        """Lowers the first of `ops` that can run row by row; returns how many ops that are."""
+        """Lowers the first of `ops` that can run row by row; returns the number of ops."""
         nests = nests_in_rows(ops)
         if nests:
             emit_rows(LoopWriter(self._block, ops[0]), nests, threads=self._options.threads)
         return len(nests)
 
     def _filled_window(self, ops: Sequence[linalg.GenericOp]) -> int:
-        """Lowers a fill at the start of `ops` and the windows folded into it; returns how many ops
-        that are.
-        """
+        """Lowers a fill at the start of `ops` and its window reduction; returns their number."""
         if len(ops) == 1 or ops[0].outputs[0] is not ops[1].outputs[0]:
             return 0
         start, nest = fill_value(ops[0]), nest_of(ops[1])

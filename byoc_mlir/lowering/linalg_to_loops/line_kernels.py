@@ -1,4 +1,4 @@
-"""Inner kernels of products whose rows and columns are lines: their steps lie side by side."""
+"""Micro-kernels of GEMMs whose operands both have contiguous steps (K)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import REASSOCIATE, multiply_add
 
 _INDEX = IndexType()
 _SUMS = 12
-"""Of a tile: as many as sixteen registers hold beside what is multiplied."""
+"""Sums of a tile: as many as 16 registers hold beside the operands."""
 _UNROLLED = 2
 LINE_ROWS = 4
-"""Of the largest tile."""
+"""Rows of the largest tile."""
 _ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
 
 
 @dataclass(frozen=True)
 class LineTile:
-    """A kernel's result: `rows` times `columns` scalar products, `lanes` steps at a time."""
+    """Result of a kernel: `rows` times `columns` dot products, `lanes` steps at a time."""
 
     rows: int
     columns: int
@@ -41,25 +41,25 @@ class LineTile:
 
     @staticmethod
     def columns_for(rows: int) -> int:
-        """The columns of a full tile."""
+        """Returns the columns of a full tile."""
         return _SUMS // rows
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """Returns the name of the function."""
         return f"lines_{self.rows}x{self.columns}_{self.element}"
 
     def function(self) -> func.FuncOp:
-        """The kernel.
+        """Returns the kernel.
 
         ```
         @lines(%fresh, %a, %a_start, %a_row, %b, %b_start, %b_column,
                %c, %c_start, %c_row, %steps, %ahead):
-          c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
-              a[a_start + i * a_row + k] * b[b_start + j * b_column + k]
+            c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
+                a[a_start + i * a_row + k] * b[b_start + j * b_column + k]
         ```
 
-        On the way it prefetches as many columns of `b`, from `ahead` on.
+        It also prefetches the same number of columns of `b`, from `ahead` on.
         """
         return _function(self).clone()
 
@@ -84,7 +84,7 @@ class _LineCode:
         self._results = self._starts(c_start, c_row, tile.rows)
 
     def write(self) -> None:
-        """Sums of vectors over whole vectors of steps, then over what is left, then their lanes."""
+        """Emits sums over whole vectors of steps, over the remainder, and over lanes."""
         code, lanes = self._code, self._tile.lanes
         zero = code.emit(splat(0.0, self._type))
         sums = [zero] * (self._tile.rows * self._tile.columns)
@@ -117,7 +117,7 @@ class _LineCode:
         return add_products(partial(multiply_add, self._code.emit), rows, columns, sums)
 
     def _prefetch(self, at: SSAValue, chunk: int) -> None:
-        """Asks for as much as a chunk reads."""
+        """Emits the prefetches of as many bytes as a chunk of steps reads."""
         code, line = self._code, LINE_BYTES // self._tile.element.size
         for start in self._next_columns:
             for shift in range(0, chunk, line):

@@ -1,7 +1,7 @@
-"""Contractions of few rows whose rows and columns are lines: their steps lie side by side.
+"""Contractions of few rows whose operands both have contiguous steps (K).
 
-So lies a matrix that is stored transposed, as the weights of dense layers mostly are. With few rows
-it is read where it is, since it would take longer to pack it than to multiply by it.
+A transposed matrix has this layout, as the weights of most dense layers. With few rows it is read
+in place, since packing would take longer than the GEMM.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, TiledWriter
 
 
 class LineWriter(TiledWriter):
-    """Reads `a` and `b` where they are."""
+    """Strategy for contractions that read `a` and `b` in place."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """All steps of a tile at once; what is read of `b` stays in a near cache for all rows."""
+        """Adds all steps to each tile; its part of `b` stays in L1 for all rows."""
         code, nest = self._code, self._nest
 
         def columns_of_tiles(columns: Index, width: int) -> None:
@@ -31,7 +31,7 @@ class LineWriter(TiledWriter):
         self._over_lines(width, columns_of_tiles)
 
     def _over_lines(self, width: Index, body: Callable[[Index, int], None]) -> None:
-        """Runs `body` on the first column of every tile, and on how many columns it has."""
+        """Runs `body` on the first column of each tile, with the tile's number of columns."""
         code = self._code
         columns = LineTile.columns_for(self._blocking.tile.rows)
         whole = code.scale_index(code.quotient(width, columns), columns)
@@ -45,7 +45,7 @@ class LineWriter(TiledWriter):
             body(whole, rest)
 
     def _call_lines(self, at: Position, row: Index, rows: int, columns: int) -> None:
-        """Runs the kernel of one tile; that of the first rows prefetches the next columns."""
+        """Calls the kernel of one tile; the first row of tiles prefetches the next columns."""
         code, accesses, tile = self._code, self._nest.accesses, self._blocking.tile
         here = self._entered_row(at, row)
         a_row, c_row = (self._row_distance(n) for n in (A, C))

@@ -1,4 +1,4 @@
-"""Register-blocked inner kernels of matrix products, one function for each size of tile."""
+"""Register-blocked micro-kernels of GEMMs, one function for each size of tile."""
 
 from __future__ import annotations
 
@@ -32,36 +32,40 @@ from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
 
 TABLE_ENTRY = i32
-"""The type of the entries of a gathered tile's table."""
+"""Element type of a gathered tile's table."""
 
 _INDEX = IndexType()
 _MAY_OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
 _UNROLLED = 4
 TILE_VECTORS = 2
-"""Vectors in a row of the usual tile, and of a panel."""
+"""Vectors in a row of the default tile, and of a panel."""
 LINE_BYTES = 64
 
 
 def tile_lanes(element: FixedBitwidthType, vector_bits: int) -> int:
-    """The elements of a vector register."""
+    """Returns the number of elements of a vector register."""
     return max(2, vector_bits // element.bitwidth)
 
 
 def tile_columns(element: FixedBitwidthType, vector_bits: int) -> int:
-    """The columns of a full tile."""
+    """Returns the columns of a full tile."""
     return TILE_VECTORS * tile_lanes(element, vector_bits)
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A micro-kernel's result: `rows` times `vectors` vectors of `lanes` elements.
+    """Result of a micro-kernel: `rows` times `vectors` vectors of `lanes` elements.
 
-    A `masked` one computes only the first `valid` columns, which it is told when called. A
-    `gathered` one finds where each step of `b` begins in a table. The distance of two steps of `a`
-    is 1, or told to a `strided` one; that of `b` is told, or the columns of a `panel`. One of more
-    than two vectors reads some panels at once; a `parted` one, which has a part of their steps, is
-    told how many a panel has. Sums of a `fresh` one begin with zeros, others are told whether they
-    do: what they held would be waited for.
+    Variants:
+
+    - `masked`: computes only the first `valid` columns, a parameter.
+    - `gathered`: a table has the offset of each step of `b`.
+    - `strided`: the distance between two steps of `a` is a parameter; otherwise it is 1.
+    - `panel`: the distance between two steps of `b` is a panel's columns; otherwise it is a
+      parameter. With more than two vectors, a tile reads several panels at once.
+    - `parted`: computes a part of the panels' steps; a panel's number of steps is a parameter.
+    - `fresh`: sums start at zero; otherwise a parameter determines whether they do. A load of the
+      old values, even if unused, would delay the sums.
     """
 
     rows: int
@@ -77,47 +81,47 @@ class Tile:
 
     @property
     def columns(self) -> int:
-        """The columns of a full tile."""
+        """Returns the columns of a full tile."""
         return self.vectors * self.lanes
 
     @property
     def panel_columns(self) -> int:
-        """The columns of a panel."""
+        """Returns the columns of a panel."""
         return TILE_VECTORS * self.lanes
 
     @property
     def line_elements(self) -> int:
-        """The elements of a cache line."""
+        """Returns the elements of a cache line."""
         return LINE_BYTES // self.element.size
 
     @property
     def shares(self) -> int:
-        """How many calls it takes to prefetch as much of `b` as a call reads."""
+        """Returns the number of calls that prefetch as much of `b` as one call reads."""
         return _UNROLLED * self.columns // self.line_elements
 
     @property
     def vector(self) -> VectorType:
-        """The type of one vector."""
+        """Returns the type of one vector."""
         return VectorType(self.element, [self.lanes])
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """Returns the name of the function."""
         kind = "_gathered" * self.gathered + "_panel" * self.panel + "_parted" * self.parted
         kind += "_strided" * self.strided + "_masked" * self.masked + "_fresh" * self.fresh
         return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
     def function(self) -> func.FuncOp:
-        """The micro-kernel.
+        """Returns the micro-kernel.
 
         ```
         @tile([%fresh,] %a, %a_start, %a_row [, %a_step], %b, %b_start [, %b_step]
               [, %panel_steps], %c, %c_start, %c_row, %steps, %ahead [, %valid]):
-          c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
-              a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
+            c[c_start + i * c_row + j] = (fresh ? 0 : the same element) + sum over k < steps of
+                a[a_start + i * a_row + k * a_step] * b[b_start + k * b_step + j]
         ```
 
-        On the way it prefetches a cache line of `b`, from `ahead` on, for every fourth step.
+        It also prefetches a cache line of `b`, from `ahead` on, for every fourth step.
 
         A gathered tile takes a table in place of `%b_step`, and reads `b[b_start + table[k] + j]`.
         """
@@ -125,44 +129,44 @@ class Tile:
 
 
 class AnyTile(Protocol):
-    """What has a micro-kernel; equal ones have the same."""
+    """Tile with a micro-kernel; equal tiles have the same micro-kernel."""
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """Returns the name of the function."""
         ...
 
     def function(self) -> func.FuncOp:
-        """The micro-kernel."""
+        """Returns the micro-kernel."""
         ...
 
 
 @dataclass
 class MicroKernels:
-    """The micro-kernels that a module uses, made when first asked for."""
+    """Micro-kernels that a module uses, created at the first request."""
 
     _functions: dict[AnyTile, func.FuncOp] = field(default_factory=dict[AnyTile, func.FuncOp])
 
     @property
     def functions(self) -> Sequence[func.FuncOp]:
-        """All of them."""
+        """Returns all micro-kernels."""
         return tuple(self._functions.values())
 
     def symbol(self, tile: AnyTile) -> str:
-        """The name of the function for a tile."""
+        """Returns the symbol of the function for a tile."""
         if tile not in self._functions:
             self._functions[tile] = tile.function()
         return tile.name
 
 
 def buffer_type(element: Attribute) -> MemRefType:
-    """The type that micro-kernels take buffers as."""
+    """Returns the type of the micro-kernels' buffers."""
     return MemRefType(element, [DYNAMIC_INDEX])
 
 
 @lru_cache(maxsize=64)
 def _function(tile: Tile) -> func.FuncOp:
-    """A micro-kernel; to be copied, which takes a third of the time it takes to write one."""
+    """Returns a cached micro-kernel; a clone takes a third of the time of building one."""
     buffer = buffer_type(tile.element)
     b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
     types = [*[i1] * (not tile.fresh), buffer, *[_INDEX] * (3 if tile.strided else 2)]
@@ -177,12 +181,12 @@ def _function(tile: Tile) -> func.FuncOp:
 def tile_function(
     name: str, types: Sequence[Attribute], write: Callable[[LoopWriter, Sequence[SSAValue]], None]
 ) -> func.FuncOp:
-    """A private function of a tile, of which one copy serves a whole network.
+    """Returns a private function for a tile, of which one copy serves a whole network.
 
     Args:
-        name: its name.
-        types: those of its parameters.
-        write: writes its code, given the parameters.
+        name: the function's name.
+        types: types of its parameters.
+        write: emits its code for the parameters.
     """
     block = Block(arg_types=types)
     end = func.ReturnOp()
@@ -196,7 +200,7 @@ def tile_function(
 
 
 def splat(value: float, type_: VectorType) -> arith.ConstantOp:
-    """A vector constant of equal elements."""
+    """Returns a vector constant of equal elements."""
     float_type = cast(VectorType[AnyFloat], type_)
     return arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(float_type, [value]), type_)
 
@@ -219,7 +223,7 @@ class _TileCode:
         self._masks = [self._mask(valid, n) for valid in rest for n in range(tile.vectors)]
 
     def write(self) -> None:
-        """Loads the tile, adds the products, stores it."""
+        """Emits the loads of the tile, the MACs, and the stores."""
         code, rows = self._code, range(self._tile.rows)
         starts = [self._offset(self._c_start, row, self._c_row) for row in rows]
         sums = [self._held(start, n) for start in starts for n in self._vectors]
@@ -244,7 +248,7 @@ class _TileCode:
         code.add(host.PrefetchOp(self._b, code.index(code.add_index(self._ahead, share))))
 
     def _step(self, step: Index, row_starts: Sequence[SSAValue], sums: Sums) -> Sums:
-        """The sums with the products of one step added."""
+        """Emits one step's MACs, and returns the sums."""
         code, at = self._code, self._code.index(step)
         a_shift = code.index(code.product(at, self._a_step))
         b_at = code.emit(_sum(self._b_start, self._b_shift(at)))
@@ -253,7 +257,7 @@ class _TileCode:
         return add_products(partial(multiply_add, code.emit), numbers, columns, sums)
 
     def _column(self, at: SSAValue, number: int) -> SSAValue:
-        """A vector of `b`; those of another panel are as far away as a panel is large."""
+        """Emits the load of a vector of `b`; the next panel is a panel's size away."""
         panel, place = divmod(number, TILE_VECTORS)
         if panel:
             size = self._code.scale_index(self._panel_steps, self._tile.panel_columns * panel)
@@ -261,7 +265,7 @@ class _TileCode:
         return self._load(self._b, at, place)
 
     def _number(self, start: SSAValue, shift: SSAValue) -> SSAValue:
-        """An element of `a` in all lanes."""
+        """Emits the broadcast of an element of `a` to all lanes."""
         code = self._code
         place = code.emit(_sum(start, shift))
         scalar = code.emit(_element(self._a, place))
@@ -290,7 +294,9 @@ class _TileCode:
         return self._code.index(self._code.add_index(start, self._code.scale_index(step, count)))
 
     def _held(self, start: SSAValue, number: int) -> SSAValue:
-        """What a part of the tile begins with; new memory may be read, but does not count."""
+        """Emits the initial value of a part of the tile. With `fresh` set at run time, the loaded
+        values are ignored.
+        """
         if self._fresh is None:
             return self._zero
         held = self._load(self._c, start, number)
@@ -315,7 +321,7 @@ class _TileCode:
 
 
 def _sum(lhs: SSAValue, rhs: SSAValue) -> arith.AddiOp:
-    """The constructor takes four times as long, as that of a load does; tiles are full of both."""
+    """Creates a sum with `create`, in a quarter of the constructor's time."""
     return arith.AddiOp.create(
         operands=[lhs, rhs], result_types=[lhs.type], properties=_MAY_OVERFLOW
     )

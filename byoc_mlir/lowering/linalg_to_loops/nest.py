@@ -1,4 +1,4 @@
-"""A `linalg.generic` on memrefs as a loop nest over flat buffers."""
+"""Loop nests over flat buffers, made from `linalg.generic` on memrefs."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from byoc_mlir.dims import Size
 
 @dataclass(frozen=True)
 class Access:
-    """An operand: element `offset + sum(iteration * coefficient)` of a buffer."""
+    """Access to an operand: element `offset + sum(iteration * coefficient)` of a buffer."""
 
     buffer: SSAValue
     offset: Size
     coefficients: tuple[Size, ...]
     panel_columns: int = 0
-    """Of a matrix stored in panels, their columns; the coefficients hold inside of one panel."""
+    """Columns of a panel, if a matrix is stored in panels; coefficients hold inside of a panel."""
 
     @property
     def element_type(self) -> Attribute:
-        """The type of one element."""
+        """Returns the element type."""
         assert isinstance(self.buffer.type, MemRefType)
         return self.buffer.type.element_type
 
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops of `sizes`; each iteration runs `body` on the elements that `accesses` name.
+    """Loop nest of `sizes`; each iteration runs `body` on the elements of `accesses`.
 
-    The last `outputs` accesses are written; loops in `reductions` fold into them.
+    The last `outputs` accesses are written; the loops in `reductions` reduce into them.
     """
 
     sizes: tuple[Size, ...]
@@ -56,37 +56,37 @@ class Nest:
 
     @property
     def inputs(self) -> tuple[Access, ...]:
-        """The accesses that are only read."""
+        """Returns the accesses that are only read."""
         return self.accesses[: len(self.accesses) - self.outputs]
 
     @property
     def results(self) -> tuple[Access, ...]:
-        """The accesses that are written."""
+        """Returns the accesses that are written."""
         return self.accesses[len(self.accesses) - self.outputs :]
 
     @property
     def parallel(self) -> tuple[int, ...]:
-        """The loops whose iterations are independent, outermost first."""
+        """Returns the loops with independent iterations, outermost first."""
         return tuple(loop for loop in range(len(self.sizes)) if loop not in self.reductions)
 
     @property
     def iterations(self) -> Size:
-        """How often the body runs."""
+        """Returns the number of iterations of the body."""
         return math.prod(self.sizes)
 
     @property
     def reads_results(self) -> bool:
-        """Whether the body uses what the outputs held before."""
+        """True if the body uses the outputs' previous values."""
         return any(arg.first_use for arg in self.body.args[len(self.inputs) :])
 
     @property
     def uses_position(self) -> bool:
-        """Whether the body asks for the position in the nest."""
+        """True if the body uses the position in the nest."""
         return any(isinstance(op, linalg.IndexOp) for op in self.body.ops)
 
 
 def split_loop(nest: Nest, loop: int, size: int) -> Nest:
-    """The nest with `loop` as two: the second one, of `size` iterations, right inside of it."""
+    """Splits `loop` into two; the inner one has `size` iterations."""
     assert nest.sizes[loop] % size == 0
     assert not nest.uses_position
 
@@ -103,7 +103,7 @@ def split_loop(nest: Nest, loop: int, size: int) -> Nest:
 
 
 def section(nest: Nest, loop: int, start: Size, size: Size) -> Nest:
-    """The nest with `size` iterations of `loop`, from iteration `start` on."""
+    """Returns the nest with `size` iterations of `loop`, from iteration `start` on."""
     assert not nest.uses_position
 
     def moved(access: Access) -> Access:
@@ -117,18 +117,18 @@ def section(nest: Nest, loop: int, start: Size, size: Size) -> Nest:
 
 
 def nest_of(op: linalg.GenericOp) -> Nest:
-    """The loop nest of an op, as simple as it can be: loops of one iteration are dropped, loops
-    that walk through memory like one become one.
+    """Returns the simplified loop nest of an op: without loops of one iteration, and with loops
+    merged that traverse memory like a single one.
     """
     nest = plain_nest(op)
     return nest if nest.uses_position else coalesced(_along_memory(without_unit_loops(nest)))
 
 
 def plain_nest(op: linalg.GenericOp) -> Nest:
-    """The loop nest of an op, with its loops as they are.
+    """Returns the loop nest of an op, with its loops unchanged.
 
     Raises:
-        PassFailedException: no operand has a dimension that is one of the loops.
+        PassFailedException: a loop is no operand's dimension, so its size is unknown.
     """
     maps = [attribute.data for attribute in op.indexing_maps]
     rank = maps[0].num_dims
@@ -139,7 +139,9 @@ def plain_nest(op: linalg.GenericOp) -> Nest:
             if isinstance(expr, AffineDimExpr):
                 sizes[expr.position] = size
     if -1 in sizes:
-        raise PassFailedException(f"no operand tells the size of loop {sizes.index(-1)}: {maps}")
+        raise PassFailedException(
+            f"no operand determines the size of loop {sizes.index(-1)}: {maps}"
+        )
     return Nest(
         tuple(sizes),
         frozenset(
@@ -157,12 +159,12 @@ def plain_nest(op: linalg.GenericOp) -> Nest:
 
 
 def panel_exprs(step: AffineExpr, column: AffineExpr, columns: int) -> tuple[AffineExpr, ...]:
-    """Where a matrix stored in panels of `columns` columns has the element of a step and column."""
+    """Returns the index of an element in a matrix stored in panels of `columns` columns."""
     return (column // columns, step, column % columns)
 
 
 def _panel_access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access | None:
-    """The access to a matrix in panels; `None` if it is none."""
+    """Returns the access to a matrix in panels; None for another indexing map."""
     match exprs:
         case (
             AffineBinaryOpExpr(kind=AffineBinaryOpKind.FloorDiv, rhs=AffineConstantExpr()),
@@ -197,7 +199,7 @@ def _access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access
 
 
 def linear(expr: AffineExpr, rank: int) -> tuple[list[int], int]:
-    """An affine expression as coefficients of the dimensions, and a constant."""
+    """Returns an affine expression as coefficients of the dimensions and a constant."""
     match expr:
         case AffineConstantExpr():
             return [0] * rank, expr.value
@@ -215,15 +217,13 @@ def linear(expr: AffineExpr, rank: int) -> tuple[list[int], int]:
 
 
 def without_unit_loops(nest: Nest) -> Nest:
-    """The nest without loops of one iteration."""
+    """Returns the nest without loops of one iteration."""
     kept = [loop for loop, size in enumerate(nest.sizes) if size != 1]
     return permuted(nest, kept)
 
 
 def _along_memory(nest: Nest) -> Nest:
-    """The nest whose reductions walk through what they read from its first element to its last,
-    as do those over an image whose channels are last.
-    """
+    """Reorders the reductions to traverse the inputs in memory order, as over an NHWC image."""
     walks = {
         tuple(access.coefficients[n] for n in sorted(nest.reductions)) for access in nest.inputs
     }
@@ -236,7 +236,7 @@ def _along_memory(nest: Nest) -> Nest:
 
 
 def permuted(nest: Nest, order: Sequence[int]) -> Nest:
-    """The loops `order` of the nest, in that order; the others must have one iteration."""
+    """Reorders the loops to `order`; loops that are not in it must have one iteration."""
     return replace(
         nest,
         sizes=tuple(nest.sizes[loop] for loop in order),
@@ -249,7 +249,7 @@ def permuted(nest: Nest, order: Sequence[int]) -> Nest:
 
 
 def coalesced(nest: Nest) -> Nest:
-    """The nest with neighbouring loops merged where every access walks on evenly."""
+    """Merges neighbouring loops if every access traverses them like a single loop."""
     groups: list[list[int]] = []
     for loop in range(len(nest.sizes)):
         if groups and _walk_as_one(nest, groups[-1][-1], loop):
@@ -277,7 +277,7 @@ def _walk_as_one(nest: Nest, outer: int, inner: int) -> bool:
 
 
 def body_cost(body: Block) -> int:
-    """A rough count of what one iteration takes, in simple ops."""
+    """Returns a rough cost of one iteration, in simple ops."""
     return sum(_cost(op) for op in body.ops)
 
 

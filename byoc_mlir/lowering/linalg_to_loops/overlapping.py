@@ -1,9 +1,9 @@
-"""Contractions whose `b` is packed block by block, lines that windows share only once.
+"""Contractions that pack `b` block by block, with the rows that windows share packed only once.
 
-The windows of a convolution with a stride of one overlap: row 1 of the window of a line of pixels
-is row 0 of that of the next. A block keeps, for each channel and column of the window, every line
-of pixels once. A step begins at the line that its row of the window reads first; the columns of
-the block follow it without gaps.
+The windows of a convolution of stride 1 overlap: row 1 of the window at one row of pixels is row 0
+of the window at the next. A block holds, for each channel and column of the window, every row of
+pixels once. A step begins at the row of pixels that its row of the window reads first; the columns
+of the block follow it without gaps.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.tiled import B
 
 _PACKED_BYTES = 24 << 10
-"""A packed block: a part of the first-level cache. Its steps lie at uneven distances, which no
-prefetcher foresees."""
+"""Bytes of a packed block: a part of L1. Its steps are at uneven distances, which no hardware
+prefetcher predicts."""
 _MOST_ROWS = 48
-"""With more rows of tiles packing hardly counts, and tiles read aligned vectors faster."""
+"""Maximum number of rows: with more rows of tiles packing hardly counts, and tiles read aligned
+vectors faster."""
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """How a block is packed whose windows overlap."""
+    """Packing of a block with overlapping windows."""
 
     row: int
-    """The loop over the rows of the window."""
+    """Loop over the rows of the window."""
     lines: int
-    """The lines of pixels of a block: what each step packs that is none through those rows."""
+    """Rows of pixels in a block, packed for each step along the other loops."""
     depth: int
-    """The outer steps of a block."""
+    """Outer steps of a block."""
 
 
 def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
-    """How the windows of a block overlap; `None` if they do not or it does not pay."""
+    """Returns the overlap of the windows in a block; None if there is none, or it does not pay."""
     if is_symbolic(contraction.nest.sizes):
         return None
     sizes, rows = [operator.index(size) for size in contraction.nest.sizes], contraction.rows
@@ -67,7 +68,7 @@ def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
 
 
 class OverlapWriter(PackingWriter):
-    """Packs lines that windows share once; a table tells the tiles where each step begins."""
+    """Strategy for contractions with shared rows packed once; a table has the steps' offsets."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class OverlapWriter(PackingWriter):
         return self._size
 
     def _b_step(self) -> Index:
-        """The table of where steps begin."""
+        """Emits the table of the steps' offsets."""
         code, row = self._code, self._overlap.row
         table = code.emit(memref.AllocaOp.get(TABLE_ENTRY, 64, [prod(self._sizes.values())]))
 
@@ -113,14 +114,14 @@ class OverlapWriter(PackingWriter):
         return code.emit(memref.CastOp.get(table, buffer_type(TABLE_ENTRY)))
 
     def _steps_of(self, loop: int) -> int:
-        """The steps in one iteration of a loop."""
+        """Returns the number of steps in one iteration of a loop."""
         position = self._it.steps.index(loop)
         return prod(self._sizes[inner] for inner in self._it.steps[position + 1 :])
 
     def _pack(
         self, packed: SSAValue, at: Position, depth: Index, lines: Index, width: Index
     ) -> None:
-        """Copies all lines of pixels that the block reads."""
+        """Emits the copies of all rows of pixels that the block reads."""
         code, nest, overlap = self._code, self._nest, self._overlap
 
         def copy_lines(counters: Mapping[int, Index], start: Index) -> None:
@@ -139,8 +140,8 @@ class OverlapWriter(PackingWriter):
         sizes: Mapping[int, Index],
         body: Callable[[Mapping[int, Index], Index], None],
     ) -> None:
-        """Runs `body` for the steps that are none through the rows of the window: on the counters
-        of their loops and where they begin in the packed block.
+        """Emits loops over all steps except the window's rows. Runs `body` on their counters and
+        their offset in the packed block.
         """
 
         def enter(position: int, counters: Mapping[int, Index], start: Index) -> None:

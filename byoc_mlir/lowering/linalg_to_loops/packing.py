@@ -1,7 +1,7 @@
-"""Contractions whose `b` is packed block by block when the code runs.
+"""Contractions that pack `b` block by block at run time.
 
-A block of columns of `b` is copied to a buffer on the stack, row by row of its steps: for a
-convolution that is where windows become a matrix.
+A block of columns of `b` is copied to a buffer on the stack, one row for each step. For a
+convolution, this is where windows become a matrix (im2col).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNROLLED_VECTORS = 8
 
 
 class PackingWriter(TiledWriter):
-    """Packs blocks of `b`."""
+    """Strategy for contractions that pack blocks of `b`."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         code, blocking, it, nest = self._code, self._blocking, self._it, self._nest
@@ -43,20 +43,20 @@ class PackingWriter(TiledWriter):
             self._multiply(tiles, here.following([A, C]), panel, self._code.product(lines, width))
 
     def _packed_size(self) -> int:
-        """The elements of the largest block."""
+        """Returns the number of elements of the largest block."""
         inner = math.prod(self._nest.sizes[loop] for loop in self._it.steps[1:])
         return operator.index(self._blocking.depth * inner * self._blocking.stride)
 
     def _b_step(self) -> Index:
-        """How tiles find the steps in a block: see `Tiles`."""
+        """Returns the distance between two steps in a block: see `Tiles`."""
         return self._blocking.stride
 
     def _b_start(self, column: Index) -> Index:
-        """Where a tile finds the first step of its first column in a block."""
+        """Returns the offset of a tile's first column in a block."""
         return column
 
     def _multiply(self, tiles: Tiles, at: Position, panel: Index, columns: Index) -> None:
-        """Runs the micro-kernels, the packed block innermost: it is the one in the cache."""
+        """Emits the micro-kernels' calls; the loop over the packed block, in L1, is innermost."""
 
         def row_of_tiles(row: Index, rows: int) -> None:
             here = self._entered_row(at, row)
@@ -69,7 +69,7 @@ class PackingWriter(TiledWriter):
     def _pack(
         self, packed: SSAValue, at: Position, depth: Index, lines: Index, width: Index
     ) -> None:
-        """Copies the block of `b` to `packed`, `stride` elements for each step."""
+        """Emits the copy of a block of `b` to `packed`, `stride` elements for each step."""
         code, nest = self._code, self._nest
         outer, *inner = self._it.steps
 
@@ -100,7 +100,7 @@ class PackingWriter(TiledWriter):
             walk(at.entered(code, nest, outer, loop.counter), inner, loop.counter)
 
     def _copy_line(self, packed: SSAValue, target: Index, at: Position, width: Index) -> None:
-        """Copies the elements of `b` along the last column loop; whole vectors when adjacent."""
+        """Emits the copy of `b` along the last column loop, in vectors if it is contiguous."""
         code, nest = self._code, self._nest
         access, lanes = nest.accesses[B], self._blocking.tile.lanes
         loop_number = self._it.columns[-1]

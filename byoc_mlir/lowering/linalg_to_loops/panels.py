@@ -1,4 +1,4 @@
-"""Contractions whose `b` is stored in panels as wide as a tile: see `pack-weights`."""
+"""Contractions whose `b` is stored in panels of a tile's width: see `pack-weights`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from byoc_mlir.lowering.linalg_to_loops.tiled import A, B, C, Columns, TiledWrit
 
 
 class PanelWriter(TiledWriter):
-    """Reads panels of `b` where they are."""
+    """Strategy for contractions that read panels of `b` in place."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """Whether there is one row is asked where that is not known."""
+        """Adds all steps to a block. With a symbolic number of rows, the code for one row and that
+        for more are chosen at run time.
+        """
         code, rows = self._code, self._it.rows
         if not isinstance(rows, Dim):
             self._add(at, panel, width)
@@ -30,8 +32,8 @@ class PanelWriter(TiledWriter):
         return self._nest.sizes[self._it.steps[0]]
 
     def _add(self, at: Position, panel: Index, width: Index) -> None:
-        """Adds all steps to all tiles: some to each of them, then the next ones. What is read of a
-        panel of `b` stays in the cache for all rows.
+        """Adds all steps to all tiles, in parts: a part to each tile, then the next part. A part of
+        a panel of `b` stays in the cache for all rows.
         """
         code, steps, depth = self._code, self._all_steps, self._blocking.depth
         if not isinstance(steps, int) or steps <= depth:
@@ -53,8 +55,8 @@ class PanelWriter(TiledWriter):
     def _add_steps(
         self, at: Position, panel: Index, width: Index, tiles: Tiles, first: Index, depth: Size
     ) -> None:
-        """Adds `depth` steps from the first on. Each tile prefetches a share of the next panel:
-        weights are seldom in a near cache.
+        """Adds `depth` steps from the first on. Each tile prefetches a share of the next panel,
+        since weights are seldom in L1.
         """
         code, here = self._code, at.following([A, C])
         before = code.scale_index(first, self._blocking.tile.panel_columns)
@@ -87,6 +89,6 @@ class PanelWriter(TiledWriter):
         self._over_columns(width, one_tile, self._blocking.of_one_row)
 
     def _start_of(self, at: Position, columns: Columns) -> Index:
-        """Panels follow each other: column n starts n * steps elements in, n the first of one."""
+        """Returns the offset of column n's panel: n * steps, since panels are contiguous."""
         first = at.counters[self._it.columns[-1]]
         return self._code.scale_index(self._code.add_index(first, columns.first), self._all_steps)

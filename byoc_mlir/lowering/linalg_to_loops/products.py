@@ -1,4 +1,4 @@
-"""Which loops a contraction gets."""
+"""Choice of the strategy for a contraction's loops."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def emit_contraction(
     threads: bool,
     schedule: str = "",
 ) -> None:
-    """Writes the loops of a contraction and its epilogues.
+    """Emits the loops of a contraction and its epilogues.
 
     Args:
-        schedule: how it is cut, of `PRODUCT_SCHEDULES`; empty: as usual.
+        schedule: one of `PRODUCT_SCHEDULES`, or empty for the default blocking.
     """
     wanted = Wanted.of(schedule)
     cycles = _cycles(contraction)
@@ -58,7 +58,7 @@ def emit_contraction(
 
 
 def _cycles(contraction: Contraction) -> float:
-    """About what the products take, or reading the matrix where rows are few."""
+    """Returns an estimate of the cycles of the MACs, or of reading the matrix if rows are few."""
     nest = contraction.nest
     read = byte_width(nest.accesses[1].element_type) / hint(contraction.rows)
     each = max(1 / ASSUMED.loop_products, read / ASSUMED.streamed_bytes)

@@ -1,6 +1,6 @@
-"""Ops that walk through the same rows, as a softmax does: all of them on one row, then on the next.
+"""Fusion of ops over the same rows, as in a softmax: all ops on one row, then on the next.
 
-What one of them writes, the next one reads from the nearest cache.
+Each op reads the row that the previous op wrote from L1.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from byoc_mlir.lowering.linalg_to_loops.simple import (
 from byoc_mlir.lowering.threads import is_worth_threads
 
 _ROW = 0
-"""The loop over rows: the outermost one."""
+"""Loop over rows: the outermost one."""
 
 
 def nests_in_rows(ops: Sequence[linalg.GenericOp]) -> Sequence[Nest]:
-    """The nests of the first ops that can run row by row; none where there is nothing to gain."""
+    """Returns the nests of the first ops that can run row by row; empty if nothing is gained."""
     nests: list[Nest] = []
     for op in ops:
         nest = None if is_product_sum(op) else nest_of(op)
@@ -40,7 +40,7 @@ def nests_in_rows(ops: Sequence[linalg.GenericOp]) -> Sequence[Nest]:
 
 
 def emit_rows(code: LoopWriter, nests: Sequence[Nest], *, threads: bool) -> None:
-    """Writes one loop over rows around what each nest does with a row."""
+    """Emits one loop over rows around each nest's work on a row."""
     rows = nests[0].sizes[_ROW]
     cycles = cycles_of(*nests)
     if threads and is_worth_threads([rows], cycles):
@@ -65,7 +65,7 @@ def _emit_row(code: LoopWriter, nests: Sequence[Nest], row: Index) -> None:
 
 
 def _has_rows(nest: Nest) -> bool:
-    """Whether there are rows enough, and nothing else to gain from how they are run."""
+    """True if there are enough rows, and no other schedule of the nest is better."""
     if nest.uses_position or nest.iterations == 0 or _ROW not in nest.parallel:
         return False
     if hint(nest.sizes[_ROW]) < ENOUGH_PARALLEL:
@@ -74,7 +74,7 @@ def _has_rows(nest: Nest) -> bool:
 
 
 def _share_rows(nests: Sequence[Nest]) -> bool:
-    """Whether no row of a nest needs another row of the others."""
+    """True if no row of a nest depends on another row of another nest."""
     if any(nest.sizes[_ROW] != nests[0].sizes[_ROW] for nest in nests):
         return False
     accesses = [(access, nest) for nest in nests for access in nest.accesses]
@@ -87,7 +87,7 @@ def _share_rows(nests: Sequence[Nest]) -> bool:
 
 
 def _is_dense_row(access: Access, nest: Nest) -> bool:
-    """Whether a row is all that lies between its begin and that of the next."""
+    """True if the elements of a row fill the distance to the next row."""
     size = 1
     for loop in reversed(range(_ROW + 1, len(nest.sizes))):
         if access.coefficients[loop] == 0:

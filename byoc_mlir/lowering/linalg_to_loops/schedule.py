@@ -1,4 +1,4 @@
-"""Schedules: other loops than the usual ones for an op, by their names in the IR."""
+"""Schedules: other loops than the default ones for an op, by their names in the IR."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from byoc_mlir.lowering.linalg_to_loops.contraction import is_product_sum
 from byoc_mlir.lowering.linalg_to_loops.nest import Nest, nest_of
 
 SCHEDULE = "schedule"
-"""On a `linalg.generic`: which loops it becomes; without it, the usual ones."""
+"""Attribute of a `linalg.generic` with the schedule of its loops; absent for the default."""
 
 _ALL = (ALONG, ACROSS, *PRODUCT_SCHEDULES)
 
 
 def schedule_of(op: linalg.GenericOp) -> str:
-    """The schedule of an op; empty for the usual one.
+    """Returns the schedule of an op; empty for the default.
 
     Raises:
-        PassFailedException: there is no such schedule.
+        PassFailedException: the schedule is unknown.
     """
     found = op.attributes.get(SCHEDULE)
     if found is None:
@@ -41,7 +41,7 @@ def schedule_of(op: linalg.GenericOp) -> str:
 
 
 def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
-    """The schedules that an op may have, the one that it gets without a choice first."""
+    """Returns the schedules that an op supports, the default one first."""
     nest = nest_of(op)
     if nest.iterations == 0:
         return (USUAL,)
@@ -53,7 +53,7 @@ def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
 
 
 def described(op: linalg.GenericOp) -> str:
-    """What the choice of a schedule depends on: sizes, types and distances in memory."""
+    """Returns a string of sizes, types and strides, which determine the choice of a schedule."""
     nest: Nest = nest_of(op)
     accesses = [f"{one.element_type}{one.coefficients}" for one in nest.accesses]
     ops = "+".join(inner.name.partition(".")[2] for inner in nest.body.ops)

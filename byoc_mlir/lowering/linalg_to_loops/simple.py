@@ -1,4 +1,4 @@
-"""Loops for everything that is not a large contraction: element-wise ops and reductions."""
+"""Loops for everything but large contractions: element-wise ops and reductions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from byoc_mlir.lowering.threads import is_worth_threads
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 _UNROLLED = 64
-"""Reductions of up to this many steps are written out inside of a parallel loop."""
+"""Maximum number of reduction steps that are unrolled inside of a parallel loop."""
 
 ENOUGH_PARALLEL = 16
-"""Iterations that threads can share evenly."""
+"""Minimum number of iterations that threads can share evenly."""
 
 _LINES_AT_A_TIME = 2
 _ROWS_AT_A_TIME = 4
@@ -33,10 +33,10 @@ _FEWEST_COMMON_STEPS = 32
 
 
 def emit_nest(code: LoopWriter, nest: Nest, *, threads: bool, schedule: str = "") -> None:
-    """Writes the loops of a nest.
+    """Emits the loops of a nest.
 
     Args:
-        schedule: of those that `nest_schedules` offers.
+        schedule: one of the schedules that `schedules_for` returns.
     """
     if nest.iterations == 0:
         return
@@ -52,7 +52,7 @@ def emit_nest(code: LoopWriter, nest: Nest, *, threads: bool, schedule: str = ""
 
 
 def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
-    """How many of the loops, from the outermost, to run on several threads."""
+    """Returns the number of loops, from the outermost, to run on several threads."""
     if not threads:
         return 0
     count, iterations = 0, 1
@@ -66,8 +66,8 @@ def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
 
 
 def cycles_of(*nests: Nest) -> float:
-    """About what nests take that run row by row, for the hints of sizes: what they compute, or
-    what one of them reads and writes, which the next one finds in a cache.
+    """Returns an estimate of the cycles of nests that run row by row, for the hints of sizes: their
+    arithmetic, or the memory traffic of one nest, whose results the next one finds in a cache.
     """
     iterations = sum(hint(nest.iterations) * body_cost(nest.body) for nest in nests)
     moved = max(_moved_bytes(nest) for nest in nests)
@@ -75,14 +75,14 @@ def cycles_of(*nests: Nest) -> float:
 
 
 def _moved_bytes(nest: Nest) -> int:
-    """What a nest reads and writes, each element once."""
+    """Returns the bytes that a nest reads and writes, with each element counted once."""
     return sum(
         _elements(nest, access) * byte_width(access.element_type) for access in nest.accesses
     )
 
 
 def _elements(nest: Nest, access: Access) -> int:
-    """The elements of a buffer that a nest visits, at most."""
+    """Returns the maximum number of a buffer's elements that a nest visits."""
     steps = zip(nest.sizes, access.coefficients, strict=True)
     visits = hint(math.prod(size for size, step in steps if step != 0))
     assert isinstance(access.buffer.type, MemRefType)
@@ -92,7 +92,7 @@ def _elements(nest: Nest, access: Access) -> int:
 def enter(
     code: LoopWriter, nest: Nest, loops: Sequence[int], at: Position, body: Emit, parallel: int = 0
 ) -> None:
-    """Writes the loops `loops` around `body`; the first `parallel` of them as one parallel nest."""
+    """Emits the loops `loops` around `body`; the first `parallel` of them as one parallel nest."""
     if parallel:
         sizes = [nest.sizes[loop] for loop in loops[:parallel]]
         with code.parallel(sizes, cycles=cycles_of(nest)) as counters:
@@ -112,7 +112,7 @@ def _load(code: LoopWriter, accesses: Sequence[Access], indices: Sequence[Index]
 
 
 def _load_inputs(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
-    """The elements of the inputs; those that the body does not look at are not loaded."""
+    """Emits the loads of the inputs that the body uses."""
     values: list[SSAValue] = []
     for access, index, arg in zip(nest.inputs, at.indices, nest.body.args, strict=False):
         values.append(code.load(access.buffer, index) if arg.first_use else arg)
@@ -132,13 +132,13 @@ def _store_results(code: LoopWriter, nest: Nest, at: Position, values: Sequence[
 def _step(
     code: LoopWriter, nest: Nest, at: Position, running: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """One iteration of the body on loaded inputs and the given running values."""
+    """Emits one iteration of the body on loaded inputs and the running values."""
     inputs = _load_inputs(code, nest, at)
     return code.inline(nest.body, [*inputs, *running], at.counters)
 
 
 def _elementwise(code: LoopWriter, nest: Nest, loops: Sequence[int], threads: bool) -> None:
-    """Each element is computed once, the last of the loops innermost."""
+    """Emits loops that compute each element once; the last of `loops` is innermost."""
 
     def body(at: Position) -> None:
         emit_element(code, nest, at)
@@ -147,7 +147,7 @@ def _elementwise(code: LoopWriter, nest: Nest, loops: Sequence[int], threads: bo
 
 
 def emit_element(code: LoopWriter, nest: Nest, at: Position) -> None:
-    """Computes one element of a nest without reductions."""
+    """Emits the computation of one element of a nest without reductions."""
     running = (
         _load_results(code, nest, at) if nest.reads_results else nest.body.args[len(nest.inputs) :]
     )
@@ -155,7 +155,7 @@ def emit_element(code: LoopWriter, nest: Nest, at: Position) -> None:
 
 
 def is_window(nest: Nest) -> bool:
-    """Whether the reduction is short and there is much beside it, as in a pool."""
+    """True if the reduction is short and the parallel loops are long, as in a pool."""
     steps = math.prod(nest.sizes[loop] for loop in nest.reductions)
     loops = nest.parallel
     if isinstance(steps, Dim) or steps > _UNROLLED or not loops or hint(nest.sizes[loops[-1]]) < 4:
@@ -165,7 +165,7 @@ def is_window(nest: Nest) -> bool:
 
 
 def _vector_loop(nest: Nest) -> int | None:
-    """The parallel loop along which results and an input lie in memory side by side."""
+    """Returns the parallel loop along which the results and an input are contiguous."""
     for loop in reversed(nest.parallel):
         adjacent = all(access.coefficients[loop] == 1 for access in nest.results)
         if adjacent and any(access.coefficients[loop] == 1 for access in nest.inputs):
@@ -174,10 +174,10 @@ def _vector_loop(nest: Nest) -> int | None:
 
 
 def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, threads: bool) -> None:
-    """Writes a nest that `is_window`: the steps of the reduction written out, innermost in the
-    parallel loops; two lines at a time when they share elements.
+    """Emits a nest that `is_window`: the reduction is unrolled inside of the parallel loops, and
+    two rows that share elements are computed at once.
 
-    The results begin with `start`, or with what they hold.
+    The results start at `start`, or at their current values.
     """
     line = _overlapping_loop(nest)
     if line is not None:
@@ -214,7 +214,7 @@ def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, thread
 
 
 def _overlapping_loop(nest: Nest) -> int | None:
-    """A loop around the innermost one where the windows of two iterations share elements."""
+    """Returns a loop around the innermost one in which the windows of two iterations overlap."""
     if nest.uses_position:
         return None
     for loop in reversed(nest.parallel[:-1]):
@@ -226,7 +226,7 @@ def _overlapping_loop(nest: Nest) -> int | None:
 
 
 def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
-    """Whether iterations of `loop` read again what another step of a reduction has read."""
+    """True if an iteration of `loop` reads elements that another reduction step has read."""
     stride = access.coefficients[loop]
     steps = ((access.coefficients[step], nest.sizes[step]) for step in nest.reductions)
     numbers = [(s, size) for s, size in steps if isinstance(s, int) and isinstance(size, int)]
@@ -237,8 +237,8 @@ def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
 
 
 def _rows(code: LoopWriter, nest: Nest, threads: bool) -> None:
-    """Each result is folded in registers, the reduction loops innermost; some at a time when they
-    read something in common.
+    """Emits reductions in registers, with the reduction loops innermost; several results at a time
+    if they read common elements.
     """
     unrolled: list[int] = []
     if _rows_have_much_in_common(nest):
@@ -256,7 +256,7 @@ def _rows(code: LoopWriter, nest: Nest, threads: bool) -> None:
 
 
 def emit_folds(code: LoopWriter, nest: Nest, rows: Sequence[Position]) -> None:
-    """Folds some results in registers at once."""
+    """Emits the reductions of several results in registers at once."""
     width = len(nest.results)
 
     def fold(
@@ -277,7 +277,7 @@ def emit_folds(code: LoopWriter, nest: Nest, rows: Sequence[Position]) -> None:
 
 
 def is_row_fold(nest: Nest) -> bool:
-    """Whether each result of the reduction is folded in registers by itself."""
+    """True if each result is reduced in registers on its own."""
     if is_window(nest) or _vector_loop(nest) is not None:
         return False
     return not _rows_have_much_in_common(nest)
@@ -288,7 +288,7 @@ def _in_groups(values: Sequence[SSAValue], size: int) -> list[Sequence[SSAValue]
 
 
 def _rows_have_much_in_common(nest: Nest) -> bool:
-    """Whether results next to each other read the same elements of an input, and many."""
+    """True if neighbouring results read the same elements of an input, in enough steps."""
     if not nest.parallel or nest.uses_position:
         return False
     last = nest.parallel[-1]
@@ -303,7 +303,7 @@ def _rows_have_much_in_common(nest: Nest) -> bool:
 
 
 def _columns(code: LoopWriter, nest: Nest, threads: bool) -> None:
-    """Whole rows of results are folded in memory, so that the innermost loop is a vector loop."""
+    """Emits reductions of whole rows in memory, so that the innermost loop vectorises."""
     vector = _vector_loop(nest)
     assert vector is not None
     outer = [loop for loop in nest.parallel if loop != vector]

@@ -1,7 +1,7 @@
 """Contractions as cache-blocked and register-blocked loops.
 
-What a block does to get `b` to its tiles is up to the subclasses. What follows the contraction is
-applied while the block is in the cache.
+Subclasses determine how a block gets `b` to its tiles. Epilogues are applied while the block is in
+the cache.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels, Tile
 from byoc_mlir.lowering.threads import is_worth_threads
 
 A, B, C = 0, 1, 2
-"""The accesses of a contraction."""
+"""Positions of a contraction's accesses."""
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """What all tiles of a block share: the buffers, the number of steps, whether they are first."""
+    """Parameters that all tiles of a block share."""
 
     fresh: SSAValue | None
-    """Whether sums begin with zeros; `None` where all do."""
+    """Condition that sums start at zero; None if they always do."""
     a: SSAValue
     b: SSAValue
     b_step: Index
-    """The distance of two steps; for gathered tiles the table of where they begin."""
+    """Distance of two steps; for gathered tiles, the table of the steps' offsets."""
     c: SSAValue
     steps: Index
     panel_steps: Size | None = None
-    """Those of a panel, where its steps are done in parts."""
+    """Number of a panel's steps, if they are computed in parts."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of one tile: the first one in the block, and how many if not all are valid."""
+    """Columns of one tile: the first one in the block, and their number if not all are valid."""
 
     tile: Tile
     first: Index
@@ -50,7 +50,7 @@ class Columns:
 
 
 class TiledWriter(ABC):
-    """Writes the loops of one contraction around its tiles, and what follows it."""
+    """Base of the strategies for contractions: the loops around the tiles, and the epilogues."""
 
     def __init__(
         self, code: LoopWriter, contraction: Contraction, kernels: MicroKernels, blocking: Blocking
@@ -62,11 +62,11 @@ class TiledWriter(ABC):
         self._blocking = blocking
 
     def write(self, cycles: float, *, threads: bool) -> None:
-        """Loops over the outer loops, blocks of rows and blocks of columns.
+        """Emits the outer loops and the loops over blocks of rows and columns.
 
         Args:
-            cycles: what they take in all, for the hints of sizes.
-            threads: whether several threads may run them.
+            cycles: their cycles in total, for the hints of symbolic sizes.
+            threads: true if several threads may run them.
         """
         sizes = [self._nest.sizes[loop] for loop in self._it.outer]
         panels = -(-self._it.rows // self._blocking.tile.rows)
@@ -103,7 +103,7 @@ class TiledWriter(ABC):
                 self._sequential(sizes, steps, (*counters, loop.counter))
 
     def _column_steps(self) -> list[tuple[int, int]]:
-        """The loops over columns and how far a block reaches in them."""
+        """Returns the loops over columns, with a block's extent in each."""
         blocking = self._blocking
         if len(self._it.columns) == 1:
             return [(self._it.columns[0], blocking.width)]
@@ -111,7 +111,7 @@ class TiledWriter(ABC):
         return [(outer, blocking.lines), (inner, blocking.width)]
 
     def _block(self, counters: Sequence[Index]) -> None:
-        """One block: some row panels times some columns."""
+        """Emits one block: some row panels times some columns."""
         code, it, blocking = self._code, self._it, self._blocking
         at = Position.start(self._nest)
         for loop, counter in zip(it.outer, counters, strict=False):
@@ -130,14 +130,16 @@ class TiledWriter(ABC):
             self._apply(epilogue, at, panel, self._code.product(lines, extents[-1]))
 
     def _rows(self, panel: Index) -> tuple[Index, Index]:
-        """The first row of the block and the row after its last."""
+        """Returns the first row of the block and the row after its last."""
         code, rows = self._code, self._blocking.tile.rows
         first = code.scale_index(panel, rows)
         after = code.add_index(first, self._blocking.panels * rows)
         return first, code.minimum(after, self._it.rows)
 
     def _fresh(self, first: Index, depth: Size) -> SSAValue | None:
-        """Whether the sums of so many steps from one on begin with zeros; `None` where all do."""
+        """Returns the condition that the sums of `depth` steps from `first` on start at zero; None
+        if they always do.
+        """
         if not self._it.fresh:
             return self._code.boolean(False)
         is_whole = depth == self._nest.sizes[self._it.steps[0]]
@@ -156,7 +158,7 @@ class TiledWriter(ABC):
         """Adds all steps to a block of `lines * width` columns."""
 
     def _over_rows(self, panel: Index, body: Callable[[Index, int], None]) -> None:
-        """Runs `body` on the first row, and the number of rows, of every tile of the block."""
+        """Runs `body` on the first row and the number of rows of each tile of the block."""
         code, tile = self._code, self._blocking.tile
         first, after = self._rows(panel)
         rest = self._it.rows % tile.rows
@@ -174,8 +176,8 @@ class TiledWriter(ABC):
     def _over_any_rows(
         self, first: Index, after: Index, body: Callable[[Index, int], None]
     ) -> None:
-        """As `_over_rows`, of rows whose number is symbolic: what full tiles leave is a tile for
-        each bit of its number.
+        """Runs `body` as `_over_rows` does, for a symbolic number of rows: the rows behind the full
+        tiles get a tile for each bit of their number.
         """
         code, rows = self._code, self._blocking.tile.rows
         count = code.add_index(after, code.scale_index(first, -1))
@@ -192,10 +194,10 @@ class TiledWriter(ABC):
     def _over_columns(
         self, columns: Index, body: Callable[[Columns], None], blocking: Blocking | None = None
     ) -> None:
-        """Runs `body` on the columns of every tile of the block.
+        """Runs `body` on the columns of each tile of the block.
 
         Args:
-            blocking: which tiles there are; left out, the usual ones.
+            blocking: blocking with other tiles; by default, the block's own.
         """
         code, tiles = self._code, (blocking or self._blocking).column_tiles
         whole, rest = 0, columns
@@ -220,10 +222,10 @@ class TiledWriter(ABC):
         b_start: Index,
         ahead: Index | None = None,
     ) -> None:
-        """Runs the micro-kernel for one tile whose first row is entered.
+        """Calls the micro-kernel for one tile whose first row is entered.
 
         Args:
-            ahead: what of `b` to prefetch meanwhile; without it what is being read.
+            ahead: offset in `b` to prefetch; by default, the offset that the tile reads.
         """
         code, accesses = self._code, self._nest.accesses
         row = self._it.row
@@ -256,7 +258,7 @@ class TiledWriter(ABC):
     def _apply(
         self, epilogue: ElementwiseEpilogue, at: Position, panel: Index, columns: Index
     ) -> None:
-        """Runs an epilogue over the block, which is still in the cache."""
+        """Applies an epilogue to the block, which is still in the cache."""
         code, nest = self._code, self._nest
         *inputs, output = epilogue.accesses
         first, after = self._rows(panel)

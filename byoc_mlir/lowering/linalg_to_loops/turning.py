@@ -1,7 +1,7 @@
-"""Contractions whose `b` is stored transposed: blocks of it are turned when the code runs.
+"""Contractions whose `b` is stored transposed; blocks of it are transposed at run time.
 
-A block becomes panels as wide as a tile, which tiles read line after line. Squares of as many
-columns and steps as a vector has lanes are turned in registers.
+A block becomes panels of a tile's width, which tiles read row by row. Squares with as many columns
+and steps as a vector has lanes are transposed in registers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from byoc_mlir.lowering.linalg_to_loops.tiled import B
 
 
 def is_turned(contraction: Contraction) -> bool:
-    """Whether the steps of a column of `b` lie side by side."""
+    """True if the steps of a column of `b` are contiguous."""
     b = contraction.nest.accesses[B].coefficients
     steps, columns = contraction.steps, contraction.columns
     return len(steps) == len(columns) == 1 and b[steps[0]] == 1 and b[columns[0]] != 1
 
 
 class TurningWriter(PackingWriter):
-    """Turns blocks of `b`."""
+    """Strategy for contractions that transpose blocks of `b`."""
 
     def _b_step(self) -> Index:
         return self._blocking.tile.columns
@@ -37,7 +37,7 @@ class TurningWriter(PackingWriter):
     def _pack(
         self, packed: SSAValue, at: Position, depth: Index, lines: Index, width: Index
     ) -> None:
-        """Copies a block: whole panels by squares, and what is left element by element."""
+        """Emits the copy of a block: whole panels in squares, the remainder element by element."""
         code, tile, (column,) = self._code, self._blocking.tile, self._it.columns
         whole = code.scale_index(code.quotient(width, tile.columns), tile.columns)
         with code.loop(whole, step=tile.columns) as panels:
@@ -69,7 +69,7 @@ class TurningWriter(PackingWriter):
         steps: tuple[Index, Index],
         width: Index,
     ) -> None:
-        """Copies some steps of columns to a panel."""
+        """Emits the copy of some steps of columns to a panel."""
         code, (step,) = self._code, self._it.steps
         with code.loop(steps[1], start=steps[0]) as loop:
             here = at.entered(code, self._nest, step, loop.counter)
@@ -89,7 +89,7 @@ class TurningWriter(PackingWriter):
 
 
 def _turned(code: LoopWriter, lines: Sequence[SSAValue], type_: VectorType) -> Sequence[SSAValue]:
-    """As many vectors as each has lanes, with lane `i` of vector `j` where `j` of `i` was."""
+    """Transposes a square of vectors in registers: lane `i` of vector `j` to lane `j` of `i`."""
     lanes, found = len(lines), list(lines)
     distance = lanes // 2
     while distance:

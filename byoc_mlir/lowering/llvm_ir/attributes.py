@@ -90,7 +90,7 @@ _SIGNATURE = frozenset(
         "dso_local",
     }
 )
-"""What the header of a function says in other places."""
+"""Attributes that other parts of a function's header express."""
 
 _ENUM_ATTRIBUTES = frozenset(_FUNCTION_KEYWORDS.values()) | {
     "mustprogress",
@@ -113,10 +113,12 @@ _ENUM_ATTRIBUTES = frozenset(_FUNCTION_KEYWORDS.values()) | {
 def value_attributes(
     attributes: ArrayAttr[DictionaryAttr] | None, count: int, what: str
 ) -> Sequence[str]:
-    """The attributes of each argument or result, each followed by a space.
+    """Returns the attributes of each argument or result, each followed by a space.
 
-    Attributes of other dialects mean nothing to LLVM and are left out. Raises `CompilationError`
-    for an unknown one of the llvm dialect.
+    Attributes of other dialects are omitted, since LLVM does not know them.
+
+    Raises:
+        CompilationError: an attribute of the llvm dialect is unknown.
     """
     if attributes is None:
         return [""] * count
@@ -142,9 +144,10 @@ def _value_attribute(name: str, value: Attribute, what: str) -> str:
 
 
 def function_attributes(op: llvm.FuncOp) -> str:
-    """The attributes after the argument list, each preceded by a space.
+    """Returns the attributes after the argument list, each preceded by a space.
 
-    Raises `CompilationError` for an unknown one, unless it belongs to another dialect.
+    Raises:
+        CompilationError: an attribute is unknown, and belongs to no other dialect.
     """
     found = {
         name: value
@@ -194,5 +197,5 @@ def _passthrough(entry: Attribute) -> str:
 
 
 def is_set(op: llvm.FuncOp | llvm.GlobalOp, name: str) -> bool:
-    """Whether a unit attribute is there, as a property or as a discardable attribute."""
+    """True if a unit attribute is present, as a property or as a discardable attribute."""
     return isinstance(op.properties.get(name, op.attributes.get(name)), UnitAttr)

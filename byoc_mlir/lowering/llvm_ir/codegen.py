@@ -1,8 +1,8 @@
-"""From a module of the `llvm` dialect to a relocatable object file, through LLVM.
+"""Compilation of a module of the `llvm` dialect to a relocatable object file, through LLVM.
 
-llvmlite holds one lock in each call. LLVM needs none for modules of different contexts with target
-machines of their own, so the two calls that take long are made here without it, on several threads
-at once. A fork waits for them as it waits for that lock (`runtime/system/forks.py`).
+llvmlite holds one lock during each call. LLVM needs no lock for modules in different contexts with
+their own target machines. So the two calls that take long bypass the lock, and run on several
+threads at once. A fork waits for them as it waits for that lock (`runtime/system/forks.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 _OBJECT_FILE = 1
-"""Asks for object code, not for assembly."""
+"""Code generation file type of LLVM for object code, not assembly."""
 
 
 def run_passes(
@@ -49,11 +49,11 @@ def run_passes(
 
 
 def emit_unlocked(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
-    """Object code of a module that no other thread uses, as they do not use the target machine;
-    inside of `at_once`.
+    """Returns the object code of a module. No other thread may use the module or the target
+    machine. Runs inside of `at_once`.
 
     Raises:
-        CompilationError: LLVM has no code for it.
+        CompilationError: LLVM cannot generate code for the module.
     """
     library = cast(Any, ffi.lib)
     with ffi.OutputString() as error:
@@ -68,8 +68,9 @@ def emit_unlocked(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
 
 
 def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """The results of a function of each item, on as many threads as there are cores; this one is
-    among them, and the others have its context. What one of them raises is raised."""
+    """Returns `function` of each item, on as many threads as there are cores. The calling thread is
+    one of them; the other threads get its context. Raises the first error of any thread.
+    """
     results: dict[int, _Result] = {}
     errors: list[BaseException] = []
     numbers = iter(range(len(items)))
@@ -98,7 +99,7 @@ def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
 
 @cache
 def _unlocked(name: str) -> Any:
-    """A function of LLVM as llvmlite declares it."""
+    """Returns a function of LLVM with the signature that llvmlite declares for it."""
     library = cast(Any, ffi.lib)
     declared = getattr(library, name)
     function = ctypes.CDLL(library._name, handle=library._handle)[name]
@@ -107,21 +108,20 @@ def _unlocked(name: str) -> Any:
 
 
 Timing = Callable[[str, float], None]
-"""Called after each pass with its name and the seconds it took, verification included."""
+"""Called after each pass with its name and its time in seconds, verification included."""
 
 _HIGHEST_LEVEL = 3
 
 _LEAST_LEVEL = 1
-"""Of making code: without any, registers are not allocated but filled and spilled."""
+"""Minimum level of code generation: level 0 spills every value instead of allocating registers."""
 
 _SLOW_GATHERS = "znver"
-"""Processors that take a gather apart into more work than single loads are; LLVM takes it for one
-instruction."""
+"""Prefix of processors on which gathers are slow; LLVM takes a gather for one instruction."""
 
 
 @dataclass(frozen=True)
 class CodegenTarget:
-    """The machine code is generated for: a triple, a CPU name and its features (`+avx2,-sse4a`)."""
+    """Machine that code is generated for: triple, CPU name and features (`+avx2,-sse4a`)."""
 
     triple: str
     cpu: str
@@ -130,9 +130,9 @@ class CodegenTarget:
     @staticmethod
     @cache
     def host() -> CodegenTarget:
-        """The machine this process runs on, lowered to the level of `BYOC_MAX_ISA`.
+        """Returns the machine of this process, restricted to the level of `BYOC_MAX_ISA`.
 
-        The CPU's name stays: with every feature spelt out it says only how code is scheduled.
+        The CPU's name stays: since all features are listed, it only affects instruction scheduling.
         """
         name, features, level = llvm.get_host_cpu_name(), llvm.get_host_cpu_features(), Cpu.limit()
         if level is not None:
@@ -144,14 +144,14 @@ class CodegenTarget:
 
     @staticmethod
     def current() -> CodegenTarget:
-        """The machine that this thread generates code for: another one, or else the host."""
+        """Returns the machine that this thread generates code for; by default, the host."""
         other = other_machine()
         return CodegenTarget.host() if other is None else CodegenTarget(other.triple, "generic", "")
 
 
 def emit_object(module: ModuleOp) -> bytes:
     """Compiles a module of the `llvm` dialect to position-independent object code for
-    `Target.current()`, which the JIT or `ld -shared` links.
+    `CodegenTarget.current()`, which the JIT or `ld -shared` links.
 
     Raises:
         CompilationError: the module is not legal LLVM.
@@ -162,11 +162,11 @@ def emit_object(module: ModuleOp) -> bytes:
 
 
 def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[bytes]:
-    """As `emit_object`, but a large module becomes several objects, to be linked together, which
-    are compiled at the same time. What they are depends on the module alone.
+    """Compiles a module as `emit_object` does, but a large module becomes several objects to be
+    linked together, which are compiled in parallel. The objects depend on nothing but the module.
 
     Args:
-        timing: told how long each step took.
+        timing: called with the time of each step.
     """
     units = [
         _Unit(
@@ -180,17 +180,17 @@ def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[
 
 
 class _Unit(NamedTuple):
-    """What becomes an object."""
+    """Part of a module that becomes an object."""
 
     name: str
-    """That of the files where IR is dumped."""
+    """Name of the dumped IR files."""
     assembly: Callable[[], str]
     level: int
-    """How much LLVM optimises it."""
+    """LLVM's optimisation level."""
 
 
 def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[bytes]:
-    """Object code of units: while LLVM works on some, others are translated."""
+    """Returns the object code of units; some units are translated while LLVM compiles the rest."""
     target = CodegenTarget.current()
     machines = [_target_machine(target, max(unit.level, _LEAST_LEVEL)) for unit in units]
     clock, start = _Clock(), time.perf_counter()
@@ -206,7 +206,7 @@ def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[b
 def _object_of(
     unit: _Unit, machine: llvm.TargetMachine, target: CodegenTarget, clock: _Clock
 ) -> bytes:
-    """Object code of one unit; inside of `at_once`."""
+    """Returns the object code of one unit; runs inside of `at_once`."""
     check_time()
     with clock.measured("translate-to-llvm-ir"):
         assembly = unit.assembly()
@@ -220,7 +220,7 @@ def _object_of(
 
 
 class _Clock:
-    """The time of steps that threads take at once."""
+    """Times of steps that several threads run in parallel."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[str, float]] = []
@@ -233,7 +233,7 @@ class _Clock:
         self._steps.append((step, time.perf_counter() - start))
 
     def shares(self, seconds: float) -> Iterator[tuple[str, float]]:
-        """Each step with its share of the seconds that all of them took."""
+        """Yields each step with its share of the wall time `seconds`."""
         whole = sum(taken for _, taken in self._steps)
         for name in dict.fromkeys(step for step, _ in self._steps):
             own = sum(taken for step, taken in self._steps if step == name)
@@ -247,7 +247,7 @@ def optimised_assembly(
     cpu: str | None = None,
     features: str | None = None,
 ) -> str:
-    """The optimised LLVM assembly that `emit_object` emits code for."""
+    """Returns the optimised LLVM assembly for which `emit_object` generates code."""
     target = _target(cpu, features)
     machine = _target_machine(target, opt_level)
     (optimised,) = at_once(
@@ -267,11 +267,13 @@ def _target(cpu: str | None, features: str | None) -> CodegenTarget:
 
 
 _FEWEST_VECTOR_ITERATIONS = 4
-"""Of a loop that LLVM turns into vectors: 16, its default, leaves the lines of small images out."""
+"""Minimum number of iterations of a loop that LLVM vectorises; its default, 16, excludes the rows
+of small images."""
 
 _OPTIONS = (
     f"-vectorizer-min-trip-count={_FEWEST_VECTOR_ITERATIONS}",
-    # A stride that is an argument is no 1, for which LLVM would write vectors and no others.
+    # LLVM would write a vectorised version of a loop for a stride of 1, but the strides that are
+    # arguments are not 1.
     "-enable-mem-access-versioning=false",
 )
 
@@ -315,8 +317,7 @@ def _llvm_target(triple: str) -> llvm.Target:
 def _optimised(
     assembly: str, target: CodegenTarget, machine: llvm.TargetMachine, opt_level: int
 ) -> llvm.ModuleRef:
-    """The verified and optimised module, in an LLVM context of its own that it keeps alive; inside
-    of `at_once`."""
+    """Returns the optimised module, which owns its LLVM context. Runs inside of `at_once`."""
     try:
         module = llvm.parse_assembly(assembly, llvm.create_context())
         module.triple = target.triple
@@ -324,7 +325,7 @@ def _optimised(
         module.verify()
     except RuntimeError as error:
         raise CompilationError(f"llvm-ir: LLVM rejects the module: {error}") from error
-    # A builder of its own for each run: it refers to the run afterwards.
+    # Each run has its own builder, because the builder refers to the run afterwards.
     builder = llvm.create_pass_builder(machine, _tuning_options(opt_level))
     with _pipeline(builder) as passes:
         run_passes(passes, module, builder)
@@ -333,7 +334,7 @@ def _optimised(
 
 @contextmanager
 def _pipeline(builder: llvm.PassBuilder) -> Generator[llvm.ModulePassManager]:
-    """The passes of a builder. llvmlite never frees them: its class inherits another `_dispose`."""
+    """Yields the passes of a builder, and frees them: their class inherits a wrong `_dispose`."""
     passes = builder.getModulePassManager()
     try:
         yield passes
@@ -343,7 +344,8 @@ def _pipeline(builder: llvm.PassBuilder) -> Generator[llvm.ModulePassManager]:
 
 
 _HIGHEST_PIPELINE = 2
-"""LLVM's passes of -O3 take a sixth longer than those of -O2, and make nothing faster here."""
+"""Maximum level of LLVM's passes: -O3 takes 1.17 times as long as -O2, and its code is not faster
+here."""
 
 
 def _tuning_options(opt_level: int) -> llvm.PipelineTuningOptions:

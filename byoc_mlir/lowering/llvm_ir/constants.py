@@ -1,4 +1,4 @@
-"""Types and constants as LLVM assembly spells them."""
+"""Types and constants in LLVM assembly."""
 
 from __future__ import annotations
 
@@ -48,7 +48,11 @@ _FLOAT_SUFFIXES: dict[type[Attribute], str] = {
 
 @cache
 def type_text(type_: Attribute) -> str:
-    """The type in LLVM assembly. Raises `CompilationError` when LLVM has no such type."""
+    """Returns a type in LLVM assembly.
+
+    Raises:
+        CompilationError: LLVM has no such type.
+    """
     match type_:
         case IntegerType(signedness=signedness) if signedness.data == Signedness.SIGNLESS:
             return f"i{type_.width.data}"
@@ -80,7 +84,7 @@ def type_text(type_: Attribute) -> str:
 
 @cache
 def intrinsic_suffix(type_: Attribute) -> str:
-    """The name part by which an overloaded intrinsic tells this type."""
+    """Returns the suffix for a type in the name of an overloaded intrinsic."""
     match type_:
         case IntegerType():
             return f"i{type_.width.data}"
@@ -106,7 +110,11 @@ _FLOAT_FORMATS = {16: "<e", 32: "<f", 64: "<d"}
 
 
 def constant_text(value: Attribute, type_: Attribute) -> str:
-    """The constant, without its type. Raises `CompilationError` for a value LLVM cannot hold."""
+    """Returns a constant without its type.
+
+    Raises:
+        CompilationError: LLVM cannot express the value.
+    """
     match value:
         case IntegerAttr() if isinstance(type_, IntegerType):
             return _integer_text(value.value.data, type_)
@@ -119,15 +127,16 @@ def constant_text(value: Attribute, type_: Attribute) -> str:
 
 
 def quoted(data: bytes) -> str:
-    """The bytes in double quotes, all that is not plain ASCII escaped."""
+    """Returns the bytes in double quotes; characters that are not printable ASCII are escaped."""
     return '"' + "".join([_ESCAPED[byte] for byte in data]) + '"'
 
 
 def initialiser(value: Attribute, type_: Attribute) -> str:
-    """Type and initial value of a global.
+    """Returns the type and the initial value of a global.
 
-    Arrays of numbers are written as their bytes: pointers carry no element type, and one character
-    per byte is an order of magnitude less text than one number per element.
+    Arrays of numbers are written as strings of bytes: one character a byte is an order of magnitude
+    shorter than one number an element. Pointers carry no element type, so users do not depend on
+    it.
     """
     if isinstance(value, StringAttr):
         return _bytes_text(value.data.encode())
@@ -143,7 +152,7 @@ def _bytes_text(data: bytes) -> str:
 
 
 def _element_bytes(value: DenseIntOrFPElementsAttr) -> bytes:
-    """The bytes of all elements, also where the attribute keeps one that stands for all."""
+    """Returns the bytes of all elements, even if the attribute is a splat."""
     data = value.data.data
     count = math.prod(value.get_shape())
     size = value.get_element_type().compile_time_size
@@ -157,7 +166,7 @@ def _integer_text(value: int, type_: IntegerType) -> str:
 
 
 def _float_text(value: float, type_: Attribute) -> str:
-    """The exact bits: f32 and f64 are both written as those of a double."""
+    """Returns the exact bits; f32 and f64 are both written as a double."""
     if isinstance(type_, Float16Type):
         return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
     if isinstance(type_, BFloat16Type):

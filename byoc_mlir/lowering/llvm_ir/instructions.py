@@ -1,4 +1,4 @@
-"""One instruction of LLVM assembly per op: a table per family, a function per exception."""
+"""Instructions of LLVM assembly for ops: a table for each family, a function for each exception."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from byoc_mlir.lowering.llvm_ir.constants import quoted, type_text
 from byoc_mlir.lowering.llvm_ir.names import FunctionNames, symbol
 
 Writer = Callable[[Any, FunctionNames], str]
-"""The text of an op without its result: `add i32 %a, %b`."""
+"""Function that returns the text of an op without its result: `add i32 %a, %b`."""
 
 NONTEMPORAL = "!nontemporal !0"
-"""Metadata node 0 of every module is `!{i32 1}`."""
+"""Reference to metadata node 0, which is `!{i32 1}` in every module."""
 
 _INTEGER_BINARY: Mapping[type[Operation], str] = {
     llvm.AddOp: "add",
@@ -68,12 +68,12 @@ _GEP_INBOUNDS, _GEP_UNSIGNED_SIGNED_WRAP, _GEP_NO_UNSIGNED_WRAP = 1, 2, 4
 
 
 def fastmath_text(flags: FastMathAttr) -> str:
-    """The flags, each followed by a space."""
+    """Returns the flags, each followed by a space."""
     return "".join([f"{flag.value} " for flag in sorted(flags.data)])
 
 
 def convention_text(convention: llvm.CallingConventionAttr) -> str:
-    """The calling convention, followed by a space unless it is the default one."""
+    """Returns the calling convention, followed by a space; "" for the default one."""
     name = convention.cconv_name
     return _CONVENTIONS.get(name, f"{name} ")
 

@@ -1,4 +1,4 @@
-"""Intrinsics: a call whose name carries the types it is overloaded on."""
+"""Calls of intrinsics, whose names include the types that they are overloaded on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _IMMEDIATES = ("isVolatile", "is_int_min_poison", "is_zero_poison")
 
 
 def _overloaded(types: Callable[[Operation], Sequence[Attribute]]) -> Writer:
-    """The writer of an intrinsic that is overloaded on the given types."""
+    """Returns the writer of an intrinsic that is overloaded on the given types."""
 
     def write(op: Operation, names: FunctionNames) -> str:
         name = "llvm." + op.name.removeprefix("llvm.intr.")
@@ -54,7 +54,7 @@ def _overloaded(types: Callable[[Operation], Sequence[Attribute]]) -> Writer:
 
 
 def call_text(op: Operation, name: str, names: FunctionNames, extra: Sequence[str] = ()) -> str:
-    """The call of intrinsic `name` on the operands, then the immediates of `op`, then `extra`."""
+    """Returns the call of intrinsic `name` with operands, immediates and `extra`."""
     flags = op.properties.get("fastmathFlags")
     prefix = fastmath_text(flags) if isinstance(flags, FastMathAttr) else ""
     immediates = [_immediate(op.properties[key]) for key in _IMMEDIATES if key in op.properties]

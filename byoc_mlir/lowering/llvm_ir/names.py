@@ -1,4 +1,4 @@
-"""The names of one function while it is written."""
+"""Names in one function during its translation."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _LITERALS = frozenset(
 
 
 class FunctionNames:
-    """Names values and blocks, and knows which values flow over which edge.
+    """Names of values and blocks, and the values that each edge passes.
 
-    Constants have no instruction: their name is their text. A second edge from one block to the
-    same destination with other arguments goes through a block of its own, since a phi node cannot
-    tell the two apart.
+    A constant has no instruction: its name is its text. A second edge from a block to the same
+    destination with other arguments gets its own block, since a phi node cannot distinguish the
+    edges.
     """
 
     def __init__(self, body: Region) -> None:
         self._names: dict[SSAValue, str] = {}
         self._types: dict[int, str] = {}
-        """Texts of types by their identity: a type's own hash is that of all it has."""
+        """Texts of types by the type's `id`, since its hash would visit all nested types."""
         self._labels: dict[Block, str] = {}
         self._edge_labels: dict[Operation, list[str]] = {}
         self.incoming: dict[Block, list[tuple[str, Sequence[SSAValue]]]] = {}
@@ -49,7 +49,7 @@ class FunctionNames:
         return self._names[value]
 
     def typed(self, value: SSAValue) -> str:
-        """The value with its type before it."""
+        """Returns a value, preceded by its type."""
         type_ = value.type
         text = self._types.get(id(type_))
         if text is None:
@@ -57,15 +57,15 @@ class FunctionNames:
         return f"{text} {self._names[value]}"
 
     def typed_list(self, values: Iterable[SSAValue]) -> str:
-        """Several values, each with its type."""
+        """Returns several values, each preceded by its type."""
         return ", ".join([self.typed(value) for value in values])
 
     def label(self, block: Block) -> str:
-        """The label of a block."""
+        """Returns the label of a block."""
         return self._labels[block]
 
     def edges(self, terminator: Operation) -> Sequence[str]:
-        """The label to jump to for each edge of a terminator, in the order of `edges_of`."""
+        """Returns the label for each edge of a terminator, in the order of `edges_of`."""
         return self._edge_labels[terminator]
 
     def _name_all(self, values: Iterable[SSAValue]) -> None:
@@ -105,7 +105,7 @@ class FunctionNames:
 
 
 def edges_of(terminator: Operation) -> Sequence[Edge]:
-    """The destinations of a terminator, each with the arguments it passes."""
+    """Returns the destinations of a terminator, each with the arguments passed to it."""
     match terminator:
         case llvm.BrOp():
             return [(terminator.successor, terminator.arguments)]
@@ -122,7 +122,7 @@ def edges_of(terminator: Operation) -> Sequence[Edge]:
 
 
 def literal(op: Operation) -> str | None:
-    """The text of an op that is a constant in LLVM, or None."""
+    """Returns the text of an op that is a constant in LLVM, or None."""
     if type(op) not in _LITERALS:
         return None
     match op:
@@ -141,5 +141,5 @@ def literal(op: Operation) -> str | None:
 
 
 def symbol(name: str) -> str:
-    """A global name."""
+    """Returns a global name in LLVM assembly."""
     return f"@{name}" if name.isidentifier() and name.isascii() else f"@{quoted(name.encode())}"

@@ -1,4 +1,4 @@
-"""Cutting a module of the `llvm` dialect in parts, which LLVM compiles at the same time."""
+"""Parts of a module of the `llvm` dialect, which LLVM compiles in parallel."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
 
 MOST_PARTS = 4
 LEAST_OPS = 1000
-"""Of a part: LLVM takes some 0.2 s for them, half of that in vectors, and 0.01 s without any."""
+"""Minimum number of a part's ops: LLVM takes some 0.2 s for them, half of that with vector code,
+and 0.01 s without any ops."""
 
 COPIED_OPS = 40
-"""What LLVM might inline and is no larger has a copy in each part that calls it."""
+"""Maximum number of ops of an inlinable function that is copied to each part that calls it."""
 
 Home: TypeAlias = tuple[bool, int]
-"""The part of a symbol: whether it is one of functions in vectors, and which one of those."""
+"""Part of a symbol: true for a part with vectorised functions, and its number among such parts."""
 
 
 @dataclass(frozen=True)
 class ModulePart:
-    """What one part of a module has.
+    """Part of a module.
 
     Attributes:
         definitions: functions and globals, in the module's order.
-        declarations: those of other parts, and of nobody here, that the definitions mention.
-        shared: internal functions among both that other parts call, or have.
-        vectorised: whether all functions are written in vectors, so that LLVM optimises none.
+        declarations: symbols that the definitions mention, defined in other parts or outside of the
+            module.
+        shared: internal functions that other parts call or define.
+        vectorised: true if all functions are vectorised already, so that LLVM optimises none of
+            them.
     """
 
     definitions: Sequence[Operation]
@@ -44,10 +47,10 @@ class ModulePart:
 
 
 def cut(module: ModuleOp) -> Sequence[ModulePart]:
-    """The parts of a module; one, with everything, where it is small.
+    """Splits a module into parts; a small module is one part.
 
-    They depend on the module alone. What LLVM would inline stays with its caller, and what changes
-    a variable with everyone who does. Functions in vectors have parts of their own.
+    The parts depend on nothing but the module. A function that LLVM would inline stays with its
+    caller, and the users of a variable stay together. Vectorised functions have their own parts.
     """
     ops = {symbol_of(op): op for op in module.body.block.ops}
     defined = {name: op for name, op in ops.items() if not is_declaration(op)}
@@ -90,7 +93,7 @@ def _may_be_inlined(op: Operation) -> bool:
 
 
 def _is_copied(op: Operation, size: int) -> bool:
-    """Whether each part has its own: constants, and short internal functions."""
+    """True if each part gets its own copy: constants, and short internal functions."""
     if isinstance(op, llvm.GlobalOp):
         return op.constant is not None and op.linkage.linkage.data in ("internal", "private")
     is_short = size <= COPIED_OPS or "always_inline" in {*op.properties, *op.attributes}
@@ -102,7 +105,7 @@ def _groups(
     mentioned: Mapping[str, AbstractSet[str]],
     copied: AbstractSet[str],
 ) -> Iterable[Sequence[str]]:
-    """The symbols that stay together."""
+    """Returns the groups of symbols that must be in one part."""
     users: dict[str, list[str]] = {name: [] for name in defined}
     for user, names in mentioned.items():
         for name in names & defined.keys():
@@ -128,7 +131,7 @@ def _unite(groups: dict[str, list[str]], one: str, other: str) -> None:
 def _homes(
     groups: Iterable[Sequence[str]], defined: Mapping[str, Operation], sizes: Mapping[str, int]
 ) -> Mapping[str, Home]:
-    """The part of each symbol."""
+    """Returns the part of each symbol."""
     weights = [(sum(sizes[name] for name in group), group) for group in groups]
     vectorised = [one for one in weights if all(_is_vectorised(defined[name]) for name in one[1])]
     if sum(weight for weight, _ in vectorised) < LEAST_OPS:
@@ -138,7 +141,7 @@ def _homes(
 
 
 def _filled(weights: Sequence[tuple[int, Sequence[str]]], *, vectorised: bool) -> dict[str, Home]:
-    """Parts of one kind: the largest groups first, each to the smallest part."""
+    """Assigns groups to parts of one kind: the largest group first, each to the smallest part."""
     count = min(MOST_PARTS, sum(weight for weight, _ in weights) // LEAST_OPS)
     filled = [0] * max(1, count)
     homes: dict[str, Home] = {}

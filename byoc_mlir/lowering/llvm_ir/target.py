@@ -14,7 +14,7 @@ from byoc_mlir.lowering.llvm_ir.translate import translate_module
 
 @dataclass(frozen=True)
 class LLVMIRTarget(Target):
-    """A module of the `llvm` dialect as LLVM assembly."""
+    """Output target that prints a module of the `llvm` dialect as LLVM assembly."""
 
     name = "llvm-ir"
 

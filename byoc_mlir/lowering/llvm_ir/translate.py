@@ -1,4 +1,4 @@
-"""A module of the `llvm` dialect, its functions and globals, as LLVM assembly."""
+"""Translation of a module of the `llvm` dialect, its functions and globals, to LLVM assembly."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ _DECLARED = frozenset({"external", "extern_weak"})
 _VISIBILITIES = ("", "hidden ", "protected ")
 _UNNAMED_ADDR = ("", "local_unnamed_addr", "unnamed_addr")
 _ARRAY_ALIGNMENT = 16
-"""What the x86-64 ABI gives an array of 16 bytes or more; its bytes alone would ask for 1."""
+"""Alignment of an array of 16 bytes or more in the x86-64 ABI; LLVM's default here is 1."""
 
 
 def global_text(op: llvm.GlobalOp) -> str:
-    """One global variable. Raises `CompilationError` for an initialiser LLVM cannot express."""
+    """Returns one global variable as LLVM assembly.
+
+    Raises:
+        CompilationError: LLVM cannot express the initialiser.
+    """
     linkage = op.linkage.linkage.data
     is_declared = op.value is None and not op.body.blocks and linkage in _DECLARED
     keyword = "" if linkage == "external" and not is_declared else f"{linkage} "
@@ -61,7 +65,7 @@ def _content(op: llvm.GlobalOp) -> str:
 
 
 def _region_value(op: llvm.GlobalOp) -> str:
-    """The constant an initialiser region returns: literals put together by `llvm.insertvalue`."""
+    """Returns the constant that an initialiser region builds with `llvm.insertvalue`."""
     values: dict[SSAValue, _Constant] = {}
     for inner in op.body.block.ops:
         match inner:
@@ -84,21 +88,21 @@ def _region_value(op: llvm.GlobalOp) -> str:
 
 @dataclass(frozen=True)
 class _Constant:
-    """A literal, with some of its fields replaced."""
+    """Literal, with some of its fields replaced."""
 
     type_: Attribute
     base: str
     fields: Mapping[int, _Constant] = field(default_factory=dict[int, "_Constant"])
 
     def inserted(self, path: Sequence[int], value: _Constant) -> _Constant:
-        """A copy with the field at `path` replaced."""
+        """Returns a copy with the field at `path` replaced."""
         if not path:
             return value
         inner = self._field(path[0]).inserted(path[1:], value)
         return replace(self, fields={**self.fields, path[0]: inner})
 
     def text(self) -> str:
-        """The constant, without its type."""
+        """Returns the constant without its type."""
         if not self.fields:
             return self.base
         fields = [self._field(index) for index in range(len(_field_types(self.type_)))]
@@ -129,11 +133,13 @@ _MODULE_STRINGS = {
 
 
 def translate_module(module: ModuleOp) -> str:
-    """The module as LLVM assembly.
+    """Returns the module as LLVM assembly.
 
-    Every linkage, attribute, alignment, flag and ordering is kept. Raises `CompilationError` that
-    names the op for anything that cannot be expressed; nothing is dropped silently, except
-    locations and the attributes of other dialects.
+    All linkages, attributes, alignments, flags and orderings are kept. Only locations and the
+    attributes of other dialects are dropped.
+
+    Raises:
+        CompilationError: an op cannot be expressed; the error names it.
     """
     lines = _module_strings(module)
     for op in in_time(module.body.block.ops):
@@ -142,7 +148,7 @@ def translate_module(module: ModuleOp) -> str:
 
 
 def translate_part(module: ModuleOp, part: ModulePart) -> str:
-    """One part of a module as LLVM assembly; raises what `translate_module` raises."""
+    """Returns one part of a module as LLVM assembly; raises as `translate_module`."""
     lines = _module_strings(module)
     for op in part.declarations:
         if isinstance(op, llvm.FuncOp) and op.body.blocks:
@@ -170,12 +176,14 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _linkage(op: llvm.FuncOp, part: ModulePart) -> str:
-    """What says who sees a function: of internal ones that parts share, no other module."""
+    """Returns a function's linkage. Internal functions that parts share become hidden, so that no
+    other module sees them.
+    """
     return "hidden " if op.sym_name.data in part.shared else f"{op.linkage.linkage.data} "
 
 
 def top_level_text(op: Operation) -> str:
-    """One function or global as LLVM assembly; raises what `translate_module` raises."""
+    """Returns one function or global as LLVM assembly; raises as `translate_module`."""
     return "\n".join(_top_level(op))
 
 
@@ -202,8 +210,8 @@ def _declaration(op: llvm.FuncOp) -> str:
 
 
 def _declaration_elsewhere(op: llvm.FuncOp) -> str:
-    """The declaration of a function that another part defines, which may lie anywhere: a hidden one
-    would be expected near.
+    """Returns the declaration of a function that another part defines. It is not hidden, because
+    LLVM would assume that a hidden function is near.
     """
     return _declared(op, "")
 

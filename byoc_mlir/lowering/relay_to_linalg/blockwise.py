@@ -1,4 +1,4 @@
-"""Products with weights in blocks of a few bits, as one kernel."""
+"""GEMMs with blockwise quantised weights of a few bits, as one kernel."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _kernel(
 
 @lru_cache(maxsize=64)
 def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool) -> Region:
-    """The body of a kernel; to be copied, which takes a third of the time it takes to write one."""
+    """Returns a cached body of a kernel; a clone takes a third of the time of building one."""
     block = Block(arg_types=types)
     end = host.YieldOp()
     block.add_op(end)
@@ -98,7 +98,7 @@ def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool
 
 
 def _few_rows(sizes: BlockwiseSizes) -> int:
-    """How many rows are few; 0 where there are more."""
+    """Returns the number of rows if they are few, else 0; the limit if it is symbolic."""
     if isinstance(sizes.rows, int):
         return sizes.rows if sizes.rows <= _FEW_ROWS else 0
     return _FEW_ROWS
@@ -113,13 +113,15 @@ def _constant(op: relay.BlockwiseDenseOp, value: SSAValue) -> Array:
 
 
 def _packed_codes(codes: Array) -> Array:
-    """`[units, blocks, bytes]` as `[panels, blocks * bytes, 16]`."""
+    """Packs codes `[units, blocks, bytes]` into `[panels, blocks * bytes, 16]`."""
     rows = codes.reshape(len(codes), -1).view(np.int8)
     return derived_array("blockwise_codes", [codes], lambda: panels(rows.T, LANES))
 
 
 def _packed(numbers: Array) -> Array:
-    """`[units, blocks]` as `[panels, blocks, 16]`; one for all stands 16 times."""
+    """Packs scales or zero points `[units, blocks]` into `[panels, blocks, 16]`; one value is
+    repeated.
+    """
     if numbers.shape == (1, 1):
         numbers = np.repeat(numbers, LANES, 0)
     return derived_array("blockwise_numbers", [numbers], lambda: panels(numbers.T, LANES))

@@ -1,8 +1,7 @@
-"""The kernels of products with weights in blocks of a few bits.
+"""Kernels of GEMMs with blockwise quantised weights of a few bits.
 
-The codes of 16 units lie together, one byte of each beside the other, so that one load has the
-next codes of all 16; panels of 16 units are computed one by one, by all threads. Weights stay
-packed in memory.
+The codes of 16 units are interleaved byte by byte, so that one load gets the next codes of all 16.
+Threads share panels of 16 units. Weights stay packed in memory.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import splat
 from byoc_mlir.lowering.relay_to_linalg.scalars import CONTRACT, REASSOCIATE, multiply_add
 
 LANES = 16
-"""Units of a panel; a processor with shorter vectors takes several for them."""
+"""Units of a panel; a processor with shorter vectors uses several of them."""
 
 _TILE_ROWS = 6
 _REST_ROWS = (4, 2, 1)
 _SUMS = 4
-"""Sums that are added to in turn, so that an addition need not wait for the one before."""
+"""Accumulators that are interleaved, so that an addition need not wait for the one before."""
 _UNROLLED_BYTES = 4
 _UNROLLED_STEPS = 4
 _UNPACKED_STEPS = 512
@@ -41,7 +40,7 @@ _BYTES = VectorType(i8, [LANES])
 
 @dataclass(frozen=True)
 class BlockwiseSizes:
-    """Of a product; `block` elements of a unit have a scale, in `bytes` bytes."""
+    """Sizes of a GEMM; each `block` of a unit's elements has a scale, and takes `bytes` bytes."""
 
     rows: Size
     units: int
@@ -49,7 +48,7 @@ class BlockwiseSizes:
     bytes: int
     bits: int
     usual_rows: int
-    """What choices of speed are made for."""
+    """Number of rows for which code is optimised."""
 
     @property
     def panels(self) -> int:
@@ -57,12 +56,12 @@ class BlockwiseSizes:
 
     @property
     def block(self) -> int:
-        """The elements of a block."""
+        """Returns the number of elements of a block."""
         return self.bytes * self.codes
 
     @property
     def codes(self) -> int:
-        """Of a byte."""
+        """Returns the number of codes in a byte."""
         return 8 // self.bits
 
     @property
@@ -72,18 +71,18 @@ class BlockwiseSizes:
 
 @dataclass(frozen=True)
 class Buffers:
-    """What a kernel works on, dense."""
+    """Buffers of a kernel, all dense."""
 
     data: SSAValue
-    """`[rows, steps]`."""
+    """Data, `[rows, steps]`."""
     codes: SSAValue
-    """`[panels, blocks * bytes, 16]`."""
+    """Weights, `[panels, blocks * bytes, 16]`."""
     scales: SSAValue
-    """`[panels, blocks, 16]`."""
+    """Scales, `[panels, blocks, 16]`."""
     zeros: SSAValue
-    """As the scales, or `[1, 1, 16]`."""
+    """Zero points, of the shape of the scales, or `[1, 1, 16]`."""
     output: SSAValue
-    """`[rows, units]`."""
+    """Result, `[rows, units]`."""
 
 
 class _Writer(ABC):
@@ -100,7 +99,7 @@ class _Writer(ABC):
         self._zero = code.emit(splat(0.0, _NUMBERS))
 
     def write(self) -> None:
-        """All panels, on all threads where there is enough to do."""
+        """Emits the loop over all panels, on all threads if there is enough work."""
         sizes = self._sizes
         work = sizes.usual_rows * sizes.units * sizes.steps / ASSUMED.block_products
         if work >= ASSUMED.parallel_cycles and sizes.panels > 1:
@@ -112,10 +111,10 @@ class _Writer(ABC):
 
     @abstractmethod
     def _panel(self, panel: SSAValue) -> None:
-        """16 units of all rows."""
+        """Emits the computation of all rows of 16 units."""
 
     def _codes(self, at: Index) -> list[SSAValue]:
-        """The numbers in the bytes of 16 units, from the low bits on."""
+        """Emits the codes in the bytes of 16 units as values, from the low bits on."""
         code, bits = self._code, self._sizes.bits
         packed = code.emit(vector.LoadOp(self._bytes, [code.index(at)], _BYTES))
         return [
@@ -126,11 +125,11 @@ class _Writer(ABC):
         return self._code.emit(vector.LoadOp(buffer, [self._code.index(at)], _NUMBERS))
 
     def _number(self, buffer: SSAValue, at: Index) -> SSAValue:
-        """One number in all lanes."""
+        """Emits the broadcast of one element to all lanes."""
         return self._code.emit(vector.BroadcastOp(self._code.load(buffer, at), _NUMBERS))
 
     def _scale(self, panel: SSAValue, block: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """The scales and zero points of a block of 16 units."""
+        """Emits the loads of the scales and zero points for a block of 16 units."""
         at = self._sum(self._times(panel, self._sizes.blocks * LANES), self._times(block, LANES))
         zeros = self._vector(self._zeros, 0 if self._one_zero else at)
         return self._vector(self._scales, at), zeros
@@ -157,7 +156,7 @@ class _Writer(ABC):
         return total
 
     def _mask(self, panel: SSAValue) -> SSAValue | None:
-        """The units of the panel that there are; `None`: all, in every panel."""
+        """Emits the mask of a panel's valid units; None if all units of every panel are valid."""
         if self._sizes.units % LANES == 0:
             return None
         left = self._sum(self._sizes.units, self._times(panel, -LANES))
@@ -179,9 +178,9 @@ class _Writer(ABC):
 
 
 class FewRows(_Writer):
-    """Each code is read once and meets all rows in registers: products with the bare codes are
-    summed by block, then scaled. Where the run tells how many rows there are, they meet it one by
-    one.
+    """Kernel for few rows. Each code is loaded once and multiplied with all rows in registers. The
+    MACs of the bare codes are summed by block, and scaled afterwards. With a symbolic number of
+    rows, it computes one row after the other.
     """
 
     def __init__(
@@ -193,7 +192,7 @@ class FewRows(_Writer):
         *,
         one_zero: bool,
     ):
-        """`sums [rows, blocks]` is for the sum of each block of data."""
+        """Takes scratch memory `sums [rows, blocks]` for the sum of each block of data."""
         super().__init__(code, sizes, buffers, one_zero=one_zero)
         self._sums = code.flat(sums)
 
@@ -217,7 +216,7 @@ class FewRows(_Writer):
             self._rows(panel, [loop.counter])
 
     def _rows(self, panel: SSAValue, rows: Sequence[Index]) -> None:
-        """16 units of some rows."""
+        """Emits the computation of some rows of 16 units."""
         code, sizes = self._code, self._sizes
         with code.loop(sizes.blocks, [self._zero] * len(rows)) as loop:
             products = self._block(panel, loop.counter, rows)
@@ -234,7 +233,7 @@ class FewRows(_Writer):
             self._store(total, at, mask)
 
     def _block(self, panel: SSAValue, block: SSAValue, rows: Sequence[Index]) -> list[SSAValue]:
-        """For each row the products of a block with its codes."""
+        """Emits the dot products of a block's codes with each row."""
         code, sizes, count = self._code, self._sizes, len(rows)
         number = self._sum(self._times(panel, sizes.blocks), block)
         first_code = self._times(number, sizes.bytes * LANES)
@@ -261,8 +260,8 @@ class FewRows(_Writer):
 
 
 class ManyRows(_Writer):
-    """Some hundred steps of a panel are unpacked to numbers on the stack, which tiles of rows
-    multiply with.
+    """Kernel for many rows. It dequantises some hundred steps of a panel to the stack, and
+    multiplies tiles of rows with them.
     """
 
     def _panel(self, panel: SSAValue) -> None:
@@ -284,8 +283,7 @@ class ManyRows(_Writer):
             self._rest(part, full, sizes.rows - full, fresh)
 
     def _rest(self, part: _Part, first: Size, rows: Size, fresh: SSAValue) -> None:
-        """The rows behind whole tiles; where the run tells how many, a tile for each bit of their
-        number."""
+        """Emits the rows behind whole tiles; a symbolic number gets a tile for each of its bits."""
         if isinstance(rows, int):
             if rows:
                 self._tile(part, first, rows, fresh)
@@ -299,7 +297,7 @@ class ManyRows(_Writer):
             before = self._sum(before, has_tile)
 
     def _unpack(self, panel: SSAValue, block: SSAValue, target: SSAValue, first: Index) -> None:
-        """Writes the weights of a block to `target`, from step `first` on."""
+        """Emits the dequantisation of a block's weights to `target`, from step `first` on."""
         code, sizes = self._code, self._sizes
         scale, zero = self._scale(panel, block)
         number = self._sum(self._times(panel, sizes.blocks), block)
@@ -311,7 +309,7 @@ class ManyRows(_Writer):
                 code.add(vector.StoreOp(weight, target, [code.index(self._times(step, LANES))]))
 
     def _tile(self, part: _Part, first: Index, rows: int, fresh: SSAValue) -> None:
-        """Adds the products of some rows with the steps of a part."""
+        """Emits the MACs of some rows with the steps of a part."""
         code, sizes = self._code, self._sizes
         mask = self._mask(part.panel)
         places = [
@@ -343,11 +341,11 @@ class ManyRows(_Writer):
 
 @dataclass(frozen=True)
 class _Part:
-    """Some blocks of a panel, unpacked."""
+    """Dequantised blocks of a panel."""
 
     weights: SSAValue
-    """`[steps, 16]`."""
+    """Weights, `[steps, 16]`."""
     first: Index
-    """The first step."""
+    """Number of the first step."""
     blocks: Index
     panel: SSAValue

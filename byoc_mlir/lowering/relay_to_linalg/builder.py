@@ -1,4 +1,4 @@
-"""Building linalg on tensors: what every family of `convert-relay-to-linalg` writes with."""
+"""Builder of linalg on tensors, used by every family of `convert-relay-to-linalg`."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ Body: TypeAlias = (
     | Callable[[Scalars, _V, _V, _V, _V], _V]
     | Callable[[Scalars, _V, _V, _V, _V, _V], _V]
 )
-"""`body(scalars, *elements) -> element`; of a reduction, the last element is the running value."""
+"""Function `body(scalars, *elements) -> element`; a reduction's last element is the running
+value."""
 
 Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
-"""`lowering(op, builder) -> the values that replace the op's results`."""
+"""Function `lowering(op, builder) -> the values that replace the op's results`."""
 
 Lowerings = Mapping[type[RelayOp], Lowering]
 
@@ -67,24 +68,24 @@ REDUCTION = IteratorTypeAttr(IteratorType.REDUCTION)
 
 @dataclass(frozen=True)
 class Read:
-    """An input of a `linalg.generic`: the tensor and where each iteration reads it."""
+    """Input of a `linalg.generic`: the tensor and its indexing map."""
 
     value: SSAValue
     map: Sequence[AffineExpr]
 
 
 def dim(position: int) -> AffineExpr:
-    """`d<position>`."""
+    """Returns `d<position>`."""
     return AffineDimExpr(position)
 
 
 def dims(positions: Iterable[int]) -> tuple[AffineExpr, ...]:
-    """Several dimensions, in order."""
+    """Returns several dimensions, in order."""
     return tuple(AffineDimExpr(position) for position in positions)
 
 
 def broadcast(value: SSAValue, shape: Sequence[Size]) -> Read:
-    """`value` read as numpy broadcasts it to `shape`."""
+    """Returns `value` with the indexing map that broadcasts it to `shape`, as numpy does."""
     sizes = sizes_of(value)
     first = len(shape) - len(sizes)
     exprs = tuple(
@@ -95,14 +96,12 @@ def broadcast(value: SSAValue, shape: Sequence[Size]) -> Read:
 
 
 def is_one(size: Size) -> bool:
-    """Whether a size is 1, by itself or because a guard says so: its only element is read for all
-    that it is broadcast to.
-    """
+    """True if a size is 1, known or by a guard, so that its only element is broadcast."""
     return surely_same(size, 1)
 
 
 class LinalgBuilder:
-    """Inserts ops before `op`, at its location."""
+    """Builder that inserts ops before `op`, at its location."""
 
     def __init__(self, op: Operation):
         block = op.parent
@@ -122,14 +121,14 @@ class LinalgBuilder:
         self._block.insert_op_before(op, self._op)
 
     def constant(self, array: np.ndarray[Any, np.dtype[Any]], name: str) -> SSAValue:
-        """A constant tensor."""
+        """Inserts a constant tensor."""
         return self.emit(ConstantOp.of(name, array))
 
     def empty(self, type_: Tensor) -> SSAValue:
-        """A tensor with undefined elements.
+        """Inserts a tensor with undefined elements.
 
         Raises:
-            LimitExceededError: it is larger than tensors may be, as a padded image may be.
+            LimitExceededError: the tensor exceeds the size limit, as a padded image may.
         """
         if DYNAMIC in type_sizes(type_):
             raise PassFailedException(
@@ -147,9 +146,9 @@ class LinalgBuilder:
         kind: Kind | None = None,
         name: str | None = None,
     ) -> SSAValue:
-        """A new tensor of `type_`, each element computed from the elements read for it.
+        """Inserts a `linalg.generic` that computes a new tensor of `type_`, element by element.
 
-        `kind` is the arithmetic of the body; without it, the one of the first input.
+        `kind` is the kind of arithmetic of the body; by default, that of the first input.
         """
         rank = len(type_.shape)
         first = reads[0].value if reads else None
@@ -171,7 +170,8 @@ class LinalgBuilder:
         rank: int,
         body: Body,
     ) -> SSAValue:
-        """`start` combined with all elements read; loop dimensions in `reduced` are folded.
+        """Inserts a reduction of all elements read into `start`, over the loop dimensions in
+        `reduced`.
 
         The body gets the input elements and the running value.
         """
@@ -209,20 +209,20 @@ class LinalgBuilder:
         )
 
     def filled(self, value: float, type_: Tensor) -> SSAValue:
-        """A tensor with `value` everywhere."""
+        """Inserts a tensor with `value` everywhere."""
         element = signless(type_.element_type)
         return self.generic([], type_, lambda s: s.constant(value, element), name="fill")
 
     def elementwise(
         self, values: Sequence[SSAValue], type_: Tensor, body: Body, kind: Kind | None = None
     ) -> SSAValue:
-        """`body` on each element of the broadcast `values`."""
+        """Inserts `body`, applied to each element of the broadcast `values`."""
         shape = type_sizes(type_)
         reads = [broadcast(value, shape) for value in values]
         return self.generic(reads, type_, body, kind=kind)
 
     def cast(self, value: SSAValue, element_type: Attribute) -> SSAValue:
-        """The tensor converted to another element type."""
+        """Inserts the conversion of a tensor to another element type."""
         type_ = tensor_type(value)
         source = type_.element_type
         if source == element_type:
@@ -234,7 +234,7 @@ class LinalgBuilder:
         )
 
     def reshape(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
-        """The same elements, row-major, in another shape; never a copy of a dense tensor."""
+        """Inserts a row-major reshape; it never copies a dense tensor."""
         type_ = tensor_type(value)
         if type_sizes(type_) == tuple(shape):
             return value
@@ -252,12 +252,12 @@ class LinalgBuilder:
         sizes: Sequence[Size],
         strides: Sequence[int] | None = None,
     ) -> SSAValue:
-        """The slice with these offsets, sizes and positive strides."""
+        """Inserts the slice with these offsets, sizes and positive strides."""
         type_ = tensor_type(value)
         if type_sizes(type_) == tuple(sizes):
             return value
         result = tensor_of(type_.element_type, sizes)
-        steps = strides or [1] * len(sizes)  # of one element none is taken
+        steps = strides or [1] * len(sizes)  # strides of one element are ignored
         strides = [1 if size in (0, 1) else step for size, step in zip(sizes, steps, strict=True)]
         starts, extents = self._indices(offsets), self._indices(sizes)
         return self.emit(tensor.ExtractSliceOp(value, starts, extents, strides, result))
@@ -269,7 +269,7 @@ class LinalgBuilder:
         offsets: Sequence[Size],
         strides: Sequence[int] | None = None,
     ) -> SSAValue:
-        """`destination` with `value` written at the offsets."""
+        """Inserts the insertion of `value` into `destination` at the offsets."""
         sizes = sizes_of(value)
         if not strides and sizes_of(destination) == sizes:
             return value
@@ -289,7 +289,7 @@ class LinalgBuilder:
         )
 
     def _indices(self, sizes: Sequence[Size]) -> list[SSAValue | int]:
-        """Numbers, and values of sizes that are symbolic."""
+        """Returns the sizes, with values for the symbolic ones."""
         return [self.emit(SizeOp(size)) if isinstance(size, Dim) else size for size in sizes]
 
 
@@ -299,7 +299,7 @@ def _block(inputs: Sequence[Attribute], output: Tensor) -> Block:
 
 @cache
 def operand_segments(inputs: int, outputs: int = 1) -> DenseArrayBase:
-    """How many operands of a `linalg.generic` are inputs, and how many outputs."""
+    """Returns the operand segment sizes of a `linalg.generic`: inputs, then outputs."""
     return DenseArrayBase.from_list(i32, [inputs, outputs])
 
 
@@ -309,17 +309,17 @@ def _finish(scalars: Scalars, value: SSAValue, type_: Tensor) -> None:
 
 
 def slice_offsets(op: Slice) -> tuple[Size, ...]:
-    """Where a slice begins."""
+    """Returns the offsets of a slice."""
     return _with_values(static_ints(op.static_offsets), op.offsets)
 
 
 def slice_sizes(op: Slice) -> tuple[Size, ...]:
-    """The sizes of a slice."""
+    """Returns the sizes of a slice."""
     return _with_values(static_ints(op.static_sizes), op.sizes)
 
 
 def _with_values(numbers: Sequence[int], values: Sequence[SSAValue]) -> tuple[Size, ...]:
-    """The sizes in a list of numbers, where those that are symbolic are values."""
+    """Returns the sizes in a static list, with symbolic sizes from `values`."""
     symbolic = iter(values)
     sizes: list[Size] = []
     for number in numbers:
@@ -333,5 +333,5 @@ def _with_values(numbers: Sequence[int], values: Sequence[SSAValue]) -> tuple[Si
 
 
 def static_ints(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:
-    """The entries of a static offset, size or stride list."""
+    """Returns the entries of a static offset, size or stride list."""
     return tuple(int(value) for value in cast("Sequence[int]", attribute.get_values()))

@@ -1,4 +1,4 @@
-"""Values that are checked while the model runs."""
+"""Values that are checked at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types that the bodies of `linalg.generic` compute with, and their sort of arithmetic."""
+"""Element types in the bodies of `linalg.generic`, and their kinds of arithmetic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from byoc_mlir.dialects.relay.element_types import is_unsigned
 
 
 class Kind(Enum):
-    """The three sorts of arithmetic."""
+    """Kind of arithmetic of an element type."""
 
     FLOAT = auto()
     SIGNED = auto()
@@ -27,7 +27,7 @@ class Kind(Enum):
 
     @staticmethod
     def of(element_type: Attribute) -> Kind:
-        """Returns the sort of arithmetic of a `relay` element type."""
+        """Returns the kind of arithmetic of a `relay` element type."""
         if not isinstance(element_type, IntegerType | IndexType):
             return Kind.FLOAT
         return Kind.UNSIGNED if is_unsigned(element_type) else Kind.SIGNED
@@ -43,12 +43,12 @@ def signless(element_type: Attribute) -> Attribute:
 
 
 def accumulator_type(element_type: Attribute) -> Attribute:
-    """Returns the type to sum in: half precision is summed in f32."""
+    """Returns the type of accumulators: f32 for f16 and bf16."""
     return f32 if isinstance(element_type, Float16Type | BFloat16Type) else element_type
 
 
 def bounds(element_type: Attribute) -> tuple[float, float]:
-    """Returns the least and the greatest value of a type (infinities for floats)."""
+    """Returns the minimum and maximum of a type (infinities for floats)."""
     if not isinstance(element_type, IntegerType):
         return -math.inf, math.inf
     width = element_type.width.data

@@ -1,4 +1,4 @@
-"""Probabilities of classes from those between two, as one kernel."""
+"""Class probabilities from pairwise ones (pairwise coupling), as one kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _lower_pairwise_coupling(op: relay.PairwiseCouplingOp, b: LinalgBuilder) -> 
 
 
 def _fill(k: Kernel, matrix: Buffer, data: Buffer, row: Num, count: int) -> None:
-    """The matrix whose quadratic form the shares make least."""
+    """Emits the matrix of the quadratic form that the class probabilities minimise."""
     with k.loop(count) as place:
         matrix[place * (count + 1)] = 0.0
     pair = k.variable(k.index(0))
@@ -41,7 +41,7 @@ def _fill(k: Kernel, matrix: Buffer, data: Buffer, row: Num, count: int) -> None
 
 
 def _couple(k: Kernel, matrix: Buffer, output: Buffer, row: Num, count: int) -> None:
-    """Rounds of the shares, until they are near enough."""
+    """Emits rounds of updates of the class probabilities, until they converge."""
     slopes = k.stack(count, matrix.type)
     with k.loop(count) as place:
         output[row, place] = 1.0 / count
@@ -66,7 +66,7 @@ def _couple(k: Kernel, matrix: Buffer, output: Buffer, row: Num, count: int) -> 
 
 
 def _round(k: Kernel, matrix: Buffer, slopes: Buffer, output: Buffer, row: Num, start: Num) -> None:
-    """Each share in turn."""
+    """Emits one round, which updates each class probability after the other."""
     count, mean = slopes.size, k.variable(start)
     with k.loop(count) as place:
         own, slope = matrix[place * (count + 1)], slopes[place]

@@ -50,7 +50,7 @@ def _rounding(op: type[Operation]) -> Body:
 
 
 def _shift(name: str) -> Body:
-    """A shift; by the whole width or more it gives what shifting bit by bit would."""
+    """Returns a shift; by at least the whole width, it equals as many shifts by one bit."""
 
     def body(s: Scalars, x: SSAValue, count: SSAValue) -> SSAValue:
         assert isinstance(x.type, IntegerType)
@@ -169,11 +169,11 @@ BODIES: dict[type[RelayOp], Body] = {
     nn.ReluOp: _relu,
     nn.PreluOp: _prelu,
 }
-"""Ops whose operands broadcast against each other, with the scalar they compute."""
+"""Scalar body of each op whose operands broadcast against each other."""
 
 
 def _lower_elementwise(op: RelayOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """An op of `BODIES`: one `linalg.generic` over the broadcast operands."""
+    """Lowers an op of `BODIES` to one `linalg.generic` over the broadcast operands."""
     return [b.elementwise(op.operands, tensor_type(op.results[0]), BODIES[type(op)])]
 
 
@@ -186,7 +186,7 @@ def _reciprocal(s: Scalars, x: SSAValue) -> SSAValue:
 
 
 def _square_root(s: Scalars, x: SSAValue) -> SSAValue:
-    """The root as a power: of -0 it is 0, and of minus infinity infinity."""
+    """Emits `x ** 0.5` as `pow` defines it: 0 for -0, and infinity for minus infinity."""
     infinity = s.like(pymath.inf, x)
     root = s.unary(math.SqrtOp, s.add(x, s.like(0, x)))
     return s.select(s.compare("eq", x, s.like(-pymath.inf, x)), infinity, root)
@@ -201,9 +201,9 @@ _KNOWN_POWERS: dict[float, Body] = {
     0.5: _square_root,
     -0.5: lambda s, x: _reciprocal(s, _square_root(s, x)),
 }
-"""Powers of floats by their exponents; any other is a call of the C library for each element."""
+"""Bodies of powers of floats by their constant exponent; any other power calls the C library."""
 _MOST_CONSTANT_EXPONENT = 64
-"""Known exponents of integers up to here become a chain of products."""
+"""Maximum constant exponent of integers that becomes a chain of multiplications."""
 
 
 def _lower_power(op: relay.PowerOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -223,7 +223,9 @@ def _known_power(element_type: Attribute, exponent: float) -> Body | None:
 
 
 def _division(body: Callable[[Scalars, SSAValue, SSAValue], SSAValue]) -> Lowering:
-    """A known integer divisor stands in the body, where LLVM makes it a multiplication."""
+    """Returns the lowering of a division. A constant integer divisor becomes a constant of the
+    body, so that LLVM turns the division into a multiplication.
+    """
 
     def lower(op: relay.BroadcastOp, b: LinalgBuilder) -> Sequence[SSAValue]:
         type_, divisor = tensor_type(op.output), _number_everywhere(op.rhs)
@@ -235,7 +237,7 @@ def _division(body: Callable[[Scalars, SSAValue, SSAValue], SSAValue]) -> Loweri
 
 
 def _number_everywhere(value: SSAValue) -> float:
-    """What a constant holds in every place; NaN for other values."""
+    """Returns the value of all elements of a constant, or NaN for other values."""
     constant = value.owner
     if not isinstance(constant, ConstantOp) or not constant.array.size:
         return pymath.nan
@@ -275,12 +277,12 @@ def _lower_leaky_relu(op: nn.LeakyReluOp, b: LinalgBuilder) -> Sequence[SSAValue
 
 
 def channel_shape(rank: int, axis: int, size: Size) -> list[Size]:
-    """The shape that makes a `[C]` vector broadcast along `axis`."""
+    """Returns the shape with which a `[C]` vector broadcasts along `axis`."""
     return [size if position == axis else 1 for position in range(rank)]
 
 
 def along(b: LinalgBuilder, vector: SSAValue, data: SSAValue, axis: int) -> SSAValue:
-    """A `[C]` vector reshaped so that it broadcasts against `data` along `axis`."""
+    """Reshapes a `[C]` vector so that it broadcasts against `data` along `axis`."""
     shape = channel_shape(rank_of(data), axis, sizes_of(vector)[0])
     while len(shape) > 1 and shape[0] == 1:
         shape = shape[1:]

@@ -1,4 +1,4 @@
-"""Resizing: one kernel for each axis that changes, with tables of what it reads."""
+"""Resizing: one kernel for each axis that changes, with tables of positions and weights."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def _resized(
     through: Attribute,
     target: Attribute,
 ) -> SSAValue:
-    """`data` with one axis resized, computed in `through`.
+    """Resizes one axis of `data`, with arithmetic in `through`.
 
-    Along the last axis, neighbours in the result are no neighbours in the data: a gather of them
-    takes longer than the loads.
+    Along the last axis, neighbours in the result are not contiguous in the data: a gather takes
+    longer than single loads.
     """
     tables = tables_along(op, b, axis, f64 if through == f64 else f32)
     shape, count = list(sizes_of(data)), tables.count
@@ -71,7 +71,7 @@ def _resized(
 
 
 class _Row:
-    """The entries of a row of a table, few of them loaded at once."""
+    """Row of a table; its entries are loaded once if they are few."""
 
     def __init__(self, k: Kernel, table: Buffer, row: Index, count: int):
         self._table = table
@@ -110,7 +110,7 @@ def _weighted(
 
 
 def rounded(value: Num, target: Attribute) -> Num:
-    """A computed number as an element; integers are rounded to even and saturate."""
+    """Converts a computed value to an element; integers are rounded to even and saturate."""
     if not isinstance(target, IntegerType):
         return value.to(target)
     low, high = bounds(target)

@@ -1,6 +1,6 @@
-"""Ops that read or write at computed places, as kernels; an index outside is clamped.
+"""Ops that read or write at computed positions, as kernels; an index out of range is clamped.
 
-`relay.topk` is insertion for few values of many, else merge sort of the positions.
+`relay.topk` is an insertion sort for a small `k`, else a merge sort of the positions.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
 
 _MOST_INSERTED = 64
-"""Up to that `k`, the best so far are kept in order by insertion."""
+"""Maximum `k` for insertion into the list of the best elements so far."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of the data, whose first elements in order are found."""
+    """Row of the data whose first elements in sorted order are to be found."""
 
     k: Kernel
     data: Buffer
     values: Buffer
     indices: Buffer
-    """All `[outer, elements, inner]`."""
+    """Buffers `data`, `values` and `indices` are all `[outer, elements, inner]`."""
     at: tuple[Index, Index]
-    """Where the line is: the outer and the inner position."""
+    """Outer and inner position of the row."""
     ascending: bool
 
     def _before(self, x: Num, y: Num) -> Num:
-        """Whether x stands strictly before y; NaN is larger than any number."""
+        """Emits the test that x sorts strictly before y; NaN is larger than any number."""
         low, high = (x, y) if self.ascending else (y, x)
         return (low < high) | (high.is_nan() & ~low.is_nan())
 
     def insert_all(self) -> None:
-        """Each element moves up in the list of the best `count`, which is the output itself."""
+        """Emits an insertion sort; the output itself is the list of the best `count` elements."""
         k, (o, n) = self.k, self.at
         data, values, indices = self.data, self.values, self.indices
         size, count = data.sizes[1], values.sizes[1]
@@ -58,7 +58,7 @@ class _Line:
                 place = k.variable(filled.min(count - 1))
 
                 def moves(place: Index, new: Num) -> Num:
-                    """Whether the element before `place` must move down."""
+                    """Emits the condition that the element before `place` must move down."""
                     above = k.index(place) - 1
                     first = above.max(0)
                     return (above >= 0) & self._before(new, values[o, first, n])
@@ -72,7 +72,9 @@ class _Line:
                 indices[o, place.value, n] = i.to(i64)
 
     def sort(self) -> None:
-        """Merges runs of 1, 2, 4, ... positions from one half of the scratch to the other."""
+        """Emits a merge sort of positions: runs of 1, 2, 4, ... are merged from one half of the
+        scratch memory into the other.
+        """
         k, (o, n) = self.k, self.at
         data, values, indices = self.data, self.values, self.indices
         size, count = data.sizes[1], values.sizes[1]
@@ -124,15 +126,19 @@ def _lower_topk(op: relay.TopkOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def around(shape: Sequence[Size], axis: int) -> tuple[Size, Size, Size]:
-    """The elements before, along and after an axis: the shape with three dimensions."""
+    """Returns the numbers of elements before, along and after an axis."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
 def check_places(*sizes: Size) -> None:
-    """Decides that dimensions that are read at computed places have elements."""
+    """Checks that dimensions that are indexed at run time have elements.
+
+    Raises:
+        UndecidedSizeError: a symbolic dimension may be 0.
+    """
     for size in sizes:
         if isinstance(size, Dim) and not at_most(1, size):
-            raise UndecidedSizeError(f"computed places in a dimension of {size}, which may be 0")
+            raise UndecidedSizeError(f"computed positions in a dimension of {size}, which may be 0")
 
 
 def _lower_take(op: relay.TakeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -164,7 +170,7 @@ def _lower_gather(op: relay.GatherOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 def _row_position(
     k: Kernel, rows: Buffer, row: Index, sizes: Sequence[Size], start: Index = 0
 ) -> Index:
-    """`start` and the coordinates in a row, as one position among `sizes`."""
+    """Emits the linear position of a row's coordinates among `sizes`, from `start` on."""
     place = start
     for column, size in enumerate(sizes):
         step = k.position(rows[row, column], size)

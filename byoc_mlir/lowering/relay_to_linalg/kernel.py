@@ -1,4 +1,4 @@
-"""Writing the body of a `host.kernel`: loops, conditions and scalars with Python's operators."""
+"""Builder of a `host.kernel`'s body: loops, conditions and scalars with Python's operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["INDEX", "Buffer", "Index", "Kernel", "Num", "Number", "Variable"]
 
 
 class Kernel:
-    """A `host.kernel` under construction: `inputs` and `outputs` are its buffers."""
+    """Builder of a `host.kernel`: `inputs` and `outputs` are its buffers."""
 
     def __init__(
         self,
@@ -44,10 +44,11 @@ class Kernel:
         *,
         prefer_no_gather: bool = False,
     ):
-        """
+        """Creates a kernel with buffers for operands, results and scratch memory.
+
         Args:
-            initial: what the first output holds when the kernel begins; no input of it.
-            prefer_no_gather: whether LLVM makes no gathers, since loads one by one are faster.
+            initial: initial value of the first output; it is not among the inputs.
+            prefer_no_gather: tells LLVM not to use gathers, because single loads are faster.
         """
         self._op = op
         self._initial = initial
@@ -69,7 +70,7 @@ class Kernel:
         self.scratch = buffers[count + wanted :]
 
     def finish(self, b: LinalgBuilder) -> Sequence[SSAValue]:
-        """Adds the op; its results."""
+        """Inserts the op, and returns its results."""
         self.add(host.YieldOp())
         name = relay_name(self._op).rpartition(".")[2]
         initial = [] if self._initial is None else [self._initial]
@@ -96,7 +97,7 @@ class Kernel:
         return op.results[0]
 
     def hoist(self, op: Operation) -> SSAValue:
-        """Puts an op at the start of the kernel."""
+        """Inserts an op at the start of the kernel."""
         op.location = self._op.location
         first = self._entry.first_op
         if self._last_hoisted is not None:
@@ -109,11 +110,11 @@ class Kernel:
         return op.results[0]
 
     def scalars(self, kind: Kind) -> Scalars:
-        """A writer of scalar ops at this place."""
+        """Returns a builder of scalar ops at the current position."""
         return Scalars(self._block, kind)
 
     def constant(self, value: float | Dim, type_: Attribute) -> Num:
-        """A number of an element type, or an index; symbolic sizes are numbers, too."""
+        """Returns a number of an element type, or an index; symbolic sizes are allowed."""
         if isinstance(value, Dim) and type_ != INDEX:
             return self.constant(value, INDEX).to(type_)
         key = (repr(value), type_)
@@ -123,42 +124,42 @@ class Kernel:
         return Num(self, self._constants[key], type_)
 
     def index(self, value: Index) -> Num:
-        """A position as a number."""
+        """Returns a position as a number."""
         return value if isinstance(value, Num) else self.constant(value, INDEX)
 
     def like(self, number: Number, other: Num) -> Num:
-        """A Python number as one of the type of `other`; numbers of a kernel stay."""
+        """Converts a Python number to the type of `other`; returns a kernel's number unchanged."""
         return number if isinstance(number, Num) else self.constant(number, other.type)
 
     def as_type(self, number: Number, type_: Attribute) -> Num:
-        """A number converted to a type."""
+        """Converts a number to a type."""
         return number.to(type_) if isinstance(number, Num) else self.constant(number, type_)
 
     def positions(self, position: Index | Sequence[Index]) -> list[SSAValue]:
-        """Indices of a memref."""
+        """Returns the indices of a memref."""
         sequence = position if isinstance(position, Sequence) else (position,)
         return [self.index(item).value for item in sequence]
 
     def position(self, index: Num, size: Size) -> Num:
-        """An index, negative ones counted from the end, as a position; clamped."""
+        """Converts an index to a clamped position; negative ones count from the end."""
         position = index.to(INDEX)
         return self.select(position < 0, position + size, position).within(0, size - 1)
 
     def select(self, condition: Num, yes: Number, no: Number) -> Num:
-        """`yes` where `condition` holds, else `no`; one of them a number of the kernel."""
+        """Emits `yes` if `condition` holds, else `no`; one of them is a kernel's number."""
         like = yes if isinstance(yes, Num) else no
         assert isinstance(like, Num)
         values = [self.like(yes, like).value, self.like(no, like).value]
         return Num(self, self.emit(arith.SelectOp(condition.value, *values)), like.type)
 
     def variable(self, start: Num) -> Variable:
-        """A variable that holds `start` first."""
+        """Creates a variable with the initial value `start`."""
         variable = Variable(self.stack(1, start.type))
         variable.value = start
         return variable
 
     def stack(self, size: int, type_: Attribute) -> Buffer:
-        """A small buffer on the stack."""
+        """Allocates a small buffer on the stack."""
         return Buffer(self, self.emit(memref.AllocaOp.get(type_, None, [size])))
 
     @contextmanager
@@ -169,7 +170,7 @@ class Kernel:
 
     @contextmanager
     def loop(self, end: Index, start: Index = 0, step: Index = 1) -> Generator[Num]:
-        """`for counter in range(start, end, step)`; the step is positive."""
+        """Emits `for counter in range(start, end, step)`; the step is positive."""
         block = Block(arg_types=[INDEX])
         first, last, stride = (self.index(value).value for value in (start, end, step))
         with self._inside(block):
@@ -183,8 +184,9 @@ class Kernel:
         start: Sequence[SSAValue],
         body: Callable[[Num, Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> Sequence[SSAValue]:
-        """A loop from 0 to `end` that carries values: the body gets the counter and those so far,
-        and gives the next. Returns the last."""
+        """Emits a loop from 0 to `end` that carries values. The body gets the counter and the
+        carried values, and returns the next ones. Returns the final values.
+        """
         block = Block(arg_types=[INDEX, *(value.type for value in start)])
         first, last, stride = (self.index(value).value for value in (0, end, 1))
         with self._inside(block):
@@ -196,7 +198,7 @@ class Kernel:
 
     @contextmanager
     def loops(self, shape: Sequence[Size], cost: Size | float = 1) -> Generator[tuple[Index, ...]]:
-        """Independent iterations over `shape`, on all threads if there is enough to do.
+        """Emits independent iterations over `shape`, on all threads if there is enough work.
 
         `cost` is the rough number of cycles of one iteration.
         """
@@ -224,7 +226,7 @@ class Kernel:
 
     @contextmanager
     def sequential(self, shape: Sequence[Size]) -> Generator[tuple[Index, ...]]:
-        """Iterations over `shape`, one after the other."""
+        """Emits iterations over `shape`, one after the other."""
         yield from self._nested(shape, ())
 
     def _nested(
@@ -240,7 +242,7 @@ class Kernel:
 
     @contextmanager
     def when(self, condition: Num) -> Generator[None]:
-        """What is written inside happens where `condition` holds."""
+        """Emits the ops of the `with` body so that they run if `condition` holds."""
         block = Block()
         with self._inside(block):
             yield
@@ -249,7 +251,7 @@ class Kernel:
 
     @contextmanager
     def repeat_while(self, condition: Callable[[], Num]) -> Generator[None]:
-        """What is written inside happens as long as `condition()` holds before."""
+        """Emits a loop over the ops of the `with` body while `condition()` holds."""
         before, after = Block(), Block()
         with self._inside(before):
             holds = condition()
@@ -261,7 +263,7 @@ class Kernel:
 
 
 def _ranges(sizes: Sequence[Size]) -> tuple[Sequence[Size], Sequence[Size], Sequence[Size]]:
-    """Starts, ends and steps."""
+    """Returns starts, ends and steps of loops over `sizes`."""
     return [0] * len(sizes), sizes, [1] * len(sizes)
 
 

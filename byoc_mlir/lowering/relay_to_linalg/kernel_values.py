@@ -1,4 +1,4 @@
-"""The values in the body of a `host.kernel`: scalars, buffers, variables."""
+"""Values in the body of a `host.kernel`: scalars, buffers, variables."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _TEMPORAL = {"nontemporal": BoolAttr.from_bool(False)}
 
 Index: TypeAlias = "Num | Size"
 Number: TypeAlias = "Num | float | Dim"
-"""A `Dim` is a number of the type that the other operand has."""
+"""Operand of an operator; a `Dim` gets the type of the other operand."""
 
 
 class Num:
-    """A scalar of a kernel; operators write the ops that compute with it.
+    """Scalar of a kernel; its operators emit ops.
 
     `/` and `%` are those of C. Comparisons give an i1, on which `&`, `|` and `~` work.
     """
@@ -109,16 +109,16 @@ class Num:
         return self._bits(arith.XOrIOp, -1 if self.type != i1 else 1)
 
     def shifted_right(self, count: int) -> Num:
-        """An integer without its low bits; zeros come in."""
+        """Emits a logical right shift of an integer."""
         return self._bits(arith.ShRUIOp, count) if count else self
 
     def bits_as(self, type_: Attribute) -> Num:
-        """The low bits of an integer as a float of that many bits."""
+        """Emits the low bits of an integer, reinterpreted as a float of that width."""
         bits = self.to(i32 if type_ == f32 else i64)
         return Num(self._kernel, self._kernel.emit(arith.BitcastOp(bits.value, type_)), type_)
 
     def as_bits(self) -> Num:
-        """The bits of a float, `f32` or `f64`, as an integer."""
+        """Emits the bits of an `f32` or `f64` as an integer."""
         type_ = i32 if self.type == f32 else i64
         return Num(self._kernel, self._kernel.emit(arith.BitcastOp(self.value, type_)), type_)
 
@@ -126,38 +126,38 @@ class Num:
         return 0 - self
 
     def equals(self, other: Number) -> Num:
-        """Whether it is `other`, as i1."""
+        """Emits the comparison with `other` for equality, as i1."""
         return self._compare("eq", other)
 
     def floor_remainder(self, other: Number) -> Num:
-        """The remainder with the sign of the divisor."""
+        """Emits the remainder with the sign of the divisor."""
         rhs = self._kernel.like(other, self)
         return self._made(floor_remainder(self._scalars, self.value, rhs.value))
 
     def max(self, other: Number) -> Num:
-        """The larger."""
+        """Emits the maximum with `other`."""
         return self._binary("max", other)
 
     def min(self, other: Number) -> Num:
-        """The smaller."""
+        """Emits the minimum with `other`."""
         return self._binary("min", other)
 
     def within(self, low: Number, high: Number) -> Num:
-        """The nearest number in [low, high]."""
+        """Emits the clamping to [low, high]."""
         return self.max(low).min(high)
 
     def unary(self, op: type[Operation]) -> Num:
-        """An op of the `math` dialect."""
+        """Emits an op of the `math` dialect."""
         return self._made(self._scalars.unary(op, self.value))
 
     def is_nan(self) -> Num:
-        """Whether it is NaN; never for integers."""
+        """Emits the test for NaN; false for integers."""
         if Kind.of(self.type) is not Kind.FLOAT:
             return self._kernel.like(0, Num(self._kernel, self.value, i1))
         return Num(self._kernel, self._kernel.emit(arith.CmpfOp(self.value, self.value, "uno")), i1)
 
     def to(self, type_: Attribute) -> Num:
-        """It converted to another element type, or to `INDEX`."""
+        """Emits the conversion to another element type, or to `INDEX`."""
         kernel = self._kernel
         if type_ == self.type:
             return self
@@ -171,7 +171,7 @@ class Num:
 
 
 class Buffer:
-    """A dense memref in a kernel, read and written with `buffer[i, j]`."""
+    """Dense memref in a kernel; `buffer[i, j]` emits loads and stores."""
 
     def __init__(self, kernel: Kernel, memref_: SSAValue):
         assert isinstance(memref_.type, MemRefType)
@@ -183,16 +183,16 @@ class Buffer:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its sizes, in kernels that need numbers.
+        """Returns the buffer's sizes, for kernels that need static ones.
 
         Raises:
-            UndecidedSizeError: some are symbolic.
+            UndecidedSizeError: a size is symbolic.
         """
         return tuple(map(operator.index, self.sizes))
 
     @property
     def size(self) -> Size:
-        """The number of elements."""
+        """Returns the number of elements."""
         return pymath.prod(self.sizes)
 
     def __getitem__(self, position: Index | Sequence[Index]) -> Num:
@@ -211,7 +211,7 @@ class Buffer:
         )
 
     def _place(self, position: Index | Sequence[Index]) -> tuple[SSAValue, list[SSAValue]]:
-        """A memref, and the indices in it; one dimension where strides are symbolic."""
+        """Returns a memref and its indices, one-dimensional if strides are symbolic."""
         kernel = self._kernel
         if not is_symbolic(self.sizes):
             return self.memref, kernel.positions(position)
@@ -222,7 +222,7 @@ class Buffer:
         return self.reshaped(self.size).memref, [linear.value]
 
     def reshaped(self, *shape: Size) -> Buffer:
-        """The same elements, row-major, in another shape."""
+        """Returns a row-major view in another shape."""
         if shape == self.sizes:
             return self
         if shape not in self._reshaped:
@@ -238,7 +238,7 @@ class Buffer:
         return memref.ReinterpretCastOp(self.memref, [], [], [], [0], numbers, strides, type_)
 
     def copy_from(self, other: Buffer) -> None:
-        """Copies all elements of a buffer of the same type."""
+        """Emits the copy of all elements of a buffer of the same type."""
         if not is_symbolic(self.sizes):
             self._kernel.add(memref.CopyOp(other.memref, self.memref))
             return
@@ -248,14 +248,14 @@ class Buffer:
 
 
 class Variable:
-    """A scalar that changes: a place on the stack, which LLVM turns into a register."""
+    """Mutable scalar: a stack slot, which LLVM turns into a register."""
 
     def __init__(self, place: Buffer):
         self._place = place
 
     @property
     def value(self) -> Num:
-        """What it holds here."""
+        """Emits the load of the variable's current value."""
         return self._place[0]
 
     @value.setter

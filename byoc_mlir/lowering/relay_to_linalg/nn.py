@@ -32,7 +32,7 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, power
 
 
 def multiply_add(s: Scalars, x: SSAValue, y: SSAValue, total: SSAValue) -> SSAValue:
-    """`total + x * y`, in the type of the total."""
+    """Emits `total + x * y`, in the type of the total."""
     product = s.mul(s.cast(x, x.type, total.type), s.cast(y, y.type, total.type))
     return s.add(total, product)
 
@@ -45,7 +45,7 @@ def contract(
     reduced: Sequence[int],
     rank: int,
 ) -> SSAValue:
-    """The sum of products of the inputs read, as a tensor of `type_`."""
+    """Inserts the sum of products of the inputs, as a tensor of `type_`."""
     wide = tensor_of(accumulator_type(type_.element_type), type_sizes(type_))
     zero = b.filled(0, wide)
     summed = b.reduce(reads, zero, output, reduced, rank, multiply_add)
@@ -72,7 +72,7 @@ def _lower_matmul(op: relay.MatmulOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _matrix(value: SSAValue, output: Tensor, last: tuple[int, int]) -> Read:
-    """A stack of matrices, read with its leading dimensions broadcast to the output's."""
+    """Returns a batch of matrices, with its leading dimensions broadcast to the output's."""
     shape = sizes_of(value)
     first = len(output.shape) - len(shape)
     batch = [
@@ -135,7 +135,7 @@ def _lower_lrn(op: relay.LrnOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _power(s: Scalars, base: SSAValue, exponent: float) -> SSAValue:
-    """`base ** exponent`, with square roots for the exponents that models use."""
+    """Emits `base ** exponent`, with square roots for the exponents that models use."""
     if exponent == 1.0:
         return base
     root = s.unary(math.SqrtOp, base)
@@ -147,7 +147,7 @@ def _power(s: Scalars, base: SSAValue, exponent: float) -> SSAValue:
 
 
 def window(b: LinalgBuilder, sizes: Sequence[int], first: int) -> Read:
-    """A tensor without content that gives the loop dimensions from `first` on their sizes."""
+    """Returns an empty tensor that determines the sizes of the loop dimensions from `first` on."""
     return Read(b.empty(TensorType(i1, sizes)), dims(range(first, first + len(sizes))))
 
 

@@ -1,4 +1,4 @@
-"""Pools: windows of images folded into one element each, and whole images."""
+"""Pools: reductions of an image's windows to one element each, and of whole images."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 from byoc_mlir.lowering.relay_to_linalg.window import padded, sliding
 
 _MOST_ELEMENTS = 16
-"""Windows of more elements are loops."""
+"""Maximum number of a window's elements that are unrolled."""
 
 
 def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
-    """Each window of `data` combined by a binary op; elements outside count as `fill`.
+    """Reduces each window of `data` by a binary op; elements outside count as `fill`.
 
-    Large windows are folded along one dimension after the other: 3 + 3 elements, not 3 * 3.
+    Large windows are reduced along one dimension after the other: 3 + 3 elements, not 3 * 3.
     """
     strides, padding, dilation = op.checked_window()
     counts, pool = sizes_of(op.output)[2:], ints(op.pool_size)
@@ -64,7 +64,7 @@ def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name:
 
 @dataclass(frozen=True)
 class _Windows:
-    """`count` windows of `size` elements along a dimension."""
+    """Windows along a dimension: `count` windows of `size` elements."""
 
     count: Size
     size: int
@@ -73,14 +73,14 @@ class _Windows:
 
     @property
     def reach(self) -> Size:
-        """The elements from the first one of the first window to the last one of the last."""
+        """Returns the number of elements from the first window's start to the last one's end."""
         return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
 
 
 def _behind(op: relay.PoolOp, windows: Sequence[_Windows], sizes: Sequence[Size]) -> list[Size]:
-    """How many elements there must be behind each dimension of the data.
+    """Returns the number of padding elements that windows need behind each dimension of the data.
 
-    Of symbolic sizes, the whole padding, where windows do not reach beyond it.
+    For symbolic sizes, it is the whole padding, unless windows may reach beyond it.
     """
     _, padding, _ = op.checked_window()
     befores, afters = padding[: len(sizes)], padding[len(sizes) :]
@@ -96,7 +96,7 @@ def _behind(op: relay.PoolOp, windows: Sequence[_Windows], sizes: Sequence[Size]
 def _fold_windows(
     b: LinalgBuilder, data: SSAValue, windows: Sequence[_Windows], fill: float, name: str
 ) -> SSAValue:
-    """The windows of `data [N, C, spatial...]`; those of few elements are written out."""
+    """Reduces the windows of `data [N, C, spatial...]`; small ones are unrolled."""
     n, pool = len(windows), [along.size for along in windows]
     shape = [*sizes_of(data)[:2], *(along.count for along in windows)]
     strides, dilation = [along.stride for along in windows], [along.dilation for along in windows]
@@ -149,7 +149,7 @@ def _lower_avg_pool(op: relay.AvgPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]
 
 
 def _window_counts(b: LinalgBuilder, op: relay.AvgPoolOp, element: Attribute) -> SSAValue:
-    """By how many elements each window is divided: `[spatial...]`, or one number for all."""
+    """Returns the divisor of each window: `[spatial...]`, or one value for all."""
     sizes, counts = sizes_of(op.data)[2:], sizes_of(op.output)[2:]
     _, padding, _ = op.checked_window()
     counts_all = bool(op.count_include_pad.value.data) or not any(padding)
@@ -169,7 +169,7 @@ def _window_counts(b: LinalgBuilder, op: relay.AvgPoolOp, element: Attribute) ->
 
 
 def _counted(k: Kernel, op: relay.AvgPoolOp, axis: int, place: Index) -> Num:
-    """How many elements of a window are counted along an axis, at least one."""
+    """Emits the number of a window's elements that count along an axis, at least 1."""
     strides, padding, dilation = op.checked_window()
     spread, pool = dilation[axis], ints(op.pool_size)[axis]
     first, last = _counted_range(op, axis)
@@ -180,14 +180,14 @@ def _counted(k: Kernel, op: relay.AvgPoolOp, axis: int, place: Index) -> Num:
 
 
 def _counted_range(op: relay.AvgPoolOp, axis: int) -> tuple[int, Size]:
-    """The first element along an axis that counts, and the one behind the last."""
+    """Returns the first element along an axis that counts, and the one behind the last."""
     _, padding, _ = op.checked_window()
     size, low, high = sizes_of(op.data)[axis + 2], padding[axis], padding[axis + op.SPATIAL_RANK]
     return (-low, size + high) if op.count_include_pad.value.data else (0, size)
 
 
 def _known_counts(op: relay.AvgPoolOp) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """The counts of all windows, where sizes are numbers."""
+    """Returns the counts of all windows, for static sizes."""
     strides, padding, dilation = op.checked_window()
     pool = ints(op.pool_size)
     counts = np.ones((), np.int64)

@@ -17,8 +17,8 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, resize
 
 _SOURCES = ("random", "clock")
-"""Functions of the C library, each `i64 ()`, that give the words of a key: one changes from call
-to call, the other from process to process."""
+"""Functions `i64 ()` of the C library for the words of a key: one changes from call to call, the
+other from process to process."""
 
 
 def _lower_random_bits(op: relay.RandomBitsOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -31,7 +31,7 @@ def _lower_random_bits(op: relay.RandomBitsOp, b: LinalgBuilder) -> Sequence[SSA
 
 
 def _threefry(s: Scalars, key: tuple[SSAValue, SSAValue], x: SSAValue, y: SSAValue) -> SSAValue:
-    """The first word for the counter `(x, y)`."""
+    """Emits Threefry; returns its first word for the counter `(x, y)`."""
 
     def xor(lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return s.emit(arith.XOrIOp(lhs, rhs))

@@ -1,4 +1,4 @@
-"""Recurrent layers as one kernel: directions and batch entries run beside each other."""
+"""Recurrent layers as one kernel; directions and batch entries are parallel."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def _copy_row(k: Kernel, to: Buffer, row: Row, source: Buffer, at: tuple[Index, 
 
 
 def _sizes(op: relay.RecurrentOp) -> tuple[Size, Size, Size, int]:
-    """Steps, directions, batch and the width of all gates, which is a number."""
+    """Returns steps, directions, batch and the static width of all gates."""
     steps, directions, batch, width = sizes_of(op.data)
     return steps, directions, batch, operator.index(width)
 
 
 @contextmanager
 def _tiles(k: Kernel, directions: Size, batch: Size, work: Size) -> Generator[BatchRows]:
-    """Directions, and tiles of batch entries, on all threads.
+    """Emits parallel loops over directions and tiles of batch entries, and yields a tile.
 
     Args:
         work: the rough number of cycles of one entry.

@@ -1,12 +1,12 @@
-"""The products of recurrent layers: a few batch entries with all columns of a weight.
+"""GEMMs of recurrent layers: a few batch entries with all columns of a weight.
 
-A step reads the whole weight, which is as large as a cache, for products with a vector or two. So
-the entries of a tile share what is read, sums stay in registers, and the weight lies in panels of
-16 columns, which are read from their beginning to their end. Every other step begins with the last
-panels: a cache that is smaller than the weight still has them from the step before.
+A step multiplies the whole weight, which is as large as a cache, by a vector or two. So the entries
+of a tile share the loads of the weight, and sums stay in registers. The weight is packed in panels
+of 16 columns, which are read sequentially. Every other step begins with the last panels: a cache
+that is smaller than the weight still has them from the step before.
 
-A weight of `bf16` beside others of `f32` lies in panels of pairs: two places of its columns beside
-each other, which meet two numbers of the state at once, rounded to `bf16` before.
+A `bf16` weight with `f32` operands is packed in panels of pairs: two rows are interleaved, and each
+pair is multiplied with two elements of the state, which are rounded to `bf16` first.
 """
 
 from __future__ import annotations
@@ -35,33 +35,34 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
 from byoc_mlir.runtime.system.machine import target_cpu
 
 TILE_ROWS = 4
-"""Batch entries that share what is read of the weight."""
+"""Batch entries that share the loads of the weight."""
 
 _LANES = 16
-"""Columns of a panel; a processor with shorter vectors takes several for them."""
+"""Columns of a panel; a processor with shorter vectors uses several of them."""
 
 _VECTORS = (f32, f64)
-"""The types that are multiplied as vectors."""
+"""Element types that are multiplied as vectors."""
 
 _PANELS = 4
-"""The most panels that are read beside each other: memory gives more to those who read in several
-places, and all of their sums need not wait for an addition of the one before."""
+"""Maximum number of panels in one pass: several streams get more memory bandwidth, and independent
+sums hide the latency of additions."""
 
 _PAIR = 2
 
 _ROWS = 4
-"""Rows of the weight that are multiplied in one pass over the sums. Rows are often a power of two
-apart: eight of them and the sums fall into one set of the cache, which has room for eight lines."""
+"""Rows of the weight in one pass over the sums. Rows are often a power of two apart: eight of them
+and the sums would fall into one set of the cache, which has eight ways."""
 
 
 Row: TypeAlias = tuple[Index, ...]
-"""Where a row of a buffer is: all its positions but the last."""
+"""Indices of a row of a buffer, without the last one."""
 
 
 def in_panels(b: LinalgBuilder, op: RecurrentOp) -> SSAValue:
-    """The weight `[directions, size, width]` of a layer, its columns in panels if it is a constant
-    and vectors are what multiplies with it: `[directions, width / 16, size, 16]`, or, for pairs,
-    `[directions, width / 16, size / 2, 32]`."""
+    """Returns the weight `[directions, size, width]` of a layer. A constant that is multiplied as
+    vectors is packed in panels: `[directions, width / 16, size, 16]`, or, for pairs,
+    `[directions, width / 16, size / 2, 32]`.
+    """
     constant = op.weight.owner
     if not isinstance(constant, ConstantOp):
         return op.weight
@@ -80,17 +81,16 @@ def _panels(matrix: Array) -> Array:
 
 
 def _pair_panels(matrix: Array) -> Array:
-    """Two rows of each panel as one, their elements in turn.
+    """Packs a matrix in panels, with the elements of two rows interleaved.
 
-    There is an even number of rows: four or three times as many columns fill panels.
+    The number of rows is even: four or three times as many columns fill panels.
     """
     rows = panels(matrix, _LANES).reshape(-1, len(matrix) // _PAIR, _PAIR, _LANES)
     return rows.swapaxes(2, 3).reshape(len(rows), -1, _PAIR * _LANES)
 
 
 def meets_pairs(op: RecurrentOp) -> bool:
-    """Whether pairs of rounded numbers are multiplied: the weight is of `bf16`, and nothing else;
-    it is a constant, and fills panels."""
+    """True if pairs of `bf16` are multiplied: only the weight, a constant in panels, is `bf16`."""
     weight, data = tensor_type(op.weight), tensor_type(op.data)
     is_rounded = weight.element_type == bf16 and data.element_type == f32
     is_constant = isinstance(op.weight.owner, ConstantOp)
@@ -98,41 +98,41 @@ def meets_pairs(op: RecurrentOp) -> bool:
 
 
 class Met:
-    """What is multiplied with a weight: a state itself, or a copy that is rounded as the weight."""
+    """Operand that meets the weight: a state, or its copy rounded to the weight's type."""
 
     def __init__(self, op: RecurrentOp):
-        """What `op` needs."""
+        """Allocates the copy if `op` multiplies pairs."""
         self._rounds = meets_pairs(op)
         copy = tensor_of(bf16, sizes_of(op.operands[-1]))
         self.scratch: list[Tensor] = [copy] if self._rounds else []
-        """The memory for it, behind what else the kernel has."""
+        """Scratch memory of the copy, behind the kernel's other scratch memory."""
 
     def take(self, k: Kernel, row: Row, state: Buffer) -> None:
-        """A row of a state is what meets the weight next."""
+        """Emits the rounding of a row of the state, if there is a copy."""
         if self._rounds:
             with k.loop(state.sizes[-1]) as j:
                 k.scratch[-1][(*row, j)] = state[(*row, j)]
 
     def buffer(self, k: Kernel, state: Buffer) -> Buffer:
-        """Where the numbers are, of a state that was taken."""
+        """Returns the buffer with the operand for a state that `take` was called on."""
         return k.scratch[-1] if self._rounds else state
 
 
 def fills_panels(columns: int) -> bool:
-    """Whether so many columns, or the first of them up to this one, are whole panels."""
+    """True if this number of columns is a multiple of a panel's."""
     return columns % _LANES == 0
 
 
 @dataclass(frozen=True)
 class BatchRows:
-    """The batch entries of a tile: `count` from `first` on, at most `TILE_ROWS`."""
+    """Batch entries of a tile: `count` from `first` on, at most `TILE_ROWS`."""
 
     direction: Index
     first: Index
     count: Index
 
     def each(self, k: Kernel, body: Callable[[tuple[Index, Index]], None]) -> None:
-        """Writes a loop over them; the body gets direction and entry."""
+        """Emits a loop over the entries; the body gets direction and entry."""
         with k.loop(self.count) as row:
             body((self.direction, row + self.first))
 
@@ -146,16 +146,16 @@ def add_product(
     weight: Buffer,
     columns: tuple[int, int],
 ) -> None:
-    """`sums[rows, columns] += data[rows] · weight[direction, :, columns]`.
+    """Emits `sums[rows, columns] += data[rows] · weight[direction, :, columns]`.
 
     Args:
-        k: where it is written.
-        step: the number of the layer's step.
-        sums: `[directions, batch, width]`.
-        rows: of `sums` and `data`.
-        data: `[directions, batch, size]`, or what `Met` makes of it.
-        weight: `[directions, size, width]`, or what `in_panels` makes of it.
-        columns: the first, and the one after the last.
+        k: builder of the kernel.
+        step: number of the layer's step.
+        sums: buffer `[directions, batch, width]`.
+        rows: rows of `sums` and `data`.
+        data: buffer `[directions, batch, size]`, or the operand of `Met`.
+        weight: buffer `[directions, size, width]`, or the panels of `in_panels`.
+        columns: the first column, and the one after the last.
     """
     can_be_vectors = sums.type in _VECTORS and weight.type == data.type
     if not can_be_vectors or not all(map(fills_panels, columns)):
@@ -179,7 +179,7 @@ def _add_one_row(
     weight: Buffer,
     columns: tuple[int, int],
 ) -> None:
-    """As loops over elements, some rows of the weight at a time."""
+    """Emits scalar loops over elements, for some rows of the weight at a time."""
     direction, _ = row
     begin, end = columns
     size = weight.shape[1]
@@ -202,7 +202,7 @@ def _add_one_row(
 
 
 class _Product:
-    """Tiles of some rows and some panels, whose sums are in registers."""
+    """Vectorised GEMM in tiles of some rows and some panels, whose sums are in registers."""
 
     def __init__(
         self, k: Kernel, step: Num, sums: Buffer, rows: BatchRows, data: Buffer, weight: Buffer
@@ -224,7 +224,7 @@ class _Product:
         self._steps = self._size
 
     def write(self, rows: int, columns: tuple[int, int]) -> None:
-        """The products of so many rows with some columns."""
+        """Emits the GEMM of `rows` rows with a range of columns."""
         first, last = (column // _LANES for column in columns)
         together = self._panels_of(rows)
         whole = last - (last - first) % together
@@ -236,8 +236,8 @@ class _Product:
                     self._tile(rows, [panel + offset for offset in range(count)])
 
     def _panels_of(self, rows: int) -> int:
-        """How many panels so many rows meet at a time, a power of two: half of the registers are
-        for sums, the others for what is multiplied.
+        """Returns the number of panels in one pass, a power of two: half of the registers are for
+        sums, the rest for operands.
         """
         unit = VectorUnit.of(target_cpu().features)
         vectors = _LANES // unit.lanes * (2 if self._sums.type == f64 else 1)
@@ -267,7 +267,7 @@ class _Product:
         return _vector(self._k, self._weight, place, _LANES)
 
     def _factor(self, row: int, counter: Num) -> SSAValue:
-        """What a row multiplies with a step's weights."""
+        """Emits the broadcast of the row's element that is multiplied with a step's weights."""
         number = self._data[self._first_data + row * self._size + counter]
         return self._k.emit(vector.BroadcastOp(number.value, VectorType(number.type, [_LANES])))
 
@@ -276,7 +276,7 @@ class _Product:
 
 
 class _PairProduct(_Product):
-    """The same with pairs of `bf16`, two places of a sum at a time."""
+    """GEMM with pairs of `bf16`, two rows of the weight at a time."""
 
     def __init__(
         self, k: Kernel, step: Num, sums: Buffer, rows: BatchRows, data: Buffer, weight: Buffer
@@ -299,6 +299,6 @@ class _PairProduct(_Product):
 
 
 def _vector(k: Kernel, buffer: Buffer, place: Num, lanes: int) -> SSAValue:
-    """The elements of a flat buffer from a place on."""
+    """Emits the load of a vector from a flat buffer."""
     type_ = VectorType(buffer.type, [lanes])
     return k.emit(vector.LoadOp(buffer.memref, k.positions(place), type_))

@@ -1,4 +1,4 @@
-"""Reductions and the soft maxima."""
+"""Reductions, softmax and log-softmax."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _greatest(element: Attribute) -> float:
 def fold(
     b: LinalgBuilder, data: SSAValue, axes: Sequence[int], name: str, start: float
 ) -> SSAValue:
-    """`data` reduced over `axes` (which stay as 1) with a binary op, in the accumulator type."""
+    """Reduces `data` over `axes` (which stay as 1) by a binary op, in the accumulator type."""
     type_ = tensor_type(data)
     shape = type_sizes(type_)
     element = accumulator_type(type_.element_type)
@@ -55,12 +55,12 @@ def fold(
 
 
 def total(b: LinalgBuilder, data: SSAValue, axes: Sequence[int]) -> SSAValue:
-    """The sum over `axes`, which stay as 1, in the accumulator type."""
+    """Sums over `axes`, which stay as 1, in the accumulator type."""
     return fold(b, data, axes, "add", 0)
 
 
 def mean(b: LinalgBuilder, data: SSAValue, axes: Sequence[int]) -> SSAValue:
-    """The mean over `axes`, which stay as 1, in the accumulator type."""
+    """Computes the mean over `axes`, which stay as 1, in the accumulator type."""
     shape = sizes_of(data)
     count = pymath.prod(shape[axis] for axis in axes)
     summed = total(b, data, axes)
@@ -97,7 +97,7 @@ def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
 
 
 def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: float) -> SSAValue:
-    """Where the extreme value stands; the running pair is (value, position). NaN wins."""
+    """Computes the positions of extreme values, with running (value, position). NaN wins."""
     type_ = tensor_type(op.data)
     shape, element = type_sizes(type_), type_.element_type
     (axis,) = op.axes
@@ -139,9 +139,7 @@ def _wins(s: Scalars, better: str, x: SSAValue, best: SSAValue) -> SSAValue:
 
 
 def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """`data`, its maximum along the axis and the sum of `exp(data - max)`, in the accumulator
-    type.
-    """
+    """Returns data, its maximum along the axis, and `exp(data - max)`, as accumulators."""
     type_ = tensor_type(op.data)
     data = b.cast(op.data, accumulator_type(type_.element_type))
     axes = [op.positive_axis]
@@ -150,7 +148,7 @@ def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue
 
 
 def _exp_below(s: Scalars, x: SSAValue, peak: SSAValue) -> SSAValue:
-    """`exp(x - peak)`."""
+    """Emits `exp(x - peak)`."""
     value = s.unary(math.ExpOp, s.sub(x, peak))
     assert isinstance(value.owner, math.ExpOp)
     value.owner.attributes[AT_MOST_ZERO] = UnitAttr()

@@ -1,6 +1,6 @@
-"""The tables of a resized axis: constants, or computed where sizes are symbolic.
+"""Tables of a resized axis: constants, or computed at run time for symbolic sizes.
 
-What is computed here is what `dialects.relay.resampling` computes with numpy, in the same order.
+The kernel computes the same as `dialects.relay.resampling` does with numpy, in the same order.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 
 @dataclass(frozen=True)
 class Tables:
-    """Which elements each element of a resized axis is made of, and their weights."""
+    """Elements from which each element of a resized axis is interpolated, with their weights."""
 
     values: tuple[SSAValue, SSAValue, SSAValue]
-    """Positions and weights `[new size, count]`; whether it lies outside, `[new size]`."""
+    """Positions and weights `[new size, count]`, and flags of elements outside, `[new size]`."""
     count: int
     may_be_outside: bool
 
 
 def tables_along(op: ResizeOp, b: LinalgBuilder, axis: int, type_: Attribute) -> Tables:
-    """The tables of an axis, weights as a type of floats."""
+    """Returns the tables of an axis, with weights of a float type."""
     if is_symbolic((sizes_of(op.data)[axis], sizes_of(op.output)[axis])):
         return _Axis(op, axis).computed(b, type_)
     taps = op.taps_along(axis)
@@ -47,17 +47,17 @@ def tables_along(op: ResizeOp, b: LinalgBuilder, axis: int, type_: Attribute) ->
 
 
 class _Axis:
-    """Writes the tables of an axis of symbolic sizes."""
+    """Builder of the tables of an axis with symbolic sizes."""
 
     def __init__(self, op: ResizeOp, axis: int):
         self._op = op
         self._size, self._new_size = sizes_of(op.data)[axis], sizes_of(op.output)[axis]
         self._scale, self._part = op.scale_of(axis), op.part_of(axis)
         if self._scale is None and not at_most(1, self._size):
-            raise UndecidedSizeError(f"{op.name} makes elements of an axis of {self._size}")
+            raise UndecidedSizeError(f"{op.name} resizes an axis of {self._size}, which may be 0")
 
     def computed(self, b: LinalgBuilder, type_: Attribute) -> Tables:
-        """The tables, from a kernel of their own."""
+        """Emits the kernel that computes the tables."""
         count, new_size = 2 - 2 * self._first, self._new_size
         if self._op.method.data == "nearest":
             count = 1
@@ -83,16 +83,16 @@ class _Axis:
 
     @property
     def _stretch(self) -> float:
-        """How much shorter the distances are that weights are taken for."""
+        """Returns the factor by which distances are shortened for the weights (antialiasing)."""
         if not self._op.antialias.value.data:
             return 1.0
         if self._scale is None:
-            raise UndecidedSizeError(f"{self._op.name}: antialias needs a factor that is known")
+            raise UndecidedSizeError(f"{self._op.name}: antialias needs a static scale")
         return min(self._scale, 1.0)
 
     @property
     def _first(self) -> int:
-        """The first element that is read, counted from the one before the place."""
+        """Returns the first tap, relative to the element at or before the position."""
         reach = (2 if self._op.method.data == "cubic" else 1) / self._stretch
         return pymath.floor(-reach) + 1
 
@@ -105,13 +105,13 @@ class _Axis:
         return self._number(k, self._new_size) / self._number(k, self._size)
 
     def _source(self, k: Kernel, at: Num) -> Num:
-        """Where in the data an element of the result lies."""
+        """Emits the position of a result's element in the data."""
         scale, size = self._scale_factor(k), self._number(k, self._size)
         place = _Place(k, at, size, self._number(k, self._new_size), scale, self._part)
         return _COORDINATES[self._op.coordinate_transformation_mode.data](place)
 
     def _clamped(self, position: Num) -> Num:
-        """A position as the nearest one in the data."""
+        """Emits a position clamped to the data."""
         return position.within(0, largest(0, self._size - 1)).to(i64)
 
     def _write_taps(
@@ -124,7 +124,7 @@ class _Axis:
             weights[place, tap] = weight if divisor is None else weight / divisor
 
     def _divisor(self, k: Kernel, source: Num) -> Num | None:
-        """The sum of the weights, where they may not make 1."""
+        """Emits the sum of the weights, if it may differ from 1; None otherwise."""
         if not self._op.exclude_outside.value.data and not self._op.antialias.value.data:
             return None
         total = k.variable(k.constant(0, f64))
@@ -133,7 +133,7 @@ class _Axis:
         return k.select(total.value.equals(0), 1, total.value)
 
     def _tap(self, k: Kernel, source: Num, tap: Num) -> tuple[Num, Num]:
-        """The position of an element that is read, and its weight."""
+        """Emits the position and the weight of a tap."""
         position = source.unary(math.FloorOp) + (tap + self._first).to(f64)
         weight = self._weight(k, (position - source) * self._stretch)
         if not self._op.exclude_outside.value.data:
@@ -153,7 +153,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Place:
-    """An element of the result, and the axis: numbers of `f64`."""
+    """Element of the result, with its axis, as `f64` values."""
 
     k: Kernel
     at: Num
@@ -164,11 +164,11 @@ class _Place:
 
     @property
     def exact_size(self) -> Num:
-        """The new size before it was rounded."""
+        """Emits the new size before rounding."""
         return self.scale * self.size
 
     def unless_one(self, single: Num | float, other: Num) -> Num:
-        """Another number where the exact size is 1."""
+        """Emits `single` where the exact size is 1, else `other`."""
         return self.k.select(self.exact_size.equals(1), single, other)
 
 

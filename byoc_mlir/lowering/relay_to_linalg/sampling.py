@@ -1,4 +1,4 @@
-"""Ops that read images where they compute to: grids, deformable convolutions."""
+"""Ops that read images at computed positions: grids, deformable convolutions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from byoc_mlir.lowering.relay_to_linalg.image import rounded
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
 
 _BEYOND = 8
-"""How far beyond the data a coordinate is kept apart: more than the longest kernel."""
+"""Distance from the data at which coordinates are clamped: more than the longest kernel."""
 _CUBIC_ALPHA = -0.75
 
 
 @dataclass(frozen=True)
 class _Tap:
-    """An element along one axis: where it is, its weight, whether it is in the data."""
+    """Tap along one axis: its position, its weight, and whether it is in the data."""
 
     place: Index
     weight: Num | None
@@ -33,18 +33,18 @@ class _Tap:
 
 
 def float_type(element: Attribute) -> Attribute:
-    """The type to interpolate in."""
+    """Returns the type of the interpolation."""
     return f64 if isinstance(element, Float64Type) else f32
 
 
 def to_place(k: Kernel, value: Num, low: int, high: Size) -> Num:
-    """A float without fraction as an index in [low, high]; NaN as `low`."""
+    """Emits a float without fraction as an index clamped to [low, high]; NaN becomes `low`."""
     above = k.select(value >= low, value, low)
     return k.select(above <= high, above, high).to(i64).to(INDEX)
 
 
 def _reflected(k: Kernel, x: Num, low: float, high: float) -> Num:
-    """x mirrored at the borders until it lies between."""
+    """Emits x, reflected at the borders until it is between them."""
     length = high - low
     if length == 0:
         return k.like(low, x)
@@ -60,7 +60,7 @@ def _reflected(k: Kernel, x: Num, low: float, high: float) -> Num:
 
 
 def _weights(x: Num, method: str) -> list[Num | None]:
-    """The weights of the elements around, x the distance from the one before."""
+    """Returns the weights of the neighbouring elements; x is the distance from the one before."""
     if method == "nearest":
         return [None]
     if method == "linear":
@@ -77,7 +77,7 @@ def _weights(x: Num, method: str) -> list[Num | None]:
 
 
 class _Grid:
-    """The taps of a `grid_sample` along each axis."""
+    """Taps of a `grid_sample` along each axis."""
 
     def __init__(self, k: Kernel, op: relay.GridSampleOp, sizes: Sequence[int]):
         self._k = k
@@ -87,7 +87,7 @@ class _Grid:
         self._aligned = bool(op.align_corners.value.data)
 
     def taps(self, coordinate: Num, axis: int) -> list[_Tap]:
-        """What to read along `axis` for a coordinate in [-1, 1]."""
+        """Returns the taps along `axis` for a coordinate in [-1, 1]."""
         k, size = self._k, self._sizes[axis]
         low, high = (0.0, size - 1.0) if self._aligned else (-0.5, size - 0.5)
         if self._aligned:
@@ -126,7 +126,7 @@ def _interpolated(
     type_: Attribute,
     inside: Num | None = None,
 ) -> Num:
-    """The weighted sum over the taps of all axes; what is outside counts as zero."""
+    """Emits the weighted sum over the taps of all axes; elements outside count as zero."""
     if not axes:
         element = data[leading].to(type_)
         return element if inside is None else k.select(inside, element, 0)
@@ -169,7 +169,7 @@ def _lower_grid_sample(op: relay.GridSampleOp, b: LinalgBuilder) -> Sequence[SSA
 
 
 def _bilinear(k: Kernel, y: Num, x: Num, sizes: Sequence[int]) -> list[list[_Tap]]:
-    """The taps of a bilinear interpolation; zero outside of the data."""
+    """Returns the taps of a bilinear interpolation; elements outside of the data count as zero."""
     axes: list[list[_Tap]] = []
     for value, size in zip((y, x), sizes, strict=True):
         base = value.unary(math.FloorOp)
@@ -184,7 +184,7 @@ def _bilinear(k: Kernel, y: Num, x: Num, sizes: Sequence[int]) -> list[list[_Tap
 
 
 def _columns(op: relay.DeformableConv2DOp, b: LinalgBuilder) -> SSAValue:
-    """`[N, C, kh * kw, h, w]`: what each tap reads, times its mask."""
+    """Computes `[N, C, kh * kw, h, w]`: the sampled value of each tap, times its mask."""
     shape, kernel, result = shape_of(op.data), shape_of(op.weight), shape_of(op.output)
     element = tensor_type(op.data).element_type
     type_ = TensorType(element, [shape[0], shape[1], kernel[2] * kernel[3], *result[2:]])

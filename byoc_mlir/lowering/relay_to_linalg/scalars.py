@@ -1,4 +1,4 @@
-"""Scalar arithmetic for the bodies of `linalg.generic`, the op chosen by the element type."""
+"""Scalar arithmetic for the bodies of `linalg.generic`; the element type determines the ops."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.ALLOW_CONTRACT])
 _NO_SIGNED_ZEROS = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
 _EXTREMA = (arith.MaximumfOp, arith.MinimumfOp)
-"""Which zero is the larger one, numpy does not say either; to tell takes branches."""
+"""Ops that ignore the order of -0 and 0, which numpy does not define; it would take branches."""
 
 
 _BINARY: dict[str, dict[Kind, type[Operation]]] = {
@@ -75,7 +75,7 @@ _REASSOCIABLE = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
 
 
 def _may_trap(kind: Kind, divisor: SSAValue) -> bool:
-    """Whether an integer division by this may be one by zero, or by -1."""
+    """True if an integer division by this value may be by zero, or by -1."""
     constant = divisor.owner
     if not isinstance(constant, arith.ConstantOp) or not isinstance(constant.value, IntegerAttr):
         return True
@@ -86,7 +86,7 @@ def _may_trap(kind: Kind, divisor: SSAValue) -> bool:
 def multiply_add(
     emit: Callable[[Operation], SSAValue], lhs: SSAValue, rhs: SSAValue, total: SSAValue
 ) -> SSAValue:
-    """`lhs * rhs + total` of floats or vectors of them, rounded once where the processor can."""
+    """Emits `lhs * rhs + total` for floats or vectors, as a fused multiply-add if there is one."""
     product = emit(_contracted(arith.MulfOp, lhs, rhs))
     return emit(_contracted(arith.AddfOp, total, product))
 
@@ -98,12 +98,12 @@ def _contracted(op: type[arith.AddfOp | arith.MulfOp], lhs: SSAValue, rhs: SSAVa
 
 
 def constant_op(value: IntegerAttr | FloatAttr) -> arith.ConstantOp:
-    """A constant of a scalar type; the constructor takes four times as long."""
+    """Creates a scalar constant with `create`, in a quarter of the constructor's time."""
     return arith.ConstantOp.create(result_types=[value.type], properties={"value": value})
 
 
 class Scalars:
-    """Writes scalar ops at the end of `block`; `kind` is the arithmetic of the operands.
+    """Builder of scalar ops at the end of `block`; `kind` is the arithmetic of the operands.
 
     Integers are signless here: unsigned block arguments pass through `unwrap`, results through
     `wrap`.
@@ -120,11 +120,11 @@ class Scalars:
         return op.results[0]
 
     def unwrap(self, value: SSAValue) -> SSAValue:
-        """An element as it is computed with."""
+        """Converts an element to the signless type for computations."""
         return self._as_type(value, signless(value.type))
 
     def wrap(self, value: SSAValue, element_type: Attribute) -> SSAValue:
-        """A computed value as an element of a tensor of `element_type`."""
+        """Converts a computed value to an element of type `element_type`."""
         return self._as_type(value, element_type)
 
     def _as_type(self, value: SSAValue, type_: Attribute) -> SSAValue:
@@ -134,9 +134,9 @@ class Scalars:
         return self.emit(unary(UnrealizedConversionCastOp, value, type_))
 
     def constant(self, value: float, type_: Attribute) -> SSAValue:
-        """A constant of the (signless) type; integers must be whole numbers in range.
+        """Emits a constant of the (signless) type; integers must be whole numbers in range.
 
-        A number beyond the floats of the type is infinite there.
+        A number outside of the type's range of floats becomes infinite.
         """
         if isinstance(type_, IndexType):
             return self.emit(constant_op(IntegerAttr(int(value), type_)))
@@ -147,23 +147,23 @@ class Scalars:
         return self.emit(constant_op(FloatAttr(held, cast(AnyFloat, type_))))
 
     def like(self, value: float, other: SSAValue) -> SSAValue:
-        """A constant of the type of `other`."""
+        """Emits a constant of the type of `other`."""
         return self.constant(value, other.type)
 
     def size(self, value: Size, type_: Attribute) -> SSAValue:
-        """A size as a number of the (signless) type."""
+        """Emits a size as a number of the (signless) type."""
         if isinstance(value, int):
             return self.constant(value, type_)
         position = self.emit(SizeOp(value))
         return self.cast(self.emit(arith.IndexCastOp(position, i64)), i64, type_)
 
     def index(self, dimension: int) -> SSAValue:
-        """The position along a dimension of the loop nest, as i64."""
+        """Emits the position along a dimension of the loop nest, as i64."""
         position = self.emit(linalg.IndexOp(dimension))
         return self.emit(arith.IndexCastOp(position, i64))
 
     def binary(self, name: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`add`, `sub`, `mul`, `div`, `max`, `min`, `shr` or `rem`; defined for all operands.
+        """Emits `add`, `sub`, `mul`, `div`, `max`, `min`, `shr` or `rem`; defined for all operands.
 
         An integer divided by zero is zero, and so is the remainder.
         """
@@ -172,9 +172,9 @@ class Scalars:
         return self._plain(name, lhs, rhs)
 
     def _guarded(self, name: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """A division whose divisor may be one that traps: 0, and -1 after the smallest integer.
+        """Emits an integer division that does not trap for the divisors 0 and -1.
 
-        By those the quotient is the product, modulo the width, and there is no remainder.
+        For these divisors the quotient is the product modulo the width, and the remainder is 0.
         """
         traps = self.compare("eq", rhs, self.like(0, rhs))
         if self.kind is Kind.SIGNED:
@@ -197,51 +197,49 @@ class Scalars:
         return self.emit(op)
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs + rhs`."""
+        """Emits `lhs + rhs`."""
         return self.binary("add", lhs, rhs)
 
     def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs - rhs`."""
+        """Emits `lhs - rhs`."""
         return self.binary("sub", lhs, rhs)
 
     def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs * rhs`."""
+        """Emits `lhs * rhs`."""
         return self.binary("mul", lhs, rhs)
 
     def div(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`lhs / rhs`; integers toward zero, by zero 0."""
+        """Emits `lhs / rhs`; integers are rounded toward zero, and by zero give 0."""
         return self.binary("div", lhs, rhs)
 
     def max(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """The larger; NaN if one is."""
+        """Emits the maximum; NaN if an operand is NaN."""
         return self.binary("max", lhs, rhs)
 
     def min(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """The smaller; NaN if one is."""
+        """Emits the minimum; NaN if an operand is NaN."""
         return self.binary("min", lhs, rhs)
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """`eq`, `ne`, `lt`, `le`, `gt` or `ge`, as i1; NaN is unequal to everything."""
+        """Emits `eq`, `ne`, `lt`, `le`, `gt` or `ge`, as i1; NaN is unequal to everything."""
         name = _PREDICATES[predicate][self.kind]
         if self.kind is Kind.FLOAT:
             return self.emit(arith.CmpfOp(lhs, rhs, name))
         return self.emit(arith.CmpiOp(lhs, rhs, name))
 
     def select(self, condition: SSAValue, yes: SSAValue, no: SSAValue) -> SSAValue:
-        """`yes` if `condition` holds, else `no`."""
+        """Emits `yes` if `condition` holds, else `no`."""
         return self.emit(arith.SelectOp(condition, yes, no))
 
     def unary(self, op: type[Operation], value: SSAValue) -> SSAValue:
-        """An op of the `math` dialect, or `arith.negf`."""
+        """Emits an op of the `math` dialect, or `arith.negf`."""
         made = op.create(operands=[value], result_types=[value.type])
         if self.kind is Kind.FLOAT:
             made.properties["fastmath"] = arith.FastMathFlagsAttr("none")
         return self.emit(made)
 
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-        """`value` of element type `source` converted as numpy's `astype` does; both signless
-        in the result.
-        """
+        """Emits the conversion from `source` to `target`, as numpy's `astype`; signless."""
         return _cast(self, value, source, target)
 
 
@@ -280,9 +278,10 @@ def _between_floats(s: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
 
 
 def _float_to_integer(s: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
-    """The low bits of the value as a wide signed integer; the smallest one where it does not fit.
+    """Emits the low bits of the value as a wide signed integer, or of its minimum if it does not
+    fit.
 
-    That is what C compilers make of it on x86, here for every processor.
+    C compilers do the same on x86; here every processor does.
     """
     s = Scalars(s.block, Kind.FLOAT)
     if accumulator_type(value.type) != value.type:
@@ -299,7 +298,7 @@ def _float_to_integer(s: Scalars, value: SSAValue, target: IntegerType) -> SSAVa
 
 
 def _toward_zero(s: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
-    """A signed integer; the smallest one for NaN and what is out of range."""
+    """Emits the conversion to a signed integer; NaN and values out of range become the minimum."""
     least, greatest = bounds(target)
     not_below = s.compare("ge", value, s.like(least, value))
     fits = s.emit(arith.AndIOp(not_below, s.compare("lt", value, s.like(greatest + 1, value))))
@@ -308,7 +307,7 @@ def _toward_zero(s: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
 
 
 def resize(s: Scalars, value: SSAValue, target: IntegerType, *, unsigned: bool) -> SSAValue:
-    """A signless integer extended or cut to another width."""
+    """Emits the extension or truncation of a signless integer to another width."""
     width = cast(IntegerType, value.type).width.data
     if width == target.width.data:
         return value
@@ -318,12 +317,12 @@ def resize(s: Scalars, value: SSAValue, target: IntegerType, *, unsigned: bool) 
 
 
 def remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    """The remainder with the sign of the dividend; floats as C `fmod`."""
+    """Emits the remainder with the sign of the dividend; for floats, C's `fmod`."""
     return s.binary("rem", lhs, rhs)
 
 
 def floor_remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    """The remainder with the sign of the divisor."""
+    """Emits the remainder with the sign of the divisor."""
     rest = remainder(s, lhs, rhs)
     if s.kind is Kind.UNSIGNED:
         return rest
@@ -336,10 +335,10 @@ def floor_remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 
 def power(s: Scalars, base: SSAValue, exponent: SSAValue) -> SSAValue:
-    """`base` to the power of `exponent`.
+    """Emits `base` to the power of `exponent`.
 
-    Integers by repeated squaring, modulo the width; with a negative exponent the fraction is cut
-    off, so that only 1 and -1 leave something, and zero gives 0 as in a division.
+    Integers use repeated squaring, modulo the width. With a negative exponent the fraction is
+    truncated, so that only 1 and -1 are not 0; zero gives 0 as in a division.
     """
     if s.kind is Kind.FLOAT:
         return s.emit(math.PowFOp(base, exponent))
@@ -359,7 +358,7 @@ def power(s: Scalars, base: SSAValue, exponent: SSAValue) -> SSAValue:
 
 
 def constant_power(s: Scalars, base: SSAValue, exponent: int) -> SSAValue:
-    """`base` to the power of a known exponent that is not negative, by repeated squaring."""
+    """Emits `base` to the power of a constant, non-negative exponent by repeated squaring."""
     if exponent == 0:
         return s.like(1, base)
     half = constant_power(s, base, exponent // 2) if exponent > 1 else None

@@ -14,46 +14,46 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
 from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num, Variable
 
 _BLOCK = 256
-"""Boxes of which the best rank is noted, so that few are looked at to find the best of all."""
+"""Boxes of a block, whose best rank is cached, so that the search for the best box skips blocks."""
 
 _AT_ONCE = 64
-"""Boxes that one is compared with before it is asked whether it overlaps."""
+"""Number of kept boxes that a box is compared with before the result is tested."""
 
 _SIDES = 4
 _AREA = 4
 
 
 class _Queue:
-    """The boxes of a class, of which the best is taken first, and the first of equal ones."""
+    """Priority queue of a class's boxes: the best box is first, and of equal ones the first."""
 
     def __init__(self, k: Kernel, ranks: Buffer, tops: Buffer):
         self._k, self._ranks, self._tops = k, ranks, tops
         self._type = ranks.type
         assert isinstance(self._type, IntegerType)
         self._none = k.constant(-(1 << (self._type.bitwidth - 1)), self._type)
-        """The rank of a box that is not in the queue, less than that of any score."""
+        """Rank of a box that is not in the queue, below the rank of any score."""
 
     def set(self, box: Num, score: Num, wanted: Num) -> None:
-        """Notes the score of a box, and whether it is in the queue."""
+        """Records the score of a box, and if it is in the queue."""
         bits = score.to(f64 if self._type == i64 else f32).as_bits()
         rank = self._k.select(bits < 0, self._none - bits, bits)  # both zeros alike
         self._ranks[box] = self._k.select(wanted, rank, self._none)
 
     def begin(self) -> None:
-        """Notes the best of each block, when all boxes are set."""
+        """Records the best rank of each block, after all boxes are set."""
         with self._k.loop(self._tops.sizes[0]) as block:
             self._note_top(block)
 
     def best(self) -> Num:
-        """The best rank."""
+        """Returns the best rank."""
         return self._largest(self._k.index(self._tops.sizes[0]), lambda i: self._tops[i])
 
     def holds(self, best: Num) -> Num:
-        """Whether there is a box of the best rank."""
+        """Emits the test that a box of the best rank is in the queue."""
         return best > self._none
 
     def take(self, best: Num) -> Num:
-        """The first box of the best rank, which leaves the queue."""
+        """Removes the first box of the best rank from the queue, and returns it."""
         block = self._first(self._tops, self._k.index(0), best)
         box = self._first(self._ranks, block * _BLOCK, best)
         self._ranks[box] = self._none
@@ -81,20 +81,20 @@ class _Queue:
 
 
 class _Kept:
-    """The boxes of a class that are kept: their sides and areas, each side by side."""
+    """Kept boxes of a class: an array for each of their sides, and one for their areas."""
 
     def __init__(self, k: Kernel, shapes: Buffer):
         self._k, self._shapes = k, shapes
         self.count = k.variable(k.index(0))
 
     def add(self, shape: Sequence[Num]) -> None:
-        """Keeps a box."""
+        """Adds a box to those kept."""
         for row, value in enumerate(shape):
             self._shapes[row, self.count.value] = value
         self.count.value = self.count.value + 1
 
     def overlap(self, shape: Sequence[Num], limit: Num) -> Num:
-        """Whether intersection over union of a box and one of these is more than `limit`."""
+        """Emits the test that a box's intersection over union with a kept one exceeds `limit`."""
         k = self._k
         found, done = k.variable(k.constant(0, i32)), k.variable(k.index(0))
         with k.repeat_while(lambda: found.value.equals(0) & (done.value < self.count.value)):
@@ -121,7 +121,7 @@ def _overlap(one: Sequence[Num], two: Sequence[Num], limit: Num) -> Num:
 
 
 def _shape(boxes: Buffer, image: Index, box: Num, *, centered: bool) -> list[Num]:
-    """The lower and upper end of a box along y, then along x, and its area."""
+    """Returns the lower and upper end of a box along y, then along x, and its area."""
     sides: list[Num] = []
     for axis in range(2):
         if centered:
@@ -152,14 +152,14 @@ def _lower_non_max_suppression(op: NonMaxSuppressionOp, b: LinalgBuilder) -> Seq
 
 
 def _rank_type(score: Attribute) -> Attribute:
-    """The type of integers that order scores."""
+    """Returns the integer type whose order is that of the scores."""
     return i64 if isinstance(score, Float64Type) else i32
 
 
 def _suppress(
     k: Kernel, op: NonMaxSuppressionOp, at: tuple[Index, ...], most: Size, written: Variable
 ) -> None:
-    """Keeps the best box of one class of one image that overlaps none of those kept, and so on."""
+    """Keeps, repeatedly, the best box of one class of one image that overlaps no kept box."""
     boxes, scores, result = k.inputs[0], k.inputs[1], k.outputs[0]
     ranks, tops, shapes = k.scratch
     limit = k.inputs[2].reshaped(1)[0]

@@ -1,4 +1,4 @@
-"""Ops that move elements: views where possible, copies where not."""
+"""Ops that move elements: views where possible, else copies."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _lower_broadcast_to(op: relay.BroadcastToOp, b: LinalgBuilder) -> Sequence[S
 
 
 def joined(b: LinalgBuilder, parts: Sequence[SSAValue], axis: int) -> SSAValue:
-    """The tensors one after the other along `axis`."""
+    """Concatenates tensors along `axis`."""
     if len(parts) == 1:
         return parts[0]
     shape = list(sizes_of(parts[0]))
@@ -99,7 +99,7 @@ def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence
 
 
 def _slice_by_positions(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """Backward through sizes that are not known: the position of each element is computed."""
+    """Slices backward through symbolic sizes, with a computed position for each element."""
     k = Kernel(op)
     source, target = k.inputs[0], k.outputs[0]
     steps = list(zip(size_list(op.begin), ints(op.strides), strict=True))
@@ -114,9 +114,7 @@ def _slice_by_positions(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[
 
 
 def strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, int]]) -> SSAValue:
-    """A copy of the elements `start + step * n`, n < count, of each dimension; steps may be 0 or
-    negative.
-    """
+    """Copies the elements `start + step * n`, n < count, of each dimension, for any steps."""
     starts = [min(start, start + step * (count - 1)) for start, step, count in ranges]
     sizes = [abs(step) * (count - 1) + 1 if count else 0 for _, step, count in ranges]
     exprs = [
@@ -150,7 +148,7 @@ def _pad_known(
     low: Sequence[int],
     high: Sequence[int],
 ) -> Sequence[SSAValue]:
-    """The padding that repeats elements, of sizes that are numbers."""
+    """Pads by repeated elements, for static sizes."""
     mode, sizes = op.pad_mode.data, shape_of(kept)
     if mode != "edge" and any(
         max(extra) > _period(mode, size) for size, *extra in zip(sizes, low, high, strict=True)
@@ -166,7 +164,7 @@ def _pad_known(
 def _cropped(
     b: LinalgBuilder, data: SSAValue, before: Sequence[Size], after: Sequence[Size]
 ) -> SSAValue:
-    """What negative amounts leave of `data`."""
+    """Crops `data` by its negative padding."""
     starts = [largest(0, -low) for low in before]
     sizes = [
         size - start + smallest(0, high)
@@ -182,7 +180,7 @@ def _pad_by_edges(
     low: Sequence[Size],
     high: Sequence[Size],
 ) -> SSAValue:
-    """One axis after the other, of any sizes: what lies before, the elements, what lies behind."""
+    """Pads one axis after the other, for any sizes: concatenates both edges and the data."""
     result = kept
     for axis, (first, last) in enumerate(zip(low, high, strict=True)):
         ends = [
@@ -198,7 +196,7 @@ def _pad_by_edges(
 def _edge(
     op: relay.PadOp, b: LinalgBuilder, data: SSAValue, axis: int, start: Size, count: Size
 ) -> SSAValue:
-    """So many elements along an axis, from a position that may lie outside of the data."""
+    """Computes `count` elements along an axis, from a position that may be outside of the data."""
     sizes = list(sizes_of(data))
     outer, size, inner = around(sizes, axis)
     sizes[axis] = count
@@ -213,7 +211,7 @@ def _edge(
 
 
 def _repeated(k: Kernel, mode: str, position: Num, size: Size) -> Num:
-    """The element of a dimension that stands at a position before, in or behind it."""
+    """Emits the position of the element that is repeated at a position outside."""
     if mode == "edge":
         return position.within(0, size - 1)
     period = largest(1, 2 * (size - 1)) if mode == "reflect" else size
@@ -222,14 +220,14 @@ def _repeated(k: Kernel, mode: str, position: Num, size: Size) -> Num:
 
 
 def _period(mode: str, size: int) -> int:
-    """How many elements of a dimension of `size` follow each other before they are repeated."""
+    """Returns the number of elements of a dimension of `size` until they repeat."""
     return size - 1 if mode == "reflect" else size
 
 
 def _pad_by_positions(
     op: relay.PadOp, b: LinalgBuilder, data: SSAValue, before: Sequence[int]
 ) -> Sequence[SSAValue]:
-    """Any number of periods: the position of each element is computed."""
+    """Pads by any number of periods, with a computed position for each element."""
     k = Kernel(op, inputs=[data])
     source, target = k.inputs[0], k.outputs[0]
     with k.loops(target.shape, cost=8 * len(before)) as at:
@@ -268,9 +266,7 @@ _Run: TypeAlias = tuple[int, int, int]
 
 
 def _padded_runs(mode: str, size: int, low: int, high: int) -> list[_Run]:
-    """Which elements of a dimension of `size` stand before it, in it and after it; up to a period
-    each.
-    """
+    """Returns the elements before, in and behind a dimension; at most a period each."""
     match mode:
         case "edge":
             first, last = (0, 0, low), (size - 1, 0, high)
@@ -282,7 +278,7 @@ def _padded_runs(mode: str, size: int, low: int, high: int) -> list[_Run]:
 
 
 def _taken(b: LinalgBuilder, data: SSAValue, axis: int, runs: Sequence[_Run]) -> SSAValue:
-    """`data` with dimension `axis` replaced by its elements at the positions of `runs`."""
+    """Replaces dimension `axis` of `data` with its elements at the positions of `runs`."""
     whole = [(0, 1, size) for size in shape_of(data)]
     parts = [strided(b, data, [*whole[:axis], run, *whole[axis + 1 :]]) for run in runs]
     return joined(b, parts, axis)

@@ -1,12 +1,12 @@
 """Decision trees as one kernel: several walks at a time, each step without a branch.
 
-A walk is a chain of loads, each of which waits for the one before. So many rows go through the
-first levels of a tree at once: all nodes of those are asked, which reads rows of features one after
-the other and makes vectors, and the answers choose. On from there eight rows walk beside each
-other; after a few steps, those that have come to a leaf are left out. Few rows go one by one,
-through many trees beside each other; where calls choose how many there are, they choose the way.
-What a step reads of a node lies together. Walks beside each other are no vectors: a step of those
-is gathers that wait for gathers, and takes twice as long as their loads one by one.
+A walk is a chain of dependent loads. So many rows go through the first levels of a tree at once:
+the kernel evaluates all nodes of these levels, which reads features sequentially and in vectors,
+and selects by the results. From there, eight walks are interleaved; after every few steps, rows
+that have reached a leaf are dropped. Few rows go one by one through many interleaved trees; with a
+symbolic number of rows, each call chooses. The fields of a node that a step reads are contiguous.
+Interleaved walks are not vectorised: a step would be dependent gathers, which take twice as long as
+single loads.
 """
 
 from __future__ import annotations
@@ -31,58 +31,61 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kern
 from byoc_mlir.tensors import Array
 
 _FEW_ROWS = 16
-"""Fewer go one by one; as many are a vector, so that rows of features end with whole ones."""
+"""Minimum number of rows for many rows at once. It is also a vector's length, so that the rows of
+features are padded to whole vectors."""
 _LANES = 8
 _TREES = 16
-"""Those that a row goes through beside each other."""
+"""Interleaved trees for one row."""
 _CHUNK = 256
-"""Rows that go through a tree before the next one; so a tree stays in the cache."""
+"""Rows that go through a tree before the next tree; so a tree stays in the cache."""
 _LEVELS = 4
-"""The most levels of which all nodes are asked: 15, of which a walk would ask four."""
+"""Maximum number of levels of which all nodes are evaluated: 15 nodes, where a walk would evaluate
+four."""
 _PHASE = 6
-"""Steps after which rows that have come to a leaf are left out."""
+"""Steps after which rows that have reached a leaf are dropped."""
 
 _STARTS = {"sum": 0.0, "min": float("inf"), "max": float("-inf")}
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """The constants of an ensemble as its kernel reads them."""
+    """Constants of an ensemble as its kernel reads them."""
 
     roots: Array
     depths: Array
     nodes: Array
-    """`[M, 2]`: the bits of the threshold, and `left << feature_bits | feature`."""
+    """Nodes `[M, 2]`: the bits of the threshold, and `left << feature_bits | feature`."""
     feature_bits: int
     leaves: Array
-    """Of each node where its weights are: the leaf; with one weight for each, the target."""
+    """Leaf of each node, an index of `weights`; with one weight a node, the node's target."""
     weights: Array
-    """`[L, W]`, or of each node if there is one weight for each."""
+    """Weights `[L, W]`, or one for each node if a leaf has one weight."""
 
     @property
     def is_single(self) -> bool:
-        """Whether each leaf has one weight."""
+        """True if each leaf has one weight."""
         return self.weights.ndim == 1
 
 
 @dataclass(frozen=True)
 class _Tops:
-    """The first levels of all trees, filled up: nodes below a leaf are that leaf."""
+    """First levels of all trees, completed: the nodes below a leaf are copies of the leaf."""
 
     features: Array
-    """`[trees, 2 ** levels - 1]`: the nodes below node `n` are `2 * n + 1` and `2 * n + 2`."""
+    """Features `[trees, 2 ** levels - 1]`: the children of node `n` are `2 * n + 1` and
+    `2 * n + 2`."""
     thresholds: Array
     ends: Array
-    """`[trees, 2 ** levels]`: the nodes of the ensemble that are below those."""
+    """Nodes of the ensemble below the first levels, `[trees, 2 ** levels]`."""
 
     @property
     def count(self) -> int:
-        """The nodes of a tree."""
+        """Returns the number of nodes of a tree."""
         return self.features.shape[1]
 
     @staticmethod
     def of(op: relay.TreeEnsembleOp) -> _Tops:
-        """Those of an ensemble, of as many levels as pay."""
+        """Returns the first levels of an ensemble, as many as pay."""
         operands = [_constant(op, value) for value in op.operands[1:6]]
         nodes, depths, lefts, features, thresholds = operands
         nodes, found = nodes[:, None], [np.empty((len(nodes), 0), np.int64)]
@@ -96,7 +99,7 @@ class _Tops:
 
 
 class _Forest:
-    """The tables of an ensemble in its kernel."""
+    """Tables of an ensemble in its kernel."""
 
     def __init__(self, op: relay.TreeEnsembleOp, tables: _Tables, k: Kernel):
         self.k = k
@@ -110,20 +113,20 @@ class _Forest:
         (self.output,) = k.outputs
 
     def left(self, node: Num) -> tuple[Num, Num]:
-        """The left one of the nodes below, which a leaf is itself, and the feature."""
+        """Returns the left child of a node, or the node itself if it is a leaf, and the feature."""
         link = self.nodes[node, 1]
         mask = self.k.constant(2**self.feature_bits - 1, link.type)
         return link.shifted_right(self.feature_bits), link & mask
 
     def step(self, row: Num, node: Num) -> Num:
-        """The node that follows for a row."""
+        """Emits the step of a row from a node to its child."""
         threshold = self.nodes[node, 0].bits_as(self.data.type)
         left, feature = self.left(node)
         is_right = self.data[row, feature.to(INDEX)] <= threshold
         return left.to(INDEX) + is_right.to(i32).to(INDEX)
 
     def walk(self, row: Num, trees: Sequence[Num]) -> None:
-        """One row through some trees, the last of which is the deepest."""
+        """Emits the walk of one row through several trees; the last tree is the deepest."""
         k = self.k
         nodes = [k.variable(self.roots[tree].to(INDEX)) for tree in trees]
         with k.loop(self.depths[trees[-1]].to(INDEX)):
@@ -156,11 +159,12 @@ class _Forest:
 
 
 class _Walks:
-    """The walks of many rows through one tree at a time.
+    """Walks of many rows through one tree at a time.
 
     Args:
         tops: the tables of `_Tops`.
-        columns: memory for the data by features, `[features, rows]`, up to whole vectors of rows.
+        columns: memory for the transposed data, `[features, rows]`, padded to whole vectors of
+            rows.
     """
 
     def __init__(self, forest: _Forest, tops: Sequence[Buffer], columns: Buffer):
@@ -171,10 +175,10 @@ class _Walks:
         self._ends = k.stack(_CHUNK, i32)
         """Of each row the node that it has come to."""
         self._rows, self._places = k.stack(_CHUNK, i32), k.stack(_CHUNK, i32)
-        """The rows that still walk, and their nodes."""
+        """Rows that have not reached a leaf, and their nodes."""
 
     def through(self, tree: Num, begin: Num, count: Num) -> None:
-        """Takes `count` rows from `begin` on through a tree."""
+        """Emits the walks of `count` rows from `begin` on through a tree."""
         k, forest = self._k, self._forest
         depth = forest.depths[tree].to(INDEX)
         self._ask(tree, begin, count)
@@ -184,14 +188,14 @@ class _Walks:
             forest.add(begin + number, self._ends[number].to(INDEX))
 
     def turn(self, begin: Num, count: Num) -> None:
-        """Puts `count` rows from `begin` on beside each other."""
+        """Transposes `count` rows from `begin` on."""
         features, rows = self._columns.sizes
         columns = self._columns.reshaped(features * rows)
         with self._k.loop(features) as feature, self._k.loop(count) as number:
             columns[feature * rows + begin + number] = self._forest.data[begin + number, feature]
 
     def _ask(self, tree: Num, begin: Num, count: Num) -> None:
-        """Asks all nodes of the first levels, and goes as they answer."""
+        """Evaluates all nodes of the first levels, and selects each row's node below."""
         features, rows = self._columns.sizes
         columns, asked = self._columns.reshaped(features * rows), range(self._features.shape[1])
         places = [self._features[tree, node].to(INDEX) * rows + begin for node in asked]
@@ -210,7 +214,7 @@ class _Walks:
             self._ends[first + lane] = chosen(0, first + lane)  # what is behind the rows, too
 
     def _on(self, begin: Num, count: Num, depth: Num) -> None:
-        """Goes on to the leaves."""
+        """Emits the walks on to the leaves."""
         k = self._k
         walking, left = k.variable(k.index(0)), k.variable(depth)
         with k.loop(count) as number:
@@ -237,7 +241,7 @@ class _Walks:
                 node.value = self._forest.step(row, node.value.to(INDEX)).to(i32)
 
     def _keep(self, walking: Variable, row: Num, node: Num) -> None:
-        """Adds a row to those that walk if it is at no leaf."""
+        """Adds a row to the walking rows if it has not reached a leaf."""
         at = walking.value
         self._rows[at], self._places[at] = row, node
         left, _ = self._forest.left(node.to(INDEX))
@@ -281,13 +285,13 @@ def _lower_tree_ensemble(op: relay.TreeEnsembleOp, b: LinalgBuilder) -> Sequence
 
 
 def _row_by_row(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
-    """Few rows: each through many trees beside each other."""
+    """Emits the walks of few rows: each row through many interleaved trees."""
     with k.loop(end, start=begin) as row:
         _trees_beside(k, forest, row)
 
 
 def _rows_beside(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
-    """Many rows beside each other, through one tree after the other."""
+    """Emits the walks of many interleaved rows, through one tree after the other."""
     walks = _Walks(forest, k.inputs[-3:], k.scratch[0])
     walks.turn(begin, end - begin)
     with k.loop(forest.roots.size) as tree:
@@ -295,7 +299,7 @@ def _rows_beside(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
 
 
 def _whole(rows: Size) -> Size:
-    """A number of rows that is one of whole vectors."""
+    """Rounds a number of rows up to whole vectors."""
     return ceildiv(rows, _FEW_ROWS) * _FEW_ROWS
 
 
@@ -314,7 +318,7 @@ def _trees_beside(k: Kernel, forest: _Forest, row: Num) -> None:
 
 
 def _tables(op: relay.TreeEnsembleOp) -> _Tables:
-    """The constants, what a step reads of a node put together."""
+    """Packs the constants, with the fields of a node that a step reads contiguous."""
     operands = [_constant(op, value) for value in op.operands[1:]]
     roots, depths, lefts, features, thresholds, leaves, firsts, weights = operands
     bits = int(features.max(initial=0)).bit_length()
@@ -328,10 +332,11 @@ def _tables(op: relay.TreeEnsembleOp) -> _Tables:
 
 
 def _checked_steps(op: relay.TreeEnsembleOp) -> int:
-    """All steps of a row, once every place that a walk can read is found to be inside.
+    """Returns the total number of a row's steps, and checks that no walk can read outside of the
+    tables.
 
     Raises:
-        PassFailedException: a table is no constant, or has a place outside.
+        PassFailedException: a table is not constant, or has an index out of range.
     """
     tables = [_constant(op, value) for value in op.operands[1:]]
     roots, depths, lefts, features, thresholds, leaves, firsts, weights = tables
@@ -347,7 +352,9 @@ def _checked_steps(op: relay.TreeEnsembleOp) -> int:
     )
     for what, found, size in places:
         if found.size and not (found.min() >= 0 and found.max() < size):
-            raise PassFailedException(f"{op.name} at {op.location}: {what} has places outside")
+            raise PassFailedException(
+                f"{op.name} at {op.location}: {what} has indices out of range"
+            )
     if (np.diff(depths) < 0).any():
         raise PassFailedException(f"{op.name} at {op.location}: depths must not decrease")
     return max(1, int(depths.sum()))

@@ -18,7 +18,7 @@ from byoc_mlir.lowering.relay_to_linalg.sampling import float_type, to_place
 
 
 def _corners(k: Kernel, value: Num, size: Size) -> tuple[Num, Num, Num, Num]:
-    """The places before and after a coordinate, clamped, and their weights."""
+    """Emits the positions before and after a coordinate, clamped, and their weights."""
     x = value.max(0)
     low = to_place(k, x.unary(math.FloorOp), 0, size - 1)
     last = low >= size - 1
@@ -68,7 +68,7 @@ def _lower_roi_align(op: relay.RoiAlignOp, b: LinalgBuilder) -> Sequence[SSAValu
 def _neighbours(
     k: Kernel, data: Buffer, at: Sequence[Index], y: Num, x: Num, number: Attribute
 ) -> list[Num]:
-    """The four neighbours of a point, each times its weight; zero far outside."""
+    """Emits the four neighbours of a point, each times its weight; zero far outside."""
     height, width = data.sizes[2:]
     inside = (y >= -1.0) & (y <= height) & (x >= -1.0) & (x <= width)
     rows, columns = _corners(k, y, height), _corners(k, x, width)
@@ -111,7 +111,7 @@ def _lower_roi_pool(op: relay.RoiPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]
 
 
 def _lower_det(op: relay.DetOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """Gaussian elimination with the largest pivot, on a copy."""
+    """Lowers `det` to Gaussian elimination with partial pivoting, on a copy."""
     *leading, size, _ = sizes_of(op.data)
     count = pymath.prod(leading)
     number = float_type(tensor_type(op.data).element_type)

@@ -40,7 +40,7 @@ def padded(
     after: Sequence[Size],
     fill: float,
 ) -> SSAValue:
-    """`data [N, C, spatial...]` with its spatial dimensions extended by elements of `fill`."""
+    """Pads the spatial dimensions of `data [N, C, spatial...]` with elements of `fill`."""
     if all(width == 0 for width in (*before, *after)):
         return data
     type_ = tensor_type(data)
@@ -51,7 +51,7 @@ def padded(
 
 
 def _split_channels(b: LinalgBuilder, value: SSAValue, axis: int, groups: int) -> SSAValue:
-    """Dimension `axis` as `[groups, size / groups]`."""
+    """Splits dimension `axis` into `[groups, size / groups]`."""
     shape = sizes_of(value)
     return b.reshape(value, [*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]])
 
@@ -62,7 +62,7 @@ def sliding(
     strides: Sequence[int],
     dilation: Sequence[int],
 ) -> list[AffineExpr]:
-    """`output * stride + kernel * dilation` for each spatial dimension."""
+    """Returns `output * stride + kernel * dilation` for each spatial dimension."""
     return [
         dim(o) * s + dim(k) * d
         for o, k, s, d in zip(spatial, kernel, strides, dilation, strict=True)
@@ -79,7 +79,7 @@ def _correlate(
     strides: Sequence[int],
     dilation: Sequence[int],
 ) -> SSAValue:
-    """A convolution without padding. Loop dimensions: n, (group,) o, spatial..., c, kernel..."""
+    """Computes a convolution without padding. Loops: n, (group,) o, spatial..., c, kernel..."""
     shape = type_sizes(output)
     n = len(shape) - 2
     extra = 1 if groups > 1 else 0
@@ -113,7 +113,7 @@ def _lower_conv(op: relay.ConvOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _correlate_each(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAValue:
-    """A depthwise convolution of padded data. Loop dimensions: n, c, spatial..., kernel..."""
+    """Computes a depthwise convolution of padded data. Loops: n, c, spatial..., kernel..."""
     output, n = tensor_type(op.output), op.SPATIAL_RANK
     strides, _, dilation = op.checked_window()
     spatial, kernel = range(2, 2 + n), range(2 + n, 2 + 2 * n)
@@ -123,8 +123,8 @@ def _correlate_each(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAVa
 
 
 def _channels_last(b: LinalgBuilder, weight: SSAValue, kernel: Sequence[int]) -> Read:
-    """A weight `[C, 1, kernel...]`; constants as `[kernel..., C]`, which vectors of channels read
-    at once.
+    """Reads a weight `[C, 1, kernel...]`; a constant becomes `[kernel..., C]`, for vectors of
+    channels.
     """
     channel = 1
     if not isinstance(weight.owner, ConstantOp):
@@ -138,9 +138,10 @@ def _channels_last(b: LinalgBuilder, weight: SSAValue, kernel: Sequence[int]) ->
 
 
 def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """The sum of the products of an element and a tap that meet, for each place of the output.
+    """Lowers a transposed convolution: each output position sums the products of the elements and
+    taps that contribute to it.
 
-    Nothing is multiplied but elements and weights: an inserted zero times infinity would be NaN.
+    It inserts no zeros between elements: zero times infinity would be NaN.
     """
     output = tensor_type(op.output)
     kernel, sizes = shape_of(op.weight)[2:], sizes_of(op.data)[2:]
@@ -161,11 +162,11 @@ def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequen
 
 
 _Product = Callable[[Num, Sequence[Index], Sequence[Index]], Num]
-"""What a tap and an element of a plane of the output contribute."""
+"""Function that returns the contribution of a tap and an element to a plane of the output."""
 
 
 def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:
-    """Of one input channel for each group, multiplied where it is needed."""
+    """Returns the product for one input channel a group, computed where it is needed."""
     wide = accumulator_type(tensor_type(op.output).element_type)
     channels = sizes_of(op.output)[1]
     of_group = shape_of(op.weight)[1]
@@ -180,13 +181,13 @@ def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:
 
 
 def _stored_product(k: Kernel, shape: Sequence[Size]) -> _Product:
-    """Of all input channels, multiplied and summed before: `[planes, kernel..., sizes...]`."""
+    """Returns the product summed over input channels: `[planes, kernel..., sizes...]`."""
     terms = k.inputs[0].reshaped(*shape)
     return lambda plane, tap, element: terms[(plane, *tap, *element)]
 
 
 def _tap_products(b: LinalgBuilder, op: relay.ConvTransposeOp) -> SSAValue:
-    """`[N, groups, O / groups * taps, elements]`, summed over the input channels."""
+    """Computes `[N, groups, O / groups * taps, elements]`, summed over the input channels."""
     batch, channels, *sizes = sizes_of(op.data)
     groups = op.groups.value.data
     depth, rows, columns = channels // groups, prod(shape_of(op.weight)[1:]), prod(sizes)
@@ -202,7 +203,7 @@ def _tap_products(b: LinalgBuilder, op: relay.ConvTransposeOp) -> SSAValue:
 def _meeting_taps(
     k: Kernel, op: relay.ConvTransposeOp, place: Sequence[Index]
 ) -> Generator[tuple[list[Index], list[Index]]]:
-    """For each tap that takes an element to `place` of the output: the tap and the element."""
+    """Emits loops over the pairs of a tap and an element that contribute to `place`."""
     strides, padding, dilation = op.checked_window()
     taps: list[Index] = []
     elements: list[Index] = []

@@ -1,4 +1,4 @@
-"""Which memrefs of a function may reach the same memory."""
+"""Alias analysis: memrefs of a function that may reach the same memory."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)
 
 @dataclass(frozen=True)
 class Extent:
-    """The bytes a memref can reach: a range of one buffer, or of the whole buffer when unknown."""
+    """Bytes that a memref can reach: a range of a buffer, or the whole if the range is unknown."""
 
     buffer: SSAValue | Attribute | None
-    """None when the buffer is unknown; a global is known by its symbol."""
+    """Buffer, None if it is unknown; a global is identified by its symbol."""
     start: int | None = None
     size: int | None = None
 
     def may_overlap(self, other: Extent) -> bool:
-        """Whether a byte may belong to both."""
+        """True if a byte may belong to both extents."""
         if self.buffer is None or other.buffer is None:
             return True
         if self.buffer != other.buffer:
@@ -47,7 +47,7 @@ class Extent:
 
 
 def extent_of(value: SSAValue) -> Extent:
-    """The memory behind a memref, followed through views and casts to its buffer.
+    """Returns the memory behind a memref: follows views and casts to its buffer.
 
     Different arguments of a function are different buffers, unless marked `byoc.may_alias`.
     """
@@ -85,7 +85,7 @@ def _extent_of_view(op: memref.ViewOp) -> Extent:
 
 
 def _is_own_argument(value: BlockArgument) -> bool:
-    """Whether an argument is one of a function, and the only way to its memory."""
+    """True if a value is an argument of a function, and no other argument reaches its memory."""
     function = value.owner.parent_op()
     if not isinstance(function, func.FuncOp) or value.owner is not function.body.first_block:
         return False
@@ -95,7 +95,7 @@ def _is_own_argument(value: BlockArgument) -> bool:
 
 
 def aliased(values: Sequence[SSAValue]) -> Sequence[bool]:
-    """For each memref, whether another of them may reach the same memory."""
+    """Returns, for each memref, True if another memref may reach the same memory."""
     extents = [extent_of(value) for value in values]
     return [
         any(extent.may_overlap(other) for other in extents[:index] + extents[index + 1 :])

@@ -1,4 +1,4 @@
-"""`arith` to `llvm`."""
+"""Lowerings of `arith` to `llvm`."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _NO_LLVM_FLAGS = llvm.FastMathAttr(None)
 
 @cache
 def fastmath(flags: arith.FastMathFlagsAttr) -> llvm.FastMathAttr:
-    """The same flags, as the llvm dialect spells them."""
+    """Converts fast-math flags to the llvm dialect."""
     return _NO_LLVM_FLAGS if flags == _NO_FLAGS else llvm.FastMathAttr(flags.data)
 
 
 def integer_op(target: type[Operation]) -> Lowering:
-    """The lowering of an integer op with a counterpart of the same operands and result."""
+    """Returns the lowering of an integer op whose counterpart has the same operands and result."""
 
     def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
         result_type = convert_type(op.results[0].type)
@@ -60,7 +60,7 @@ def integer_op(target: type[Operation]) -> Lowering:
 
 
 def overflow_op(target: type[llvm.ArithmeticBinOpOverflow]) -> Lowering:
-    """The lowering of an integer op that carries overflow flags."""
+    """Returns the lowering of an integer op with overflow flags."""
 
     def lower(
         op: arith.SignlessIntegerBinaryOperationWithOverflow, emitter: Emitter
@@ -83,7 +83,7 @@ def _overflow_flags(flags: arith.IntegerOverflowAttr) -> IntegerAttr:
 
 
 def float_op(target: type[Operation]) -> Lowering:
-    """The lowering of a float op with a counterpart of the same operands, result and flags."""
+    """Returns the lowering of a float op to one with the same operands, result and flags."""
 
     def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
         result_type = op.results[0].type
@@ -121,7 +121,7 @@ def _constant_value(value: Attribute, type_: Attribute) -> Attribute:
 
 
 def bf16_bits(value: FloatAttr) -> int:
-    """The sixteen bits of a bf16 attribute."""
+    """Returns the 16 bits of a bf16 attribute."""
     dense = DenseIntOrFPElementsAttr.from_list(VectorType(value.type, [1]), [value.value.data])
     return int.from_bytes(dense.data.data, "little")
 
@@ -154,7 +154,7 @@ def _floordivsi(op: arith.FloorDivSIOp, emitter: Emitter) -> Sequence[SSAValue]:
 def _truncated_division(
     op: arith.SignlessIntegerBinaryOperation, emitter: Emitter
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """The quotient, whether a remainder is left, and whether the operands' signs differ."""
+    """Emits a division; returns the quotient, and flags for a remainder and for different signs."""
     lhs, rhs = emitter[op.lhs], emitter[op.rhs]
     zero = emitter.constant(0, _integer(lhs))
     quotient = emitter.emit(llvm.SDivOp(lhs, rhs))
@@ -186,10 +186,10 @@ def _mul_extended(extension: type[llvm.SExtOp] | type[llvm.ZExtOp]) -> Lowering:
 
 
 def _extremum(target: type[Operation], strict_predicate: str) -> Lowering:
-    """`maximumf` and `minimumf`.
+    """Returns the lowering of `maximumf` or `minimumf`.
 
-    Against a constant that is neither zero nor NaN (or any but NaN under `nsz`), a compare and a
-    select give the same answer, NaN included, and are one instruction on x86.
+    With a constant that is neither zero nor NaN (or any constant but NaN under `nsz`), a comparison
+    and a select compute the same, NaN included, and are one instruction on x86.
     """
     general = float_op(target)
 
@@ -205,7 +205,7 @@ def _extremum(target: type[Operation], strict_predicate: str) -> Lowering:
 
 
 def _is_plain_constant(value: SSAValue, *, allow_zero: bool) -> bool:
-    """Whether a value is a scalar constant, not bf16, not NaN, and not zero unless allowed."""
+    """True if a value is a scalar constant, not bf16, not NaN, and not zero unless allowed."""
     owner = value.owner
     if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, FloatAttr):
         return False

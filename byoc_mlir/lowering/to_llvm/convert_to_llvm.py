@@ -31,8 +31,8 @@ class ConvertToLLVM(ModulePass):
     """Lowers func, cf, arith, math, memref, vector and x86vector to the `llvm` dialect.
 
     A memref becomes a bare pointer to its first element; shapes and strides must be static.
-    Structured control flow must be gone (`lower-scf-to-cf`), buffers must be planned. Functions
-    that are in the `llvm` dialect already stay as they are. Ends with `check-legal{stage=llvm}`.
+    Structured control flow must be lowered before (`lower-scf-to-cf`), and buffers planned.
+    Functions in the `llvm` dialect stay as they are. The pass ends with `check-legal{stage=llvm}`.
 
     ```mlir
     func.func @f(%x: memref<4x8xf32>, %i: index) -> f32 {
@@ -87,7 +87,7 @@ def _is_lowered(op: llvm.FuncOp) -> bool:
 
 
 def _lower_body(body: Region, externals: dict[str, EntryPoint]) -> Region:
-    """The lowered copy of a function body; blocks that cannot be reached are dropped."""
+    """Returns a lowered copy of a function body, without unreachable blocks."""
     if body.first_block is None:
         return Region()
     emitter = Emitter(externals)
@@ -118,7 +118,7 @@ def _lower_op(op: Operation, emitter: Emitter) -> None:
 
 
 def _move(op: Operation, emitter: Emitter) -> None:
-    """Moves an op without a lowering: it is an llvm op, or the legality check will name it."""
+    """Moves an op without a lowering: it is an llvm op, or the legality check reports it."""
     op.detach()
     op.operands = emitter.all(op.operands)
     op.successors = [emitter.successor(block) for block in op.successors]

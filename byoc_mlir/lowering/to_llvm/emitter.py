@@ -1,4 +1,4 @@
-"""The cursor every lowering writes through."""
+"""Builder of `llvm` ops that all lowerings share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from byoc_mlir.kernels.ops import call, integer_attribute
 
 Lowering = Callable[[Any, "Emitter"], Sequence[SSAValue]]
-"""Writes the llvm ops of one source op and returns the lowered results of that op."""
+"""Function that emits the llvm ops for one source op, and returns its lowered results."""
 
 Lowerings = Mapping[type[Operation], Lowering]
 
@@ -30,11 +30,11 @@ EntryPoint = tuple[Sequence[Attribute], Attribute | None]
 
 
 class Emitter:
-    """Appends llvm ops to `block`, at the location of the op being lowered.
+    """Builder that appends llvm ops to `block`, at the location of the op being lowered.
 
-    Old values map to new ones by `emitter[value]`, old blocks by `emitter.successor(block)`; the
-    old IR stays as it was until the whole function has been rebuilt, so a lowering still sees the
-    original types on the operands of its op.
+    `emitter[value]` maps old values to new ones, and `emitter.successor(block)` maps blocks. The
+    old IR is unchanged until the whole function is rebuilt, so a lowering sees the original types
+    of its op's operands.
     """
 
     def __init__(self, externals: dict[str, EntryPoint]) -> None:
@@ -49,27 +49,27 @@ class Emitter:
         return self._values.get(value, value)
 
     def all(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """The new values of several old ones."""
+        """Returns the new values of several old ones."""
         return [self._values.get(value, value) for value in values]
 
     def successor(self, block: Block) -> Block:
-        """The new block that stands for an old one."""
+        """Returns the new block of an old one."""
         return self._blocks[block]
 
     def bind(self, old: SSAValue, new: SSAValue) -> None:
-        """States that `new` is the lowered `old`."""
+        """Records that `new` is the lowered `old`."""
         self._values[old] = new
         if new.name_hint is None:
             new.name_hint = old.name_hint
 
     def bind_block(self, old: Block, new: Block) -> None:
-        """States that `new` stands for `old`, argument by argument."""
+        """Records that `new` is the lowered `old`, with its arguments."""
         self._blocks[old] = new
         for old_arg, new_arg in zip(old.args, new.args, strict=True):
             self.bind(old_arg, new_arg)
 
     def start(self, source: Operation) -> None:
-        """What is written from here on comes from `source`."""
+        """Sets the op from which the following ops are lowered."""
         self._source = source
 
     def add(self, op: Operation) -> None:
@@ -84,14 +84,14 @@ class Emitter:
         return op.results[0]
 
     def hoist(self, op: Operation) -> SSAValue:
-        """Puts an op that depends on nothing at the start of the function; returns its result."""
+        """Inserts an op without operands at the start of the function; returns its result."""
         if self._source is not None:
             op.location = self._source.location
         self._hoisted.append(op)
         return op.results[0]
 
     def flush_hoisted(self, entry: Block) -> None:
-        """Moves what was hoisted to the start of the entry block."""
+        """Moves the hoisted ops to the start of the entry block."""
         if entry.first_op is None:
             entry.add_ops(self._hoisted)
         else:
@@ -99,11 +99,11 @@ class Emitter:
         self._hoisted = []
 
     def constant(self, value: int, type_: IntegerType = i64) -> SSAValue:
-        """An integer constant."""
+        """Emits an integer constant."""
         return self.emit(integer_constant(value, type_))
 
     def call(self, name: str, args: Sequence[SSAValue], result: Attribute | None) -> list[SSAValue]:
-        """A call of an external function, declared once per module."""
+        """Emits a call of an external function, which is declared once a module."""
         self._externals.setdefault(name, ([arg.type for arg in args], result))
         op = call(SymbolRefAttr(name), args, result)
         self.add(op)
@@ -111,7 +111,7 @@ class Emitter:
 
 
 def integer_constant(value: int, type_: IntegerType = i64) -> llvm.ConstantOp:
-    """An `llvm.mlir.constant` op."""
+    """Creates an `llvm.mlir.constant` op of an integer type."""
     return llvm.ConstantOp.create(
         result_types=[type_],
         properties={"value": integer_attribute(value, type_)},
@@ -119,6 +119,6 @@ def integer_constant(value: int, type_: IntegerType = i64) -> llvm.ConstantOp:
 
 
 def float_constant(value: float, type_: Attribute) -> llvm.ConstantOp:
-    """An `llvm.mlir.constant` op of a float type."""
+    """Creates an `llvm.mlir.constant` op of a float type."""
     assert isinstance(type_, BFloat16Type | Float16Type | Float32Type | Float64Type)
     return llvm.ConstantOp(FloatAttr(value, type_), type_)

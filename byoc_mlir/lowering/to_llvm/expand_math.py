@@ -17,11 +17,12 @@ from byoc_mlir.lowering.symbols import ops_to_lower
 
 
 class ExpandMath(ModulePass):
-    """Writes exp, log, tanh, erf and their kin on f32 scalars as arith ops, which LLVM vectorises.
+    """Expands exp, log, tanh, erf and similar functions on f32 scalars to arith ops, which LLVM
+    vectorises.
 
-    f16 and bf16 go through f32. f64 and vectors stay and become calls of the C library; so do the
-    functions without an expansion. Errors are stated in `f32_functions`, 1 to 6 ulp. An exp that is
-    marked `at_most_zero` takes fewer steps.
+    f16 and bf16 are computed in f32. f64, vectors, and functions without an expansion become calls
+    of the C library. `f32_functions` documents the errors, 1 to 6 ulp. An exp marked `at_most_zero`
+    takes fewer steps.
 
     ```mlir
     %1 = math.exp %0 : f16

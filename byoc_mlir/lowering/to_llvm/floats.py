@@ -1,4 +1,4 @@
-"""bf16 in a world without bf16 instructions: its bits in an i16, its arithmetic in f32."""
+"""Emulation of bf16 without bf16 instructions: its bits in an i16, its arithmetic in f32."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _UNORDERED = "uno"
 
 
 def compute_type(type_: Attribute) -> Attribute:
-    """The type arithmetic on `type_` is done in."""
+    """Returns the type for arithmetic on `type_`."""
     return f32 if isinstance(type_, BFloat16Type) else type_
 
 
 def operand(value: SSAValue, emitter: Emitter) -> SSAValue:
-    """The lowered operand, ready for arithmetic."""
+    """Returns the lowered operand in the type for arithmetic."""
     lowered = emitter[value]
     return widen(lowered, emitter) if isinstance(value.type, BFloat16Type) else lowered
 
 
 def result(value: SSAValue, type_: Attribute, emitter: Emitter) -> SSAValue:
-    """The result of an arithmetic op as a value of the source type `type_`."""
+    """Converts the result of an arithmetic op to the source type `type_`."""
     return narrow(value, emitter) if isinstance(type_, BFloat16Type) else value
 
 
 def widen(bits: SSAValue, emitter: Emitter) -> SSAValue:
-    """The f32 with the value of these bf16 bits: they are its upper half."""
+    """Converts the bits of a bf16 to f32, of which they are the upper half."""
     wide = emitter.emit(llvm.ZExtOp(bits, i32))
     shifted = emitter.emit(llvm.ShlOp(wide, emitter.constant(16, i32)))
     return emitter.emit(llvm.BitcastOp(shifted, f32))
 
 
 def narrow(value: SSAValue, emitter: Emitter) -> SSAValue:
-    """The bf16 bits nearest to a float, ties to even; a NaN gives the quiet NaN."""
+    """Rounds a float to the bits of the nearest bf16, ties to even; a NaN becomes the quiet NaN."""
     if isinstance(value.type, Float64Type):
         value = emitter.emit(llvm.FPTruncOp(value, f32))
     bits = emitter.emit(llvm.BitcastOp(value, i32))

@@ -1,4 +1,4 @@
-"""`func` and `cf` to `llvm`."""
+"""Lowerings of `func` and `cf` to `llvm`."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ def _switch(op: cf.SwitchOp, emitter: Emitter) -> Sequence[SSAValue]:
     return ()
 
 
-"""Argument attribute: another argument may reach the same memory, so `noalias` would be a lie."""
-
 _MEMREF_ATTRIBUTES = {
     "llvm.noalias": UnitAttr(),
     "llvm.nonnull": UnitAttr(),
@@ -49,7 +47,7 @@ _MEMREF_ATTRIBUTES = {
 
 
 def lower_function(op: func.FuncOp, body: Region) -> llvm.FuncOp:
-    """The `llvm.func` with the name and signature of `op`, and the given body.
+    """Returns the `llvm.func` with the name and signature of `op`, and the given body.
 
     Memref arguments become pointers that are `noalias` (unless marked `byoc.may_alias`), `nonnull`
     and `noundef`; a private definition gets internal linkage.
@@ -68,7 +66,7 @@ def lower_function(op: func.FuncOp, body: Region) -> llvm.FuncOp:
 
 
 def lower_signature(name: str, type_: FunctionType) -> llvm.LLVMFunctionType:
-    """The type of the lowered function."""
+    """Returns the type of the lowered function."""
     results = type_.outputs.data
     if len(results) > 1 or any(isinstance(result, MemRefType) for result in results):
         found = ", ".join(str(result) for result in results)

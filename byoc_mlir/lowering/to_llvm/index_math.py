@@ -1,4 +1,4 @@
-"""Index arithmetic that is done at compile time where both sides are known."""
+"""Index arithmetic that is folded at compile time if both operands are known."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import SSAValue
 
 Bound = SSAValue | int
-"""An index known at run time or at compile time."""
+"""Index that is known at run time or at compile time."""
 
 _NO_WRAP = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 
 
 def bound(value: SSAValue) -> Bound:
-    """The number itself when the value is a constant."""
+    """Returns the number if the value is a constant, else the value."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data
@@ -24,13 +24,13 @@ def bound(value: SSAValue) -> Bound:
 
 
 class IndexMath:
-    """Writes index arithmetic through a builder; operands of divisions are not negative."""
+    """Builder of index arithmetic; operands of divisions are not negative."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
 
     def value(self, number: Bound) -> SSAValue:
-        """The number as a value."""
+        """Returns an index as a value."""
         if isinstance(number, SSAValue):
             return number
         constant = arith.ConstantOp.from_int_and_width(number, IndexType())
@@ -73,7 +73,7 @@ class IndexMath:
         return self._binary(arith.MaxSIOp, max, lhs, rhs)
 
     def trip_count(self, lower: Bound, upper: Bound, step: Bound) -> Bound:
-        """How often a loop from `lower` to `upper` by `step` runs."""
+        """Emits the trip count of a loop from `lower` to `upper` by `step`."""
         return self.ceil_divide(self.maximum(self.subtract(upper, lower), 0), step)
 
     def _binary(

@@ -17,7 +17,7 @@ _NO_FLAGS = arith.IntegerOverflowAttr("none")
 class LowerScfToCf(ModulePass):
     """Turns `scf.for`, `scf.if` and `scf.while` into blocks and branches, in one linear walk.
 
-    `scf.parallel` is left to `outline-parallel`, which runs before.
+    `outline-parallel`, which runs before, handles `scf.parallel`.
 
     ```mlir
     %r = scf.for %i = %lb to %ub step %s iter_args(%a = %init) -> (f32) {
@@ -53,7 +53,7 @@ def flatten(region: Region) -> None:
 
 
 class _Flattener:
-    """Rebuilds a region block by block; `_block` is the one being filled."""
+    """Rebuilder of a region, block by block; `_block` is the block that receives ops."""
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
@@ -150,7 +150,7 @@ class _Flattener:
     def _inline(
         self, source: Block, target: Block, args: tuple[SSAValue, ...]
     ) -> tuple[SSAValue, ...]:
-        """Moves the ops of `source` to `target` and on; returns the operands of its terminator."""
+        """Moves the ops of `source` to `target`, and returns the terminator's operands."""
         for old, new in zip(source.args, args, strict=True):
             old.replace_all_uses_with(new)
         *ops, terminator = source.ops

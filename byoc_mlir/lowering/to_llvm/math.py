@@ -1,4 +1,4 @@
-"""`math` to `llvm`: an intrinsic where LLVM has one, else a call of the C library."""
+"""Lowerings of `math` to `llvm`: an intrinsic if LLVM has one, else a call of the C library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUFFIXES: dict[type[Attribute], str] = {Float32Type: "f", Float64Type: ""}
 
 
 def _library_call(name: str) -> Lowering:
-    """A call of `name` for f64 and of `namef` for f32 and what is computed through it."""
+    """Returns the lowering to a call: `name` for f64, `namef` for f32 and narrower types."""
 
     def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
         result_type = op.results[0].type
@@ -74,7 +74,7 @@ def _fpowi(op: math.FPowIOp, emitter: Emitter) -> Sequence[SSAValue]:
 def _integer_unary(
     target: type[llvm_intrinsics.IntegerUnaryIntrinsic], immediate: str | None
 ) -> Lowering:
-    """An integer intrinsic, with every input defined."""
+    """Returns the lowering to an integer intrinsic that is defined for every input."""
 
     def lower(
         op: math.SignlessIntegerLikeUnaryMathOperation, emitter: Emitter

@@ -1,7 +1,7 @@
-"""`memref` to `llvm`.
+"""Lowerings of `memref` to `llvm`.
 
-A lowered memref is a bare pointer to the first element of the view: shape, strides and offset are
-static and live in the type. A bool takes one byte.
+A lowered memref is a bare pointer to the first element of the view. Shape, strides and offset are
+static, and are known from the type. A bool takes one byte.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LARGEST_CONSTANT_INDEX = 2**31 - 1
 def element_address(
     base: SSAValue, type_: MemRefType, indices: Sequence[SSAValue], emitter: Emitter
 ) -> SSAValue:
-    """The address of `base[indices]`, both as the source op has them."""
+    """Emits the address of `base[indices]`, for values of the source IR."""
     lowered = [_known_or_lowered(index, emitter) for index in indices]
     return strided_address(
         emitter[base], storage_type(type_.element_type), lowered, static_strides(type_), emitter
@@ -59,7 +59,7 @@ def strided_address(
     strides: Sequence[int],
     emitter: Emitter,
 ) -> SSAValue:
-    """The address of the element at the sum of `index * stride` over all dimensions."""
+    """Emits the address of the element at the sum of `index * stride` over all dimensions."""
     constant = 0
     linear: SSAValue | None = None
     for index, stride in zip(indices, strides, strict=True):
@@ -78,7 +78,7 @@ def strided_address(
 def offset_address(
     pointer: SSAValue, element: Attribute, offset: Index, emitter: Emitter
 ) -> SSAValue:
-    """The address `offset` elements after `pointer`."""
+    """Emits the address `offset` elements after `pointer`."""
     if offset == 0:
         return pointer
     if isinstance(offset, int) and abs(offset) > _LARGEST_CONSTANT_INDEX:
@@ -103,7 +103,7 @@ def _add(lhs: SSAValue, rhs: SSAValue, emitter: Emitter) -> SSAValue:
 
 
 _TO_READ, _NEAR, _DATA = 0, 3, 1
-"""What `llvm.prefetch` is told."""
+"""Arguments of `llvm.prefetch`: for reading, for all cache levels, data."""
 
 
 def _load(op: memref.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -243,9 +243,9 @@ def _get_global(op: memref.GetGlobalOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 
 def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
-    """The `llvm.mlir.global` of a small constant or an uninitialised static buffer.
+    """Returns the `llvm.mlir.global` of a small constant or an uninitialised static buffer.
 
-    A public constant without content is a declaration: it is bound when the code is linked.
+    A public constant without content is a declaration, which the linker resolves.
     """
     type_ = op.type
     array = llvm.LLVMArrayType(prod(type_.get_shape()), storage_type(type_.element_type))
@@ -275,7 +275,7 @@ def _planned_before(op: memref.AllocOp | memref.DeallocOp, _: Emitter) -> Sequen
 
 
 def memref_type(value: SSAValue) -> MemRefType:
-    """The ranked memref type of a value of the source IR."""
+    """Returns the ranked memref type of a value of the source IR."""
     if not isinstance(value.type, MemRefType):
         raise PassFailedException(f"expected a ranked memref, got {value.type}")
     return value.type
@@ -286,7 +286,7 @@ _SAME_POINTER: Lowering = _same_pointer
 
 def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
     element = storage_type(memref_type(op.buffer).element_type)
-    index = [llvm.GEP_USE_SSA_VAL]  # not inbounds: it may be behind the end
+    index = [llvm.GEP_USE_SSA_VAL]  # not inbounds: the address may be behind the end
     address = llvm.GEPOp(emitter[op.buffer], index, element, ssa_indices=[emitter[op.index]])
     how = [emitter.constant(value, i32) for value in (_TO_READ, _NEAR, _DATA)]
     pointer = emitter.emit(address)

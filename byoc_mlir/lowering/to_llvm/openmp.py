@@ -1,4 +1,4 @@
-"""Calls of a function by all threads of a team, each for chunks of its iterations."""
+"""Calls of a function by all threads of an OpenMP team, each for chunks of its iterations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALL_THREADS = 0
 
 
 def define_runtime(module: ModuleOp) -> None:
-    """Defines the functions that calls of `call_in_parallel` need."""
+    """Defines the functions that the calls of `call_in_parallel` need."""
     known = {op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)}
     module.body.block.add_ops(parallel_functions(known))
 
@@ -34,7 +34,7 @@ def call_in_parallel(
 ) -> None:
     """Calls `body(begin, end, captured...)` on all threads for the chunks of `[0, total)`.
 
-    The captured values go through a struct on the stack of `parent`, whose code is being built.
+    The captured values are passed in a struct on the stack of `parent`, whose code is being built.
     """
     name = f"{body.sym_name.data}_chunk"
     fields = llvm.LLVMStructType.from_type_list([convert_type(value.type) for value in captured])
@@ -58,7 +58,7 @@ def _chunk_function(
     captured: Sequence[SSAValue],
     fields: llvm.LLVMStructType,
 ) -> llvm.FuncOp:
-    """What is called for a chunk: it unpacks the struct and calls `body`."""
+    """Returns the function that is called for a chunk: it unpacks the struct and calls `body`."""
     block = Block(arg_types=[POINTER, i64, i64])
     builder = Builder(InsertPoint.at_end(block))
     data, *bounds = block.args

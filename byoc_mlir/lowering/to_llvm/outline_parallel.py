@@ -31,18 +31,17 @@ from byoc_mlir.lowering.to_llvm.openmp import call_in_parallel, define_runtime
 
 _INDEX = IndexType()
 _REMATERIALISED = (arith.ConstantOp, memref.GetGlobalOp)
-"""Ops that are cheaper, and tell LLVM more, when repeated than when passed as a value."""
+"""Ops that are cheaper to repeat than to pass as a value, and tell LLVM more."""
 
 
 @dataclass(frozen=True)
 class OutlineParallel(ModulePass):
-    """Moves the body of every `scf.parallel` to a function that runs a chunk of the iterations.
+    """Moves the body of each `scf.parallel` to a function that runs a chunk of the iterations.
 
-    The iteration space is taken in row-major order; a chunk is a range of it. With `threads` the
-    function is called for chunks that all threads of a team of libgomp claim, see
-    `kernels/parallel.py`; without, once with the whole range. Parallel loops inside of a parallel
-    loop become `scf.for`.
-    Memrefs are passed as arguments, so LLVM knows which of them cannot alias.
+    The iteration space is linearised in row-major order; a chunk is a range of it. With `threads`,
+    all threads of a libgomp team claim chunks and call the function, see `kernels/parallel.py`.
+    Without, it is called once with the whole range. Parallel loops inside of a parallel loop become
+    `scf.for`. Memrefs are passed as arguments, so LLVM knows which of them cannot alias.
 
     ```mlir
     func.func @f(%x: memref<64x8xf32>) {
@@ -64,9 +63,9 @@ class OutlineParallel(ModulePass):
       }
     }
     ```
-    and with threads `llvm.call @byoc_parallel_for(@f_parallel_0_chunk, %captured, 512, 0)`; of a
-    loop with `host.fewest_iterations`, where there are as many, else the call above, to a function
-    that is not inlined.
+    and with threads `llvm.call @byoc_parallel_for(@f_parallel_0_chunk, %captured, 512, 0)`. A loop
+    with `host.fewest_iterations` makes this call if it has as many iterations, else the sequential
+    one, of a function that is not inlined.
     """
 
     name = "outline-parallel"
@@ -96,7 +95,7 @@ def _outermost(region: Region) -> Iterator[scf.ParallelOp]:
 
 
 def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool) -> bool:
-    """Replaces a loop; returns whether its threads come from the OpenMP runtime."""
+    """Replaces a loop; returns True if its threads come from the OpenMP runtime."""
     for nested in tuple(loop.body.walk(reverse=True)):
         if isinstance(nested, scf.ParallelOp):
             _serialise(nested)
@@ -141,7 +140,7 @@ def _call(builder: Builder, body: func.FuncOp, total: Bound, captured: Sequence[
 def _where_enough(
     builder: Builder, total: SSAValue, fewest: IntegerAttr
 ) -> tuple[Builder, Builder]:
-    """Writes `if total >= fewest`; gives the places for what is done then, and otherwise."""
+    """Emits `if total >= fewest`, and returns the builders of both branches."""
     then, other = Block(), Block()
     least = builder.insert(arith.ConstantOp(fewest)).result
     is_enough = builder.insert(arith.CmpiOp(total, least, "uge")).result
@@ -159,7 +158,7 @@ def _require_no_results(loop: scf.ParallelOp) -> None:
 
 @dataclass(frozen=True)
 class _Space:
-    """The bounds of a loop nest."""
+    """Bounds of a loop nest."""
 
     lower: Sequence[Bound]
     upper: Sequence[Bound]
@@ -167,7 +166,7 @@ class _Space:
 
     @staticmethod
     def of(loop: scf.ParallelOp, moved: Mapping[SSAValue, SSAValue] | None = None) -> _Space:
-        """The bounds of `loop`, in terms of the values its operands were moved to."""
+        """Returns the bounds of `loop`, with its operands replaced by the values in `moved`."""
 
         def bounds(values: Sequence[SSAValue]) -> list[Bound]:
             return [bound((moved or {}).get(value, value)) for value in values]
@@ -175,14 +174,14 @@ class _Space:
         return _Space(bounds(loop.lowerBound), bounds(loop.upperBound), bounds(loop.step))
 
     def sizes(self, math: IndexMath) -> list[Bound]:
-        """The trip count of each dimension."""
+        """Emits the trip count of each dimension."""
         return [
             math.trip_count(lower, upper, step)
             for lower, upper, step in zip(self.lower, self.upper, self.step, strict=True)
         ]
 
     def coordinate(self, math: IndexMath, dimension: int, position: Bound) -> SSAValue:
-        """The value of an induction variable in its `position`-th iteration."""
+        """Emits the value of an induction variable in its `position`-th iteration."""
         scaled = math.multiply(position, self.step[dimension])
         return math.value(math.add(self.lower[dimension], scaled))
 
@@ -195,7 +194,7 @@ def _total(math: IndexMath, space: _Space) -> Bound:
 
 
 def _captured(loop: scf.ParallelOp) -> list[SSAValue]:
-    """The values from outside that the loop needs, in order of first use."""
+    """Returns the values from outside that the loop uses, in order of first use."""
     inside: set[SSAValue] = set(loop.body.block.args)
     found = dict.fromkeys(value for value in loop.operands if not _is_rematerialised(value))
     for op in loop.body.walk():
@@ -212,7 +211,7 @@ def _is_rematerialised(value: SSAValue) -> bool:
 
 
 def _body_function(loop: scf.ParallelOp, name: str, captured: Sequence[SSAValue]) -> func.FuncOp:
-    """The function that runs the iterations `[%begin, %end)` of the loop, which loses its body."""
+    """Returns a function of the iterations `[%begin, %end)`; moves the loop's body into it."""
     block = Block(arg_types=[_INDEX, _INDEX, *(value.type for value in captured)])
     begin, end, *args = block.args
     begin.name_hint, end.name_hint = "begin", "end"
@@ -249,7 +248,7 @@ def _argument_attributes(captured: Sequence[SSAValue]) -> ArrayAttr[DictionaryAt
 def _redirect_operands(
     loop: scf.ParallelOp, moved: dict[SSAValue, SSAValue], builder: Builder
 ) -> None:
-    """Makes the body of the loop use the moved values; repeats the ops that are not passed."""
+    """Replaces operands in the loop's body by moved values; repeats ops that are not passed."""
     inside = {loop, *loop.body.walk()}
     for op in loop.body.walk():
         for value in op.operands:
@@ -264,10 +263,11 @@ def _redirect_operands(
 def _loop_nest(
     builder: Builder, space: _Space, begin: SSAValue, end: SSAValue
 ) -> tuple[Block, Sequence[SSAValue]]:
-    """Loops over the positions `[begin, end)`: the innermost block, and the coordinates in it.
+    """Emits loops over the positions `[begin, end)`; returns the innermost block, and the
+    coordinates in it.
 
-    The last dimension has a loop of its own, so that it needs no division and LLVM vectorises it;
-    the others share one loop.
+    The last dimension has its own loop, so that it needs no division and LLVM vectorises it; the
+    other dimensions share one loop.
     """
     math = IndexMath(builder)
     *outer_sizes, inner_size = space.sizes(math)

@@ -1,4 +1,4 @@
-"""How the types of the source dialects look in the `llvm` dialect."""
+"""Conversion of the source dialects' types to the `llvm` dialect."""
 
 from __future__ import annotations
 
@@ -50,10 +50,13 @@ _BYTE_WIDTHS: dict[type[Attribute], int] = {
 
 @lru_cache(maxsize=4096)
 def convert_type(type_: Attribute) -> Attribute:
-    """The type of a value in the `llvm` dialect.
+    """Returns the type of a value in the `llvm` dialect.
 
-    `index` is i64, integers are signless, `bf16` is its bits in an i16, a memref is a pointer to
-    the first element of the view. Raises `PassFailedException` for a type without a counterpart.
+    `index` becomes i64, integers become signless, `bf16` becomes an i16 with its bits, and a memref
+    becomes a pointer to the first element of the view.
+
+    Raises:
+        PassFailedException: a type has no counterpart.
     """
     match type_:
         case IntegerType():
@@ -76,13 +79,13 @@ def convert_type(type_: Attribute) -> Attribute:
 
 
 def storage_type(element: Attribute) -> Attribute:
-    """The type of one element in memory: as `convert_type`, but a bool takes a byte."""
+    """Returns the type of an element in memory: as `convert_type`, but a bool takes a byte."""
     converted = convert_type(element)
     return i8 if converted == i1 else converted
 
 
 def byte_width(element: Attribute) -> int:
-    """The bytes one element of a memref takes."""
+    """Returns the bytes of one element of a memref."""
     if isinstance(element, IntegerType):
         return (element.width.data + 7) // 8
     if type(element) not in _BYTE_WIDTHS:
@@ -92,9 +95,10 @@ def byte_width(element: Attribute) -> int:
 
 @lru_cache(maxsize=4096)
 def static_strides(type_: MemRefType) -> Sequence[int]:
-    """The strides of a memref, in elements.
+    """Returns the strides of a memref, in elements.
 
-    Raises `PassFailedException` when one is not known statically.
+    Raises:
+        PassFailedException: a stride is not known statically.
     """
     strides = type_.get_strides()
     if strides is None or any(stride is None for stride in strides):
@@ -106,7 +110,7 @@ def static_strides(type_: MemRefType) -> Sequence[int]:
 
 
 def is_contiguous(type_: MemRefType) -> bool:
-    """Whether the elements of the view lie in memory without gaps, in row-major order."""
+    """True if the view's elements are contiguous, in row-major order."""
     expected = 1
     strides = static_strides(type_)
     for size, stride in zip(reversed(type_.get_shape()), reversed(strides), strict=True):

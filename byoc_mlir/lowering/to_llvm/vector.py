@@ -1,6 +1,6 @@
-"""`vector` and `x86vector` to `llvm`, for vectors of one dimension.
+"""Lowerings of `vector` and `x86vector` to `llvm`, for one-dimensional vectors.
 
-Of `x86vector` it is an instruction where the processor has it, else the arithmetic of it.
+An op of `x86vector` becomes an instruction if the processor has it, else the same arithmetic.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from byoc_mlir.runtime.system.machine import target_cpu
 
 _DOT = "llvm.x86.avx512bf16.dpbf16ps.512"
 _LANES = 16
-"""Its sums."""
+"""Number of sums of the dot product instruction."""
 
 _HALF = 16
-"""The bits of a `bf16`, which are the upper ones of the `f32` of the same value."""
+"""Bits of a `bf16`: the upper ones of the `f32` with the same value."""
 
 _UPPER = 0xFFFF0000
 _CONTRACT = llvm.FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
@@ -67,7 +67,7 @@ def _dot(op: DotBF16Op, emitter: Emitter) -> Sequence[SSAValue]:
 def _wide(
     words: SSAValue, type_: VectorType[IntegerType], emitter: Emitter
 ) -> tuple[SSAValue, SSAValue]:
-    """The lower and the upper `bf16` of each word as `f32`."""
+    """Emits the lower and the upper `bf16` of each 32-bit word as `f32`."""
     lower = llvm.ShlOp(words, emitter.emit(_splat(_HALF, type_)))
     upper = llvm.AndOp(words, emitter.emit(_splat(_UPPER, type_)))
     return _float(lower, emitter), _float(upper, emitter)
@@ -170,7 +170,7 @@ def _broadcast(op: vector.BroadcastOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 
 def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:
-    """A vector with the scalar in every lane."""
+    """Emits a vector with the scalar in every lane."""
     type_, mask = _splat_type(scalar.type, lanes)
     poison = emitter.emit(llvm_ext.PoisonOp.create(result_types=[type_]))
     operands = [poison, scalar, emitter.constant(0)]
@@ -184,7 +184,7 @@ def splat(scalar: SSAValue, lanes: int, emitter: Emitter) -> SSAValue:
 
 @lru_cache(maxsize=256)
 def _splat_type(element: Attribute, lanes: int) -> tuple[VectorType, DenseArrayBase]:
-    """The type of a splat, and the mask that takes the first lane for all."""
+    """Returns the type of a splat, and the mask that selects the first lane for all lanes."""
     return VectorType(element, [lanes]), DenseArrayBase.from_list(i32, [0] * lanes)
 
 
@@ -293,7 +293,11 @@ def _codes(op: host.CodesOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 
 def _flat(type_: Attribute) -> VectorType:
-    """The type, when it is a vector of one dimension."""
+    """Returns the type if it is a one-dimensional vector.
+
+    Raises:
+        PassFailedException: the type is another one.
+    """
     if not isinstance(type_, VectorType) or type_.get_num_dims() != 1:
         raise PassFailedException(
             f"{type_} cannot be lowered to llvm; accepted are vectors of one dimension"

@@ -1,1 +1,1 @@
-"""Running the nodes of a plan, one kind a file."""
+"""Execution of the nodes of a plan, one kind a file."""

@@ -1,4 +1,4 @@
-"""Plans that have all their programs, as files have them."""
+"""Complete plans, which have all their programs, as in files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from byoc_mlir.runtime.plan import Leaf, Loop, Node, Staged
 
 
 def loaded(node: Node) -> LoadedNode:
-    """Returns a complete node, loaded; what it has no program for is refused."""
+    """Returns a complete node, loaded; it refuses inputs for which it has no program."""
     if isinstance(node, Leaf):
         return LoadedLeaf(node, None, DEFAULT_LIMITS)
     if isinstance(node, Loop):

@@ -1,4 +1,4 @@
-"""Parts of a model that an interpreter runs node by node."""
+"""Parts of a model that an interpreter runs, one node after the other."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import Array
 
 Interpreter: TypeAlias = Callable[[Named], Sequence[Array]]
-"""The outputs for inputs by name. It is foreign code, which may raise anything."""
+"""Function that computes outputs for inputs by name. It is third-party code, and may raise
+anything."""
 
 
 class LoadedInterpreted(LoadedNode):
-    """An interpreted part with its interpreter."""
+    """Interpreted part with its interpreter."""
 
     def __init__(self, part: Interpreted, interpreter: Interpreter):
         super().__init__((), part.outputs)
@@ -63,7 +64,7 @@ def _timed(report: Report, seconds: float) -> TimedPart:
 
 
 def _as_objects(result: Any) -> Any:
-    """Returns an array, or a list of arrays, whose strings are objects."""
+    """Converts the strings of an array, or of a list of arrays, to objects."""
     if isinstance(result, list):
         return [_as_objects(item) for item in cast("list[Any]", result)]
     array = np.asarray(result)

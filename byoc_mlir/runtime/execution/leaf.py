@@ -1,4 +1,4 @@
-"""A part that runs in one piece: its programs, and which of them runs for which inputs."""
+"""Leaf of a plan: its programs, and the choice of the program for given inputs."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from byoc_mlir.tensors import TensorInfo
 
 _Shapes: TypeAlias = tuple[Shape, ...]
 _Key: TypeAlias = tuple[_Shapes, tuple[bytes, ...]]
-"""The shapes of all inputs, and the values of those whose values are compiled in."""
+"""Shapes of all inputs, and the values of those inputs whose values are compiled in."""
 _Found: TypeAlias = tuple[Instance, Call] | None
-"""A program that takes sizes, and what a call needs; `None` where sizes are compiled in."""
+"""Program that takes sizes, with a call's requirements; None if sizes are compiled in."""
 
 MOST_GENERIC = 4
-"""Programs that take sizes, of one leaf; further shapes are compiled in."""
+"""Maximum number of shape-polymorphic programs of a leaf; further shapes get specialisations."""
 _USUAL_SIZE = 16
-"""For which choices of speed are made, where nothing is known of sizes."""
+"""Size for which code is optimised if nothing is known of a symbolic one."""
 _MOST_CALLS = 4096
-"""Sets of shapes whose sizes are remembered."""
+"""Maximum number of sets of shapes whose calls are cached."""
 
 
 class Programs(Protocol):
-    """Compiles the programs that a leaf lacks."""
+    """Compiler of the programs that a leaf lacks."""
 
     @property
     def value_inputs(self) -> Sequence[str]:
-        """Inputs whose values are compiled in, as far as is known yet."""
+        """Returns the inputs whose values are compiled in, as far as is known yet."""
         ...
 
     def generic(self, shapes: Mapping[str, Shape]) -> Program | None:
-        """Returns the program for inputs of these shapes, and of all for which the same is decided;
-        `None` where sizes must be compiled in.
+        """Returns the program for inputs of these shapes, and of all shapes with the same
+        compile-time decisions. None if sizes must be compiled in.
         """
         ...
 
@@ -61,19 +61,19 @@ class Programs(Protocol):
             arrays: the inputs, if their values are known.
 
         Raises:
-            InputValuesNeededError: shapes depend on values that are not known, or that are too many
-                to be compiled in.
+            InputValuesNeededError: shapes depend on values that are not known, or on too many
+                values.
         """
         ...
 
 
 class LoadedLeaf(LoadedNode):
-    """A leaf with its programs that are loaded.
+    """Leaf with its loaded programs.
 
     Args:
-        leaf: what it takes and gives, and the programs that there are.
-        programs: compiles others; left out where nothing can be compiled, as for a file.
-        limits: of calls, and of the memory that programs may hold that are not in use.
+        leaf: inputs, outputs and existing programs.
+        programs: compiles further programs; None if nothing can be compiled, as for a file.
+        limits: limits of calls, and of the memory of unused programs.
     """
 
     def __init__(self, leaf: Leaf, programs: Programs | None, limits: Limits):
@@ -107,10 +107,10 @@ class LoadedLeaf(LoadedNode):
         return dict(zip(self.outputs, values))  # noqa: B905, it takes as long
 
     def run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
-        """As `run`; the outputs that `out` names are written into its arrays.
+        """Runs the leaf as `run` does, and writes the outputs that `out` names into its arrays.
 
         Raises:
-            InvalidInputError: an array cannot take the output.
+            InvalidInputError: an array does not fit the output.
         """
         only = self._only
         if only is None:
@@ -205,13 +205,13 @@ class LoadedLeaf(LoadedNode):
             ) from error
 
     def _of_usual_sizes(self) -> Instance | None:
-        """The program that takes sizes, if there is one, of a leaf that was not run for it."""
+        """Returns the shape-polymorphic program, if there is one, of a leaf that has not run."""
         with self._lock:
             self._latest = self._made_generic({one.name: usual_shape(one) for one in self.inputs})
             return self._latest
 
     def _taking_sizes(self, shapes: _Shapes) -> _Found:
-        """Returns the program that takes sizes for input shapes, if there is one.
+        """Returns the shape-polymorphic program for input shapes, if there is one.
 
         Raises:
             ExecutionError: the leaf is closed.
@@ -237,7 +237,7 @@ class LoadedLeaf(LoadedNode):
         return found
 
     def _made_for(self, shapes: _Shapes) -> _Found:
-        """Returns what serves shapes that did not come before."""
+        """Returns the program and call for shapes that are new."""
         for instance in self._generic:
             found = _call(instance, shapes)
             if found is not None:
@@ -248,7 +248,7 @@ class LoadedLeaf(LoadedNode):
         return None if made is None else _call(made, shapes)
 
     def _made_generic(self, shapes: Mapping[str, Shape]) -> Instance | None:
-        """A further program that takes sizes, with these as its hints."""
+        """Compiles a further shape-polymorphic program, with these shapes as its hints."""
         programs = self._programs
         if programs is None or len(self._generic) == MOST_GENERIC:
             return None
@@ -301,7 +301,7 @@ class LoadedLeaf(LoadedNode):
 
 
 def _call(instance: Instance, shapes: _Shapes) -> _Found:
-    """A call of a program for inputs of these shapes, `None` if it is not right for them."""
+    """Returns a call of a program for inputs of these shapes, if it accepts them, else None."""
     program = instance.program
     assert program.sizes is not None
     sizes = program.sizes.of(program.inputs, shapes)
@@ -314,5 +314,5 @@ def _would_be_same(program: Program, shapes: _Shapes) -> bool:
 
 
 def usual_shape(info: TensorInfo) -> Shape:
-    """The shape of an input for which choices of speed are made, where nobody says one."""
+    """Returns the shape of an input for which code is optimised by default."""
     return tuple(size if isinstance(size, int) else _USUAL_SIZE for size in info.shape)

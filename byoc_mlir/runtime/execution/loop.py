@@ -16,13 +16,13 @@ from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 Changing: TypeAlias = Mapping[str, set[int]]
-"""By the name of what is carried: the axes that change from one iteration to the next."""
+"""Axes that change from one iteration to the next, by the name of the carried value."""
 BodyCompiler: TypeAlias = Callable[[Named, Changing], LoadedNode]
-"""Compiles a body, for arrays as in its first iteration."""
+"""Function that compiles a body, for arrays as in its first iteration."""
 
 
 class _Body:
-    """The places of what an iteration takes and gives."""
+    """Positions of an iteration's inputs and outputs."""
 
     def __init__(self, node: LoadedNode, names: LoopNames):
         self._node = node
@@ -41,7 +41,7 @@ class _Body:
         self._sizes = [size for _, size in fixed]
 
     def takes(self, states: Sequence[Array]) -> bool:
-        """True if what is carried has sizes that it was compiled for."""
+        """True if the carried values have the sizes that the body was compiled for."""
         return [states[place].shape[axis] for place, axis in self._places] == self._sizes
 
     def steps(self, given: Named, changing: Sequence[str], parts: Parts) -> Step:
@@ -57,12 +57,12 @@ class _Body:
 
 
 class LoadedLoop(LoadedNode):
-    """A loop with its body, which is compiled when shapes are known.
+    """Loop with its body, which is compiled when shapes are known.
 
     Args:
         loop: its names, without the body.
         changing: axes that are known to change.
-        compile: compiles the body; left out where nothing can be compiled, as for a file.
+        compile: compiles the body; None if nothing can be compiled, as for a file.
         body: the body, if it is compiled already.
     """
 
@@ -143,7 +143,7 @@ class LoadedLoop(LoadedNode):
         )
 
     def _body_for(self, given: Named) -> LoadedNode:
-        """The body; compiled again where something carried has changed along a further axis."""
+        """Returns the body; compiles it again if a carried value changes along a further axis."""
         body = self._body
         if body is None or self._note_changes(body, given):
             with self._lock:
@@ -153,7 +153,7 @@ class LoadedLoop(LoadedNode):
         return self._body
 
     def _note_changes(self, body: LoadedNode, given: Named) -> bool:
-        """True if the body takes other sizes than these, of which it notes the axes."""
+        """True if the body was compiled for other sizes; records the axes that differ."""
         found = False
         for info in body.inputs:
             for axis, size in enumerate(info.shape):

@@ -1,4 +1,4 @@
-"""A node of a plan that is loaded: it runs, and has its parts compiled when they are needed."""
+"""Loaded node of a plan: it runs, and compiles its parts when they are needed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from byoc_mlir.tensors import Array, TensorInfo
 
 Named: TypeAlias = Mapping[str, Array]
 Parts: TypeAlias = list[TimedPart] | None
-"""Gets the time of each program that runs; `None` where nothing is timed."""
+"""List for the times of each program that runs; None if nothing is timed."""
 Step: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""A run that is repeated: arrays for the inputs that change, to the outputs."""
+"""Repeated run: computes the outputs from arrays for the inputs that change."""
 
 
 class LoadedNode(ABC):
-    """A node with the native code that is loaded of it. Any number of threads may run it."""
+    """Loaded node with its native code. Any number of threads may run it."""
 
     def __init__(self, inputs: tuple[TensorInfo, ...], outputs: tuple[str, ...]):
         self.inputs = inputs
@@ -28,7 +28,7 @@ class LoadedNode(ABC):
 
     @property
     def is_complete(self) -> bool:
-        """True if it is one program, and needs no others."""
+        """True if the node is one program, and needs no further ones."""
         return False
 
     @abstractmethod
@@ -36,12 +36,12 @@ class LoadedNode(ABC):
         """Returns the outputs by name. Errors are those of `Executable.run`."""
 
     def steps(self, inputs: Named, changing: Sequence[str]) -> Step:
-        """Returns a run of which all but some inputs stay the same.
+        """Returns a repeated run, in which only some inputs change.
 
         Args:
-            inputs: those of the first run.
-            changing: the inputs that are others in each run. Theirs are contiguous arrays of the
-                types of the first ones, and fit the node.
+            inputs: inputs of the first run.
+            changing: inputs that change in each run. Their arrays are contiguous, have the types of
+                the first ones, and fit the node.
         """
         given = dict(inputs)
 
@@ -53,40 +53,40 @@ class LoadedNode(ABC):
 
     @abstractmethod
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
-        """Compiles what inputs of these shapes need, as far as that is known."""
+        """Compiles the programs for inputs of these shapes, as far as they are known."""
 
     def settled(self) -> LoadedNode:
-        """Returns the compiled node, waited for; only a tier is not that itself."""
+        """Returns the compiled node; only a tier waits for it, and is not this node itself."""
         return self
 
     def wait(self) -> None:
-        """Waits for what is compiled beside the calls."""
+        """Waits for compilations in the background."""
 
     @abstractmethod
     def known(self) -> Node:
-        """Returns the node with all that is compiled of it now."""
+        """Returns the node with all programs that are compiled now."""
 
     @abstractmethod
     def exported(self, shapes: Mapping[str, Shape] | None) -> Node:
         """Returns the node to be written to a file: for these shapes, or for all.
 
         Raises:
-            ExportError: no programs do for the model.
+            ExportError: no set of programs covers the model.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Frees all native memory; nothing may be running."""
+        """Frees all native memory; no call may be running."""
 
 
 def exported_part(node: LoadedNode, what: str) -> Node:
-    """Returns a part of a model as it is written to a file, for all shapes that it may get.
+    """Returns a part of a model to be written to a file, for all shapes that it may get.
 
     Args:
-        what: the part, for errors.
+        what: name of the part, for errors.
 
     Raises:
-        ExportError: there is no program for all.
+        ExportError: no program covers all shapes.
     """
     try:
         return node.exported(None)

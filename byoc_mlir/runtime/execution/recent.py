@@ -1,4 +1,4 @@
-"""What is compiled when it is first needed, and kept for as long as it is needed often."""
+"""LRU cache of values that are compiled at their first use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 CACHED_SHAPES = 16
-"""How many sets of input shapes of a model with symbolic dimensions stay compiled."""
+"""Number of sets of input shapes of a model with dynamic shapes that stay compiled."""
 
 
 class _Closable(Protocol):
@@ -22,14 +22,14 @@ _Value = TypeVar("_Value", bound=_Closable)
 
 
 class Recent(Generic[_Key, _Value]):
-    """The values that were used last. They are made one at a time; who asks for a value that is
-    there does not wait for others that are made.
+    """LRU cache. Values are created one at a time; a lookup of a cached value does not wait for
+    values that are being created.
 
     Args:
-        limit: how many are kept; left out, `CACHED_SHAPES`.
-        values: those that are made already.
-        most_bytes: how much memory those that are kept may hold. The last one stays in any case.
-        bytes_of: says how much one holds.
+        limit: maximum number of values; `CACHED_SHAPES` by default.
+        values: values that exist already.
+        most_bytes: maximum memory of the values. The last one stays in any case.
+        bytes_of: returns the memory of a value.
     """
 
     def __init__(
@@ -43,18 +43,18 @@ class Recent(Generic[_Key, _Value]):
         self._limit = CACHED_SHAPES if limit is None else limit
         self._most_bytes, self._bytes_of = most_bytes, bytes_of
         self._lock = ForkSafeLock()
-        """Held for a moment, whenever `_values` is looked at."""
+        """Lock that is held briefly, for each access to `_values`."""
         self._making = ForkSafeLock()
         self._values = OrderedDict(values or {})
         self._closed = False
 
     def get(self, key: Callable[[], _Key], make: Callable[[], tuple[_Key, _Value]]) -> _Value:
-        """The value of a key.
+        """Returns the value of a key.
 
         Args:
-            key: says it. It is asked again when others were made meanwhile: what is found while
-                making one value may change the keys of all.
-            make: makes the value, if it is not there, and says under which key it is kept.
+            key: returns the key. It is called again after other values were created, because that
+                may change all keys.
+            make: creates the value if it is not cached, and returns it with its key.
 
         Raises:
             ExecutionError: `close` was called.
@@ -95,15 +95,15 @@ class Recent(Generic[_Key, _Value]):
 
     @property
     def latest(self) -> _Value:
-        """The value that was used last.
+        """Returns the value that was used last.
 
         Raises:
-            ExecutionError: there is none.
+            ExecutionError: there is no value.
         """
         with self._lock:
             if not self._values:
                 raise ExecutionError(
-                    "nothing is compiled yet: the first inputs tell for which shapes; call run or"
+                    "nothing is compiled yet: the first inputs determine the shapes; call run or"
                     " warmup"
                 )
             return next(reversed(self._values.values()))
@@ -113,12 +113,12 @@ class Recent(Generic[_Key, _Value]):
         return self._closed
 
     def known(self) -> dict[_Key, _Value]:
-        """What there is now, the value that was used last at the end."""
+        """Returns the current values; the one that was used last comes last."""
         with self._lock:
             return dict(self._values)
 
     def close(self) -> None:
-        """Closes all values; there are no others from here on."""
+        """Closes all values; no further ones can be created."""
         with self._lock:
             self._closed = True
             for value in self._values.values():

@@ -1,4 +1,4 @@
-"""Stages in order, of a model whose shapes depend on values."""
+"""Execution of the segments of a model that is split at data-dependent shapes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from byoc_mlir.runtime.program import Array
 from byoc_mlir.tensors import MOST_SIZES, Trim, item_name, item_names, size_input
 
 StageCompiler: TypeAlias = Callable[[int, Named], LoadedNode]
-"""Compiles a stage, by its number from 0, for inputs like these, some of which say sizes."""
+"""Function that compiles a segment, by its number from 0, for inputs; some inputs declare sizes."""
 
 _SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
 _Key: TypeAlias = tuple[int, tuple[str, ...]]
-"""The number of a stage, and the arrays that say sizes to it."""
+"""Number of a segment, and the inputs that declare sizes to it."""
 
 
 class LoadedStaged(LoadedNode):
-    """A model in stages, with those that are compiled.
+    """Model that is split into segments, with those that are compiled.
 
-    A stage is compiled when the shapes of its inputs are known.
+    A segment is compiled when the shapes of its inputs are known.
 
     Args:
-        model: its stages, without nodes.
-        compile: compiles a stage; left out where nothing can be compiled, as for a file.
-        stages: by number, those that are compiled already.
+        model: its segments, without nodes.
+        compile: compiles a segment; None if nothing can be compiled, as for a file.
+        stages: segments that are compiled already, by number.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class LoadedStaged(LoadedNode):
         return step
 
     def _computed(self, given: Named, parts: Parts) -> dict[str, Array]:
-        """All that stages give, and what is given."""
+        """Returns the inputs and the results of all segments."""
         values = dict(given)
         for number, stage in enumerate(self._model.stages):
             arrays = _read(stage, values)
@@ -96,7 +96,7 @@ class LoadedStaged(LoadedNode):
     def exported(self, shapes: Mapping[str, Shape] | None) -> plan.Staged:
         if shapes is not None:
             raise ExportError(
-                f"{self._because()}: sizes are arguments of what is exported; leave shapes out"
+                f"{self._because()}: sizes are arguments of what is exported; omit shapes"
             )
         stages = self._model.stages
         found = {number: (key, node) for (number, key), node in self._compiled.known().items()}
@@ -126,7 +126,7 @@ class LoadedStaged(LoadedNode):
         sizes = self._model.stages[0].sizes
         if sizes:
             return f"shapes in the model depend on the values of the inputs {', '.join(sizes)}"
-        return "the model runs in stages, since shapes in it depend on computed values"
+        return "the model is split into segments, since shapes in it depend on computed values"
 
     def _stage(self, number: int, arrays: Named) -> LoadedNode:
         stage = self._model.stages[number]
@@ -141,7 +141,7 @@ class LoadedStaged(LoadedNode):
         raise InvalidInputError(f"the file has no program for sizes {found}")
 
     def _saying(self, number: int, node: LoadedNode) -> tuple[str, ...]:
-        """The inputs of a stage's node that say sizes."""
+        """Returns the inputs of a segment's node that declare sizes."""
         stage = self._model.stages[number]
         if not stage.sizes:
             return ()
@@ -149,7 +149,7 @@ class LoadedStaged(LoadedNode):
 
 
 def _read(stage: plan.PlanStage, values: Named) -> Named:
-    """The values that a stage reads, and for each size an array that says it."""
+    """Returns the values that a segment reads, and for each size an array that declares it."""
     named = {name: values[name] for name in stage.inputs}
     if not stage.sizes:
         return named
@@ -158,7 +158,7 @@ def _read(stage: plan.PlanStage, values: Named) -> Named:
 
 
 def taken(arrays: Named) -> Named:
-    """Inputs of a stage's program, without the values that other inputs already say."""
+    """Returns a segment's inputs without the values that other inputs already determine."""
     said = {name for name in arrays if size_input(name, 0) in arrays}
     return {name: array for name, array in arrays.items() if name not in said} if said else arrays
 
@@ -189,7 +189,7 @@ def _parts_of(name: str, values: Mapping[str, Any]) -> dict[str, Array]:
 
 
 def _trimmed(results: Named, trims: Mapping[str, Trim]) -> dict[str, Array]:
-    """A stage's results with what does not count cut off."""
+    """Returns a segment's results, trimmed to their valid elements."""
     kept = dict(results)
     for name, trim in trims.items():
         count = int(np.asarray(results[trim.count]).reshape(()))

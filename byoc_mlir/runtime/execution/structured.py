@@ -1,4 +1,4 @@
-"""Models that take or give lists of arrays, `None`, or maps."""
+"""Models with inputs or outputs that are lists of arrays, `None`, or maps."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from byoc_mlir.tensors import Kind, Structure, StructureInfo, item_name, item_na
 
 Structures: TypeAlias = Mapping[str, Structure]
 StructureCompiler: TypeAlias = Callable[[Structures], LoadedNode]
-"""Compiles a model of tensors, for sequences and optionals that are like this."""
+"""Function that compiles a model of tensors, for sequences and optionals of these structures."""
 
 
 class LoadedStructured(LoadedNode):
-    """A node of tensors for each structure of the inputs, compiled when that first comes.
+    """Model with a node of tensors for each structure of the inputs, compiled at its first use.
 
     Args:
         model: its inputs and outputs.
         compile: compiles it for a structure.
-        only: the node of a model whose inputs are all tensors or maps: there is one structure.
+        only: node of a model whose inputs are all tensors or maps: there is one structure.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class LoadedStructured(LoadedNode):
         if self._structured:
             listed = ", ".join(map(str, self._structured))
             raise InvalidInputError(
-                f"the shapes of {listed} are known by an example only: call run"
+                f"the shapes of {listed} are known only from an example: call run"
             )
         if self._model.maps:
-            raise InvalidInputError(f"a map has no shape: leave {', '.join(self._model.maps)} out")
+            raise InvalidInputError(f"a map has no shape: omit {', '.join(self._model.maps)}")
         self._node({}).warmup(shapes)
 
     def known(self) -> Structured:
@@ -87,7 +87,7 @@ class LoadedStructured(LoadedNode):
         return _pieces(name, value, structures.get(name, 0))
 
     def _maps(self, name: str, results: Mapping[str, Array]) -> list[dict[int | str, float]]:
-        """One map for each row of a tensor."""
+        """Returns a map for each row of a tensor."""
         keys = self._model.keys[name]
         return [dict(zip(keys, row, strict=True)) for row in results[name].tolist()]
 
@@ -109,7 +109,7 @@ def _structure(info: StructureInfo, value: Any) -> Structure:
 
 
 def _pieces(name: str, value: Any, structure: Structure) -> Iterator[tuple[str, Any]]:
-    """The tensors of a value by name."""
+    """Yields the tensors of a value by name."""
     if isinstance(structure, tuple):
         for number, item in enumerate(value):
             yield item_name(name, number), item
@@ -118,7 +118,7 @@ def _pieces(name: str, value: Any, structure: Structure) -> Iterator[tuple[str, 
 
 
 def _assembled(name: str, kind: Kind, tensors: Mapping[str, Array]) -> Any:
-    """An output made of the tensors that belong to it; an optional without any is not there."""
+    """Returns an output, assembled from its tensors; an optional without tensors is None."""
     if kind == "tensor":
         return tensors[name]
     if kind == "optional":

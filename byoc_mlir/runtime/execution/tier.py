@@ -1,4 +1,4 @@
-"""A model that an interpreter runs node by node while it is compiled."""
+"""Tiered execution: an interpreter runs a model until it is compiled."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.tensors import Array, TensorInfo
 
 LONGEST_ANSWER = 1.0
-"""Seconds. Where an answer node by node took longer, the next call waits for what is compiled."""
+"""Maximum seconds of a run in the interpreter tier; after a longer one, calls wait for the
+program."""
 
 Answer: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
-"""The outputs for inputs, both by name. It may raise anything."""
+"""Interpreter tier: computes outputs by name from inputs by name. It may raise anything."""
 
 
 class Compilation(Protocol):
-    """A compilation that goes on beside the calls."""
+    """Compilation in the background."""
 
     def start(self, inputs: Mapping[str, Array]) -> None:
-        """Has the model compiled for inputs like these; the second call does nothing."""
+        """Starts the compilation for inputs like these; a second call does nothing."""
         ...
 
     def is_over(self) -> bool:
-        """Whether nothing is compiled any more, since all is done or since it failed."""
+        """True if nothing is being compiled any more: the compilation has finished or failed."""
         ...
 
     def wait(self) -> None:
-        """Waits until it is over; at once where it was not started."""
+        """Waits until the compilation is over; returns immediately if it was not started."""
         ...
 
     def result(self) -> LoadedNode:
-        """Returns the compiled model, when it is over; what is missing is compiled here.
+        """Returns the compiled model after the compilation is over; compiles missing parts here.
 
         Raises:
             ByocError: the model cannot be compiled.
@@ -44,20 +45,20 @@ class Compilation(Protocol):
         ...
 
     def stop(self) -> None:
-        """Nobody waits for the result."""
+        """Stops the compilation, because the result is not needed."""
         ...
 
 
 class LoadedTier(LoadedNode):
-    """Answers node by node until the model is compiled, and by the compiled program from then on.
+    """Model that an interpreter runs until it is compiled, and the compiled program afterwards.
 
-    Whatever else is asked of it waits for the program.
+    All other methods wait for the compiled program.
 
     Args:
-        inputs: of the model, in order.
-        outputs: the names of the model's outputs, in order.
-        answer: answers while the model is compiled.
-        compilation: compiles it.
+        inputs: inputs of the model, in order.
+        outputs: names of the model's outputs, in order.
+        answer: interpreter tier, which runs while the model is compiled.
+        compilation: compiles the model.
     """
 
     def __init__(
@@ -115,14 +116,14 @@ class LoadedTier(LoadedNode):
                 self._compiled.close()
 
     def _answered(self, given: Mapping[str, Array]) -> dict[str, Array] | None:
-        """The outputs, computed node by node; `None` where the program has to say them."""
+        """Returns the outputs of the interpreter tier, or None if the compiled tier has to run."""
         answer = self._answer
         if answer is None or self._compilation.is_over() or not _sizes_agree(self.inputs, given):
             return None
         start = time.perf_counter()
         try:
             outputs = answer(given)
-        except Exception:  # the compiled program says what is wrong, or that nothing is
+        except Exception:  # the compiled program raises the error, or has none
             return None
         self._compilation.start(given)
         self._latest = given
@@ -131,13 +132,16 @@ class LoadedTier(LoadedNode):
         return outputs
 
     def _used(self) -> LoadedNode:
-        """As `settled`; it has run, as a report and who waits expect.
+        """Returns the compiled node as `settled` does, after at least one run, for reports and
+        `wait`.
 
         Raises:
             ExecutionError: the node is closed, or has not run.
         """
         if self._compiled is None and self._latest is None and not self._is_closed:
-            raise ExecutionError("nothing is compiled yet: the first inputs tell shapes; call run")
+            raise ExecutionError(
+                "nothing is compiled yet: the first inputs determine shapes; call run"
+            )
         compiled = self.settled()
         latest, self._latest = self._latest, None
         if latest is not None:
@@ -145,14 +149,14 @@ class LoadedTier(LoadedNode):
         return compiled
 
     def settled(self) -> LoadedNode:
-        """The compiled model, waited for.
+        """Waits for the compiled model and returns it.
 
         Raises:
             ExecutionError: the node is closed.
             ByocError: the model cannot be compiled.
         """
         if not self._is_closed and self._compiled is None:
-            self._compilation.wait()  # others are answered meanwhile
+            self._compilation.wait()  # other calls use the interpreter tier meanwhile
         with self._lock:
             if self._is_closed:
                 raise ExecutionError("the executable is closed; compile the model again")
@@ -163,7 +167,7 @@ class LoadedTier(LoadedNode):
 
 
 def _sizes_agree(infos: Sequence[TensorInfo], given: Mapping[str, Array]) -> bool:
-    """Whether each symbol is one size in all inputs."""
+    """True if each symbol has one size in all inputs."""
     sizes: dict[str, int] = {}
     return all(
         sizes.setdefault(name, size) == size

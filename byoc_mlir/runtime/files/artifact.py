@@ -1,4 +1,4 @@
-"""Reading the plan that is in an artifact."""
+"""Reader of the plan in an artifact."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def read_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
     """Returns the plan of an open file.
 
     Args:
-        name: what errors call it.
-        folder: where its libraries may be, beside the usual places.
+        name: name of the file in errors.
+        folder: folder in which to look for its libraries, besides the usual ones.
         threads: OpenMP threads per run; `None`: as many as the model was compiled for.
 
     Raises:
-        InvalidArtifactError: it is no compiled model, or truncated, or altered.
+        InvalidArtifactError: the file is no compiled model, or truncated, or altered.
         IncompatibleArtifactError: this machine lacks a processor feature or a library.
     """
     container = read_container(file, name)
@@ -39,7 +39,7 @@ def read_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
 
 @dataclass
 class _ProgramReader:
-    """Reads the programs of a file in their order."""
+    """Reader of the programs of a file, in their order."""
 
     container: Container
     shared: SharedFile

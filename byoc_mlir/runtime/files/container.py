@@ -1,4 +1,4 @@
-"""The file format of artifacts and of the cache: blocks of bytes, a JSON document, a footer.
+"""File format of artifacts and of the cache: blocks of bytes, a JSON document, a footer.
 
 ```
 content    anything: the ELF image of a shared object, or nothing
@@ -7,8 +7,8 @@ document   JSON, UTF-8: {"blobs": [[offset, length], …], "content": {…}}
 footer     64 bytes: magic, format version, offset and length of the document, SHA-256
 ```
 
-The hash covers all that is before it. Nothing of a file is used, and no code of it runs, before
-its hash is right.
+The hash covers all bytes before it. No content of a file is used, and no code of it runs, before
+the hash is verified.
 """
 
 from __future__ import annotations
@@ -39,22 +39,24 @@ _HASH_BYTES = 32
 FOOTER_BYTES = _HEAD.size + _HASH_BYTES
 _ALIGNMENT = 64
 _CHUNK = 1 << 22
-"""Two huge pages: much larger pieces are no faster, and are held while a program is written."""
+"""Bytes of a piece, two huge pages: larger pieces are no faster, and take memory while a program is
+written."""
 _WORTH_A_THREAD = 1 << 20
-"""So many bytes are hashed while they are written: that takes much longer than a thread's start."""
+"""Minimum number of bytes that are hashed on another thread during the write: that takes much
+longer than starting a thread."""
 
 
 @dataclass(frozen=True)
 class Container:
-    """A file that was read and whose hash is right."""
+    """File that was read and whose hash was verified."""
 
     document: dict[str, Json]
     blobs: tuple[memoryview, ...]
-    """Views of the file, which stays mapped while one of them lives."""
+    """Views of the file, which stays mapped while one of them is alive."""
     file: memoryview
-    """All of the file."""
+    """Whole file."""
     digest: str
-    """The SHA-256 of the file's content."""
+    """SHA-256 of the file's content."""
 
 
 def write_container(
@@ -70,8 +72,8 @@ def write_container(
 
     Args:
         content: a file whose bytes come first.
-        check: called before the file appears, which it does not if this raises.
-        mode: of the file, less what the process' `umask` takes.
+        check: called before the file appears; if it raises, the file does not appear.
+        mode: mode of the file, before the process' `umask`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -87,7 +89,7 @@ def write_container(
 
 
 def container_bytes(document: dict[str, Json], blobs: Sequence[Blob]) -> bytes:
-    """What `write_container` would write."""
+    """Returns the bytes that `write_container` would write."""
     buffer = io.BytesIO()
     _write(_HashingFile(buffer), document, blobs, None)
     return buffer.getvalue()
@@ -97,12 +99,13 @@ def read_container(file: BinaryIO, name: str, is_hashed: bool = True) -> Contain
     """Reads and checks a file.
 
     Args:
-        name: what errors call it.
-        is_hashed: false for what this process has just written, which is in no memory then but that
-            of the system.
+        name: name of the file in errors.
+        is_hashed: false for a file that this process has just written, which only the page cache
+            holds.
 
     Raises:
-        InvalidArtifactError: it is truncated, altered, of another format version, or no such file.
+        InvalidArtifactError: the file is truncated, altered, of another format version, or no
+            artifact.
     """
     size = os.fstat(file.fileno()).st_size
     if size < FOOTER_BYTES:
@@ -141,14 +144,14 @@ _NOT_ONE = (
 
 
 class _HashingFile:
-    """Writes large pieces that begin where huge pages do: what the system keeps of the file in
-    memory can be mapped as such pages then, whose content is read faster.
+    """Writer of large pieces that are aligned to huge pages. The page cache of such a file can be
+    mapped in huge pages, whose content is read faster.
     """
 
     def __init__(self, file: BinaryIO):
         self._file = file
         self._piece = memoryview(mmap.mmap(-1, _CHUNK))
-        """Filled again and again: fresh memory costs more than the copy into it."""
+        """Buffer that is refilled for each piece: fresh memory costs more than the copy into it."""
         self._filled = 0
         self.hash = hashlib.sha256()
         self.position = 0

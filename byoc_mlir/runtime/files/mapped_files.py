@@ -1,4 +1,4 @@
-"""Files that are mapped into memory: what nobody reads any more leaves it."""
+"""Files that are mapped into memory, whose unused pages can be dropped."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from weakref import ref
 import numpy as np
 
 _files: dict[int, ref[mmap.mmap]] = {}
-"""By the address of the first byte."""
+"""Mapped files by the address of the first byte."""
 
 _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)
 
 
 def remember(mapped: mmap.mmap) -> None:
-    """Knows a file that is mapped for reading alone, as long as it is mapped."""
+    """Registers a read-only mapped file, as long as it is mapped."""
     address = int(np.frombuffer(mapped, np.uint8).ctypes.data)
 
     def forget(gone: ref[mmap.mmap]) -> None:
@@ -25,10 +25,10 @@ def remember(mapped: mmap.mmap) -> None:
 
 
 def drop_pages(address: int, size: int) -> None:
-    """Takes the whole pages from an address on out of the process's memory.
+    """Drops the whole pages from an address on from the process's memory.
 
-    That is done only in files that `remember` knows: whoever reads there again finds the same, in
-    what the system keeps of the file. Other memory stays as it is.
+    Only pages of registered files are dropped: a later read gets the same content from the page
+    cache. Other memory stays as it is.
     """
     if _DROP is None:
         return

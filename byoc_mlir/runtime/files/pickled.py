@@ -21,7 +21,7 @@ _LIBRARIES = Path(sys.prefix, "lib")
 
 
 def packed(program: Program) -> tuple[bytes, int | None]:
-    """Returns a program as bytes; and its threads, where it came from an artifact."""
+    """Returns a program as bytes, and its number of threads if it came from an artifact."""
     if isinstance(program.code, SharedCode):
         return bytes(program.code.content), program.threads
     blobs: list[Blob] = []
@@ -33,7 +33,7 @@ def packed(program: Program) -> tuple[bytes, int | None]:
 
 
 def unpacked(content: bytes, threads: int | None) -> Leaf:
-    """Returns the program that `packed` was given, as a plan, and raises what `load` raises."""
+    """Returns the program that `packed` wrote, as a plan; raises as `load`."""
     file = _file(content)  # open as long as code of it is loaded
     if threads is not None:
         return _single(file, threads)
@@ -51,7 +51,7 @@ def _single(file: BinaryIO, threads: int) -> Leaf:
 
 
 def _file(content: bytes) -> BinaryIO:
-    """A file in memory: what is mapped from it is aligned, and the dynamic loader can open it."""
+    """Returns an in-memory file: its mappings are aligned, and the dynamic loader can open it."""
     file = os.fdopen(os.memfd_create("byoc_pickle"), "w+b")
     file.write(content)
     file.flush()

@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON and back, with every value's type checked on the way back."""
+"""Serialisation of frozen dataclasses to JSON and back, with types checked at reading."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _SCALARS = frozenset({bool, int, float, str})
 
 
 def encode(value: object, blobs: list[Blob]) -> Json:
-    """`value` as JSON; bytes and arrays are appended to `blobs`, and JSON has their numbers.
+    """Returns `value` as JSON; bytes and arrays are appended to `blobs`, and JSON has their
+    indices.
 
-    Accepted are dataclasses, tuples, mappings from strings, numbers, strings, `Path`, `dtype`,
+    Supported are dataclasses, tuples, mappings from strings, numbers, strings, `Path`, `dtype`,
     symbolic sizes, bytes and arrays.
     """
     if value is None or isinstance(value, bool | int | float | str):
@@ -50,22 +51,22 @@ def encode(value: object, blobs: list[Blob]) -> Json:
 
 
 def encode_fields(value: object, blobs: list[Blob], without: str) -> dict[str, Json]:
-    """The fields of a dataclass but one, as `encode` writes them."""
+    """Returns the fields of a dataclass except `without`, as `encode` writes them."""
     assert is_dataclass(value)
     names = [item.name for item in fields(value) if item.name != without]
     return {name: encode(getattr(value, name), blobs) for name in names}
 
 
 def array_bytes(array: np.ndarray[Any, Any]) -> memoryview:
-    """The bytes of an array, copied only if it is not dense."""
+    """Returns the bytes of an array, copied only if it is not dense."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def decode(kind: type[_T], value: Json, blobs: Sequence[memoryview], where: str = "") -> _T:
-    """The value of type `kind` that `encode` wrote.
+    """Returns the value of type `kind` that `encode` wrote.
 
     Raises:
-        InvalidArtifactError: it is of another type; the message names the place.
+        InvalidArtifactError: the JSON is of another type; the message names its path.
     """
     return cast("_T", _decode(kind, value, blobs, where or kind.__name__))
 
@@ -73,7 +74,7 @@ def decode(kind: type[_T], value: Json, blobs: Sequence[memoryview], where: str 
 def decode_fields(
     kind: type[_T], value: Json, blobs: Sequence[memoryview], given: Mapping[str, object]
 ) -> _T:
-    """A dataclass of which JSON has all fields but the given ones.
+    """Returns a dataclass, with all fields from JSON except the given ones.
 
     Raises:
         InvalidArtifactError: as for `decode`.
@@ -101,7 +102,7 @@ def _encode_array(array: np.ndarray[Any, Any], blobs: list[Blob]) -> Json:
 
 def _decode(kind: Any, value: Json, blobs: Sequence[memoryview], where: str) -> object:
     if type(value) is kind and kind in _SCALARS:
-        return value  # most are, and what follows takes ten times as long
+        return value  # most values are; the rest of this function takes ten times as long
     origin = _origin(kind)
     if origin is np.ndarray:
         return _decode_array(value, blobs, where)
@@ -150,7 +151,7 @@ def _dim(text: str, where: str) -> Dim:
 
 @cache
 def _origin(kind: Any) -> Any:
-    """The class of a generic type; other types are their own."""
+    """Returns the class of a generic type, or a type itself."""
     return typing.get_origin(kind) or kind
 
 
@@ -175,7 +176,7 @@ def _checked(kind: type[_T], value: object, where: str, what: str) -> _T:
 def _decode_union(
     kinds: Sequence[Any], value: Json, blobs: Sequence[memoryview], where: str
 ) -> object:
-    """The only member of the union that takes this kind of JSON: none share one."""
+    """Returns the value of the only member of the union that accepts this kind of JSON."""
     problems: list[str] = []
     for kind in kinds:
         if kind is types.NoneType:

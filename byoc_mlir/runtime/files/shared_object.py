@@ -1,4 +1,4 @@
-"""The code of an artifact: a shared object that holds everything, weights included."""
+"""Code of an artifact: a shared object that holds everything, weights included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from byoc_mlir.errors import ExecutionError, IncompatibleArtifactError
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 TABLE_SYMBOL = "byoc_artifact"
-"""The symbol beside the C functions that an artifact exports, or the beginning of several."""
+"""Symbol that an artifact exports besides the C functions; with several programs, the prefix of
+their symbols."""
 
 
 def program_table(number: int) -> str:
@@ -25,7 +26,7 @@ _COPY_BYTES = 1 << 24
 
 
 class _Table(ctypes.Structure):
-    """`struct byoc_artifact`."""
+    """Layout of `struct byoc_artifact`."""
 
     _fields_ = (
         ("load", ctypes.c_void_p),
@@ -41,18 +42,18 @@ class _Table(ctypes.Structure):
 
 
 class SharedFile:
-    """An artifact's file, which must be open while code of it is loaded."""
+    """Artifact's file, which must be open while its code is loaded."""
 
     def __init__(self, file: BinaryIO, name: str, content: memoryview):
         self.name = name
         self.content = content
-        """All of the file, also when it is closed."""
+        """Bytes of the whole file, valid even after it is closed."""
         self._file = file
         self._image: _Image | None = None
 
     def image(self, table: str) -> _Image:
-        """An image for one more user, in which nobody uses this table: every instance has tables of
-        its own, as imports may differ.
+        """Returns an image in which nothing uses this table yet: each instance has its own tables,
+        as imports may differ.
         """
         with _Image.lock:
             if self._image is None or not self._image.tables or table in self._image.tables:
@@ -67,11 +68,11 @@ class SharedCode:
 
     file: SharedFile
     table: str
-    """The symbol of its table."""
+    """Symbol of its table."""
 
     @property
     def content(self) -> memoryview:
-        """All of the file."""
+        """Returns the bytes of the whole file."""
         return self.file.content
 
     @property
@@ -86,7 +87,7 @@ class SharedCode:
             threads: OpenMP threads of a run.
 
         Raises:
-            ExecutionError: it cannot be loaded, or imports what `symbols` does not have.
+            ExecutionError: the code cannot be loaded, or imports a function that `symbols` lacks.
         """
         return SharedModule(self, symbols, threads)
 
@@ -112,26 +113,27 @@ class SharedModule:
         table.threads[0] = threads
 
     def address(self, entry_point: str) -> int:
-        """The address of `byoc_load` and so on."""
+        """Returns the address of an entry point such as `byoc_load`."""
         return cast(int, getattr(self._table, entry_point.removeprefix("byoc_")))
 
     def close(self) -> None:
-        """Unloads the code. Nothing may call into it from here on."""
+        """Unloads the code. No call may use it afterwards."""
         _dlclose(self._handle)
         self._image.close(self._name)
 
 
 class _Image:
-    """A path by which the dynamic loader maps a file once for each instance of what is in it.
+    """Path by which the dynamic loader maps a file once for each instance.
 
-    The loader knows files by name and inode, and gives out a mapped file again. The first instance
-    maps the artifact itself, so that processes share its pages; others map a copy in memory.
+    The loader identifies files by name and inode, and returns a mapped file again. The first
+    instance maps the artifact itself, so that processes share its pages; further ones map a copy in
+    memory.
     """
 
     _mapped: set[tuple[int, int]] = set()
     _numbers = itertools.count(1)
     lock = ForkSafeLock()
-    """Held while images begin, or begin or end to be used."""
+    """Lock that is held while images are created, and while their use begins or ends."""
 
     def __init__(self, file: BinaryIO):
         status = os.fstat(file.fileno())
@@ -144,10 +146,10 @@ class _Image:
         self._descriptor = os.dup(file.fileno()) if is_first else _copy(file)
         self.path = f"/proc/self/fd/{_spelled(next(self._numbers))}{self._descriptor}"
         self.tables: set[str] = set()
-        """Those in use."""
+        """Tables in use."""
 
     def close(self, table: str) -> None:
-        """Ends the use of a table; the image goes with the last one."""
+        """Ends the use of a table; the last use frees the image."""
         with self.lock:
             self.tables.remove(table)
             if self.tables:
@@ -158,10 +160,10 @@ class _Image:
 
 
 def _spelled(number: int) -> str:
-    """Parts of a path that change nothing but how it is written: `/././/` is 1001.
+    """Returns a part of a path that changes only its spelling: `/././/` is 1001.
 
-    Descriptors are given out again, and the loader knows a file that someone else still holds by
-    all paths under which it was opened.
+    Descriptors are reused, and the loader still knows a file by all paths under which it was opened
+    while anything holds it.
     """
     return "".join("/" if bit == "1" else "./" for bit in f"{number:b}")
 

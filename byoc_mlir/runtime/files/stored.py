@@ -1,4 +1,4 @@
-"""Compiled programs as documents of a container, all but their native code."""
+"""Compiled programs as documents of a container, without their native code."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _CODE = "code"
 _MAX_SLOTS = 1 << 32
 _MAX_THREADS = 1 << 16
 _MAX_SIZE = 1 << 47
-"""More does not fit in an address space."""
+"""Maximum size: larger ones do not fit in an address space."""
 
 
 def encode_program(program: Program, blobs: list[Blob]) -> dict[str, Json]:
-    """The document of a program; what is binary in it is appended to `blobs`."""
+    """Returns the document of a program; binary data is appended to `blobs`."""
     symbols = tuple(replace(item, library=item.image()) for item in program.library_symbols)
     return encode_fields(replace(program, library_symbols=symbols), blobs, without=_CODE)
 
@@ -28,12 +28,12 @@ def encode_program(program: Program, blobs: list[Blob]) -> dict[str, Json]:
 def decode_program(
     document: Json, blobs: Sequence[memoryview], code: Code, name: str, folder: Path
 ) -> Program:
-    """The program of a document, checked, with the libraries that it needs found on this machine.
+    """Returns the program of a document, checked, with its libraries located on this machine.
 
     Args:
         code: its native code, which is not used here.
-        name: what errors call it.
-        folder: where its libraries may be, beside the usual places.
+        name: name of the file in errors.
+        folder: folder in which to look for its libraries, besides the usual ones.
 
     Raises:
         InvalidArtifactError: the document is not one of a program.
@@ -48,7 +48,7 @@ def decode_program(
 
 
 def _check_shapes(program: Program, name: str) -> None:
-    """Refuses sizes in shapes that are neither numbers nor sizes as text."""
+    """Checks that the sizes in shapes are numbers or symbolic sizes as text."""
     tensors = [*program.inputs, *program.outputs]
     if program.sizes is None and not all(one.is_static for one in tensors):
         raise InvalidArtifactError(f"'{name}' has a program without symbols, which a shape names")

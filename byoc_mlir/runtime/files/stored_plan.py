@@ -1,4 +1,4 @@
-"""Complete plans as documents of a container: how their programs follow each other."""
+"""Complete plans as documents of a container, with the order of their programs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from byoc_mlir.runtime.plan import Leaf, Loop, Node, leaf_of
 from byoc_mlir.runtime.program import Program
 
 PLAN = "plan"
-"""The name of a plan in a document."""
+"""Key of a plan in a document."""
 
 ProgramReader: TypeAlias = Callable[[Json], Program]
-"""Reads the document of a program; it is called in the order in which they run."""
+"""Function that reads the document of a program; called in the order in which programs run."""
 
 
 def encode_plan(node: Node, blobs: list[Blob]) -> dict[str, Json]:
-    """Returns the document of a plan; what is binary in it is appended to `blobs`."""
+    """Returns the document of a plan; binary data is appended to `blobs`."""
     if isinstance(node, Leaf):
         return {"program": encode_program(node.programs[-1], blobs)}
     if isinstance(node, Loop):
@@ -38,7 +38,7 @@ def decode_plan(document: Json, blobs: Sequence[memoryview], read: ProgramReader
     """Returns the plan that `encode_plan` wrote.
 
     Raises:
-        InvalidArtifactError: the document is of no plan.
+        InvalidArtifactError: the document is not one of a plan.
     """
     match document:
         case {"program": program, **others} if not others:
@@ -59,4 +59,4 @@ def _stage(document: Json, blobs: Sequence[memoryview], read: ProgramReader) -> 
             given = {"nodes": (decode_plan(node, blobs, read),)}
             return decode_fields(plan.PlanStage, fields, blobs, given)
         case _:
-            raise InvalidArtifactError(f"there is no stage in {str(document)[:40]!r}")
+            raise InvalidArtifactError(f"there is no segment in {str(document)[:40]!r}")

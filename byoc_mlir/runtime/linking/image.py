@@ -1,8 +1,7 @@
-"""Object files of x86-64, linked in the memory of the process without LLVM.
+"""Links object files of x86-64 in the memory of the process without LLVM.
 
-Loading LLVM takes some 60 ms and 40 MB, which a process does not pay that compiles nothing. What
-LLVM writes into the files of this package is known here; anything else is for `linking.llvm`.
-
+Loading LLVM takes some 60 ms and 40 MB, which a process saves that compiles nothing. This linker
+supports what LLVM writes into the files of this package; `linking.llvm` links all other files.
 https://gitlab.com/x86-psABIs/x86-64-ABI, "Relocation"
 """
 
@@ -30,44 +29,45 @@ from byoc_mlir.runtime.system.protection import protect
 _Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 _JUMP = b"\xff\x25"
-"""`jmp *distance(%rip)`; the distance follows in four bytes, and counts from behind them."""
+"""Opcode of `jmp *distance(%rip)`; a distance of four bytes follows, relative to its end."""
 _DISTANCE_BYTES = 4
 _MOST_BYTES = (1 << 31) - 1
-"""What a distance can say."""
+"""Maximum distance."""
 _JUMP_BYTES = len(_JUMP) + _DISTANCE_BYTES
 
 
 class Relocation(IntEnum):
-    """`R_X86_64_*`: what is written where code or data need an address."""
+    """Relocation types `R_X86_64_*`: values that are written where code or data need an address."""
 
     ABSOLUTE = 1
-    """The address."""
+    """Address."""
     PC32 = 2
-    """The distance to it."""
+    """Distance to the address."""
     PLT32 = 4
-    """The distance to it, or to a jump there."""
+    """Distance to the address, or to a jump to it."""
     GOTPCREL = 9
-    """The distance to where the address is."""
+    """Distance to a table entry with the address."""
     GOTPCRELX = 41
     REX_GOTPCRELX = 42
 
 
 _KNOWN = frozenset(map(int, Relocation))
 _BY_TABLE = (Relocation.GOTPCREL, Relocation.GOTPCRELX, Relocation.REX_GOTPCRELX)
-"""Those that read an address from a table."""
+"""Relocations that read an address from a table."""
 
 
 class LinkedImage:
-    """Object files in memory, where they can be called.
+    """Object files in memory, ready to be called.
 
     Args:
         files: the object files.
-        external: the addresses of what they do not define; the process' own need no mention.
+        external: addresses of symbols that the files do not define; symbols of the process are
+            found without it.
 
     Raises:
-        UnknownObjectError: they have something that is not linked here.
+        UnknownObjectError: the files have a feature that is not supported here.
         ExecutionError: a symbol is not defined.
-        OutOfMemoryError: there is none for them.
+        OutOfMemoryError: there is no memory for them.
     """
 
     def __init__(self, files: Sequence[bytes], external: Mapping[str, int]):
@@ -82,7 +82,7 @@ class LinkedImage:
             protect(self._start + offset, size, protection)
 
     def address(self, entry_point: str) -> int:
-        """The address of a function or a variable.
+        """Returns the address of a function or a variable.
 
         Raises:
             ExecutionError: no file defines it.
@@ -92,7 +92,7 @@ class LinkedImage:
         return self._start + self._defined[entry_point]
 
     def close(self) -> None:
-        """Frees the memory. Nothing may call into it from here on."""
+        """Frees the memory. No call may use it afterwards."""
         self._memory.close()
 
 
@@ -106,7 +106,7 @@ def _new_memory(size: int) -> mmap.mmap:
 
 
 def _called_and_listed(objects: Sequence[ObjectFile]) -> tuple[list[str], list[str]]:
-    """Names that no object defines and that code jumps to, and names with a place in the table."""
+    """Returns the undefined names that code jumps to, and the names with a table entry."""
     defined = {name for one in objects for name in one.defined}
     called: dict[str, None] = {}
     listed: dict[str, None] = {}
@@ -127,7 +127,7 @@ def _called_and_listed(objects: Sequence[ObjectFile]) -> tuple[list[str], list[s
 
 
 class _Writer:
-    """Writes what `Layout` has a place for."""
+    """Writer of the contents at the offsets of `Layout`."""
 
     def __init__(self, layout: Layout, content: np.ndarray[Any, Any], external: Mapping[str, int]):
         self._layout, self._content, self._external = layout, content, external
@@ -163,7 +163,7 @@ class _Writer:
             self._write_values(kind, places[chosen], values, first + section.size)
 
     def _targets(self, part: int, kind: int, numbers: Sequence[int]) -> _Numbers:
-        """The addresses that relocations of one type are about, by the numbers of symbols."""
+        """Returns the target addresses of relocations of one type, by the numbers of symbols."""
         symbols = self._layout.objects[part].symbols
         targets = {one: self._target(part, kind, symbols[one]) for one in dict.fromkeys(numbers)}
         return np.array([targets[one] for one in numbers], np.int64)
@@ -186,14 +186,14 @@ class _Writer:
             size, distances = _DISTANCE_BYTES, values - (self._start + places)
             written = distances.astype(np.int32)
             if (written != distances).any():
-                raise UnknownObjectError("a distance that 32 bits cannot say")
+                raise UnknownObjectError("a distance that does not fit in 32 bits")
         if (places + size > end).any():
             raise UnknownObjectError("a relocation behind the end of its section")
         within = places[:, None] + np.arange(size)
         self._content[within] = written.view(np.uint8).reshape(-1, size)
 
     def _named(self, name: str) -> int:
-        """The address that a global name has."""
+        """Returns the address of a global name."""
         if name in self._layout.defined:
             return self._start + self._layout.defined[name]
         if name not in self._external and name not in self._of_process:

@@ -1,4 +1,4 @@
-"""Where the sections of object files go in one piece of memory."""
+"""Layout of the sections of object files in one piece of memory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from byoc_mlir.runtime.linking.object_file import (
 
 POINTER_BYTES = 8
 _JUMP_STEP = 8
-"""Between two jumps, which take six bytes."""
+"""Distance of two jumps, which take six bytes each."""
 
 
 class Layout:
-    """Offsets of all that is linked: first what is executed, then what is read, then the rest.
+    """Offsets of all linked sections: executable ones, then read-only ones, then the rest.
 
     Args:
         objects: the files.
-        called: names that no file defines; each gets a jump and a place in the table.
-        listed: names that get a place in the table, which holds addresses.
+        called: names that no file defines; each gets a jump and a table entry.
+        listed: names that get an entry in the table of addresses.
 
     Raises:
         UnknownObjectError: a name is defined twice, or a section is aligned to more than a page.
@@ -33,7 +33,7 @@ class Layout:
         self.objects = objects
         self.size = 0
         self.segments: list[tuple[int, int, int]] = []
-        """Offset, size and protection of each: whole pages."""
+        """Segments of whole pages: offset, size and protection."""
         self.offsets: list[dict[int, int]] = [{} for _ in objects]
         """Of each file: those of its sections, by their numbers."""
         sections = [(part, one) for part, file in enumerate(objects) for one in file.sections]
@@ -47,13 +47,13 @@ class Layout:
         self._place(item for item in sections if item[1].is_writable)
         self._end_segment(mmap.PROT_READ | mmap.PROT_WRITE)
         self.defined = self._defined()
-        """Of names that a file defines for all."""
+        """Offsets of global names that a file defines."""
 
     def offset(self, part: int, symbol: LinkerSymbol) -> int:
-        """That of a symbol, which a section of a file has.
+        """Returns the offset of a symbol in a section of a file.
 
         Raises:
-            UnknownObjectError: the section is none that is there at run time.
+            UnknownObjectError: the section is not loaded at run time.
         """
         if symbol.section not in self.offsets[part]:
             raise UnknownObjectError(f"'{symbol.name}' is in a section that is not loaded")

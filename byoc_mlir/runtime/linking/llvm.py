@@ -1,4 +1,4 @@
-"""Object files of any kind, linked in the memory of the process by LLVM."""
+"""Links object files of any kind in the memory of the process with LLVM."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ _LIBRARY = "native"
 
 
 class LlvmImage:
-    """As `linking.image.Image`, which knows less.
+    """Object files that LLVM links, with more features than `linking.image.LinkedImage`.
 
     Args:
         files: the object files.
-        entry_points: the functions whose addresses are wanted.
-        external: the addresses of what they do not define; the process' own need no mention.
+        entry_points: functions whose addresses are needed.
+        external: addresses of symbols that the files do not define; symbols of the process are
+            found without it.
 
     Raises:
-        ExecutionError: a symbol is not defined, or a file is none.
+        ExecutionError: a symbol is not defined, or a file is no object file.
     """
 
     def __init__(
@@ -43,11 +44,11 @@ class LlvmImage:
             raise ExecutionError(str(error)) from error
 
     def address(self, entry_point: str) -> int:
-        """The address of an entry point."""
+        """Returns the address of an entry point."""
         return int(self._tracker[entry_point])
 
     def close(self) -> None:
-        """Frees the code. Nothing may call into it from here on."""
+        """Frees the code. No call may use it afterwards."""
         self._tracker.close()
         self._jit.close()
 

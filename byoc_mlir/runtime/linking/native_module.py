@@ -31,16 +31,16 @@ def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeMo
 
 
 class NativeModule:
-    """Object files, linked and ready to call.
+    """Linked object files, ready to be called.
 
     The code lives until `close`, or until the module is no longer referenced.
 
     Args:
         files: the object files.
-        entry_points: the functions whose addresses are wanted.
-        external_symbols: the addresses of functions outside of the process' global symbols (a
-            vendor library opened privately). Symbols of the process, such as those of the C
-            library, are found without being named.
+        entry_points: functions whose addresses are needed.
+        external_symbols: addresses of functions outside of the process' global symbols (a vendor
+            library opened privately). Symbols of the process, such as those of the C library, are
+            found without it.
 
     Raises:
         ExecutionError: a symbol is missing.
@@ -68,7 +68,11 @@ class NativeModule:
         self._kept = data
 
     def address(self, entry_point: str) -> int:
-        """The address of an entry point. Raises `ExecutionError` after `close`, or if unknown."""
+        """Returns the address of an entry point.
+
+        Raises:
+            ExecutionError: `close` was called, or the entry point is unknown.
+        """
         if entry_point not in self._addresses:
             known = ", ".join(self._addresses) or "none; the module may be closed"
             raise ExecutionError(
@@ -77,7 +81,7 @@ class NativeModule:
         return self._addresses[entry_point]
 
     def close(self) -> None:
-        """Frees the code. Nothing may call into it from here on."""
+        """Frees the code. No call may use it afterwards."""
         self._addresses = {}
         self._image.close()
 

@@ -16,7 +16,7 @@ import numpy as np
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _IDENTITY = b"\x7fELF\x02\x01"
-"""ELF, 64 bits, little endian."""
+"""Identity of ELF, 64 bits, little endian."""
 _RELOCATABLE, _X86_64 = 1, 62
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -24,11 +24,11 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = np.dtype([("offset", "u8"), ("type", "u4"), ("symbol", "u4"), ("addend", "i8")])
 
 _FRAMES = b".eh_frame"
-"""How exceptions pass a function: none do."""
+"""Section with unwind tables, which no code here needs: no exceptions pass it."""
 
 
 class SectionType(IntEnum):
-    """`sh_type`."""
+    """Values of `sh_type`."""
 
     PROGBITS = 1
     SYMTAB = 2
@@ -39,11 +39,11 @@ class SectionType(IntEnum):
 
 
 _LEFT_OUT = (SectionType.NOTE, SectionType.X86_64_UNWIND)
-"""What is there at run time for others than the code."""
+"""Types of sections that code does not need at run time."""
 
 
 class SectionFlag(IntEnum):
-    """`sh_flags`."""
+    """Values of `sh_flags`."""
 
     WRITE = 1
     ALLOC = 2
@@ -52,7 +52,7 @@ class SectionFlag(IntEnum):
 
 
 class Place(IntEnum):
-    """`st_shndx` of what is in no section."""
+    """Values of `st_shndx` for symbols in no section."""
 
     UNDEFINED = 0
     RESERVED = 0xFF00
@@ -60,57 +60,57 @@ class Place(IntEnum):
 
 
 _LOCAL, _GLOBAL = 0, 1
-"""How a name is bound; others may be defined twice, or not at all."""
+"""Supported symbol bindings; names of other bindings may be defined twice, or not at all."""
 _PLAIN_SYMBOLS = 4
-"""Kinds of symbols below are data, functions, sections and files; others need a runtime."""
+"""Maximum supported symbol type: data, functions, sections, files; others need a runtime."""
 
 
 class UnknownObjectError(Exception):
-    """An object file is of another machine, or has something that is linked by LLVM alone."""
+    """Raised for an object file of another machine, or with a feature that only LLVM can link."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section that is there at run time."""
+    """Section that is loaded at run time."""
 
     number: int
     content: memoryview
     size: int
-    """What it takes; where nothing was written it is filled with zeros."""
+    """Size in memory; bytes without content are zeros."""
     alignment: int
     is_writable: bool
     is_executable: bool
     relocations: np.ndarray[Any, Any]
-    """With the fields `offset` in the section, `type`, `symbol` by number, `addend`."""
+    """Relocations with the fields `offset` in the section, `type`, `symbol` by number, `addend`."""
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is only read."""
+        """True if the section is read-only data."""
         return not self.is_writable and not self.is_executable
 
 
 @dataclass(frozen=True)
 class LinkerSymbol:
-    """What a name stands for, or a name that is looked for."""
+    """Symbol with its definition, or an undefined one."""
 
     name: str
     section: int
-    """The number of the section, or a `Place`."""
+    """Number of the section, or a `Place`."""
     value: int
-    """The offset in the section, or the address."""
+    """Offset in the section, or the address."""
     is_local: bool
 
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """An object file, as far as it matters at run time."""
+    """Object file, with the parts that matter at run time."""
 
     sections: Sequence[Section]
     symbols: Sequence[LinkerSymbol]
 
     @cached_property
     def defined(self) -> Mapping[str, LinkerSymbol]:
-        """What other files may refer to, by name."""
+        """Returns the symbols that other files may refer to, by name."""
         return {
             one.name: one
             for one in self.symbols
@@ -122,7 +122,7 @@ class ObjectFile:
         """Reads an object file.
 
         Raises:
-            UnknownObjectError: it is something else, or has something that is not known here.
+            UnknownObjectError: the data is no object file, or has an unsupported feature.
         """
         try:
             return _Reader(data).object_file()
@@ -131,7 +131,7 @@ class ObjectFile:
 
 
 class _SectionHeader(NamedTuple):
-    """`Elf64_Shdr`."""
+    """Section header, `Elf64_Shdr`."""
 
     name: int
     type: int
@@ -146,7 +146,7 @@ class _SectionHeader(NamedTuple):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether code needs it at run time."""
+        """True if code needs the section at run time."""
         return bool(self.flags & SectionFlag.ALLOC) and self.type not in _LEFT_OUT
 
 
@@ -222,5 +222,5 @@ def _symbol(names: bytes, name: int, info: int, section: int, value: int) -> Lin
 
 
 def _text(names: bytes, start: int) -> bytes:
-    """A text in a table of texts, each of which ends in a zero."""
+    """Returns a string of a string table, where each string ends with a zero."""
     return names[start : names.index(b"\0", start)]

@@ -1,1 +1,1 @@
-"""The processor and the operating system, as compiled code meets them."""
+"""Interfaces of compiled code to the processor and the operating system."""

@@ -1,4 +1,4 @@
-"""Where the elements of arrays and the code of functions lie in memory."""
+"""Addresses of the elements of arrays and of the code of functions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from byoc_mlir.tensors import Array
 _pointer_at: Callable[[int], Any] = ctypes.c_void_p.from_address
 
 _DATA = object.__basicsize__
-"""The pointer to the elements is the first field of an array object, see `PyArray_DATA` of NumPy's
-C interface."""
+"""Offset of the pointer to the elements, the first field of an array object; see `PyArray_DATA` of
+NumPy's C interface."""
 
 
 def _from_object(array: Array) -> int:
@@ -36,19 +36,19 @@ def _has_known_layout() -> bool:
 
 
 address_of = _from_object if _has_known_layout() else _from_interface
-"""The address of the first element of an array; a tenth of the time of `array.ctypes.data`."""
+"""Function that returns an array's address, in a tenth of the time of `array.ctypes.data`."""
 
 
 def function_address(function: Any) -> int:
-    """The address of a function that ctypes knows.
+    """Returns the address of a function that ctypes knows.
 
-    `ctypes.cast` would leave garbage behind: what it takes and what it gives hold each other.
+    `ctypes.cast` would leave a reference cycle behind, of its argument and its result.
     """
     return cast(int, ctypes.c_void_p.from_buffer(function).value)
 
 
 _WRITABLE = 0x200
-"""`PyBUF_WRITE`."""
+"""Value of `PyBUF_WRITE`."""
 
 _memory_at = ctypes.pythonapi.PyMemoryView_FromMemory
 _memory_at.argtypes = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)
@@ -56,7 +56,7 @@ _memory_at.restype = ctypes.py_object
 
 
 def array_at(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
-    """An array over the memory that begins at an address, which it does not hold."""
+    """Returns an array over the memory at an address, which it does not own."""
     size = math.prod(shape) * dtype.itemsize
     if size == 0:
         return np.empty(shape, dtype)
@@ -66,7 +66,7 @@ def array_at(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
 
 @lru_cache(256)
 def c_array(element: Any, count: int) -> Any:
-    """The type of C arrays of so many elements. Types refer to themselves, so one that is made for
-    each array would be garbage for long.
+    """Returns the cached type of C arrays with `count` elements; new types would be garbage
+    cycles.
     """
     return element * count

@@ -1,4 +1,4 @@
-"""What the processor can do, as far as compiled code depends on it; found without a compiler."""
+"""Features of the processor that compiled code depends on; they are found without a compiler."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _AARCH64 = """
     fcma jscvt lrcpc sve sve2 i8mm bf16 svei8mm svebf16
 """
 _CODE_FEATURES = isa.FEATURES.union(_AARCH64.split())
-"""The kernel's names of features that a code generator may use when it compiles for its host."""
+"""Features, by the kernel's names, that a code generator may use when it compiles for its host."""
 
 BASELINE = {"aarch64": ("asimd", "fp"), "x86_64": ()}
-"""Those of them that every processor of an architecture has, and so nobody needs to look for."""
+"""Features that every processor of an architecture has, so that they need no check."""
 
 
 @dataclass(frozen=True)
 class Cpu:
-    """An architecture (`x86_64`) and features of it, by the kernel's names (`avx2`), sorted."""
+    """Architecture (`x86_64`) with its features by the kernel's names (`avx2`), sorted."""
 
     architecture: str
     features: tuple[str, ...]
@@ -33,7 +33,8 @@ class Cpu:
     @staticmethod
     @cache
     def host() -> Cpu:
-        """What code of this process may use: the machine, lowered to the level of `BYOC_MAX_ISA`.
+        """Returns the processor for code of this process: the machine, restricted to the level of
+        `BYOC_MAX_ISA`.
 
         Raises:
             ByocError: the environment variable names no level.
@@ -47,13 +48,14 @@ class Cpu:
     @staticmethod
     @cache
     def machine() -> Cpu:
-        """The machine this process runs on."""
+        """Returns the machine of this process."""
         flags = _cpu_info("flags", "Features").split()
         return Cpu(platform.machine(), tuple(sorted(_CODE_FEATURES.intersection(flags))))
 
     @staticmethod
     def limit() -> str | None:
-        """The level of `isa.LEVELS` that this process keeps to; `None` where that is the machine's.
+        """Returns the level of `isa.LEVELS` that restricts this process, or None if it is the
+        machine's.
 
         Raises:
             ByocError: the environment variable names no level.
@@ -62,7 +64,7 @@ class Cpu:
 
     @property
     def optional_features(self) -> tuple[str, ...]:
-        """The features that some processors of the architecture lack."""
+        """Returns the features that some processors of the architecture lack."""
         known = BASELINE.get(self.architecture, ())
         return tuple(name for name in self.features if name not in known)
 
@@ -70,7 +72,7 @@ class Cpu:
         """Checks that code for this machine runs on the host.
 
         Raises:
-            IncompatibleArtifactError: it does not; the message says what is missing.
+            IncompatibleArtifactError: the host lacks something, which the message names.
         """
         host = Cpu.host()
         if self.architecture != host.architecture:
@@ -87,12 +89,12 @@ class Cpu:
 
 
 def model_name() -> str:
-    """What the processor is called; the architecture where the kernel does not say."""
+    """Returns the name of the processor, or the architecture if the kernel reports none."""
     return _cpu_info("model name") or platform.machine()
 
 
 def _cpu_info(*keys: str) -> str:
-    """What the kernel says of the first processor under one of the keys; else nothing."""
+    """Returns the kernel's value for the first processor under one of the keys, or ""."""
     if not CPU_INFO.is_file():
         return ""
     for line in CPU_INFO.read_text().splitlines():

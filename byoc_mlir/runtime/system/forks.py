@@ -1,12 +1,12 @@
-"""What lets a forked child run models.
+"""Support for running models in a forked child.
 
-A child has one thread, a copy of the one that forked. The OpenMP threads with which that one ran
-loops are missing, and locks that other threads held stay locked. So OpenMP lets the threads of the
-forking thread end before (both processes start new ones when they need them), nobody is inside of
-LLVM meanwhile, and the child gets open locks.
+A child has one thread, a copy of the one that forked. The OpenMP threads of that thread's team are
+missing, and locks that other threads held stay locked. So before a fork, OpenMP ends the threads of
+the forking thread (both processes start new ones when they need them), and no thread is inside of
+LLVM. The child gets open locks.
 
-Where OpenMP cannot let threads end (libgomp before GCC 9), the child calls native code on new
-threads, which have no OpenMP threads that could be missing.
+If OpenMP cannot end threads (libgomp before GCC 9), the child calls native code on new threads,
+which expect no OpenMP threads.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
 OPENMP = "libgomp.so.1"
-"""The OpenMP runtime that compiled code uses."""
+"""OpenMP runtime that compiled code uses."""
 
 llvm_at_work = threading.RLock()
-"""Held while threads are inside of LLVM without the lock that llvmlite takes for each call."""
+"""Lock that is held while threads are inside of LLVM without llvmlite's lock."""
 
 _PAUSE_HARD = 2
-"""`omp_pause_hard`: the threads end."""
+"""Value of `omp_pause_hard`: the threads end."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class ForkSafeLock:
-    """A lock that is open in a forked child, and that a thread may take twice.
+    """Reentrant lock that is open in a forked child.
 
-    What it guards must be usable there, wherever the thread was that held it. While it is held, the
-    garbage collector may find something whose end takes it again.
+    The guarded data must be usable there, whatever the thread that held the lock was doing. While a
+    thread holds it, the garbage collector may run a finaliser that takes it again.
     """
 
     _all: WeakSet[ForkSafeLock] = WeakSet()
@@ -55,13 +55,13 @@ class ForkSafeLock:
 
     @classmethod
     def open_all(cls) -> None:
-        """Opens all of them, in a process that has one thread."""
+        """Opens all locks, in a process that has one thread."""
         for lock in cls._all:
             lock._lock = threading.RLock()
 
 
 class _Fork(threading.local):
-    """A fork of this thread, and whether it left it without OpenMP threads that it counts on."""
+    """Fork of this thread, with a flag: its OpenMP threads could be ended."""
 
     llvm: AbstractContextManager[Any] = nullcontext()
     ends_threads = True
@@ -69,12 +69,13 @@ class _Fork(threading.local):
 
 _fork = _Fork()
 _lost_threads = False
-"""Whether this process is a child whose first thread counts on OpenMP threads that are missing."""
+"""True if this process is a child whose first thread expects OpenMP threads that are missing."""
 
 
 def on_live_threads(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """`function` itself; where the first thread has lost its OpenMP threads, one that calls it on
-    a new thread."""
+    """Returns `function`, or, if the first thread has lost its OpenMP threads, a function that
+    calls it on a new thread.
+    """
     if not _lost_threads:
         return function
 
@@ -109,7 +110,7 @@ def _leave_llvm() -> None:
 
 
 def _end_openmp_threads() -> bool:
-    """Ends the OpenMP threads that work for this thread; whether there are none now."""
+    """Ends the OpenMP threads of this thread; returns True if there are none now."""
     try:
         library = ctypes.CDLL(OPENMP, mode=os.RTLD_NOLOAD)
     except OSError:
@@ -119,7 +120,7 @@ def _end_openmp_threads() -> bool:
 
 
 def _llvm_at_rest() -> AbstractContextManager[Any]:
-    """Holds the lock that llvmlite takes for each call, if it is loaded."""
+    """Returns a context that holds llvmlite's lock, if llvmlite is loaded."""
     ffi = sys.modules.get("llvmlite.binding.ffi")
     return nullcontext() if ffi is None else cast(Any, ffi).lib._lock
 

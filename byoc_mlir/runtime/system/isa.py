@@ -1,4 +1,4 @@
-"""The instruction sets of x86-64 as levels, and the environment variable that lowers them.
+"""Instruction sets of x86-64 as levels, and the environment variable that restricts them.
 
 Features have the kernel's names (`sse4_1`, as in /proc/cpuinfo); compilers know most of them by
 other names (`sse4.1`).
@@ -14,18 +14,18 @@ from functools import cache
 from byoc_mlir.errors import ByocError
 
 MAX_ISA = "BYOC_MAX_ISA"
-"""Names the highest level that this process uses, of those in `LEVELS`; it is read once."""
+"""Environment variable with the highest level of `LEVELS` that this process uses; read once."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """An instruction set that contains those of the levels before it."""
+    """Instruction set that contains those of the levels before it."""
 
     name: str
     needs: frozenset[str]
-    """What a processor of this level has, and one of the level before lacks."""
+    """Features that a processor of this level has, and one of the level before may lack."""
     others: frozenset[str]
-    """What code may use from this level on where the processor has it."""
+    """Features that code may use from this level on if the processor has them."""
 
 
 def _level(name: str, needs: str, others: str = "") -> Level:
@@ -52,13 +52,13 @@ _TABLE = (
 )
 
 LEVELS = tuple(level.name for level in _TABLE)
-"""The levels' names, each level with all that the ones before it have."""
+"""Names of the levels; each level includes the ones before it."""
 
 FEATURES = frozenset[str]().union(*(level.needs | level.others for level in _TABLE))
-"""Every feature of any level."""
+"""Features of all levels."""
 
 _ALWAYS = frozenset(("64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "sahf"))
-"""What all processors of x86-64 have, by the names of compilers."""
+"""Features of all processors of x86-64, by the names of compilers."""
 
 _COMPILER_NAMES = {
     "pni": "sse3",
@@ -74,7 +74,7 @@ _COMPILER_NAMES = {
 
 @cache
 def max_level() -> str | None:
-    """The level that the environment names; `None` when it names none.
+    """Returns the level that the environment variable names, or None.
 
     Raises:
         ByocError: there is no such level.
@@ -88,18 +88,18 @@ def max_level() -> str | None:
 
 
 def features_up_to(level: str) -> frozenset[str]:
-    """The features that code may use at a level, by the kernel's names."""
+    """Returns the features that code may use at a level, by the kernel's names."""
     found = _TABLE[: LEVELS.index(level) + 1]
     return frozenset[str]().union(*(one.needs | one.others for one in found))
 
 
 def compiler_features_up_to(level: str) -> frozenset[str]:
-    """The features that code may use at a level, by the names of LLVM and of C compilers."""
+    """Returns the features that code may use at a level, by the names of compilers."""
     return _ALWAYS.union(_compiler_name(name) for name in features_up_to(level))
 
 
 def missing_by_level(features: Iterable[str]) -> dict[str, list[str]]:
-    """For each level, what a processor with these features lacks for it, sorted."""
+    """Returns, for each level, the features that a processor with these features lacks, sorted."""
     return {level.name: sorted(level.needs.difference(features)) for level in _TABLE}
 
 

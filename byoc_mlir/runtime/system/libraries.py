@@ -18,10 +18,10 @@ from byoc_mlir.runtime.system.threads import prepare_openmp_environment
 
 @cache
 def load_library(path: Path) -> ctypes.CDLL:
-    """The library at `path` (or known to the loader by that name); it stays loaded.
+    """Returns the library at `path` (or known to the loader by that name); it stays loaded.
 
     Raises:
-        ExecutionError: it cannot be loaded.
+        ExecutionError: the library cannot be loaded.
     """
     prepare_openmp_environment()
     try:
@@ -31,12 +31,13 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 
 def load_shared_library(library: SharedLibrary) -> ctypes.CDLL:
-    """A library for compiled code, kept to the instructions of `BYOC_MAX_ISA`; it stays loaded.
+    """Returns a library for compiled code, restricted to the instructions of `BYOC_MAX_ISA`; it
+    stays loaded.
 
-    It is the one that its environment variable names, else the one at its path.
+    Its environment variable overrides its path.
 
     Raises:
-        ExecutionError: it cannot be loaded, or its version will not do.
+        ExecutionError: the library cannot be loaded, or its version is not accepted.
     """
     path = _chosen(library) or library.path
     handle = load_library(path)
@@ -49,9 +50,9 @@ def load_shared_library(library: SharedLibrary) -> ctypes.CDLL:
 
 
 def limit_isa(handle: ctypes.CDLL, switch: IsaSwitch) -> None:
-    """Keeps a library to the instructions of `BYOC_MAX_ISA`, unless the user told it others.
+    """Restricts a library to the instructions of `BYOC_MAX_ISA`, unless the user set others.
 
-    A library that is in use already goes on as it did.
+    The restriction does not affect a library that is already in use.
     """
     level = Cpu.limit()
     if level is None or any(name in os.environ for name in switch.environment):
@@ -60,7 +61,7 @@ def limit_isa(handle: ctypes.CDLL, switch: IsaSwitch) -> None:
 
 
 def find_openmp() -> Path | None:
-    """The OpenMP runtime that host loops share with oneDNN, `None` when there is none."""
+    """Returns the OpenMP runtime that host loops share with oneDNN, or None if there is none."""
     name = Path("libgomp.so.1")
     try:
         load_library(name)
@@ -70,10 +71,10 @@ def find_openmp() -> Path | None:
 
 
 def resolve_symbol(name: str, libraries: Sequence[ctypes.CDLL]) -> int:
-    """The address of a function: the first library that defines it, then the process itself.
+    """Returns the address of a function in the first library that defines it, else in the process.
 
     Raises:
-        ExecutionError: nobody defines it.
+        ExecutionError: the function is not defined.
     """
     for library in (*libraries, _process(), *open_system_libraries()):
         try:
@@ -93,7 +94,7 @@ def _process() -> ctypes.CDLL:
 
 @cache
 def open_system_libraries() -> tuple[ctypes.CDLL, ...]:
-    """The C library and its maths functions; none where the process has them under other names."""
+    """Returns the C library and its maths library; empty if they have other names."""
     found: list[ctypes.CDLL] = []
     for name in ("libc.so.6", "libm.so.6"):
         try:
@@ -104,10 +105,10 @@ def open_system_libraries() -> tuple[ctypes.CDLL, ...]:
 
 
 def load_own_library(library: Path | bytes) -> ctypes.CDLL:
-    """A region's own library, from its file or from its content; it stays loaded.
+    """Loads a region's own library, from its file or from its content; it stays loaded.
 
     Raises:
-        ExecutionError: it cannot be loaded.
+        ExecutionError: the library cannot be loaded.
     """
     if isinstance(library, Path):
         return load_library(library)
@@ -118,13 +119,14 @@ def load_own_library(library: Path | bytes) -> ctypes.CDLL:
 
 
 def located(library: SharedLibrary, folder: Path) -> SharedLibrary:
-    """The library on this machine, for code that was compiled before, perhaps elsewhere.
+    """Locates a library on this machine, for code that was compiled before, perhaps elsewhere.
 
-    It is looked for where its environment variable says, else where it was, in `folder`, among the
-    files of this Python's packages, and where the dynamic loader looks.
+    The path in its environment variable is the only candidate, if it is set. Otherwise the
+    candidates are its former path, `folder`, the files of this Python's packages, and the dynamic
+    loader's paths.
 
     Raises:
-        IncompatibleArtifactError: there is none, or none of a version that will do.
+        IncompatibleArtifactError: there is none, or none with an accepted version.
     """
     problems: list[str] = []
     for path in _candidates(library, folder):
@@ -147,7 +149,7 @@ def _hint(library: SharedLibrary) -> str:
 
 
 def _chosen(library: SharedLibrary) -> Path | None:
-    """The file that the user names instead of a library."""
+    """Returns the file that the user names instead of a library."""
     chosen = os.environ.get(library.environment, "") if library.environment else ""
     return Path(chosen) if chosen else None
 

@@ -1,4 +1,4 @@
-"""The machine that code is generated for, where that is not the one of this process."""
+"""Machine that code is generated for, if it is not the one of this process."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _TRIPLE = re.compile(rf"(?P<architecture>{'|'.join(BASELINE)})(-\w+)?-linux-(gnu
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine by its triple; its processor has what all processors of the architecture have."""
+    """Machine by its triple; its processor has the features that all of the architecture have."""
 
     triple: str
     cpu: Cpu
 
     @staticmethod
     def of(triple: str) -> Machine:
-        """The machine of a triple, `aarch64-linux-gnu`.
+        """Returns the machine of a triple, such as `aarch64-linux-gnu`.
 
         Raises:
-            ByocError: no code is generated for such machines.
+            ByocError: the triple is not supported.
         """
         found = _TRIPLE.fullmatch(triple)
         if found is None:
@@ -43,12 +43,12 @@ _other: ContextVar[Machine | None] = ContextVar("other_machine", default=None)
 
 
 def other_machine() -> Machine | None:
-    """What this thread generates code for; `None` where that is the machine it runs on."""
+    """Returns the machine that this thread generates code for, or None if it is this machine."""
     return _other.get()
 
 
 def target_cpu() -> Cpu:
-    """What generated code may use: the processor of the other machine, or else `Cpu.host()`.
+    """Returns the processor for generated code: that of the other machine, or `Cpu.host()`.
 
     Raises:
         ByocError: as `Cpu.host`.
@@ -58,13 +58,13 @@ def target_cpu() -> Cpu:
 
 
 def has_vnni() -> bool:
-    """Whether generated code may multiply bytes, four by four, with sums of 32 bits."""
+    """True if generated code may use VNNI's dot products of packed 4-byte groups."""
     return not {"avx512_vnni", "avx_vnni"}.isdisjoint(target_cpu().features)
 
 
 @contextmanager
 def generating_for(machine: Machine) -> Generator[None]:
-    """What this thread compiles inside is for another machine."""
+    """Sets the machine that this thread compiles for in the `with` body."""
     token = _other.set(machine)
     try:
         yield

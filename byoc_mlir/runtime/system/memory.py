@@ -1,4 +1,4 @@
-"""Freed memory goes back to the system."""
+"""Return of freed memory to the system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cache
 
 
 def return_freed_memory() -> None:
-    """Gives back what is free in the C library's heap; 0.2 ms where that is little.
+    """Returns free memory of the C library's heap to the system; takes 0.2 ms if there is little.
 
     Packed weights are megabytes each, and glibc keeps blocks of that size once one was freed: a
-    third of a gigabyte stayed after a model of 260 MB of them was closed.
+    third of a gigabyte stayed after a model with 260 MB of them was closed.
     """
     trim = _malloc_trim()
     if trim is not None:

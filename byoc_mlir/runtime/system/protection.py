@@ -1,4 +1,4 @@
-"""What may be done with pages of memory."""
+"""Protection of pages of memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from byoc_mlir.errors import ExecutionError
 
 
 def protect(address: int, size: int, protection: int) -> None:
-    """Sets what may be done with pages.
+    """Sets the protection of pages.
 
     Args:
-        address: of the first page.
-        size: in bytes.
-        protection: of `mmap.PROT_READ`, `PROT_WRITE`, `PROT_EXEC`.
+        address: address of the first page.
+        size: size in bytes.
+        protection: flags among `mmap.PROT_READ`, `PROT_WRITE`, `PROT_EXEC`.
 
     Raises:
         ExecutionError: the system does not allow it.

@@ -1,4 +1,4 @@
-"""Signals that wait while native code must not be interrupted."""
+"""Signals that are blocked while native code must not be interrupted."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ HELD = frozenset(signal.valid_signals()) - {
     signal.SIGSYS,
     signal.SIGTRAP,
 }
-"""All but those that the interrupted instruction itself causes, which cannot wait."""
+"""Signals that can be blocked: all except those that the interrupted instruction itself causes."""
 
 _ALL_THREADS, _NO_FLAGS = 0, 0
 
 _SET_BYTES = 128
-"""At least the bytes of a `sigset_t`."""
+"""Upper bound of the bytes of a `sigset_t`."""
 
 
 @contextmanager
 def signals_held() -> Generator[None]:
-    """No signal interrupts this thread inside, nor OpenMP's threads that work for it.
+    """Blocks signals in this thread, and in the OpenMP threads of its team, in the `with` body.
 
-    They reach this thread at the end, or another one before. OpenMP's threads get none from here
-    on: nobody counts on them for that.
+    This thread gets the signals at the end, or another thread gets them before. The OpenMP threads
+    keep signals blocked, since nothing relies on them to handle any.
 
     Raises:
         ExecutionError: there is no OpenMP runtime.
@@ -53,7 +53,7 @@ def signals_held() -> Generator[None]:
 
 @cache
 def _hold_on_thread() -> Any:
-    """A function of C that holds signals on the thread that calls it."""
+    """Returns a C function that blocks signals on the thread that calls it."""
 
     def hold(_: int | None) -> None:
         _change_mask(signal.SIG_BLOCK, _held(), None)
@@ -65,13 +65,13 @@ _Set: TypeAlias = "ctypes.Array[ctypes.c_char]"
 
 
 def _change_mask(how: int, signals: _Set, before: _Set | None) -> None:
-    """`pthread_sigmask`. Python's makes objects of all signals: 0.2 ms for each run of a model."""
+    """Calls `pthread_sigmask`. Python's version creates objects for all signals: 0.2 ms a run."""
     _c_library().pthread_sigmask(ctypes.c_int(how), signals, before)
 
 
 @cache
 def _held() -> _Set:
-    """`HELD` as the C library has it."""
+    """Returns `HELD` as a `sigset_t`."""
     signals = ctypes.create_string_buffer(_SET_BYTES)
     _c_library().sigemptyset(signals)
     for number in HELD:

@@ -1,4 +1,4 @@
-"""How many threads a process may use, and how OpenMP's threads wait."""
+"""Number of threads that a process may use, and settings of OpenMP's waiting threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CGROUP_V1 = Path("/sys/fs/cgroup/cpu")
 
 
 def available_threads() -> int:
-    """The number of cores this process may use: its affinity, capped by the cgroup's quota."""
+    """Returns the number of cores for this process: its affinity, capped by the cgroup's quota."""
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = _cgroup_quota()
     cores = affinity or 1
@@ -23,7 +23,9 @@ def available_threads() -> int:
 
 
 def starts(thread: threading.Thread) -> bool:
-    """Starts a thread, unless there are too many or the interpreter is about to end."""
+    """Starts a thread, and returns True; False if there are too many, or at the interpreter's
+    end.
+    """
     try:
         thread.start()
     except RuntimeError:
@@ -32,8 +34,8 @@ def starts(thread: threading.Thread) -> bool:
 
 
 def run_beside(one: Callable[[], object], other: Callable[[], object]) -> None:
-    """Runs `one` on a thread of its own while `other` runs here, both to their end; one after the
-    other where no thread can be started. `one` must not raise.
+    """Runs `one` on another thread while `other` runs here, and waits for both; runs them
+    sequentially if no thread can be started. `one` must not raise.
     """
     thread = threading.Thread(target=one)
     if not starts(thread):
@@ -47,10 +49,10 @@ def run_beside(one: Callable[[], object], other: Callable[[], object]) -> None:
 
 
 def check_threads(threads: object, limits: Limits) -> None:
-    """Refuses what is no number of threads.
+    """Checks a number of threads.
 
     Raises:
-        ByocError: it is not a whole number of 1 and more; `LimitExceededError` when too large.
+        ByocError: it is no whole number of at least 1; `LimitExceededError` if it is too large.
     """
     if threads is None:
         return
@@ -60,7 +62,7 @@ def check_threads(threads: object, limits: Limits) -> None:
 
 
 def _cgroup_quota() -> int | None:
-    """Whole cores that the cgroup's CPU quota allows, rounded up; `None` without a quota."""
+    """Returns the cores that the cgroup's CPU quota allows, rounded up, or None without a quota."""
     try:
         if _CGROUP_V2.is_file():
             quota, period = _CGROUP_V2.read_text().split()
@@ -75,15 +77,17 @@ def _cgroup_quota() -> int | None:
 
 
 OPENMP_SPINS = 2000
-"""About as long as the serial code between two parallel loops of one run. Ten times more collapses
-beside a busy neighbour: a thread that was preempted is waited for by one that burns its core."""
+"""Spins of a waiting OpenMP thread: about as long as the serial code between two parallel loops of
+a run. Ten times as many are very slow under load: a thread that was preempted is waited for by one
+that occupies its core."""
 
 
 def prepare_openmp_environment() -> None:
-    """Settings that OpenMP reads when its library loads; the user's own always win.
+    """Sets environment variables that OpenMP reads when its library loads; the user's own take
+    precedence.
 
-    A thread that finds no work spins for a moment (long enough for the next loop of the same run)
-    and then sleeps, so that a busy neighbour on the same cores does not stall every run.
+    A thread without work spins for a moment (long enough for the next loop of the same run) and
+    then sleeps, so that other processes on the same cores do not stall every run.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", str(OPENMP_SPINS))

@@ -1,5 +1,5 @@
 """Conformance kit for vendors, which tests that a backend does what it claims:
-`docs/first-backend.md`.
+`docs/conformance.md`.
 """
 
 from byoc_mlir.testing.conformance.kit import run_conformance

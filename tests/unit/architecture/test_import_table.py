@@ -1,4 +1,4 @@
-"""Imports of the package: exactly those of the table in docs/architecture.md."""
+"""Imports of the package: exactly those of the table in docs/dev-notes/architecture.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from package_imports import imports
 
 pytestmark = pytest.mark.xdist_group("package_imports")  # all of it is parsed once
 
-_PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
+_PAGE = Path(__file__).parents[3] / "docs" / "dev-notes" / "architecture.md"
 _HEAD = "| folder or file | what it holds | imports |\n| --- | --- | --- |\n"
 
 

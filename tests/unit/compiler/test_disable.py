@@ -155,11 +155,11 @@ def test_the_fallback_interpreter_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["bufferize"], "the pass 'bufferize' cannot be left out: what comes after it"),
+        (["bufferize"], "the pass 'bufferize' cannot be disabled: later passes accept"),
         (["simplfy"], "'simplfy', which is no pass, pattern or backend; did you mean 'simplify'"),
         (["dnnl.conv2d_bias_rellu"], "did you mean 'dnnl.conv2d_bias_relu'"),
         (["prepare-dnnl-regions"], "backend 'dnnl' needs it for its regions"),
-        (["?"], "passes that can be left out are halves-to-float"),
+        (["?"], "passes that can be disabled are halves-to-float"),
         ("simplify", "accepted is a sequence of names"),
         ([3], "accepted is a sequence of names"),
     ],

@@ -152,7 +152,7 @@ def test_subgraphs_nested_too_deep() -> None:
         graph = helper.make_graph([node("If", "c", "y", then_branch=graph)], "g", [], outputs)
     inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.BOOL, ())]
     model = model_of(graph.node, inputs)
-    message = r"graphs in each other: 17, the limit is 16"
+    message = r"nested graphs: 17, the limit is 16"
     with limited(Limits(nesting=16)), pytest.raises(LimitExceededError, match=message):
         load_model(model)
 
@@ -175,7 +175,7 @@ def test_functions_and_graphs_nested_too_deep(last_first: bool) -> None:
     model = model_of([node("F11", "x c", "y", domain="f")], inputs)
     model.opset_import.append(ids[1])
     model.functions.extend(functions[::-1] if last_first else functions)
-    message = r"functions and graphs in each other: \d+, the limit is 16"
+    message = r"nested functions and graphs: \d+, the limit is 16"
     with limited(Limits(nesting=16)), pytest.raises(LimitExceededError, match=message):
         load_model(model)
 

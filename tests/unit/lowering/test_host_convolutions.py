@@ -235,7 +235,7 @@ def test_an_algorithm_that_is_not_written_for_it() -> None:
     assert isinstance(result, OpResult)
     result.owner.attributes["algorithm"] = StringAttr("f4x3")
     module = network.returning(result)
-    with pytest.raises(PassFailedException, match="'f4x3', which is not written for it; accepted"):
+    with pytest.raises(PassFailedException, match="'f4x3', which does not support it; accepted"):
         LowerConvolutions().apply(Context(), module)
 
 

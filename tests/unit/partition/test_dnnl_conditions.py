@@ -60,16 +60,16 @@ SHAPES: dict[str, tuple[str, str, Callable[[Graph], SSAValue]]] = {
         "the bias runs along axis 2, not along the channels",
         lambda g: bias_add(g, wide(g), axis=2),
     ),
-    "bias shape": ("conv2d_bias", "is not one number per channel", added("conv2d", 6, 6)),
-    "dense bias shape": ("dense_bias", "is not one number per channel", added("dense", 5, 1)),
+    "bias shape": ("conv2d_bias", "is not one value per channel", added("conv2d", 6, 6)),
+    "dense bias shape": ("dense_bias", "is not one value per channel", added("dense", 5, 1)),
     "bias shape under an activation": (
         "conv2d_bias_tanh",
-        "is not one number per channel",
+        "is not one value per channel",
         lambda g: g.op(e.TanhOp, added("conv2d", 6, 6)(g)),
     ),
     "bias shape, commuted": (
         "conv2d_bias",
-        "is not one number per channel",
+        "is not one value per channel",
         lambda g: g.op(e.AddOp, g.argument(6, 6), anchor(g, "conv2d")),
     ),
     "residual shape": (
@@ -80,7 +80,7 @@ SHAPES: dict[str, tuple[str, str, Callable[[Graph], SSAValue]]] = {
     "residual shape without bias": ("dense_sum", "is broadcast to", added("dense", 3, 5, C)),
     "slopes": (
         "conv2d_prelu",
-        "are not one number per channel",
+        "are not one value per channel",
         lambda g: ACTIVATIONS["prelu"](g, anchor(g, "conv2d"), slopes=(6, 6)),
     ),
     "other operand broadcasts": (
@@ -88,7 +88,7 @@ SHAPES: dict[str, tuple[str, str, Callable[[Graph], SSAValue]]] = {
         "the result is broadcast to",
         combined("conv2d", 2, C, 6, 6),
     ),
-    "other operand's shape": ("conv2d_mul", "not one per channel", combined("conv2d", 6)),
+    "other operand's shape": ("conv2d_mul", "nor one per channel", combined("conv2d", 6)),
 }
 
 

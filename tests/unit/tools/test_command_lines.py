@@ -46,7 +46,7 @@ def _called(args: list[str]) -> int | str | None:
         ("report MODEL --targets dnll", "no backend is named 'dnll'"),
         ("report MODEL --targets dnll", "did you mean 'dnnl'?"),
         ("report MODEL --disable simplfy", "did you mean 'simplify'?"),
-        ("report MODEL --disable bufferize", "the pass 'bufferize' cannot be left out"),
+        ("report MODEL --disable bufferize", "the pass 'bufferize' cannot be disabled"),
         ("report MODEL --disable", "--disable: expected one argument"),
         ("verify MODEL --against onnxruntim", "did you mean 'onnxruntime'?"),
         ("verify MODEL --rtol -1", "'-1' is no number of 0 and more"),

@@ -1,1 +1,1 @@
-"""From a planned region of `dnnl` ops to functions in the `llvm` dialect that call oneDNN."""
+"""Code generation from a planned region of `dnnl` ops to `llvm` functions that call oneDNN."""

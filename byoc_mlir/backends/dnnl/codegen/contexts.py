@@ -1,4 +1,4 @@
-"""What a region makes for each context: memory objects, and the arguments of executions."""
+"""Objects that a region creates for each context: memory objects and execution arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from byoc_mlir.kernels.builder import POINTER
 
 
 def add_open(code: RegionFunctions) -> None:
-    """`R_open`: the stream, memory objects, and the arguments of every execution."""
+    """Adds `R_open`, which creates the stream, the memory objects and the arguments of every
+    execution.
+    """
     layout = code.layout
     make_memories = helpers.add_make_memories(code.shared)
     fill_arguments = helpers.add_fill_arguments(code.shared)
@@ -52,7 +54,7 @@ def _argument_rows(code: RegionFunctions) -> list[list[int]]:
 
 
 def add_close(code: RegionFunctions) -> None:
-    """`R_close`: destroys what `R_open` made."""
+    """Adds `R_close`, which destroys the objects that `R_open` creates."""
     layout, function = code.layout, code.destroyer("close", 2)
     _, context = function.parameters
     code.destroy(function, context, "dnnl_memory_destroy", layout.memories, layout.arguments)

@@ -1,4 +1,4 @@
-"""The five functions of a region, from its program."""
+"""Generation of a region's five functions from its program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def emit(
     libraries: Sequence[SharedLibrary],
     shared: ModuleBuilder,
 ) -> NativeCode:
-    """The native code of the region `symbol`; functions that others need too go to `shared`."""
+    """Generates the native code of region `symbol`; functions that other regions use too go to
+    `shared`.
+    """
     runs = _number_runs(program)
     layout = slot_layout(program)
     code = RegionFunctions(program, symbol, layout, shared)
@@ -46,7 +48,9 @@ def emit(
 
 
 def _number_runs(program: RegionProgram) -> dict[Descriptors, int]:
-    """Gives every array of descriptors consecutive numbers of its own; the first of each."""
+    """Appends the descriptors of every array in consecutive numbers; returns the first number of
+    each array.
+    """
     runs: dict[Descriptors, int] = {}
     for created in program.primitives.items:
         for argument in created.call.arguments:

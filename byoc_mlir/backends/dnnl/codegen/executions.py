@@ -1,4 +1,4 @@
-"""In which groups executions run, and on how many threads."""
+"""Groups of concurrent executions, and their numbers of threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Group = Sequence[tuple[Execution, int]]
 
 
 def groups(executions: Sequence[Execution], first: int) -> list[Group]:
-    """The executions with the slots of their arguments, counted from the first one."""
+    """Groups concurrent executions, each with the slot of its arguments, counted from `first`."""
     groups: list[list[tuple[Execution, int]]] = []
     for execution in executions:
         if not execution.is_concurrent:
@@ -27,7 +27,7 @@ def groups(executions: Sequence[Execution], first: int) -> list[Group]:
 
 
 def step_of(group: Group) -> OpDetail:
-    """What a profile shows of executions that run at the same time."""
+    """Returns the row that a profile shows for a group of concurrent executions."""
     details = [execution.detail for execution, _ in group if execution.detail is not None]
     nodes = dict.fromkeys(node for detail in details for node in detail.nodes)
     names = dict.fromkeys(detail.implementation for detail in details)
@@ -35,7 +35,7 @@ def step_of(group: Group) -> OpDetail:
 
 
 def moves_stack_pointer_in(group: Group) -> bool:
-    """Whether signals have to wait while it runs."""
+    """True if an execution of the group moves the stack pointer, so that signals have to wait."""
     parts = (part for execution, _ in group for part in execution.parts)
     return any(part.moves_stack_pointer for part in parts)
 
@@ -49,7 +49,9 @@ class Threads:
         self._threads: int | None = None
 
     def use(self, threads: int | None) -> None:
-        """So many threads from here on; `None`: as many as at the function's start."""
+        """Sets the number of threads from here on; `None` restores the number at the function's
+        start.
+        """
         if threads == self._threads:
             return
         function = self._function

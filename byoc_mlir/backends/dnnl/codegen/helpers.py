@@ -1,6 +1,6 @@
-"""Functions that the code of all regions shares: each works through a table of 64-bit words.
+"""Helper functions that all regions share: each loops over a table of 64-bit words.
 
-Each is added to a module once; adding it again gives its symbol.
+Each is added to a module once; adding it again returns its symbol.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.onednn.constants import Query
 
 LOAD_STREAM_SLOT, FIRST_FREE_SLOT = 1, 2
-"""State slots every region has, behind that of the engine."""
+"""State slots of every region, after the slot of the engine."""
 
 SCRATCHPAD_STATUS = 1000
-"""The status when oneDNN wants more scratchpad than was planned, as another CPU may do."""
+"""Status if oneDNN needs more scratchpad than was planned, as it may on another CPU."""
 
 OUT_OF_MEMORY_STATUS = 1
 
@@ -38,7 +38,7 @@ _HUGE_PAGE = 1 << 21
 """Bytes of a huge page on x86-64."""
 
 _USE_HUGE_PAGES = 14
-"""Linux's MADV_HUGEPAGE; it is advice, whatever becomes of it."""
+"""Linux's MADV_HUGEPAGE; as mere advice, its result is ignored."""
 
 _PREFIX = "byoc_dnnl"
 _DESCRIPTOR_WORDS = 3 + 2 * MAX_DIMS
@@ -47,7 +47,7 @@ _ARGUMENT_WORDS = 4
 
 
 def descriptor_words(descriptor: MemoryDescriptor) -> list[int]:
-    """A row of the table that `make_descriptors` reads: rank, type, tag or -1, dims, strides."""
+    """Returns a row of the table of `make_descriptors`: rank, type, tag or -1, dims, strides."""
     tag = format_tag(descriptor)
     strides = descriptor_strides(descriptor) if tag is None else ()
     head = [len(descriptor.dims), int(descriptor.data_type), -1 if tag is None else tag]
@@ -55,7 +55,7 @@ def descriptor_words(descriptor: MemoryDescriptor) -> list[int]:
 
 
 def add_make_descriptors(module: ModuleBuilder) -> str:
-    """`i32 (slots, table, count)`: creates memory descriptors."""
+    """Adds `i32 (slots, table, count)`, which creates memory descriptors."""
     name = f"{_PREFIX}_make_descriptors"
     if module.has(name):
         return name
@@ -84,7 +84,7 @@ def add_make_descriptors(module: ModuleBuilder) -> str:
 
 
 def add_make_primitive(module: ModuleBuilder, call: PrimitiveCall, slots: Slots) -> str:
-    """`i32 (state, table)`: creates a primitive of the call's kind.
+    """Adds `i32 (state, table)`, which creates a primitive of the call's kind.
 
     The table holds the primitive's slot, the planned bytes of scratchpad, and the words of the
     arguments.
@@ -129,11 +129,12 @@ def _query(
 
 
 def add_pack(module: ModuleBuilder) -> str:
-    """`i32 (state, source, table)`: a constant in the layout that a primitive asks for, a copy
-    unless another program has one.
+    """Adds `i32 (state, source, table)`, which packs a constant into the layout that a primitive
+    requires.
 
-    The table holds the slots of the stored descriptor, the primitive, the memory object and the
-    buffer, then the argument that the constant is.
+    The packed copy is shared with other programs. The table holds the slots of the stored
+    descriptor, the primitive, the memory object and the buffer, then the index of the constant's
+    argument.
     """
     name = f"{_PREFIX}_pack"
     if module.has(name):
@@ -164,7 +165,9 @@ def add_pack(module: ModuleBuilder) -> str:
 
 
 def _add_pack_anew(module: ModuleBuilder) -> str:
-    """`i32 (state, source, table, wanted)`: allocates the copy and fills it; others may use it."""
+    """Adds `i32 (state, source, table, wanted)`, which allocates a packed copy, fills it and shares
+    it.
+    """
     name = f"{_PREFIX}_pack_anew"
     if module.has(name):
         return name
@@ -211,13 +214,13 @@ def _add_pack_anew(module: ModuleBuilder) -> str:
 
 
 def _address_of(function: FunctionBuilder, name: str, parameters: int) -> SSAValue:
-    """The address of a function of the library that takes pointers and gives a status."""
+    """Returns the address of a oneDNN function that takes pointers and returns a status."""
     function.module.declare(name, [POINTER] * parameters, i32)
     return function.address(name)
 
 
 def _allocate(function: FunctionBuilder, size: SSAValue) -> SSAValue:
-    """Memory that nobody has touched, on huge pages where it fills some and Linux has them."""
+    """Allocates fresh memory, on huge pages if it fills at least one and Linux has them."""
     padded = function.add(size, 63)
     rounded = function.binary(llvm.AndOp, padded, function.integer(-64))
     page = function.integer(_HUGE_PAGE)
@@ -252,12 +255,16 @@ def _execute_reorder(
 
 
 def memory_words(descriptor_slot: int, memory_slot: int, offset: int) -> list[int]:
-    """A row of the table that `make_memories` reads; offset -1: set before each run."""
+    """Returns a row of the table of `make_memories`; offset -1 means that each run sets the
+    address.
+    """
     return [descriptor_slot, memory_slot, offset]
 
 
 def add_make_memories(module: ModuleBuilder) -> str:
-    """`i32 (state, context, workspace, table, count)`: creates a context's memory objects."""
+    """Adds `i32 (state, context, workspace, table, count)`, which creates a context's memory
+    objects.
+    """
     name = f"{_PREFIX}_make_memories"
     if module.has(name):
         return name
@@ -280,12 +287,14 @@ def add_make_memories(module: ModuleBuilder) -> str:
 
 
 def exec_argument_words(argument: int, in_state: bool, slot: int, destination: int) -> list[int]:
-    """A row of the table that `fill_arguments` reads."""
+    """Returns a row of the table of `fill_arguments`."""
     return [argument, int(in_state), slot, destination]
 
 
 def add_fill_arguments(module: ModuleBuilder) -> str:
-    """`i32 (state, context, table, count)`: writes the context's arrays of `dnnl_exec_arg_t`."""
+    """Adds `i32 (state, context, table, count)`, which fills the context's arrays of
+    `dnnl_exec_arg_t`.
+    """
     name = f"{_PREFIX}_fill_arguments"
     if module.has(name):
         return name
@@ -307,7 +316,9 @@ def add_fill_arguments(module: ModuleBuilder) -> str:
 
 
 def add_destroy_all(module: ModuleBuilder, destroy: str) -> str:
-    """`i32 (slots, count)`: destroys the objects in consecutive slots, absent ones too."""
+    """Adds `i32 (slots, count)`, which destroys the objects in consecutive slots and skips empty
+    ones.
+    """
     name = f"{_PREFIX}_{destroy}_all"
     if module.has(name):
         return name

@@ -1,4 +1,4 @@
-"""What a region makes once: engine, descriptors, primitives and packed weights."""
+"""Objects that a region creates once: engine, descriptors, primitives and packed weights."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from byoc_mlir.onednn import constants
 
 
 def add_load(code: RegionFunctions, runs: dict[Descriptors, int]) -> None:
-    """`R_load`: descriptors, attributes, primitives, then constants, packed where asked.
+    """Adds `R_load`, which creates descriptors, attributes, primitives and constants, packed if
+    requested.
 
     Args:
-        runs: the number of the first descriptor of each array of them.
+        runs: number of the first descriptor of each array of descriptors.
     """
     _Load(code, runs).write()
 
@@ -114,7 +115,7 @@ class _Load:
         return self._function.call(call.function, chain, *values)
 
     def _value(self, argument: Argument) -> SSAValue:
-        """An argument of a post-op."""
+        """Returns the value of a post-op's argument."""
         if isinstance(argument, MemoryDescriptor):
             return self._function.pointer(self._state, self._slots.descriptors[argument])
         if isinstance(argument, float):
@@ -153,7 +154,7 @@ class _Load:
 
 
 def add_unload(code: RegionFunctions) -> None:
-    """`R_unload`: destroys what `R_load` made, users before what they use."""
+    """Adds `R_unload`, which destroys the objects of `R_load`, users before their operands."""
     layout, function = code.layout, code.destroyer("unload", 1)
     (state,) = function.parameters
     for destroy, first, end in (

@@ -1,8 +1,8 @@
-"""What the library gets wrong with NaN and infinities, and what computes it right.
+"""NaN-safe replacements for functions that oneDNN computes wrongly on NaN and infinities.
 
-Its code for some functions makes a number of NaN, or NaN of an infinity, each implementation
-otherwise. That code is fast and stays where a run's inputs are finite. In other runs its place is
-taken by the primitive without the function, and a loop of our own behind it.
+oneDNN's code for some functions turns NaN into a finite value, or an infinity into NaN; this varies
+with the implementation. It is fast, and runs if all inputs of a run are finite. In other runs, the
+primitive without the function and a built-in loop replace it.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _FLOATS = (DataType.F32, DataType.BF16)
 
 @dataclass(frozen=True)
 class NanSafe:
-    """What computes an op whatever its operands hold: a primitive, then code of our own."""
+    """NaN-safe form of an op: a primitive, then built-in code."""
 
     bare: Operation
-    """The op without what the code does. It stands in no block."""
+    """The op without the function that `code` computes. It is in no block."""
     code: Generated
     operands: tuple[Operand, ...]
-    """What the code is given."""
+    """Operands of `code`."""
 
 
 def nan_safe(op: Operation) -> NanSafe | None:
-    """How an op is computed where there are NaN or infinities; `None`: as everywhere."""
+    """Returns the NaN-safe form of an op, or `None` if the op needs none."""
     if any(data_type_of(value) not in _FLOATS for value in (*op.operands, *op.results)):
         return None
     if isinstance(op, SoftmaxOp) and not op.post_ops:
@@ -76,7 +76,7 @@ def nan_safe(op: Operation) -> NanSafe | None:
 def _without(
     op: Operation, function: Attribute, changes: Mapping[str, Attribute]
 ) -> NanSafe | None:
-    """The op with changed properties, and the function that it lacks then."""
+    """Returns the NaN-safe form of an op: the op with changed properties, then `function`."""
     if not isinstance(function, EltwiseAttr):
         return None
     algorithm, parameters = function.algorithm.data, (function.alpha, function.beta)
@@ -94,7 +94,7 @@ def _without(
 
 
 def _softmax(op: SoftmaxOp) -> NanSafe:
-    """The library keeps NaN to itself where ONNX spreads it along the axis."""
+    """Returns a softmax that spreads NaN along the axis, as ONNX does; oneDNN's does not."""
     layout, axis, shape = layout_of(op.output), op.axis.value.data, shape_of(op.output)
     order, blocks = layouts.order(layout), dict(layouts.blocks(layout))
     sizes = layouts.padded(shape, layout)
@@ -110,7 +110,11 @@ def _softmax(op: SoftmaxOp) -> NanSafe:
 
 
 def _max_pooling(op: PoolingOp) -> NanSafe | None:
-    """The library takes another number of the window for a NaN, and its least one for none."""
+    """Returns a max pooling that returns NaN for windows with a NaN; oneDNN's returns another
+    element.
+
+    It leaves windows of padding alone, where oneDNN's returns the type's minimum.
+    """
     source, layout = shape_of(op.primary[0]), layout_of(op.output)
     spatial, order = tuple(range(2, len(source))), layouts.order(layout)
     at = order.index(2)
@@ -163,7 +167,7 @@ def _exp(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
 
 
 def _logistic(code: ScalarCode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
-    """`1 / (1 + e^-x)`."""
+    """Computes `1 / (1 + e^-x)`."""
     return code.add(code.multiply(tanh(code, code.multiply(x, 0.5)), 0.5), 0.5)
 
 
@@ -175,10 +179,12 @@ _FORMULAS: Mapping[str, Callable[[ScalarCode, SSAValue, float, float], SSAValue]
     "exp": _exp,
     "logistic": _logistic,
 }
-"""What some implementation of the library's gets wrong, by the names of its algorithms."""
+"""Formulas of the functions that some oneDNN implementation gets wrong, by oneDNN's algorithm
+name.
+"""
 
 
 @cache
 def _formula(algorithm: str, alpha: float, beta: float) -> Formula:
-    """The formula with its parameters."""
+    """Returns the formula with its parameters bound."""
     return lambda code, x: _FORMULAS[algorithm](code, x, alpha, beta)

@@ -1,4 +1,4 @@
-"""Ops that code of our own computes instead of one of oneDNN's primitives."""
+"""Ops that built-in kernels compute instead of oneDNN's primitives."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import Kernel
 
 _SLOTS = {Arg.SRC: Slot.SOURCE, Arg.DST: Slot.RESULT, Arg.BIAS: Slot.BIAS, Arg.SRC_1: Slot.RESIDUAL}
-"""Where a kernel expects the memory of its operands."""
+"""Kernel slots of the operands' addresses, by oneDNN's argument."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +52,28 @@ class Generated:
     """A function `i32 (arguments, table)` and the words of its table."""
 
     add: Callable[[ModuleBuilder], str]
-    """Adds it to a module, unless it is there. Returns its symbol."""
+    """Adds the function to a module, unless it is there. Returns its symbol."""
     words: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class OwnCode:
-    """What computes an op: its arguments are the scratchpad, the weights, then the operands."""
+    """Built-in code of an op. Its arguments are the scratchpad, the weights, then the operands."""
 
     op: ExecutedOp
     implementation: str
-    """What the report calls it."""
+    """Name of the implementation in the report."""
     code: Generated
     operands: tuple[Operand, ...]
     scratchpad_bytes: int = 0
     packed: Callable[[], Weight] | None = None
-    """Packs the weights, if it has any."""
+    """Packs the weights, if there are any."""
 
 
 def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
-    """What computes an op on so many threads; `None` where a primitive does."""
+    """Returns the built-in code of an op on `threads` threads, or `None` if a primitive computes
+    it.
+    """
     if isinstance(op, ActivationOp):
         return _activation(op)
     if isinstance(op, LookupOp):
@@ -115,7 +117,7 @@ def _normalized_concat(op: NormalizedConcatOp) -> OwnCode:
 
 
 def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand, ...]:
-    """The operands of a join, in the order of its slots."""
+    """Returns the operands of a join, in the order of its slots."""
     types = Types(layout_of)
     numbered = enumerate(sources, Arg.MULTIPLE_SRC)
     parts = (types.operand(argument, value) for argument, value in numbered)
@@ -123,9 +125,10 @@ def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand
 
 
 def _conversion(op: ConvertOp) -> OwnCode | None:
-    """
+    """Returns the built-in code of a conversion, or `None` if a primitive computes it.
+
     Raises:
-        CompilationError: the algorithm that it names is not written for it.
+        CompilationError: the op names an algorithm that does not support it.
     """
     if op.algorithm.data == "direct":
         return None
@@ -133,7 +136,7 @@ def _conversion(op: ConvertOp) -> OwnCode | None:
     if code is None:
         raise CompilationError(
             f"{op.name}: algorithm is '{op.algorithm.data}', found {op.source.type} to"
-            f" {op.output.type}; accepted are a few planes of f32 to bf16 with channels last"
+            f" {op.output.type}; accepted are a few f32 planes to bf16 in NHWC"
         )
     given = ((Arg.SRC, op.source), (Arg.DST, op.output))
     operands = tuple(types.operand(argument, value) for argument, value in given)
@@ -158,7 +161,7 @@ def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
 
 
 def on_result(code: KernelCode) -> Generated:
-    """A kernel whose one argument is the result, which it reads and writes."""
+    """Wraps a kernel whose one argument is the result, which it updates in place."""
     return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.numbers)
 
 
@@ -198,7 +201,9 @@ def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
 
 
 def _add_call(module: ModuleBuilder, code: KernelCode, slots: tuple[int, ...]) -> str:
-    """`i32 (arguments, table)`: calls a kernel with the memory of arguments, in this order."""
+    """Adds `i32 (arguments, table)`, which calls a kernel with the arguments' memory, in slot
+    order.
+    """
     kernel = code.define(module)
     count = max(len(Slot), max(slots) + 1)
     name = f"{kernel}_of_memory_objects" + (f"_{count}" if count > len(Slot) else "")

@@ -1,4 +1,4 @@
-"""Where every value of a region lives while it runs, as its passes wrote it down."""
+"""Memory of every value of a region while it runs, from the attributes that the passes wrote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from byoc_mlir.errors import CompilationError
 
 @dataclass(frozen=True)
 class Input:
-    """The memory of a region's input, from a byte on."""
+    """Memory of a region's input, from a byte offset on."""
 
     index: int
     offset: int = 0
@@ -27,7 +27,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """The memory of a region's output, from a byte on."""
+    """Memory of a region's output, from a byte offset on."""
 
     index: int
     offset: int = 0
@@ -35,14 +35,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Bytes of the region's workspace from an offset on."""
+    """Memory in the region's workspace, from a byte offset on."""
 
     offset: int
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A constant."""
+    """Memory of a constant."""
 
     constant: ConstantOp
 
@@ -51,7 +51,7 @@ Place: TypeAlias = Input | Output | Workspace | Stored
 
 
 def workspace_bytes(func: FuncOp) -> int:
-    """The memory that a region needs beside its inputs and outputs.
+    """Returns the bytes of workspace that a region needs besides its inputs and outputs.
 
     Raises:
         CompilationError: no pass planned it.
@@ -65,10 +65,10 @@ def workspace_bytes(func: FuncOp) -> int:
 
 
 def places_of(func: FuncOp) -> dict[SSAValue, Place]:
-    """The place of every value of a region.
+    """Returns the memory of every value of a region.
 
     Raises:
-        CompilationError: no pass planned the place of a value.
+        CompilationError: no pass planned the memory of a value.
     """
     block = func.body.block
     last = block.last_op

@@ -1,4 +1,4 @@
-"""The objects that a region's code makes, numbered: what `emit.py` writes down."""
+"""Numbered objects and executions of a region's code, the input of `emit.py`."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 T = TypeVar("T", bound=Hashable)
 
 _PACKED_TYPES = {"float32": DataType.F32, "int32": DataType.S32}
-"""Of weights that kernels of our own packed."""
+"""oneDNN's types of weights that built-in kernels packed, by NumPy's name."""
 
 
 class Numbered(Generic[T]):
-    """Distinct items in the order in which they were first asked for."""
+    """Distinct items in the order of their first request."""
 
     def __init__(self) -> None:
         self.items: list[T] = []
         self._numbers: dict[T, int] = {}
 
     def number(self, item: T) -> int:
-        """The item's number; a new item gets the next one."""
+        """Returns the item's number; a new item gets the next one."""
         if item not in self._numbers:
             self._numbers[item] = self.append(item)
         return self._numbers[item]
 
     def append(self, item: T) -> int:
-        """A number of its own for an item that may be there already."""
+        """Appends an item, even if it is there already, and returns its new number."""
         self.items.append(item)
         return len(self.items) - 1
 
 
 @dataclass(frozen=True)
 class ConstantMemory:
-    """A memory object over a constant as it is stored."""
+    """A memory object of a constant as it is stored."""
 
     weight: Weight
     descriptor: int
@@ -76,7 +76,7 @@ class ConstantMemory:
 
 @dataclass(frozen=True)
 class PackedMemory:
-    """A memory object over a constant in the layout that a primitive asks for."""
+    """A memory object of a constant in the layout that a primitive requires."""
 
     weight: Weight
     stored: int
@@ -86,7 +86,7 @@ class PackedMemory:
 
 @dataclass(frozen=True)
 class ContextMemory:
-    """A memory object over memory that a context has while it runs."""
+    """A memory object of memory that a context has while it runs."""
 
     descriptor: int
     place: Place
@@ -94,7 +94,7 @@ class ContextMemory:
 
 @dataclass(frozen=True)
 class MemoryRef:
-    """Which memory object an argument is."""
+    """Reference to the memory object of an argument."""
 
     kind: str
     """`constant`, `packed` or `context`."""
@@ -103,7 +103,7 @@ class MemoryRef:
 
 @dataclass(frozen=True)
 class CreatedPrimitive:
-    """A primitive, the most scratchpad that was planned for it, and the threads that run it."""
+    """A primitive, the scratchpad planned for it, and its number of threads."""
 
     call: PrimitiveCall
     scratchpad_bytes: int
@@ -112,30 +112,30 @@ class CreatedPrimitive:
 
 @dataclass(frozen=True)
 class Execution:
-    """One call: of `dnnl_primitive_execute` for a primitive, or of code of our own."""
+    """One call of `dnnl_primitive_execute`, or of built-in code."""
 
     code: int | Generated
     arguments: tuple[tuple[int, MemoryRef], ...]
     threads: int | None
-    """Those that run it; `None`: all that the run has."""
+    """OpenMP threads of the call; `None`: all threads of the run."""
     is_concurrent: bool = False
-    """Whether it runs at the same time as the one before."""
+    """True if the call runs at the same time as the one before."""
     moves_stack_pointer: bool = False
-    """Whether signals have to wait while it runs."""
+    """True if the call moves the stack pointer, so that signals have to wait."""
     nan_safe: tuple[Execution, ...] = ()
-    """What runs instead, one after the other, where an input has a NaN or an infinity."""
+    """Executions that replace the call, in order, if an input has a NaN or an infinity."""
     detail: OpDetail | None = None
-    """What the report says of it."""
+    """Entry of the report."""
 
     @property
     def parts(self) -> tuple[Execution, ...]:
-        """Itself and what may run instead."""
+        """Returns the execution, then its NaN-safe replacements."""
         return (self, *self.nan_safe)
 
 
 @dataclass(frozen=True)
 class NonFiniteCheck:
-    """How many numbers a tensor holds that may be NaN or infinite, and of which type."""
+    """Number and type of a tensor's elements to check for NaN and infinities."""
 
     count: int
     element: Attribute
@@ -143,7 +143,7 @@ class NonFiniteCheck:
 
 @dataclass
 class RegionProgram:
-    """Everything a region's code makes and does, in order."""
+    """All objects and executions of a region's code, in order."""
 
     workspace_bytes: int = 0
     descriptors: Numbered[MemoryDescriptor] = field(default_factory=Numbered[MemoryDescriptor])
@@ -159,7 +159,7 @@ class RegionProgram:
 
 
 def make_program(func: FuncOp, threads: int) -> RegionProgram:
-    """Numbers everything that running a region takes, after all passes.
+    """Builds the program of a region after all passes: numbered objects and executions.
 
     Args:
         func: the region.
@@ -167,7 +167,7 @@ def make_program(func: FuncOp, threads: int) -> RegionProgram:
 
     Raises:
         CompilationError: oneDNN has no implementation for one of the ops, or the passes did not
-            run as they do in `pipeline`.
+          run as they do in `pipeline`.
     """
     found = [_selected(op, threads) for op in func.body.block.ops if isinstance(op, ExecutedOp)]
     floats = tuple(_floats(value) for value in func.body.block.args)
@@ -185,7 +185,7 @@ def _floats(value: SSAValue) -> NonFiniteCheck:
 
 
 def _selected(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
-    """What runs an op, which must be what the passes found."""
+    """Selects the implementation of an op, which must be the one that the passes recorded."""
     found = select(op, threads)
     expected = "nothing" if op.implementation is None else op.implementation.data
     if expected != found.implementation:
@@ -283,7 +283,7 @@ class _Maker:
         return MemoryRef("packed", self._pack(packed, found.descriptor))
 
     def _memory(self, operand: Operand) -> MemoryRef:
-        """A tensor as it is."""
+        """Returns the memory object of a tensor in its own layout."""
         place = self._places[operand.value]
         if isinstance(place, Stored):
             return self._constant(_weight(place.constant), operand.descriptor)
@@ -295,7 +295,7 @@ class _Maker:
         return MemoryRef("constant", self.program.constants.number(constant))
 
     def _pack(self, packed: PackedMemory, descriptor: PrimitiveDescriptor) -> int:
-        """The packed memory; uses of one weight in one layout share it."""
+        """Returns the number of the packed memory; uses of one weight in one layout share it."""
         key = (packed.weight.digest, packed.stored, packed.argument)
         packers = self._packers.setdefault(key, {})
         wanted = descriptor.descriptor(packed.argument)

@@ -1,4 +1,4 @@
-"""What the functions of a region share while they are written."""
+"""State shared by the generators of a region's functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from byoc_mlir.onednn import constants
 
 @dataclass(frozen=True)
 class RegionFunctions:
-    """The module of a region; functions that others need too go to `shared`."""
+    """The module of a region; functions that other regions use too go to `shared`."""
 
     program: RegionProgram
     symbol: str
@@ -28,22 +28,22 @@ class RegionFunctions:
     module: ModuleBuilder = field(default_factory=ModuleBuilder)
 
     def name(self, suffix: str) -> str:
-        """The symbol of what belongs to the region: `R_load`."""
+        """Returns the symbol of an item of the region, such as `R_load`."""
         return f"{self.symbol}_{suffix}"
 
     def table(self, name: str, rows: Sequence[Sequence[int]]) -> str:
-        """A constant array of the words of all rows. Returns its symbol."""
+        """Adds a constant array of the words of all rows. Returns its symbol."""
         words = [word for row in rows for word in row]
         return self.module.table(self.name(name), words or [0])
 
     def destroyer(self, name: str, parameters: int) -> FunctionBuilder:
-        """A function that gives nothing; its parameters are pointers."""
+        """Adds a function that returns nothing; its parameters are pointers."""
         return self.module.function(self.name(name), (POINTER,) * parameters, result=VOID)
 
     def destroy(
         self, function: FunctionBuilder, slots: SSAValue, destroy: str, first: int, end: int
     ) -> None:
-        """Destroys the objects in slots from the first one on, up to the last."""
+        """Destroys the objects in the slots from `first` up to, but without, `end`."""
         name = helpers.add_destroy_all(self.shared, destroy)
         count = function.integer(end - first)
         function.call(name, function.slot(slots, first), count)

@@ -1,4 +1,4 @@
-"""What a region does in each run: executions, one after the other or at the same time."""
+"""The function that runs a region: executions, one after the other or at the same time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from byoc_mlir.kernels.builder import POINTER, FunctionBuilder
 
 
 def add_run(code: RegionFunctions, inputs: int, outputs: int) -> None:
-    """`R`: points the memory objects at inputs and outputs, then executes."""
+    """Adds `R`, which points the memory objects at inputs and outputs, then executes."""
     _Run(code, inputs, outputs).write()
 
 
@@ -73,7 +73,9 @@ class _Run:
         function.finish(function.binary(llvm.OrOp, status, waited))
 
     def _hold_signals(self, in_order: Sequence[Group]) -> SSAValue | None:
-        """Where it stands which signals waited before; `None` if none has to wait."""
+        """Masks signals and returns the address of the old mask; `None` if no execution requires
+        it.
+        """
         function, shared = self._function, self._code.shared
         moving = [group for group in in_order if moves_stack_pointer_in(group)]
         if not moving:
@@ -85,7 +87,10 @@ class _Run:
         return before
 
     def _special(self, inputs: Sequence[SSAValue]) -> SSAValue | None:
-        """Whether an input or weight has a NaN or an infinity; `None` if it makes no difference."""
+        """Returns a flag that is set if an input or weight has a NaN or an infinity.
+
+        `None` if no execution is affected by them.
+        """
         function, program = self._function, self._code.program
         if not any(execution.nan_safe for execution in program.executions):
             return None
@@ -101,7 +106,7 @@ class _Run:
         return function.compare("ne", found, function.integer(0, i32))
 
     def _run_group(self, group: Group, special: SSAValue | None) -> SSAValue:
-        """The status of one execution, or of several that run at the same time."""
+        """Runs one execution, or several at the same time, and returns the status."""
         function, state, context = self._function, self._state, self._context
         if len(group) > 1:
 
@@ -142,7 +147,9 @@ class _Run:
         execution: Execution,
         first: int,
     ) -> SSAValue:
-        """The status of one execution whose arguments stand in the context from a slot on."""
+        """Calls one execution whose arguments start at slot `first` of the context; returns the
+        status.
+        """
         pairs = function.slot(context, first)
         if isinstance(execution.code, Generated):
             table = self._code.table(f"table_{first}", [execution.code.words])

@@ -1,4 +1,4 @@
-"""What runs each op: the implementation that the library chooses, or code of our own."""
+"""Selection of each op's implementation: the one that oneDNN chooses, or built-in code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 
 @dataclass(frozen=True)
 class Instead:
-    """What computes an op where there are NaN or infinities."""
+    """NaN-safe replacement of an op."""
 
     bare: SelectedPrimitive
     nan_safe: NanSafe
@@ -29,7 +29,7 @@ class Instead:
 
 @dataclass(frozen=True)
 class SelectedPrimitive:
-    """An op with its primitive and what oneDNN chooses for it."""
+    """An op with its primitive and the implementation that oneDNN chooses."""
 
     op: ExecutedOp
     primitive: DescribedPrimitive
@@ -38,24 +38,24 @@ class SelectedPrimitive:
 
     @property
     def scratchpad_bytes(self) -> int:
-        """The memory that is needed beside the operands and the result."""
+        """Returns the bytes of scratchpad, which also suffice for the NaN-safe replacement."""
         nan_safe = 0 if self.instead is None else self.instead.bare.scratchpad_bytes
         return max(self.descriptor.scratchpad_bytes, nan_safe)
 
     @property
     def implementation(self) -> str:
-        """What the report calls it."""
+        """Returns the name of the implementation in the report."""
         return self.descriptor.implementation
 
 
 def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
-    """What runs an op in the layouts of its types, by its algorithm.
+    """Selects the implementation of an op, for the layouts of its types and its algorithm.
 
     Args:
-        threads: the OpenMP threads of what runs on all.
+        threads: the OpenMP threads of ops that run on all threads.
 
     Raises:
-        CompilationError: there is nothing.
+        CompilationError: there is no implementation.
     """
     threads = op.own_threads or threads
     own = own_code(op, threads)
@@ -95,8 +95,10 @@ def _instead(op: ExecutedOp, threads: int) -> Instead | None:
 def _pinned(
     described: DescribedPrimitive, descriptor: PrimitiveDescriptor
 ) -> tuple[DescribedPrimitive, PrimitiveDescriptor]:
-    """With the weights as they are stored, if the library asks for them so and then runs the same
-    code: they need no packing. What it needs otherwise, such as scratchpad, may differ.
+    """Describes the weights as they are stored if the library then runs the same code without
+    packing.
+
+    Other requirements, such as the scratchpad, may differ.
     """
     packed = [operand for operand in described.operands if operand.packed]
     if not packed or not all(_is_wanted(one, descriptor) for one in packed):

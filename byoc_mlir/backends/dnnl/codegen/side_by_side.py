@@ -32,15 +32,15 @@ def run_side_by_side(
     call: NumberedCall,
     step: OpDetail,
 ) -> SSAValue:
-    """Runs `count` calls on as many threads, or on fewer where there are not as many.
+    """Runs `count` calls on as many threads, or on fewer if the team is smaller.
 
     Args:
-        function: where they are to run.
-        name: the symbol of the function that a thread runs.
+        function: the function that makes the calls.
+        name: symbol of the function that each thread runs.
         values: the state and the context.
-        count: how many there are.
-        call: writes one of them.
-        step: what a profile shows of all.
+        count: number of calls.
+        call: writes one of the calls.
+        step: row of all calls in a profile.
 
     Returns:
         The status of all calls, joined.
@@ -69,7 +69,9 @@ def run_side_by_side(
 def _add_thread(
     outer: FunctionBuilder, name: str, values: int, count: int, call: NumberedCall
 ) -> None:
-    """`void (data)`: the calls of one thread, whose statuses it puts behind the values."""
+    """Adds `void (data)`, which runs the calls of one thread and stores their statuses after the
+    values.
+    """
     function = outer.module.function(name, (POINTER,), result=VOID, internal=True)
     (data,) = function.parameters
     state, context = (function.pointer(data, position) for position in range(values))

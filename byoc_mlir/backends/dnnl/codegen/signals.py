@@ -1,8 +1,8 @@
-"""Signals wait while oneDNN has the stack pointer somewhere else.
+"""Code that blocks signals while oneDNN has moved the stack pointer.
 
-At least up to version 3.11.1 its products of `f32` that are called `gemm:jit` keep a panel where
-the stack pointer points: with AVX2, for sums of more than 252 terms, that is memory of the heap. A
-signal is handled right below the stack pointer, which overwrites what the process has there. See
+At least up to version 3.11.1, oneDNN's `f32` matmuls named `gemm:jit` keep a panel at the stack
+pointer. With AVX2, for depths of more than 252, that is heap memory. A signal handler runs right
+below the stack pointer and overwrites the process's data there. See
 https://github.com/uxlfoundation/oneDNN/issues/4845.
 """
 
@@ -17,13 +17,13 @@ from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.runtime.system.signals import HELD
 
 SET_WORDS = 16
-"""Of a C library's set of signals."""
+"""Words of a C library's signal set."""
 
 _PRODUCTS = re.compile(r"\bgemm\b")
-"""`gemm:jit`, `x64:gemm:jit`, but not `brgemm:avx2`."""
+"""Matches `gemm:jit` and `x64:gemm:jit`, but not `brgemm:avx2`."""
 
 _RECURRENT = ("lstm", "gru")
-"""What calls such products under whatever name."""
+"""Primitive kinds that call such matmuls, whatever their implementation is called."""
 
 _BLOCK, _SET = 0, 2
 """Linux's SIG_BLOCK and SIG_SETMASK."""
@@ -32,7 +32,7 @@ _PREFIX = "byoc_dnnl"
 
 
 def moves_stack_pointer(kind: str, implementation: str) -> bool:
-    """Whether a primitive may have the stack pointer somewhere else while it runs.
+    """True if a primitive may move the stack pointer to other memory while it runs.
 
     Args:
         kind: `convolution_forward`.
@@ -43,7 +43,9 @@ def moves_stack_pointer(kind: str, implementation: str) -> bool:
 
 
 def add_hold_signals(module: ModuleBuilder) -> str:
-    """`void (before)`: signals wait from here on, on this thread; writes which waited before."""
+    """Adds `void (before)`, which blocks signals on this thread and writes the old mask to
+    `before`.
+    """
     name = f"{_PREFIX}_hold_signals"
     if module.has(name):
         return name
@@ -55,7 +57,7 @@ def add_hold_signals(module: ModuleBuilder) -> str:
 
 
 def add_hold_signals_of_team(module: ModuleBuilder) -> str:
-    """`void ()`: signals wait on all threads of OpenMP that work for this one, for good."""
+    """Adds `void ()`, which blocks signals for good on all OpenMP threads of this thread's team."""
     name = f"{_PREFIX}_hold_signals_of_team"
     if module.has(name):
         return name
@@ -68,17 +70,17 @@ def add_hold_signals_of_team(module: ModuleBuilder) -> str:
 
 
 def _add_hold_on_thread(module: ModuleBuilder) -> str:
-    """`void (held)`: what each thread of a team does."""
+    """Adds `void (held)`, which blocks signals on one thread of a team."""
     return _add_mask(module, f"{_PREFIX}_hold_signals_of_thread", _BLOCK)
 
 
 def add_release_signals(module: ModuleBuilder) -> str:
-    """`void (before)`: the signals of this thread wait no longer, but those that waited before."""
+    """Adds `void (before)`, which restores the old signal mask of this thread."""
     return _add_mask(module, f"{_PREFIX}_release_signals", _SET)
 
 
 def _add_mask(module: ModuleBuilder, name: str, how: int) -> str:
-    """`void (signals)`: changes which signals wait on this thread."""
+    """Adds `void (signals)`, which changes the signal mask of this thread."""
     if module.has(name):
         return name
     function = module.function(name, (POINTER,), result=VOID, internal=True)
@@ -89,7 +91,7 @@ def _add_mask(module: ModuleBuilder, name: str, how: int) -> str:
 
 
 def _add_held(module: ModuleBuilder) -> str:
-    """The set of signals that wait."""
+    """Adds the set of signals to block."""
     name = f"{_PREFIX}_held_signals"
     if module.has(name):
         return name

@@ -1,4 +1,4 @@
-"""Where the objects of a region stand in its state and its contexts."""
+"""Slots of a region's objects in its state and its contexts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STREAM_SLOT = 0
 
 @dataclass(frozen=True)
 class SlotLayout:
-    """Which objects stand in which slots: the first slot of each kind."""
+    """First slot of each kind of object."""
 
     descriptors: int
     attributes: int
@@ -27,13 +27,13 @@ class SlotLayout:
     context_slots: int
 
     def memory_slot(self, memory: MemoryRef) -> int:
-        """The slot of a memory object, in the state or in the context."""
+        """Returns the slot of a memory object, in the state or in the context."""
         firsts = {"constant": self.constants, "packed": self.packed, "context": self.memories}
         return firsts[memory.kind] + memory.number
 
 
 def slot_layout(program: RegionProgram) -> SlotLayout:
-    """The slots of a program whose descriptors are all numbered."""
+    """Assigns the slots of a program whose descriptors are all numbered."""
     attributes = FIRST_FREE_SLOT + len(program.descriptors.items)
     primitives = attributes + len(program.attributes.items)
     constants = primitives + len(program.primitives.items)

@@ -1,4 +1,4 @@
-"""Code of our own that looks for NaN and infinities."""
+"""Built-in code that looks for NaN and infinities."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _EXPONENTS: Mapping[Attribute, tuple[IntegerType, int]] = {
     f32: (i32, 0x7F800000),
     bf16: (i16, 0x7F80),
 }
-"""The bits of the exponent of a float, in an integer: all are set in NaN and infinities."""
+"""Exponent bits of a float, as an integer; NaN and infinities have all of them set."""
 
 
 def add_any_special(module: ModuleBuilder, element: Attribute) -> str:
-    """`i32 (data, count)`: not 0 if one of so many floats is NaN or an infinity."""
+    """Adds `i32 (data, count)`, which returns a nonzero value if a float is NaN or an infinity."""
     name = f"{_PREFIX}_any_special_{element}"
     if module.has(name):
         return name
@@ -42,11 +42,10 @@ def add_any_special(module: ModuleBuilder, element: Attribute) -> str:
 
 
 def add_spread_nan(module: ModuleBuilder, element: Attribute) -> str:
-    """`i32 (arguments, table)`: where a softmax has a NaN, all along the axis is NaN.
+    """Adds `i32 (arguments, table)`, which overwrites each softmax vector that has a NaN with NaN.
 
-    The argument is its result; the table says how many groups of lines there are, how long a line
-    is, without and with padding, how many lie side by side in a group, and how many elements of a
-    line do.
+    The argument is the softmax's result. The table holds the number of outer positions, the axis's
+    length without and with padding, the number of inner positions, and the block size of the axis.
     """
     name = f"{_PREFIX}_spread_nan_{element}"
     if module.has(name):
@@ -89,15 +88,16 @@ def add_spread_nan(module: ModuleBuilder, element: Attribute) -> str:
 
 WINDOW_AXES = 3
 _SIZE, _PLACES, _EXTENT, _STRIDE, _DILATION, _BEGIN = range(6)
-"""What the table says of an axis: elements, windows, then how the windows lie."""
+"""Words of the table for each axis: elements, windows, then the geometry of the windows."""
 
 
 def add_max_of_windows(module: ModuleBuilder, element: Attribute) -> str:
-    """`i32 (arguments, table)`: the maximum of each window, NaN where it has one.
+    """Adds `i32 (arguments, table)`, which computes the maximum of each window, or NaN if it has
+    one.
 
-    The arguments are the source and the result. The table says how many images there are and how
-    many numbers each of their elements has, then six words for each axis of a window. Windows that
-    hold nothing but padding stay as they are.
+    The arguments are the source and the result. The table holds the number of images, the number of
+    inner elements of each position, then six words for each axis of a window. Windows of padding
+    alone stay unchanged.
     """
     name = f"{_PREFIX}_max_of_windows_{element}"
     if module.has(name):
@@ -142,7 +142,10 @@ def _max_of_window(
     inner: SSAValue,
     lane: SSAValue,
 ) -> Sequence[SSAValue]:
-    """The maximum of the elements of one window, and whether there are any; `number` reads one."""
+    """Computes the maximum of one window, and a flag that is set if it has elements.
+
+    `number` loads an element.
+    """
 
     def element(
         offset: SSAValue, is_inside: SSAValue, found: Sequence[SSAValue]

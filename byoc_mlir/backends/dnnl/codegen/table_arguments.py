@@ -1,4 +1,4 @@
-"""The arguments of calls, as words of a table: what is written there, and what reads it."""
+"""Arguments of calls as words of a table: encoding, and code that reads them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from byoc_mlir.backends.dnnl.library.calls import (
 from byoc_mlir.kernels.builder import FunctionBuilder
 
 ENGINE_SLOT = 0
-"""The state slot of the engine."""
+"""State slot of the engine."""
 
 MAX_DIMS = 12
-"""The dimensions that `dnnl_dims_t` has room for."""
+"""Maximum number of dimensions in `dnnl_dims_t`."""
 
 
 @dataclass(frozen=True)
 class Slots:
-    """State slots by what is in them, for the arguments of calls."""
+    """State slots of descriptors and attributes, for the arguments of calls."""
 
     descriptors: dict[MemoryDescriptor, int]
     runs: dict[Descriptors, int]
@@ -39,7 +39,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place in a table that code reads: its word number `word`."""
+    """A position in a table that code reads: its word number `word`."""
 
     function: FunctionBuilder
     state: SSAValue
@@ -48,14 +48,14 @@ class Cursor:
 
 
 Read: TypeAlias = Callable[[Cursor], SSAValue]
-"""Writes code that reads an argument."""
+"""Generates code that reads an argument."""
 
 
 def in_table(argument: Argument, slots: Slots) -> tuple[Sequence[int], Read]:
-    """The words that stand for an argument, and what reads them.
+    """Returns the words that stand for an argument, and a generator of code that reads them.
 
-    What reads them is the same for all arguments of a type, and for `None` that of what is absent,
-    whose slot is 0: calls of one kind share its code.
+    All arguments of a type share the code, also `None`, an absent pointer with slot 0. So calls of
+    one kind share it.
     """
     if argument is NULL:
         return [], lambda at: at.function.null()
@@ -82,7 +82,7 @@ def in_table(argument: Argument, slots: Slots) -> tuple[Sequence[int], Read]:
 
 
 def _held(at: Cursor) -> SSAValue:
-    """The pointer in the state slot that the word names; null where it names slot 0."""
+    """Returns the pointer in the state slot that the word names; null for slot 0."""
     function = at.function
     number = function.word(at.table, at.word)
     absent = function.compare("eq", number, function.integer(0))
@@ -91,5 +91,5 @@ def _held(at: Cursor) -> SSAValue:
 
 
 def padded_dims(dims: Sequence[int]) -> list[int]:
-    """The words of a `dnnl_dims_t`."""
+    """Returns the words of a `dnnl_dims_t`."""
     return [*dims, *[0] * (MAX_DIMS - len(dims))]

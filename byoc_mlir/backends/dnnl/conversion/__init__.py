@@ -1,1 +1,3 @@
-"""From `relay` ops and composites to `dnnl` ops: one small function for each kind of op."""
+"""Conversion of `relay` ops and composites to `dnnl` ops: one small function for each kind of
+op.
+"""

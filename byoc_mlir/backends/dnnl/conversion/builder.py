@@ -1,4 +1,4 @@
-"""Building `dnnl` ops: where they go, which values they read, which nodes they stand for."""
+"""Builder of `dnnl` ops: insertion point, converted values, and locations of the ONNX nodes."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 
 
 class Builder:
-    """Appends ops to a block. `reader` and `value` speak of the `relay` ops being converted."""
+    """Appends ops to a block. `reader` and `value` take the `relay` ops and values to convert."""
 
     def __init__(self, block: Block):
         self.block = block
         self.location: LocationAttr | None = None
         self.written: Attribute | None = None
-        """The element type of what the ops being converted write."""
+        """Element type that the ops being converted write."""
         self._parameters: dict[SSAValue, SSAValue] = {}
         self._converted: dict[SSAValue, SSAValue] = {}
         self.reader = Reader(self.resolve)
 
     def bind(self, parameter: SSAValue, value: SSAValue) -> None:
-        """Lets a composite's parameter stand for the value that is passed."""
+        """Binds a composite's parameter to the value that is passed."""
         self._parameters[parameter] = value
 
     def resolve(self, value: SSAValue) -> SSAValue:
-        """The `relay` value that a composite's parameter stands for, or the value itself."""
+        """Returns the `relay` value that a composite's parameter is bound to, or the value
+        itself.
+        """
         while value in self._parameters:
             value = self._parameters[value]
         return value
 
     def convert(self, old: SSAValue, new: SSAValue) -> None:
-        """Records what became of a `relay` value."""
+        """Records the converted form of a `relay` value."""
         self._converted[old] = new
 
     def value(self, old: SSAValue) -> SSAValue:
-        """What became of a `relay` value."""
+        """Returns the converted form of a `relay` value."""
         return self._converted[self.resolve(old)]
 
     def add(self, op: Operation) -> SSAValue:
@@ -53,24 +55,26 @@ class Builder:
         return op.results[0]
 
     def element(self, source: SSAValue) -> Attribute | None:
-        """The element type of a product's result, where it is not that of its source."""
+        """Returns the element type of a matmul's or convolution's result if it differs from its
+        source's.
+        """
         return None if tensor_type(source).element_type == self.written else self.written
 
     def view(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """The same memory under another shape."""
+        """Adds a view of the same memory with another shape."""
         if shape_of(value) == tuple(shape):
             return value
         return self.add(ViewOp(self.row_major(value), result_types=[like(value, shape)]))
 
     def slice(self, value: SSAValue, begin: Sequence[int], sizes: Sequence[int]) -> SSAValue:
-        """The same memory from an element on, as far as `sizes` go."""
+        """Adds a view of a part of the memory, from the element `begin` on, of shape `sizes`."""
         if shape_of(value) == tuple(sizes):
             return value
         source = self.row_major(value)
         return self.add(SliceOp(source, begin=list(begin), result_types=[like(value, sizes)]))
 
     def row_major(self, value: SSAValue) -> SSAValue:
-        """The same tensor in the row-major layout, which only permuted ones are not in."""
+        """Returns the tensor in the row-major layout; adds a reorder if it is permuted."""
         plain = like(value, shape_of(value))
         return value if value.type == plain else self.add(ReorderOp(value, result_types=[plain]))
 
@@ -79,26 +83,26 @@ class Builder:
         self.block.add_op(op)
 
     def root(self, value: SSAValue) -> SSAValue:
-        """The value whose memory this one shows, through views."""
+        """Returns the value that owns the memory of a view."""
         while isinstance(value.owner, ViewOp | PermuteOp):
             value = value.owner.source
         return value
 
     def is_computed(self, value: SSAValue) -> bool:
-        """Whether a primitive writes it, so that it can be written to any place."""
+        """True if a primitive writes the value, so that it can be written to any memory."""
         return not isinstance(value.owner, Block | ConstantOp | SliceOp)
 
     def copy(self, value: SSAValue) -> SSAValue:
-        """The same tensor in memory of its own."""
+        """Adds a copy of the tensor."""
         return self.add(ReorderOp(value, result_types=[like(value, shape_of(value))]))
 
     def expanded(self, value: SSAValue, rank: int) -> SSAValue:
-        """The tensor with dimensions of 1 in front, up to that rank."""
+        """Adds a view with leading dimensions of 1, up to the given rank."""
         shape = shape_of(value)
         return self.view(value, (*(1,) * (rank - len(shape)), *shape))
 
     def channels(self, value: SSAValue, rank: int, axis: int) -> SSAValue:
-        """A vector `[C]` along one dimension of a tensor of that rank."""
+        """Adds a view of a vector `[C]` as a tensor of the given rank with `C` at `axis`."""
         shape = [1] * rank
         shape[axis] = math.prod(shape_of(value))
         return self.view(value, shape)

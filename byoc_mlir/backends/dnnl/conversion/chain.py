@@ -1,4 +1,4 @@
-"""What happens to a primitive's result before it is stored: bias, activations, other tensors."""
+"""Chains of steps on a primitive's result before it is stored: bias, activations, other tensors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _COMMUTATIVE = (AddOp, MultiplyOp)
 
 @dataclass(frozen=True)
 class PerChannel:
-    """`bias [C]` added along `axis`."""
+    """Addition of `bias [C]` along `axis`."""
 
     bias: SSAValue
     axis: int
@@ -37,7 +37,7 @@ class PerChannel:
 
 @dataclass(frozen=True)
 class Combined:
-    """Combined with another tensor that broadcasts to the chain's."""
+    """Combination with another tensor, which broadcasts to the chain's."""
 
     algorithm: str
     other: SSAValue
@@ -55,7 +55,7 @@ class PostOpChain:
 
 
 def read_chain(reader: Reader, value: SSAValue, group: Collection[Operation]) -> PostOpChain:
-    """The longest chain of steps, all of them ops of `group`, that ends in `value`."""
+    """Returns the longest chain of steps that ends in `value` and consists of ops of `group`."""
     steps: list[Step] = []
     while reader.owner(value) in group:
         found = _step(reader, value, group)
@@ -91,7 +91,9 @@ def _step(
 def _goes_on(
     reader: Reader, operand: SSAValue, type_: Attribute, group: Collection[Operation]
 ) -> int:
-    """How well an operand continues the chain: 0 when it has to be broadcast."""
+    """Returns how well an operand continues the chain: 2 inside the group, 1 outside, 0 if it
+    broadcasts.
+    """
     if operand.type != type_:
         return 0
     return 2 if reader.owner(operand) in group else 1

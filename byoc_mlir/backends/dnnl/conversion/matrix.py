@@ -1,4 +1,4 @@
-"""Dense layers and matrix products."""
+"""Dense layers and matmuls."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from byoc_mlir.dialects.relay.nn import MatmulOp as RelayMatmulOp
 
 
 def rows(shape: Sequence[int]) -> tuple[int, int]:
-    """A stack of row vectors as one matrix: all leading dimensions joined."""
+    """Returns the shape of a batch of row vectors as one matrix: all leading dimensions are
+    merged.
+    """
     return math.prod(shape[:-1]), shape[-1]
 
 
 def dense(builder: Builder, op: DenseOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.matmul` of the rows of the data, whatever its rank, and the transposed weights."""
+    """Builds `dnnl.matmul` of the rows of the data, of any rank, and the transposed weights."""
     return _rows_times_matrix(builder, op.data, op.weight, op.output, steps, transpose_b=True)
 
 
@@ -31,7 +33,7 @@ def _as_rows(builder: Builder, operand: SSAValue) -> SSAValue:
 
 
 def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.matmul`; a stack times one matrix is one product of all its rows."""
+    """Builds `dnnl.matmul`; a batch times one matrix is one matmul of all rows."""
     if is_rows_times_matrix(op):
         transpose_b = bool(op.transpose_b.value.data)
         return _rows_times_matrix(builder, op.a, op.b, op.output, steps, transpose_b=transpose_b)
@@ -57,7 +59,7 @@ def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAVal
 
 
 def is_rows_times_matrix(op: RelayMatmulOp) -> bool:
-    """Whether the product is one of all rows of a stack and one matrix."""
+    """True if the op multiplies all rows of a batch by one matrix."""
     return len(shape_of(op.b)) == 2 and not op.transpose_a.value.data
 
 

@@ -1,4 +1,4 @@
-"""Normalisations, concatenation, ops that only change a shape, lone element-wise ops."""
+"""Conversion of normalisations, concatenation, shape changes and single element-wise ops."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from byoc_mlir.dialects.relay.elementwise import CastOp
 
 
 def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.softmax`, of either algorithm."""
+    """Builds `dnnl.softmax`, with either algorithm."""
     post = post_ops(builder, steps, len(shape_of(op.data)))
     return builder.add(
         SoftmaxOp(
@@ -47,14 +47,16 @@ def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -
 
 
 def lrn(builder: Builder, op: nn.LrnOp) -> SSAValue:
-    """`dnnl.lrn`."""
+    """Builds `dnnl.lrn`."""
     return builder.add(
         LrnOp(builder.value(op.data), size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias)
     )
 
 
 def batch_norm(builder: Builder, op: nn.BatchNormOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.batch_normalization` with the op's statistics; the only step is a relu, if any."""
+    """Builds `dnnl.batch_normalization` with the op's statistics; the only step is a relu, if
+    any.
+    """
     assert not steps or steps == (Activation("relu", op.output),)
     operands = (op.data, op.moving_mean, op.moving_var, op.gamma, op.beta)
     values = [builder.value(operand) for operand in operands]
@@ -62,45 +64,47 @@ def batch_norm(builder: Builder, op: nn.BatchNormOp, steps: Sequence[Step]) -> S
 
 
 def layer_norm(builder: Builder, op: nn.LayerNormOp) -> SSAValue:
-    """`dnnl.layer_normalization`."""
+    """Builds `dnnl.layer_normalization`."""
     values = [builder.value(operand) for operand in (op.data, op.gamma, op.beta)]
     return builder.add(LayerNormalizationOp(*values, epsilon=op.epsilon))
 
 
 def written_out_layer_norm(builder: Builder, norm: LayerNorm) -> SSAValue:
-    """`dnnl.layer_normalization` for the ops that exporters write."""
+    """Builds `dnnl.layer_normalization` for the decomposed form that exporters write."""
     values = [builder.value(value) for value in (norm.data, norm.gamma, norm.beta)]
     return builder.add(LayerNormalizationOp(*values, epsilon=norm.epsilon))
 
 
 def channel_shuffle(builder: Builder, shuffle: ChannelShuffle) -> SSAValue:
-    """`dnnl.shuffle`, which knows the size of the groups where ONNX models know their number."""
+    """Builds `dnnl.shuffle`, which has the size of the groups where ONNX models have their
+    number.
+    """
     size = shape_of(shuffle.data)[1] // shuffle.groups
     return builder.add(ShuffleOp(builder.value(shuffle.data), axis=1, group_size=size))
 
 
 def pixel_shuffle(builder: Builder, shuffle: PixelShuffle) -> SSAValue:
-    """`dnnl.pixel_shuffle`."""
+    """Builds `dnnl.pixel_shuffle`."""
     return builder.add(PixelShuffleOp(builder.value(shuffle.data), block=list(shuffle.block)))
 
 
 def concatenate(builder: Builder, op: transform.ConcatenateOp) -> SSAValue:
-    """`dnnl.concat`."""
+    """Builds `dnnl.concat`."""
     return builder.add(ConcatOp([builder.value(value) for value in op.data], axis=op.positive_axis))
 
 
 def view(builder: Builder, op: RelayOp) -> SSAValue:
-    """`dnnl.view`: reshape, squeeze, expand_dims."""
+    """Builds `dnnl.view` for reshape, squeeze and expand_dims."""
     return builder.view(builder.value(op.operands[0]), shape_of(op.results[0]))
 
 
 def convert(builder: Builder, op: CastOp) -> SSAValue:
-    """`dnnl.convert`."""
+    """Builds `dnnl.convert`."""
     return builder.add(ConvertOp(builder.value(op.data), element=op.dtype))
 
 
 def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
-    """`dnnl.permute`: products read and write permuted tensors as they are.
+    """Builds `dnnl.permute`: matmuls read and write permuted tensors without a copy.
 
     A permuted tensor is copied before it is permuted again, unless that makes it row-major.
     """
@@ -111,7 +115,7 @@ def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
 
 
 def split(builder: Builder, op: transform.SplitOp) -> None:
-    """A `dnnl.slice` for each part."""
+    """Builds a `dnnl.slice` for each part."""
     source, axis, start = builder.value(op.data), op.positive_axis, 0
     for part in op.outputs:
         sizes = shape_of(part)
@@ -121,7 +125,9 @@ def split(builder: Builder, op: transform.SplitOp) -> None:
 
 
 def elementwise(builder: Builder, chain: PostOpChain) -> SSAValue:
-    """A chain on its own: its first step is the primitive, the others are post-ops."""
+    """Builds a chain without an anchor: its first step is the primitive, the others are
+    post-ops.
+    """
     first, *rest = chain.steps
     source, rank = builder.value(chain.source), len(shape_of(chain.source))
     post = post_ops(builder, rest, rank)

@@ -1,4 +1,4 @@
-"""Steps of a chain as post-ops of a `dnnl` op."""
+"""Conversion of the steps of a chain to post-ops of a `dnnl` op."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from byoc_mlir.backends.dnnl.partition.activations import Activation
 from byoc_mlir.dialects.relay.base import shape_of
 
 Reshape = Callable[[SSAValue], SSAValue]
-"""Brings an operand of the chain's rank to the rank in which the primitive computes."""
+"""Reshapes an operand from the chain's rank to the rank of the primitive."""
 
 
 @dataclass(frozen=True)
 class PostOps:
-    """Post-op attributes and the operands they read."""
+    """Post-op attributes and their operands."""
 
     attributes: ArrayAttr[Attribute]
     operands: tuple[SSAValue, ...]
@@ -29,7 +29,7 @@ class PostOps:
 def take_bias(
     builder: Builder, steps: Sequence[Step], axis: int, rank: int
 ) -> tuple[SSAValue | None, Sequence[Step]]:
-    """The bias `[C]` that the first step adds along `axis`, if it does, and the other steps."""
+    """Splits off the bias `[C]` that the first step adds along `axis`; `None` if it adds none."""
     if not steps:
         return None, steps
     bias = _bias(builder, steps[0], axis, rank)
@@ -52,7 +52,7 @@ def _bias(builder: Builder, step: Step, axis: int, rank: int) -> SSAValue | None
 def post_ops(
     builder: Builder, steps: Sequence[Step], rank: int, reshape: Reshape = lambda value: value
 ) -> PostOps:
-    """The steps as post-ops of an op whose result has that rank before `reshape`."""
+    """Converts the steps to post-ops of an op whose result has rank `rank` before `reshape`."""
     attributes: list[Attribute] = []
     operands: list[SSAValue] = []
     for step in steps:

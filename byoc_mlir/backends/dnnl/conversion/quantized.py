@@ -1,4 +1,4 @@
-"""Quantised convolutions, products and sums as `dnnl` ops."""
+"""Conversion of quantised convolutions, matmuls and sums to `dnnl` ops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from byoc_mlir.kernels.integer_gemm import NAME
 
 
 def quantized(builder: Builder, found: Quantized) -> SSAValue:
-    """The `dnnl` op."""
+    """Builds the `dnnl` op."""
     if isinstance(found, QuantizedSum):
         return _sum(builder, found)
     if isinstance(found, QuantizedProduct):
@@ -44,12 +44,12 @@ def quantized(builder: Builder, found: Quantized) -> SSAValue:
 
 
 def lookup(builder: Builder, op: qnn.LookupOp) -> SSAValue:
-    """`dnnl.lookup`."""
+    """Builds `dnnl.lookup`."""
     return builder.add(LookupOp(builder.value(op.data), builder.value(op.table)))
 
 
 def requantized(builder: Builder, op: qnn.RequantizeOp) -> SSAValue:
-    """`dnnl.lookup` in the table of the 256 results; all parameters are known."""
+    """Builds `dnnl.lookup` in a table of the 256 results; all parameters are constants."""
     dtype = numpy_dtype(tensor_type(op.data).element_type)
     parameters = [known_array(builder.reader, value) for value in op.operands[1:]]
     every = np.arange(256, dtype=np.uint8).view(dtype)
@@ -84,7 +84,9 @@ def _scales(builder: Builder, found: QuantizedProduct) -> SSAValue:
 
 
 def _zero_point(builder: Builder, op: qnn.DenseOp) -> SSAValue:
-    """That of the data as `i32`; converted when the region runs, if it is not known before."""
+    """Returns the zero point of the data as `i32`; converts it at run time if it is not
+    constant.
+    """
     known = known_array(builder.reader, op.data_zero_point)
     if known is not None:
         return _number(builder, int(known))
@@ -146,8 +148,9 @@ def _sum(builder: Builder, found: QuantizedSum) -> SSAValue:
 def _limits(
     limits: tuple[float, float] | None, element: Attribute, zero_point: int
 ) -> list[Attribute]:
-    """Limits of a result, as a post-op on numbers without its zero point; none where it is the
-    type's range.
+    """Returns a result's limits as a post-op on values without the zero point.
+
+    Returns no post-op if the limits are the type's range.
     """
     if limits is None:
         return []

@@ -1,4 +1,4 @@
-"""Reading quantised convolutions, products and sums, with what follows them in a composite."""
+"""Matching of quantised convolutions, matmuls and sums, with their successors in a composite."""
 
 from __future__ import annotations
 
@@ -21,51 +21,55 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class Residual:
-    """Bytes that are added to a convolution; the result is the sum times a factor, plus a shift."""
+    """8-bit tensor to add to a convolution; the result is the sum times a factor, plus a shift."""
 
     value: SSAValue
     limits: tuple[float, float]
-    """Those of the convolution's own result, where bytes would be cut before they are added."""
+    """Limits of the convolution's own result, at which its 8-bit values would saturate before the
+    sum.
+    """
     factor: float
     shift: float
 
 
 @dataclass(frozen=True)
 class QuantizedConvolution:
-    """A convolution of bytes whose parameters are known."""
+    """An int8 convolution with constant parameters."""
 
     op: qnn_window.QuantizedConvOp
     data: SSAValue
     weights: Array
-    """With a zero point of 0."""
+    """Weights with a zero point of 0."""
     bias: Array
-    """`[O]`, `i32`."""
+    """Bias `[O]`, `i32`."""
     scales: Array
-    """`[O]`, those of data and weights over the result's."""
+    """Scales `[O]`: scale of the data times scale of the weights, over scale of the result."""
     data_zero_point: int
     zero_point: int
     limits: tuple[float, float] | None
-    """The least and the largest byte, where it is not the type's."""
+    """Smallest and largest result, if they differ from the type's."""
     element: Attribute
     residual: Residual | None = None
-    """With one, scales are over that of the residual, and the zero point of the result is 0."""
+    """Residual, if any. With it, `scales` are relative to the residual's scale, and `zero_point` is
+    0.
+    """
 
 
 @dataclass(frozen=True)
 class QuantizedProduct:
-    """A product of bytes and constant weights."""
+    """An int8 matmul with constant weights."""
 
     op: qnn.DenseOp
     data: SSAValue
     weights: Array
-    """With a zero point of 0."""
+    """Weights with a zero point of 0."""
     data_zero_point: SSAValue
     scales: SSAValue | Array
-    """One, or one for each unit; computed only for a result of `f32`."""
+    """One scale, or one for each unit; a value of the graph only if the result is `f32`."""
     bias: Array
-    """`[N]`, in units of the result."""
+    """Bias `[N]`, in units of the result."""
     zero_point: int | None
-    """That of a result of bytes."""
+    """Zero point of an 8-bit result."""
     limits: tuple[float, float] | None
     element: Attribute
 
@@ -75,19 +79,22 @@ Quantized: TypeAlias = "QuantizedConvolution | QuantizedProduct | QuantizedSum"
 
 @dataclass(frozen=True)
 class QuantizedSum:
-    """A sum of bytes whose parameters are known."""
+    """A sum of 8-bit tensors with constant parameters."""
 
     op: qnn.AddOp
     scales: tuple[float, float]
-    """Those of the operands over the result's."""
+    """Scales of the operands over the scale of the result."""
     shift: float
-    """What the zero points add to the result."""
+    """Contribution of the zero points to the result."""
     limits: tuple[float, float] | None
     element: Attribute
 
 
 def read_quantized(reader: Reader, value: SSAValue) -> Quantized | None:
-    """What ends in a value; `None` where it is no such, or a parameter is not known."""
+    """Matches a quantised op and its successors that end in `value`.
+
+    Returns `None` if there is no match, or if a parameter is no constant.
+    """
     element = tensor_type(value).element_type
     if element == f32:
         return _read_numbers(reader, value)
@@ -101,7 +108,9 @@ def read_quantized(reader: Reader, value: SSAValue) -> Quantized | None:
 
 
 def read_sum_with_residual(reader: Reader, value: SSAValue) -> QuantizedConvolution | None:
-    """The convolution behind one operand of a sum that ends in a value, with the other operand."""
+    """Matches a sum of a convolution and another tensor; returns the convolution with the
+    residual.
+    """
     op, limits = reader.owner(value), None
     if isinstance(op, ClipOp):
         limits = (op.a_min.value.data, op.a_max.value.data)
@@ -194,7 +203,7 @@ def _read_requantized(
 
 
 def _belong_to(channels: int, requantize: qnn.RequantizeOp, biased: BiasAddOp | None) -> bool:
-    """Whether scales and biases, where there are several, belong to the places of an axis."""
+    """True if scales and biases are scalars or lie along the axis `channels`."""
     scaled = not shape_of(requantize.input_scale) or requantize.positive_axis == channels
     return scaled and (biased is None or biased.positive_axis == channels)
 
@@ -238,7 +247,7 @@ def _read_product(
 
 
 def _read_numbers(reader: Reader, value: SSAValue) -> QuantizedProduct | None:
-    """`cast(sums) * scale + constant`, without the last where it is not there."""
+    """Matches `cast(sums) * scale + constant`; the constant is optional."""
     op, added = reader.owner(value), None
     if isinstance(op, AddOp):
         (op, added), other = (reader.owner(op.lhs), known_array(reader, op.rhs)), op.lhs
@@ -280,12 +289,12 @@ def _shapes(scale: SSAValue, added: Array | None) -> list[tuple[int, ...]]:
 
 
 def _is_along(shape: tuple[int, ...], units: int) -> bool:
-    """Whether a tensor holds one number, or one for each unit along the last axis."""
+    """True if a tensor holds one value, or one for each unit along the last axis."""
     return math.prod(shape) == 1 or (math.prod(shape) == units == shape[-1])
 
 
 def _symmetric_weights(reader: Reader, op: qnn.DenseOp) -> Array | None:
-    """Weights of `i8` with zero points of 0."""
+    """Returns `i8` weights with zero points of 0, or `None` if the weights are others."""
     weights, zero = known_array(reader, op.weight), known_array(reader, op.weight_zero_point)
     if weights is None or zero is None or weights.dtype != np.int8 or zero.any():
         return None
@@ -293,6 +302,6 @@ def _symmetric_weights(reader: Reader, op: qnn.DenseOp) -> Array | None:
 
 
 def known_array(reader: Reader, value: SSAValue) -> Array | None:
-    """What a value is, where that is known."""
+    """Returns the array of a constant, or `None` for another value."""
     op = reader.owner(value)
     return op.array if isinstance(op, ConstantOp) else None

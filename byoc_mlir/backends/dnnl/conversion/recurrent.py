@@ -1,4 +1,4 @@
-"""Recurrent layers, one `dnnl` op for each direction."""
+"""Conversion of recurrent layers, one `dnnl` op for each direction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.tensors import Array
 
 _LSTM_GATES = [0, 2, 3, 1]
-"""oneDNN's input, forget, cell, output in ONNX's input, output, forget, cell."""
+"""Positions of oneDNN's gates (input, forget, cell, output) in ONNX's order (input, output, forget,
+cell).
+"""
 
 _GRU_GATES = [0, 1, 2]
 
@@ -25,7 +27,10 @@ _GRU_GATES = [0, 1, 2]
 def recurrent_layer(
     builder: Builder, layer: RecurrentLayer, used: Collection[int]
 ) -> Sequence[SSAValue | None]:
-    """The results of the layer whose positions are in `used`: `[T, D, N, H]`, then last states."""
+    """Builds the layer and returns the results at the positions in `used`, else `None`.
+
+    The results are all hidden states `[T, D, N, H]`, then the last states.
+    """
     directions = layer.sizes[1]
     backward = [layer.op.direction.data == "reverse", True][:directions]
     operands = [_operands(builder, layer, index) for index in range(directions)]
@@ -68,7 +73,7 @@ def _gates(layer: RecurrentLayer) -> list[int]:
 
 
 def _weights(layer: RecurrentLayer, direction: int) -> Array:
-    """`[D*G*H, I]` to `[1, 1, I, G, H]` of one direction."""
+    """Converts `[D*G*H, I]` to `[1, 1, I, G, H]` of one direction."""
     _, directions, _, inputs, hidden = layer.sizes
     gates = _gates(layer)
     array = layer.weights.array.reshape(directions, len(gates), hidden, inputs)
@@ -76,7 +81,7 @@ def _weights(layer: RecurrentLayer, direction: int) -> Array:
 
 
 def _recurrence(layer: RecurrentLayer, direction: int) -> Array:
-    """`[D, H, G*H]` to `[1, 1, H, G, H]` of one direction."""
+    """Converts `[D, H, G*H]` to `[1, 1, H, G, H]` of one direction."""
     _, directions, _, _, hidden = layer.sizes
     gates = _gates(layer)
     array = layer.recurrence.array.reshape(directions, hidden, len(gates), hidden)
@@ -84,10 +89,10 @@ def _recurrence(layer: RecurrentLayer, direction: int) -> Array:
 
 
 def _bias(layer: RecurrentLayer, direction: int) -> Array:
-    """`[D*G*H]` to `[1, 1, B, H]` of one direction, with the bias of the state where there is one.
+    """Converts `[D*G*H]` to `[1, 1, B, H]` of one direction, and adds the state's bias, if any.
 
-    oneDNN adds one bias for each gate; only a GRU that is linear before its reset keeps the two of
-    its hidden gate apart.
+    oneDNN adds one bias for each gate; only a GRU that is linear before its reset keeps the two
+    biases of its hidden gate separate.
     """
     _, directions, _, _, hidden = layer.sizes
     gates = _gates(layer)
@@ -105,7 +110,7 @@ def _bias(layer: RecurrentLayer, direction: int) -> Array:
 
 
 def _states(builder: Builder, layer: RecurrentLayer, direction: int) -> list[SSAValue]:
-    """The first states `[1, 1, N, H]` of one direction, none if all are zeros."""
+    """Returns the initial states `[1, 1, N, H]` of one direction, or none if all are zeros."""
     op = layer.op
     given = [op.hidden, op.cell] if isinstance(op, relay_recurrent.LstmOp) else [op.hidden]
     if all(is_zero(builder.reader, state) for state in given):
@@ -114,7 +119,7 @@ def _states(builder: Builder, layer: RecurrentLayer, direction: int) -> list[SSA
 
 
 def _state(builder: Builder, state: SSAValue, direction: int) -> SSAValue:
-    """One direction of `[D, N, H]` as `[1, 1, N, H]`."""
+    """Converts one direction of `[D, N, H]` to `[1, 1, N, H]`."""
     owner = builder.reader.owner(state)
     if isinstance(owner, relay.ConstantOp):
         array = owner.array[np.newaxis, direction : direction + 1]
@@ -126,7 +131,9 @@ def _state(builder: Builder, state: SSAValue, direction: int) -> SSAValue:
 
 
 def _outputs(builder: Builder, values: Sequence[SSAValue]) -> SSAValue:
-    """`[T, N, H]` of each direction as `[T, D, N, H]`, side by side in memory."""
+    """Joins `[T, N, H]` of each direction to `[T, D, N, H]`; the directions are adjacent in
+    memory.
+    """
     steps, batch, hidden = shape_of(values[0])
     directions = len(values)
     whole = values[0] if directions == 1 else builder.add(ConcatOp(values, axis=2))
@@ -137,6 +144,6 @@ def _outputs(builder: Builder, values: Sequence[SSAValue]) -> SSAValue:
 
 
 def _last_states(builder: Builder, values: Sequence[SSAValue]) -> SSAValue:
-    """`[1, 1, N, H]` of each direction as `[D, N, H]`."""
+    """Joins `[1, 1, N, H]` of each direction to `[D, N, H]`."""
     whole = values[0] if len(values) == 1 else builder.add(ConcatOp(values, axis=0))
     return builder.view(whole, (len(values), *shape_of(whole)[2:]))

@@ -1,4 +1,4 @@
-"""Convolutions, deconvolutions and pools."""
+"""Conversion of convolutions, deconvolutions and pools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from byoc_mlir.dialects.relay.reduce import MaxOp, MeanOp
 
 
 def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.convolution` with the first bias as operand and all other steps as post-ops."""
+    """Builds `dnnl.convolution` with the first bias as operand and all other steps as post-ops."""
     rank = len(shape_of(op.data))
     if _is_product(op):
         return _product(builder, op, steps)
@@ -48,13 +48,13 @@ def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> S
 
 
 def _is_product(op: window.ConvOp) -> bool:
-    """Whether there is one position and one tap: a dense layer in disguise."""
+    """True if the convolution has one position and one kernel tap, and so equals a dense layer."""
     positions = (*shape_of(op.data)[2:], *shape_of(op.weight)[2:])
     return set(positions) == {1} and op.groups.value.data == 1 and not any(ints(op.padding))
 
 
 def _product(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.matmul`, for which oneDNN has fast code whatever the number of channels."""
+    """Builds `dnnl.matmul`, for which oneDNN has fast code for any number of channels."""
 
     def flat(value: SSAValue) -> SSAValue:
         return builder.view(value, shape_of(value)[:2])
@@ -70,7 +70,7 @@ def _product(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> SSAV
 
 
 def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.deconvolution`; what `output_padding` adds is padding that is not cut off."""
+    """Builds `dnnl.deconvolution`; `output_padding` reduces the padding at the end."""
     rank = len(shape_of(op.data))
     bias, rest = take_bias(builder, steps, axis=1, rank=rank)
     post = post_ops(builder, rest, rank)
@@ -93,7 +93,7 @@ def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[
 
 
 def pooling(builder: Builder, op: pool.PoolOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.pooling`; rounding up becomes padding at the end."""
+    """Builds `dnnl.pooling`; rounding up becomes padding at the end."""
     algorithm = "max"
     if isinstance(op, pool.AvgPoolOp | QuantizedAvgPoolOp):
         is_whole = bool(op.count_include_pad.value.data)
@@ -127,7 +127,7 @@ def pooling(builder: Builder, op: pool.PoolOp, steps: Sequence[Step]) -> SSAValu
 
 
 def _after(builder: Builder, op: pool.PoolOp | pool.GlobalPoolOp, steps: Sequence[Step]) -> PostOps:
-    """What follows a pool; where the mean of bytes gets other parameters, that."""
+    """Returns the post-ops of a pool; for an average of quantised values, the requantisation."""
     if not isinstance(op, QuantizedPoolOp):
         return post_ops(builder, steps, len(shape_of(op.data)))
     known = [known_array(builder.reader, value) for value in op.operands[1:]]
@@ -139,7 +139,7 @@ def _after(builder: Builder, op: pool.PoolOp | pool.GlobalPoolOp, steps: Sequenc
 
 
 def global_pooling(builder: Builder, op: pool.GlobalPoolOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.pooling` with one window."""
+    """Builds `dnnl.pooling` with one window."""
     source = shape_of(op.data)
     spatial = len(source) - 2
     post = _after(builder, op, steps)
@@ -157,7 +157,7 @@ def global_pooling(builder: Builder, op: pool.GlobalPoolOp, steps: Sequence[Step
 
 
 def resampling(builder: Builder, op: ResizeOp, steps: Sequence[Step]) -> SSAValue:
-    """`dnnl.resampling`."""
+    """Builds `dnnl.resampling`."""
     shape = shape_of(op.output)
     post = post_ops(builder, steps, len(shape))
     return builder.add(
@@ -171,7 +171,7 @@ def resampling(builder: Builder, op: ResizeOp, steps: Sequence[Step]) -> SSAValu
 
 
 def spatial_reduction(builder: Builder, op: MeanOp | MaxOp) -> SSAValue:
-    """`dnnl.pooling` with one window for a mean or maximum over all spatial dimensions."""
+    """Builds `dnnl.pooling` with one window for a mean or maximum over all spatial dimensions."""
     source = shape_of(op.data)
     spatial = len(source) - 2
     pooled = builder.add(

@@ -1,1 +1,1 @@
-"""What ops take with oneDNN: measured, else estimated."""
+"""Latencies of ops in oneDNN: measured, or else estimated."""

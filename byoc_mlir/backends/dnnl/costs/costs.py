@@ -1,8 +1,8 @@
-"""What running a primitive costs: measured with the library itself, estimated where that is enough.
+"""Costs of primitives: measured with the library itself, or estimated where that suffices.
 
-With several threads, a busy neighbour on one core stalls every run at its end, and little but
-noise is measured. What matters for the layouts is therefore measured on one thread; the products
-of matrices, where the threads decide, on all of them.
+On several threads, load on one core delays the end of every run, so measurements are mostly noise.
+Layouts are therefore measured on one thread. Matmuls, whose cost depends on the threads, are
+measured on all of them.
 """
 
 from __future__ import annotations
@@ -57,40 +57,42 @@ from byoc_mlir.runtime.system.cpu import Cpu
 IMPOSSIBLE = math.inf
 
 _REFERENCE_PENALTY = 1e3
-"""Milliseconds added to a reference implementation: taken when there is nothing else."""
+"""Milliseconds added to a reference implementation, so that it is only the last choice."""
 
 _UNWANTED_PENALTY = 1e6
-"""Milliseconds added to a convolution by another algorithm than the one that was asked for, or in
-layouts that its kernel is not written for."""
+"""Milliseconds added to a convolution with another algorithm than the requested one, or in layouts
+that its kernel does not support.
+"""
 
 _REFERENCE_RATE = 1e4
-"""Multiplications or bytes per millisecond of reference code: about, it is never measured."""
+"""Approximate MACs or bytes per millisecond of reference code, which is never measured."""
 
 _SHARES = (("simple", 0.05), ("x64:gemm", 0.25), ("", 1.0))
-"""What other implementations are taken to get done before one of them was measured, by the start of
-their names: shares of what kernels of our own do on this machine."""
+"""Assumed speed of an implementation before its first measurement, by the start of its name: a
+fraction of the speed of built-in kernels on this machine.
+"""
 
 _REORDER_SAMPLES = 2
-"""Reorders between two kinds of layout that are measured before the others are estimated."""
+"""Number of reorders between two kinds of layout to measure before further ones are estimated."""
 
 
 @dataclass(frozen=True, order=True)
 class Cost:
-    """What an op takes."""
+    """Latency of an op with one algorithm."""
 
     milliseconds: float
     algorithm: str = ""
-    """The convolution's; other ops have one only."""
+    """Algorithm of a convolution; other ops have one only."""
     is_measured: bool = False
     weight_bytes: int = field(default=0, compare=False)
-    """What packed weights of a convolution take."""
+    """Bytes of a convolution's packed weights."""
 
 
 class Costs:
-    """Milliseconds of ops and of reorders, on the OpenMP threads that are set when they are asked.
+    """Milliseconds of ops and of reorders, on the current number of OpenMP threads.
 
     Args:
-        choices: what was asked for instead of the cheapest; left out, nothing was.
+        choices: requested choices, instead of the cheapest ones; by default, none.
     """
 
     def __init__(self, choices: Choices | None = None):
@@ -99,18 +101,20 @@ class Costs:
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
         self._sharing: dict[ConvolutionOp, int] = {}
-        """How many convolutions share the code of one, as they were when it was first asked."""
+        """Number of convolutions that share the code of one, at its first query."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
-        """The time of an op with its operands and results in the given layouts."""
+        """Returns the milliseconds of an op with its operands and results in the given layouts."""
         return self.best(op, layout).milliseconds
 
     def best(self, op: Operation, layout: LayoutOf) -> Cost:
-        """The cost of an op by its fastest algorithm, whatever its own one is."""
+        """Returns the cost of an op with its fastest algorithm, regardless of its own one."""
         return min(self.offers(op, layout))
 
     def decided(self, op: Operation) -> float:
-        """The time of an op as it is: in the layouts of its types, by its own algorithm."""
+        """Returns the milliseconds of an op as it is: in the layouts of its types, with its own
+        algorithm.
+        """
         if isinstance(op, ActivationOp):
             return activation_milliseconds(op)
         if isinstance(op, NormalizedConcatOp):
@@ -121,7 +125,7 @@ class Costs:
         return min(offers).milliseconds
 
     def offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
-        """The costs of an op by each algorithm that may be taken for it."""
+        """Returns the costs of an op with each algorithm that applies to it."""
         if isinstance(op, LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
         if isinstance(op, ConcatOp) and can_join(op, layout):
@@ -141,8 +145,9 @@ class Costs:
         return self._convolution(op, layout, by_algorithm(described, "direct"))
 
     def _interleaved(self, op: ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
-        """The cost of a conversion by our own code, if it is estimated to gain enough. The code is
-        short: LLVM's time does not count.
+        """Yields the cost of a conversion with the built-in kernel, if the estimated gain suffices.
+
+        The kernel's code is short, so its compile time does not count.
         """
         if interleaving(op, layout) is None:
             return
@@ -155,7 +160,7 @@ class Costs:
     def _convolution(
         self, op: ConvolutionOp, layout: LayoutOf, described: DescribedPrimitive
     ) -> Sequence[Cost]:
-        """The cost of a convolution by each algorithm that may be taken for it."""
+        """Returns the costs of a convolution with each algorithm that applies to it."""
         direct = self._from_memory(self._described(described, "direct"))
         if self._choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
@@ -163,7 +168,9 @@ class Costs:
         return [direct, *self._by_the_librarys_winograd(op, described), *own]
 
     def _asked_for(self, op: ConvolutionOp, layout: LayoutOf, direct: Cost) -> Cost:
-        """The algorithm that was asked for, where it is written for the convolution."""
+        """Returns the cost with the requested algorithm, or a penalty if it does not support the
+        convolution.
+        """
         wanted = self._choices.convolution
         written = {"direct", *(one.name for one in candidates(op, layout))}
         if wanted not in written:
@@ -179,8 +186,9 @@ class Costs:
             yield self._from_memory(self._described(winograd, "winograd"))
 
     def _from_memory(self, cost: Cost) -> Cost:
-        """The cost of a convolution that was measured, whose weights were in caches, where they
-        come from memory, as in a model.
+        """Adds the time to read a convolution's weights from memory, as a model does.
+
+        The measurement had them in caches.
         """
         reading = (
             cost.weight_bytes
@@ -190,7 +198,7 @@ class Costs:
         return replace(cost, milliseconds=cost.milliseconds + reading)
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
-        """The costs by kernels of our own that are estimated to gain enough."""
+        """Yields the costs of built-in kernels whose estimated gain suffices."""
         gain = ASSUMED.kernel_code / self._sharing_code(op)
         accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
         for kernel in candidates(op, layout):
@@ -210,7 +218,7 @@ class Costs:
     def _channels_apart(
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
     ) -> Iterator[Cost]:
-        """The cost by our kernel for channels apart, if it is estimated to gain enough."""
+        """Yields the cost of the built-in depthwise kernel, if its estimated gain suffices."""
         from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import integer_kernels
         from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
 
@@ -242,7 +250,7 @@ class Costs:
         return found or [Cost(_UNWANTED_PENALTY, op.algorithm.data)]
 
     def _products(self, kernel: ConvolutionKernel) -> float:
-        """The time of a direct algorithm with a kernel's vectors, on all threads."""
+        """Estimates the time of a direct algorithm with the kernel's vectors, on all threads."""
         rate = calibration(ConvolutionCalibration).products * kernel.unit.lanes / self._lanes
         return kernel.convolution.products / rate / self._engine.threads
 
@@ -266,7 +274,7 @@ class Costs:
         return self._time(described, descriptor, implementation, math.inf)
 
     def reorder(self, value: SSAValue, old: str, new: str) -> float:
-        """The time of bringing a value from one layout to another; 0 where nothing moves."""
+        """Returns the milliseconds of a reorder between two layouts; 0 if no element moves."""
         shape = shape_of(value)
         if layouts.same_bytes(shape, old, new):
             return 0.0
@@ -306,7 +314,7 @@ class Costs:
         return taken
 
     def _assumed(self, described: DescribedPrimitive, descriptor: PrimitiveDescriptor) -> float:
-        """The time by an implementation that was never measured."""
+        """Estimates the time of an implementation that was never measured."""
         name, threads = descriptor.implementation, self._engine.threads
         if name.startswith("ref"):
             return work_of(described) / (_REFERENCE_RATE * threads)
@@ -317,13 +325,16 @@ class Costs:
 
 
 def activation_milliseconds(op: ActivationOp) -> float:
-    """About what an activation by our own code takes on one thread."""
+    """Estimates the time of an activation by the built-in kernel on one thread."""
     known = calibration(ActivationCalibration).numbers()
     return math.prod(shape_of(op.output)) / known[op.algorithm.data]
 
 
 def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
-    """About what a lookup takes; what pads a layout must stay zero, and a table may change it."""
+    """Estimates the time of a lookup.
+
+    A layout with padding is impossible, because padding must stay zero and a table may change it.
+    """
     shape, wanted = shape_of(op.output), layout(op.output)
     if layouts.padded(shape, wanted) != shape:
         return IMPOSSIBLE
@@ -334,7 +345,9 @@ def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
 
 
 def _unfolds_windows(described: DescribedPrimitive, implementation: str) -> bool:
-    """Whether it is a convolution of one group by way of a larger matrix product: never wins."""
+    """True if a convolution of one group unfolds its windows into a larger GEMM, which never
+    wins.
+    """
     if "conv" not in described.call.kind or "gemm" not in implementation:
         return False
     result = described.operands[-1].descriptor.dims
@@ -347,7 +360,7 @@ def _has_weights(described: DescribedPrimitive) -> bool:
 
 
 def work_of(described: DescribedPrimitive) -> float:
-    """Multiplications of a primitive with weights, bytes moved by the others."""
+    """Returns the MACs of a primitive with weights, or the bytes that another primitive moves."""
     result = described.operands[-1].descriptor.dims
     weights = {one.argument: math.prod(one.descriptor.dims) for one in described.operands}
     if Arg.WEIGHTS_1 in weights:  # a recurrent layer: each step multiplies by all of both

@@ -1,4 +1,4 @@
-"""Primitives that differ in the number of rows or pixels alone: one measurement serves all."""
+"""Keys of primitives that differ only in the number of rows or pixels, and share a measurement."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.onednn.constants import Arg
 
 _FACTOR = 2.0
-"""How many times the work of what was measured an estimate may be for, or the other way round: with
-more rows, libraries choose other blocks."""
+"""Maximum ratio between the work of an estimate and of its measurement; with more rows, libraries
+choose other blocks.
+"""
 
 
 class Alike:
-    """What primitives were measured to take, for others that are like them."""
+    """Measurements of primitives, for estimates of similar ones."""
 
     def __init__(self) -> None:
         self._measured: dict[Hashable, dict[float, float]] = {}
 
     def add(self, likeness: Hashable | None, work: float, milliseconds: float) -> None:
-        """Keeps a measurement, if it can serve others.
+        """Keeps a measurement, if its likeness is not `None`.
 
         Args:
             likeness: from `likeness_of`.
@@ -31,7 +32,11 @@ class Alike:
             self._measured.setdefault(likeness, {})[work] = milliseconds
 
     def estimate(self, likeness: Hashable | None, work: float) -> float | None:
-        """The milliseconds of so much work by what was measured of nearly as much, if it was."""
+        """Estimates the milliseconds of `work` from the measurement with the most similar amount of
+        work.
+
+        Returns `None` if none is similar enough.
+        """
         known = self._measured.get(likeness, {})
         nearest = min(known, key=lambda one: max(one / work, work / one), default=0.0)
         if not nearest / _FACTOR <= work <= nearest * _FACTOR:
@@ -42,8 +47,10 @@ class Alike:
 def likeness_of(
     described: DescribedPrimitive, implementation: str, threads: int
 ) -> Hashable | None:
-    """A key that is equal for primitives with weights of one shape, in the same layouts, by the
-    same implementation; `None` for primitives without constant weights.
+    """Returns a key that is equal for primitives with the same implementation, layouts and weight
+    shape.
+
+    Returns `None` for primitives without constant weights.
     """
     if not any(_is_weight(operand) for operand in described.operands):
         return None
@@ -57,8 +64,9 @@ def likeness_of(
 
 
 def problem_of(described: DescribedPrimitive, threads: int) -> Hashable | None:
-    """A key that is equal for primitives that compute the same, in whatever layouts and by whatever
-    algorithm; `None` for those without weights.
+    """Returns a key that is equal for primitives that compute the same in any layout and algorithm.
+
+    Returns `None` for primitives without weights.
     """
     if all(operand.argument != Arg.WEIGHTS for operand in described.operands):
         return None
@@ -73,7 +81,7 @@ def _is_weight(operand: Operand) -> bool:
 
 
 def _form(operand: Operand) -> Hashable:
-    """An operand without what may differ."""
+    """Returns a key of an operand without the dimensions that may differ."""
     seen = operand.descriptor
     dims = seen.dims if _is_weight(operand) else len(seen.dims)
     return operand.argument, seen.data_type, seen.layout, dims

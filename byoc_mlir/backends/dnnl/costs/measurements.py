@@ -1,4 +1,4 @@
-"""What primitives were measured to take, and how long measuring may go on."""
+"""Measured latencies of primitives, and the time limit of measurements."""
 
 from __future__ import annotations
 
@@ -18,42 +18,41 @@ from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.library import load_library
 
 GROUP = "dnnl"
-"""The group of these measurements."""
+"""Calibration group of these measurements."""
 
 _LEAST_MILLISECONDS = 1e-6
-"""A clock may tell that no time has passed."""
+"""Minimum of a measurement, because a clock may report that no time has passed."""
 
 
 @dataclass
 class Rate:
-    """What an implementation got done in the time it was measured: multiplications or bytes."""
+    """Work of an implementation, MACs or bytes, and the measured time of that work."""
 
     work: float = 0.0
     milliseconds: float = 0.0
     samples: int = 0
 
     def add(self, work: float, milliseconds: float) -> None:
-        """Counts one measurement."""
+        """Adds one measurement."""
         self.work += work
         self.milliseconds += max(milliseconds - ASSUMED.primitive_call, 1e-4)
         self.samples += 1
 
     def estimate(self, work: float) -> float:
-        """The milliseconds of so much work, once there are samples."""
+        """Estimates the milliseconds of an amount of work; requires samples."""
         return ASSUMED.primitive_call + work * self.milliseconds / self.work
 
 
 @dataclass(frozen=True)
 class Sample:
-    """All that the time of a primitive says of others: the fields of a measurement's key.
+    """Properties of a measured primitive that apply to others: the fields of the measurement's key.
 
-    `likeness` and `problem` are the same for primitives that `likeness_of` and `problem_of` call
-    equal; empty for none.
+    `likeness` and `problem` are hashes of the results of `likeness_of` and `problem_of`, or empty.
     """
 
     kind: str
     family: str
-    """Its implementation, or the layouts of a reorder."""
+    """Implementation, or the layouts of a reorder."""
     threads: int
     work: float
     likeness: str
@@ -62,10 +61,10 @@ class Sample:
 
     @staticmethod
     def of(described: DescribedPrimitive, family: str, threads: int, work: float) -> Sample:
-        """Returns the sample of a primitive, on so many threads.
+        """Returns the sample of a primitive on the given number of threads.
 
         Args:
-            work: multiplications or bytes.
+            work: MACs or bytes.
         """
         likeness, problem = (
             "" if one is None else _hashed(one)
@@ -76,10 +75,10 @@ class Sample:
 
     @staticmethod
     def of_key(key: str) -> Sample:
-        """Returns the sample of a measurement.
+        """Parses the key of a measurement.
 
         Raises:
-            ByocError: it has another form.
+            ByocError: the key has another form.
         """
         try:
             _, kind, family, threads, work, *hashes = key.split("/")
@@ -89,18 +88,18 @@ class Sample:
 
     @property
     def key(self) -> str:
-        """The key of its measurement."""
+        """Returns the key of the measurement."""
         hashes = (self.likeness, self.problem, self.call)
         return "/".join((GROUP, self.kind, self.family, str(self.threads), str(self.work), *hashes))
 
     @property
     def family_key(self) -> tuple[str, str, int]:
-        """What one rate is for."""
+        """Returns the key of the sample's rate."""
         return self.kind, self.family, self.threads
 
 
 class PrimitiveTimes:
-    """The times of primitives, as the store has them, and what they say of others."""
+    """Latencies of primitives in the store, with the estimates that they allow."""
 
     def __init__(self, calibration: Calibration):
         self._store = calibration
@@ -113,7 +112,7 @@ class PrimitiveTimes:
                 self._index(Sample.of_key(one.key), one.number)
             elif not calibration.is_kept:
                 raise ByocError(
-                    f"oneDNN is {_library()} here, the calibration' primitives were measured with"
+                    f"oneDNN is {_library()} here; the calibration's primitives were measured with"
                     f" {one.source!r}"
                 )
 
@@ -122,7 +121,9 @@ class PrimitiveTimes:
         return self._times.get((_hashed(call), threads)) if self._times else None
 
     def alike(self, sample: Sample) -> float | None:
-        """Returns the milliseconds by what was measured of nearly as much work, if it was."""
+        """Estimates the milliseconds from a primitive with a similar amount of work; `None` if
+        there is none.
+        """
         return self._alike.estimate(sample.likeness, sample.work)
 
     def rate(self, sample: Sample) -> Rate:
@@ -134,7 +135,7 @@ class PrimitiveTimes:
         return self._shortest.get(sample.problem)
 
     def add(self, sample: Sample, milliseconds: float) -> None:
-        """Keeps what was measured."""
+        """Keeps a measurement."""
         milliseconds = max(milliseconds, _LEAST_MILLISECONDS)
         self._store.add(Measurement(sample.key, "ms", _library(), milliseconds))
         self._index(sample, milliseconds)
@@ -151,7 +152,7 @@ class PrimitiveTimes:
 
 @lru_cache(1 << 14)
 def _hashed(key: Hashable) -> str:
-    """Returns what stands for a call, a likeness or a problem in a file."""
+    """Returns the hash of a call, a likeness or a problem, for a file."""
     return hashlib.sha256(repr(key).encode()).hexdigest()[:32]
 
 
@@ -164,13 +165,14 @@ def _known() -> PrimitiveTimes:
 
 
 _SECONDS = 2.0
-"""What measuring for one model may take."""
+"""Maximum seconds of measurements for one model."""
 
 
 @dataclass
 class Measuring:
-    """What is known, and for how many seconds of this thread the rest may be measured. What is then
-    not known is estimated.
+    """Known latencies, and the seconds of this thread that remain for measurements.
+
+    Once they are used up, unknown latencies are estimated.
     """
 
     known: PrimitiveTimes = field(default_factory=_known)
@@ -182,7 +184,7 @@ _current: ContextVar[Measuring | None] = ContextVar("measuring", default=None)
 
 @contextmanager
 def measuring(one: Measuring) -> Generator[None]:
-    """Inside, all passes share what is known and the time for measuring."""
+    """Shares known latencies and the remaining time among all passes in the context."""
     token = _current.set(one)
     try:
         yield
@@ -191,5 +193,5 @@ def measuring(one: Measuring) -> Generator[None]:
 
 
 def current_measuring() -> Measuring:
-    """What `measuring` says; outside of it, what `current_calibration` has, and time of its own."""
+    """Returns the value of `measuring`, or outside of it a new one from `current_calibration`."""
     return _current.get() or Measuring()

@@ -1,4 +1,4 @@
-"""The `dnnl` dialect: oneDNN's primitives on tensors whose type says how they lie in memory.
+"""The `dnnl` dialect: oneDNN's primitives on tensors whose types contain their memory layout.
 
 ```mlir
 %1 = dnnl.convolution %x, %w, %b {strides = [1, 1], padding = [1, 1, 1, 1], dilation = [1, 1],
@@ -8,8 +8,8 @@
 ```
 
 A tensor without a layout is dense and row-major. A constant weight of a convolution, a
-deconvolution, an inner product or a matmul is packed when the code is loaded, in the layout that
-the primitive asks for; the IR shows it as it is stored. Primitives are described at
+deconvolution, an inner product or a matmul is packed at load time, into the layout that the
+primitive requests; the IR shows it as it is stored. Primitives are described at
 https://oneapi-src.github.io/oneDNN/v3.1/
 """
 

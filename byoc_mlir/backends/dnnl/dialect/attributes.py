@@ -14,19 +14,19 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.onednn import constants
 
 BINARY = (*constants.BINARY, "prelu")
-"""The algorithms that combine two elements; the slopes of a prelu are one of them here."""
+"""Algorithms that combine two elements, including a prelu with its slopes."""
 
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """`#dnnl.layout<"aBcd8b">`: where a tensor's elements lie, see `layouts.py`."""
+    """`#dnnl.layout<"aBcd8b">`: the memory layout of a tensor, see `layouts.py`."""
 
     name = "dnnl.layout"
     layout: StringAttr
 
     @staticmethod
     def of(layout: str) -> LayoutAttr:
-        """The attribute for a layout string."""
+        """Returns the attribute for a layout string."""
         return LayoutAttr(StringAttr(layout))
 
 
@@ -44,7 +44,7 @@ class EltwiseAttr(ParametrizedAttribute):
 
     @staticmethod
     def of(algorithm: str, alpha: float = 0.0, beta: float = 0.0) -> EltwiseAttr:
-        """The attribute for an algorithm by its oneDNN name."""
+        """Returns the attribute for an algorithm by its oneDNN name."""
         return EltwiseAttr(StringAttr(algorithm), FloatAttr(alpha, f64), FloatAttr(beta, f64))
 
     @classmethod
@@ -80,7 +80,7 @@ class BinaryAttr(ParametrizedAttribute):
 
     @staticmethod
     def of(algorithm: str) -> BinaryAttr:
-        """The attribute for an algorithm by its oneDNN name."""
+        """Returns the attribute for an algorithm by its oneDNN name."""
         return BinaryAttr(StringAttr(algorithm))
 
     @classmethod
@@ -98,7 +98,7 @@ class BinaryAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class SumAttr(ParametrizedAttribute):
-    """`#dnnl.sum`: adds the next post-op operand, whose memory the result takes over.
+    """`#dnnl.sum`: adds the next post-op operand, whose memory the result reuses.
 
     `#dnnl.sum<0.5>` adds half of it.
     """
@@ -108,7 +108,7 @@ class SumAttr(ParametrizedAttribute):
 
     @staticmethod
     def of(factor: float = 1.0) -> SumAttr:
-        """The attribute for a factor of the addend."""
+        """Returns the attribute for a factor of the addend."""
         return SumAttr(FloatAttr(factor, f64))
 
     @classmethod
@@ -129,7 +129,7 @@ def check_name(what: str, name: str, accepted: Collection[str]) -> None:
     """Refuses a name that is not accepted.
 
     Raises:
-        VerifyException: it is not; the message says what is.
+        VerifyException: the name is not accepted; the message lists the accepted ones.
     """
     if name not in accepted:
         raise VerifyException(f"{what} is '{name}', accepted are {', '.join(accepted)}")

@@ -1,4 +1,4 @@
-"""What all `dnnl` ops share: layouts in types, post-ops, the syntax of `relay` ops."""
+"""Common parts of all `dnnl` ops: layouts in types, post-ops, the syntax of `relay` ops."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POST_OPS = (BinaryAttr, EltwiseAttr, SumAttr)
 
 
 def layout_of(value: SSAValue) -> str:
-    """The layout string of a tensor value; row-major when the type names none."""
+    """Returns the layout string of a tensor value; row-major if the type names none."""
     encoding = tensor_type(value).encoding
     if isinstance(encoding, LayoutAttr):
         return encoding.layout.data
@@ -40,14 +40,14 @@ def layout_of(value: SSAValue) -> str:
 
 
 def with_layout(type_: Tensor, layout: str) -> Tensor:
-    """The tensor type in another layout; the row-major one is not written down."""
+    """Returns the tensor type in another layout; a row-major type has no layout attribute."""
     shape = type_.get_shape()
     plain = layout == layouts.plain(len(shape))
     return TensorType(type_.element_type, shape, NoneAttr() if plain else LayoutAttr.of(layout))
 
 
 class DnnlOp(RelayOp, ABC):
-    """Base of every `dnnl` op; built, printed and checked as `relay` ops are."""
+    """Base of every `dnnl` op; `dnnl` ops are built, printed and checked like `relay` ops."""
 
     def verify_(self) -> None:
         super().verify_()
@@ -60,18 +60,18 @@ class DnnlOp(RelayOp, ABC):
 
 
 class ExecutedOp(DnnlOp, ABC):
-    """An op that runs: one of oneDNN's primitives, or code of our own.
+    """An executable op: one of oneDNN's primitives, or built-in code.
 
-    Passes write down what they decided and found out about it:
+    Passes record their decisions and findings in its properties:
 
-    - `threads`: the OpenMP threads that run it; all that a run has, if it is left out.
+    - `threads`: the OpenMP threads that run it; by default, all threads of the run.
     - `concurrent`: it runs at the same time as the op before it, each on one thread.
-    - `milliseconds`: what it was measured to take, on one thread.
-    - `implementation`: the library's name for what it runs, or ours.
-    - `scratchpad_bytes`: the memory that it needs beside operands and results.
-    - `offsets`: the bytes of the region's workspace at which its results begin; -1 for those that
-      lie elsewhere, in an output of the region or in the memory of an operand.
-    - `scratchpad_offset`: where in the workspace its scratchpad begins.
+    - `milliseconds`: its measured latency on one thread.
+    - `implementation`: the name of its implementation, oneDNN's or ours.
+    - `scratchpad_bytes`: the memory that it needs besides operands and results.
+    - `offsets`: the offsets of its results in the region's workspace, in bytes; -1 for results in
+      other memory, such as an output of the region or an operand.
+    - `scratchpad_offset`: the offset of its scratchpad in the workspace.
     """
 
     threads = opt_prop_def(IntegerAttr.constr(i64))
@@ -84,7 +84,7 @@ class ExecutedOp(DnnlOp, ABC):
 
     @property
     def own_threads(self) -> int | None:
-        """The threads that run it, if it is not all."""
+        """Returns the number of threads that run the op, or `None` for all."""
         return None if self.threads is None else self.threads.value.data
 
     def verify_(self) -> None:
@@ -92,7 +92,7 @@ class ExecutedOp(DnnlOp, ABC):
         threads, milliseconds = self.own_threads, self.milliseconds
         if threads is not None and threads < 1:
             raise VerifyException(
-                f"{self.name}: threads is {threads}, accepted are 1 and more; left out, it is all"
+                f"{self.name}: threads is {threads}, accepted are 1 and more; by default, it is all"
             )
         if milliseconds is not None and not 0 <= milliseconds.value.data < math.inf:
             raise VerifyException(
@@ -138,7 +138,7 @@ class ExecutedOp(DnnlOp, ABC):
 
 
 class LikeSourceOp(ExecutedOp, ABC):
-    """An op whose result is of the shape and the element type of its first operand."""
+    """An op whose result has the shape and the element type of its first operand."""
 
     source = operand_def(TensorType)
     output = result_def(TensorType)
@@ -150,7 +150,7 @@ class LikeSourceOp(ExecutedOp, ABC):
 class PostOpsOp(ExecutedOp, ABC):
     """An op whose results go through a chain of post-ops.
 
-    Its operands are those of the primitive, then one for each binary or sum post-op.
+    Its operands are the operands of the primitive, then one for each binary or sum post-op.
     """
 
     arguments = var_operand_def(TensorType)
@@ -158,26 +158,26 @@ class PostOpsOp(ExecutedOp, ABC):
 
     @property
     def post_op_count(self) -> int:
-        """The number of post-ops that read an operand."""
+        """Returns the number of post-ops that have an operand."""
         return sum(not isinstance(post_op, EltwiseAttr) for post_op in self.post_ops)
 
     @property
     def primary(self) -> tuple[SSAValue, ...]:
-        """The operands of the primitive itself."""
+        """Returns the operands of the primitive itself."""
         return tuple(self.arguments)[: len(self.arguments) - self.post_op_count]
 
     @property
     def post_op_operands(self) -> tuple[SSAValue, ...]:
-        """The operands of the post-ops, in their order."""
+        """Returns the operands of the post-ops, in their order."""
         return tuple(self.arguments)[len(self.arguments) - self.post_op_count :]
 
     @property
     def result(self) -> SSAValue:
-        """The one result."""
+        """Returns the only result."""
         return self.results[0]
 
     def check_primary(self, least: int, most: int) -> tuple[SSAValue, ...]:
-        """The operands of the primitive, after counting them.
+        """Checks the number of the primitive's operands and returns them.
 
         Raises:
             VerifyException: there are fewer or more than the primitive has.
@@ -216,39 +216,40 @@ class PostOpsOp(ExecutedOp, ABC):
 
 
 class ProductOp(PostOpsOp, ABC):
-    """A product of a source and weights of one type, summed in `f32`.
+    """A matmul or convolution of a source and weights of one type, accumulated in `f32`.
 
-    `element` is the type of the result, where it is not that of the source.
+    `element` is the type of the result, if it differs from the source's.
     """
 
     element = opt_prop_def(Attribute)
 
     @property
     def bias(self) -> SSAValue | None:
-        """The bias, if there is one."""
+        """Returns the bias, if there is one."""
         return self.primary[2] if len(self.primary) == 3 else None
 
     def written(self, source: SSAValue, shape: Sequence[int]) -> Tensor:
-        """The type of the result."""
+        """Returns the type of the result."""
         return written(source, shape, self.element)
 
 
 def written(source: SSAValue, shape: Sequence[int], element: Attribute | None) -> Tensor:
-    """The type of a result of another shape, and of another element type than `source` if there is
-    one, row-major."""
+    """Returns a row-major type of shape `shape` and element type `element`, or by default
+    `source`'s.
+    """
     return like(source, shape) if element is None else TensorType(element, shape)
 
 
 def like(value: SSAValue, shape: Sequence[int]) -> Tensor:
-    """A tensor type of another shape and the element type of `value`, row-major."""
+    """Returns a row-major type of shape `shape` and the element type of `value`."""
     return TensorType(cast(Tensor, value.type).element_type, shape)
 
 
 def joined_shape(name: str, sources: Sequence[SSAValue], axis: int) -> list[int]:
-    """The shape of tensors that the op `name` joins along an axis.
+    """Returns the shape of the concatenation of `sources` along an axis, for the op `name`.
 
     Raises:
-        VerifyException: there are none, or they have no such axis.
+        VerifyException: there are no sources, or they have no such axis.
     """
     shapes = [shape_of(value) for value in sources]
     if not shapes or not 0 <= axis < len(shapes[0]):

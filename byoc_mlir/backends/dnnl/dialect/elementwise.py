@@ -38,9 +38,9 @@ class EltwiseOp(PostOpsOp):
 
 @irdl_op_definition
 class ActivationOp(ExecutedOp):
-    """`source [...] -> [...]` in the source's memory, by the backend's own code.
+    """`source [...] -> [...]` in the source's memory, by a built-in kernel.
 
-    The algorithms are named as those of `dnnl.eltwise`: `swish`, `gelu_erf` or `gelu_tanh`.
+    The algorithms have the names of `dnnl.eltwise`: `swish`, `gelu_erf` or `gelu_tanh`.
     """
 
     name = "dnnl.activation"
@@ -57,8 +57,9 @@ class ActivationOp(ExecutedOp):
 class BinaryOp(PostOpsOp):
     """`a [...], b [...] -> [...]` of one rank; dimensions of 1 broadcast.
 
-    The algorithm `prelu` multiplies what is negative by the slopes `b`; it has a primitive of its
-    own, without post-ops: https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_prelu.html
+    The algorithm `prelu` multiplies negative elements by the slopes `b`. It is a separate primitive
+    without post-ops: https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_prelu.html
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_binary.html
     """
 

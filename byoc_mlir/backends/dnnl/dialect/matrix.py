@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Matmuls."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ class InnerProductOp(ProductOp):
 class MatmulOp(ProductOp):
     """`a [..., M, K], b [..., K, N], bias [..., 1, N] -> [..., M, N]`; leading dims broadcast.
 
-    `transpose_a` and `transpose_b` swap the last two dimensions of an operand first. Both
-    operands and the result have one rank. `packing` is the layout that a constant `b` of shape
-    `[K, N]` is brought to: `any` is what oneDNN asks for, `ba` has the columns one after another.
+    `transpose_a` and `transpose_b` swap the last two dimensions of an operand first. Both operands
+    and the result have the same rank. `packing` is the layout into which a constant `b` of shape
+    `[K, N]` is packed: `any` is the layout that oneDNN requests, `ba` is column-major.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_matmul.html
     """
 

@@ -1,4 +1,4 @@
-"""Ops that move elements, or only say differently where they are."""
+"""Ops that move elements, or only change the description of their memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from byoc_mlir.dialects.relay.base import (
 
 @irdl_op_definition
 class ConcatOp(ExecutedOp):
-    """Tensors joined along `axis`.
+    """Concatenation of tensors along `axis`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_concat.html
     """
@@ -51,10 +51,10 @@ class ConcatOp(ExecutedOp):
 
 @irdl_op_definition
 class JoinOp(DnnlOp):
-    """The memory of `sources`, which lie one after the other, as one tensor; nothing is moved.
+    """The memory of `sources`, which are contiguous, as one tensor; nothing is moved.
 
-    All are in the layout of the result, in which what is joined along `axis` lies in one piece.
-    Each source is joined once.
+    All sources have the layout of the result, in which each part along `axis` is contiguous. Each
+    source is joined once.
     """
 
     name = "dnnl.join"
@@ -80,7 +80,7 @@ class JoinOp(DnnlOp):
 
 
 def _joined(op: ConcatOp | JoinOp) -> Tensor:
-    """The row-major type of what an op joins."""
+    """Returns the row-major type of the concatenation."""
     return like(op.sources[0], joined_shape(op.name, op.sources, op.axis.value.data))
 
 
@@ -104,9 +104,9 @@ class ShuffleOp(LikeSourceOp):
 
 @irdl_op_definition
 class PixelShuffleOp(ExecutedOp):
-    """`source [N, C, ...]`, whose channels are `[*block, C / places]`: a block of pixels for each.
+    """Shuffle of `source [N, C, ...]` with channels `[*block, C / places]` to blocks of pixels.
 
-    ONNX calls it `DepthToSpace`, in the order `DCR`. It is a reorder between two views.
+    ONNX calls it `DepthToSpace`, with mode `DCR`. It is a reorder between two views.
     """
 
     name = "dnnl.pixel_shuffle"
@@ -139,9 +139,10 @@ class ReorderOp(LikeSourceOp):
 
 @irdl_op_definition
 class ConvertOp(ExecutedOp):
-    """A copy of `source` whose elements are of another type; integers become wider ones.
+    """A copy of `source` with another element type; integers become wider ones.
 
-    `algorithm` is `direct` (oneDNN's), or `interleave`: planes to pixels by code of our own.
+    `algorithm` is `direct` (oneDNN's), or `interleave`: planes to pixels by a built-in kernel.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html
     """
 
@@ -160,8 +161,8 @@ class ConvertOp(ExecutedOp):
 class ViewOp(DnnlOp):
     """The memory of `source` under another shape or layout; nothing is moved.
 
-    Either both are row-major, or the shape stays and both layouts put every element at the same
-    place.
+    Either both are row-major, or the shape stays and both layouts give every element the same
+    offset.
     """
 
     name = "dnnl.view"
@@ -203,7 +204,7 @@ class SliceOp(DnnlOp):
 
     @property
     def offset(self) -> int:
-        """Elements before the first one."""
+        """Returns the offset of the first element, in elements."""
         shape = shape_of(self.source)
         steps = layouts.strides(shape, layouts.plain(len(shape)))
         return sum(place * step for place, step in zip(ints(self.begin), steps, strict=True))
@@ -229,16 +230,16 @@ class SliceOp(DnnlOp):
 
 
 def is_run(whole: Sequence[int], part: Sequence[int]) -> bool:
-    """Whether a part of a row-major tensor lies in one piece."""
+    """True if a part of a row-major tensor is contiguous."""
     cut = next((axis for axis, size in enumerate(part) if size != 1), len(part))
     return tuple(part[cut + 1 :]) == tuple(whole[cut + 1 :])
 
 
 @irdl_op_definition
 class PermuteOp(DnnlOp):
-    """The memory of `source` with dimension `i` named after its dimension `axes[i]`.
+    """A view of `source` whose dimension `i` is the source's dimension `axes[i]`.
 
-    Nothing is moved: a row-major source gives a result whose layout is not.
+    Nothing is moved: the result of a row-major source is not row-major.
     """
 
     name = "dnnl.permute"
@@ -248,7 +249,7 @@ class PermuteOp(DnnlOp):
 
     @classmethod
     def of(cls, source: SSAValue, axes: Sequence[int]) -> PermuteOp:
-        """The op whose result has the layout that follows."""
+        """Returns the op, whose result has the resulting layout."""
         shape = shape_of(source)
         type_ = like(source, [shape[axis] for axis in axes])
         layout = layouts.permuted(layout_of(source), axes)

@@ -32,7 +32,7 @@ from byoc_mlir.onednn import constants
 class SoftmaxOp(PostOpsOp):
     """`source [...] -> [...]`, softmax (`accurate`) or log-softmax (`log`) along `axis`.
 
-    `element` is the type of the result, where it is not that of the source.
+    `element` is the type of the result, if it differs from the source's.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_softmax.html
     """
@@ -65,8 +65,9 @@ class LrnOp(LikeSourceOp):
 
 @irdl_op_definition
 class BatchNormalizationOp(LikeSourceOp):
-    """`source [N, C, ...] -> [N, C, ...]` with given statistics; the others are `[C]`. With `relu`,
-    negative results become zero.
+    """`source [N, C, ...] -> [N, C, ...]` with given statistics; all other operands are `[C]`.
+
+    With `relu`, negative results become zero.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_batch_normalization.html
     """
@@ -83,10 +84,11 @@ class BatchNormalizationOp(LikeSourceOp):
 
 @irdl_op_definition
 class NormalizedConcatOp(ExecutedOp):
-    """`sources [N, C_i, ...]` joined along their channels, times a factor plus a summand for each,
-    by the backend's own code. With `relu`, negative results become zero.
+    """`sources [N, C_i, ...]` concatenated along their channels, then scaled and shifted per
+    channel.
 
-    `factors` is `[2, C]`: those of all channels, then the summands.
+    A built-in kernel computes it. With `relu`, negative results become zero. `factors` is `[2, C]`:
+    the scales of all channels, then the shifts.
     """
 
     name = "dnnl.normalized_concat"
@@ -108,7 +110,7 @@ class NormalizedConcatOp(ExecutedOp):
 class LayerNormalizationOp(LikeSourceOp):
     """`source [..., C] -> [..., C]` over the last dimension; `scale` and `shift` are `[C]`.
 
-    `element` is the type of the result, where it is not that of the source.
+    `element` is the type of the result, if it differs from the source's.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_layer_normalization.html
     """

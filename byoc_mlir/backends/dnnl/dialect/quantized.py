@@ -1,6 +1,7 @@
-"""Convolutions, sums and functions of bytes, `i8` or `ui8`.
+"""Quantised convolutions, matmuls, sums and functions, of `i8` or `ui8`.
 
-A byte `q` stands for the number `(q - zero_point) * scale`. Scales are `f32`, zero points `i32`.
+A byte `q` represents the value `(q - zero_point) * scale`. Scales are `f32`, zero points `i32`.
+
 https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_attributes_quantization.html
 """
 
@@ -25,14 +26,16 @@ _BYTES = (i8, ui8)
 
 @irdl_op_definition
 class QuantizedConvolutionOp(WeightedWindowOp):
-    """`source [N, C, ...], weights [O, C / groups, ...] -> [N, O, ...]` of `element` bytes.
+    """`source [N, C, ...], weights [O, C / groups, ...] -> [N, O, ...]` of 8-bit `element`.
 
-    `round(post_ops(sum((source - source_zero_point) * weights) * scales + bias) + zero_point)`, cut
-    to the range of the bytes. Operands are the source, the weights (`i8`), the bias `[O]` and the
-    scales `[O]`, both `f32`, in units of the result's scale, and two zero points `[1]`.
-    `algorithm` is `direct` (oneDNN's), or one of ours: `integer_gemm`,
-    `integer_depthwise`, `f4x3`. `too_large` is the faster one, where its weights would take too
-    much memory.
+    Computes `round(post_ops(sum((source - source_zero_point) * weights) * scales + bias) +
+    zero_point)`, saturated to the range of `element`. Operands are the source, the weights (`i8`),
+    the bias `[O]` and the scales `[O]`, both `f32`, in units of the result's scale, and two zero
+    points `[1]`.
+
+    `algorithm` is `direct` (oneDNN's), or a built-in one: `integer_gemm`, `integer_depthwise`,
+    `f4x3`. `too_large` is a faster algorithm whose weights would take too much memory.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 
@@ -43,22 +46,22 @@ class QuantizedConvolutionOp(WeightedWindowOp):
 
     @property
     def bias(self) -> SSAValue:
-        """What is added to the scaled sums."""
+        """Returns the addend of the scaled sums."""
         return self.arguments[2]
 
     @property
     def scales(self) -> SSAValue:
-        """What the sums are multiplied with."""
+        """Returns the factors of the sums."""
         return self.arguments[3]
 
     @property
     def source_zero_point(self) -> SSAValue:
-        """The byte of the source that stands for 0."""
+        """Returns the source's zero point."""
         return self.arguments[4]
 
     @property
     def zero_point(self) -> SSAValue:
-        """The byte of the result that stands for 0."""
+        """Returns the result's zero point."""
         return self.arguments[5]
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -77,18 +80,19 @@ class QuantizedConvolutionOp(WeightedWindowOp):
 
 
 def is_ours(op: object) -> bool:
-    """Whether it is a quantised convolution that code of our own computes."""
+    """True if a built-in kernel computes this quantised convolution."""
     return isinstance(op, QuantizedConvolutionOp) and op.algorithm.data != "direct"
 
 
 @irdl_op_definition
 class QuantizedMatmulOp(PostOpsOp):
-    """`source [M, K], weights [N, K] -> [M, N]` of `element`: bytes, or `f32`.
+    """`source [M, K], weights [N, K] -> [M, N]` of `element`, 8-bit or `f32`.
 
-    `sum((source - source_zero_point) * weights) * scales + bias`, then post-ops; bytes are that
-    plus `zero_point`, rounded and cut to their range. Operands are the source, the weights (`i8`),
-    the bias `[1, N]`, the scales `[N]` or `[1]`, and two zero points `[1]`, of which a result of
-    `f32` has the first only.
+    Computes `sum((source - source_zero_point) * weights) * scales + bias`, then post-ops; an 8-bit
+    result adds `zero_point`, rounds and saturates. Operands are the source, the weights (`i8`), the
+    bias `[1, N]`, the scales `[N]` or `[1]`, and two zero points `[1]`, of which an `f32` result
+    has the first only.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_matmul.html
     """
 
@@ -120,9 +124,10 @@ class QuantizedMatmulOp(PostOpsOp):
 
 @irdl_op_definition
 class QuantizedAddOp(PostOpsOp):
-    """`round(post_ops(a * a_scale + b * b_scale))`, cut to the range of `element` bytes.
+    """`round(post_ops(a * a_scale + b * b_scale))`, saturated to the range of 8-bit `element`.
 
     Operands are two tensors of one shape and their scales `[1]`.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_binary.html
     """
 
@@ -142,9 +147,9 @@ class QuantizedAddOp(PostOpsOp):
 
 @irdl_op_definition
 class LookupOp(ExecutedOp):
-    """`source [...], table [256] -> [...]`: what the table has for each byte, by our own code.
+    """`source [...], table [256] -> [...]`: the table's entry for each byte, by a built-in kernel.
 
-    The places of the table are those of the byte read without a sign.
+    The index into the table is the byte without a sign.
     """
 
     name = "dnnl.lookup"

@@ -17,15 +17,16 @@ from byoc_mlir.onednn import constants
 
 
 class RecurrentOp(ExecutedOp, ABC):
-    """`source [T, N, I], weights [1, 1, I, G, H], recurrence [1, 1, H, G, H], bias [1, 1, B, H]`
-    and the first states `[1, 1, N, H]`, unless those are zeros; results are all hidden states
+    """`source [T, N, I], weights [1, 1, I, G, H], recurrence [1, 1, H, G, H], bias [1, 1, B, H]`.
+
+    The initial states `[1, 1, N, H]` follow, unless they are zeros. Results are all hidden states
     `[T, N, H]` and the last states. `direction` is `forward` or `reverse`.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_rnn.html
     """
 
     STATES: ClassVar[int]
-    """How many states go from step to step."""
+    """Number of states that are carried from step to step."""
 
     GATES: ClassVar[int]
 
@@ -34,17 +35,17 @@ class RecurrentOp(ExecutedOp, ABC):
 
     @property
     def source(self) -> SSAValue:
-        """The inputs of all steps."""
+        """Returns the inputs of all steps."""
         return self.arguments[0]
 
     @property
     def states(self) -> Sequence[SSAValue]:
-        """The first states, none if they are zeros."""
+        """Returns the initial states, or none if they are zeros."""
         return self.arguments[4:]
 
     @property
     def biases(self) -> int:
-        """Rows of the bias."""
+        """Returns the number of rows of the bias."""
         return self.GATES
 
     def infer_types(self) -> Sequence[Attribute]:
@@ -89,8 +90,8 @@ class LstmOp(RecurrentOp):
 class GruOp(RecurrentOp):
     """Gated recurrent unit: gates in the order update, reset, hidden.
 
-    With `linear_before_reset`, a fourth bias is added to the product of the state and the hidden
-    gate's weights, before it is reset.
+    With `linear_before_reset`, a fourth bias is added to the matmul of the state and the hidden
+    gate's weights, before the reset.
     """
 
     name = "dnnl.gru"

@@ -18,7 +18,9 @@ from byoc_mlir.onednn import constants
 
 
 class WindowOp(PostOpsOp, ABC):
-    """`padding` lists all begins, then all ends; `dilation` is 1 for a dense window."""
+    """Base of ops with windows. `padding` lists all begins, then all ends; `dilation` 1 is
+    dense.
+    """
 
     strides = ints_prop()
     padding = ints_prop()
@@ -26,7 +28,7 @@ class WindowOp(PostOpsOp, ABC):
     output = result_def(TensorType)
 
     def check_window(self, rank: int) -> None:
-        """Refuses properties whose length is not that of the spatial dimensions.
+        """Refuses properties whose length does not match the spatial dimensions.
 
         Raises:
             VerifyException: one of them has another length.
@@ -40,7 +42,7 @@ class WindowOp(PostOpsOp, ABC):
                 )
 
     def window_counts(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
-        """How many windows there are along each spatial dimension."""
+        """Returns the number of windows along each spatial dimension."""
         return [
             (size + begin + end - (window - 1) * dilation - 1) // stride + 1
             for size, window, stride, dilation, begin, end in zip(
@@ -56,34 +58,36 @@ class WindowOp(PostOpsOp, ABC):
 
     @property
     def begins(self) -> tuple[int, ...]:
-        """Padding before the first element of each spatial dimension."""
+        """Returns the padding before the first element of each spatial dimension."""
         padding = ints(self.padding)
         return padding[: len(padding) // 2]
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """Padding after the last element of each spatial dimension."""
+        """Returns the padding after the last element of each spatial dimension."""
         padding = ints(self.padding)
         return padding[len(padding) // 2 :]
 
 
 class WeightedWindowOp(WindowOp, ABC):
-    """Operands are the source, the weights and, unless left out, the bias `[O]`."""
+    """Base of windowed ops whose operands are the source, the weights and optionally the bias
+    `[O]`.
+    """
 
     groups = int_prop(1)
 
     @property
     def weights(self) -> SSAValue:
-        """The weights, in the dimensions that the op says."""
+        """Returns the weights, in the op's own order of dimensions."""
         return self.arguments[1]
 
     @property
     def bias(self) -> SSAValue | None:
-        """The bias, if there is one."""
+        """Returns the bias, if there is one."""
         return self.primary[2] if len(self.primary) == 3 else None
 
     def check_bias(self, channels: int) -> None:
-        """Refuses a bias that is not one number for each output channel.
+        """Refuses a bias that is not one value for each output channel.
 
         Raises:
             VerifyException: it has another shape.
@@ -94,10 +98,10 @@ class WeightedWindowOp(WindowOp, ABC):
             )
 
     def correlated_shape(self) -> list[int]:
-        """The shape of a convolution's result; window, weights and bias are checked to fit.
+        """Checks window, weights and bias, and returns the shape of a convolution's result.
 
         Raises:
-            VerifyException: they do not.
+            VerifyException: they do not fit.
         """
         source, weights = self.arguments[0], self.weights
         shape, kernel = shape_of(source), shape_of(weights)
@@ -114,8 +118,9 @@ class WeightedWindowOp(WindowOp, ABC):
 class ConvolutionOp(WeightedWindowOp, ProductOp):
     """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
 
-    `algorithm` is `direct` or `winograd` (oneDNN's), or one of ours: `f4x3`, `implicit_gemm`.
-    `too_large` is the faster one, where its weights would take too much memory.
+    `algorithm` is `direct` or `winograd` (oneDNN's), or a built-in one: `f4x3`, `implicit_gemm`.
+    `too_large` is a faster algorithm whose weights would take too much memory.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 
@@ -133,7 +138,8 @@ class ConvolutionOp(WeightedWindowOp, ProductOp):
 class DeconvolutionOp(WeightedWindowOp, ProductOp):
     """`source [N, C, ...], weights [C, O / groups, ...], bias [O] -> [N, O, ...]`.
 
-    The end padding may be negative, which adds to the output.
+    The end padding may be negative, which extends the output.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
 
@@ -167,7 +173,8 @@ class DeconvolutionOp(WeightedWindowOp, ProductOp):
 class PoolingOp(WindowOp):
     """`source [N, C, ...] -> [N, C, ...]`, one value for each window of `kernel` elements.
 
-    Padding at the end may be larger than ONNX says, as rounding up needs.
+    Padding at the end may exceed ONNX's, as rounding up requires.
+
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_pooling.html
     """
 

@@ -1,4 +1,4 @@
-"""Where the library's results are not accurate to some units in the last place."""
+"""Functions for which oneDNN's results are not accurate to a few ULPs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from byoc_mlir.onednn.engine import engine
 
 
 def is_inaccurate(algorithm: str, result: SSAValue) -> bool:
-    """Whether its code for an activation is: with AVX-512, its gelu_erf is off by 3e-4. A result
-    of `bf16` is rounded by more than that.
+    """True if oneDNN's code for an activation is inaccurate: with AVX-512, gelu_erf is off by 3e-4.
+
+    The rounding of a `bf16` result exceeds that error.
     """
     is_exact = tensor_type(result).element_type == f32
     return algorithm == "gelu_erf" and is_exact and engine().has_avx512

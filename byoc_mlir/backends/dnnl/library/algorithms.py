@@ -1,4 +1,4 @@
-"""By what a primitive is computed: the library, or kernels of `byoc_mlir.kernels`."""
+"""Algorithms of primitives: oneDNN's, and kernels of `byoc_mlir.kernels`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from byoc_mlir.kernels.winograd.algorithm import ALGORITHMS
 from byoc_mlir.onednn.constants import CONVOLUTION_DIRECT, CONVOLUTION_WINOGRAD
 
 OWN_CONVOLUTIONS = (*ALGORITHMS, "implicit_gemm", "depthwise")
-"""Kernels of `byoc_mlir.kernels`; described to the library as the direct algorithm."""
+"""Kernels of `byoc_mlir.kernels`; oneDNN's description of them is the direct algorithm."""
 CONVOLUTION: Mapping[str, int] = {
     "direct": CONVOLUTION_DIRECT,
     "winograd": CONVOLUTION_WINOGRAD,
     **dict.fromkeys(OWN_CONVOLUTIONS, CONVOLUTION_DIRECT),
 }
 INTEGER_CONVOLUTIONS = ("direct", "integer_gemm", "integer_depthwise", *ALGORITHMS)
-"""What computes convolutions of bytes: the library, or kernels of `byoc_mlir.kernels`."""
+"""Algorithms of int8 convolutions: oneDNN's, and kernels of `byoc_mlir.kernels`."""
 CONVERSIONS = ("direct", "interleave")
-"""What converts types: the library's copies, or `byoc_mlir.kernels.interleave`."""
+"""Algorithms of type conversions: oneDNN's reorders, and `byoc_mlir.kernels.interleave`."""

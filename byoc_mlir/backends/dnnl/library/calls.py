@@ -1,7 +1,7 @@
-"""Descriptions of oneDNN C API calls, made once and used twice.
+"""Descriptions of oneDNN C API calls, built once and used twice.
 
-`api.py` carries them out at compile time, to ask and to measure; `codegen/` writes them down as
-LLVM IR. An argument of a call is a Python value:
+`objects.py` executes them at compile time, for queries and measurements; `codegen/` generates LLVM
+IR from them. An argument of a call is a Python value:
 
 | value | C |
 | --- | --- |
@@ -29,9 +29,9 @@ from byoc_mlir.onednn.constants import DataType
 
 @dataclass(frozen=True)
 class MemoryDescriptor:
-    """`dnnl_memory_desc_t`: a shape and where its elements lie.
+    """`dnnl_memory_desc_t`: a shape and a memory layout.
 
-    `strides` are given for views that no layout string describes; otherwise `layout` says it.
+    `strides` describe views that no layout string describes; otherwise, `layout` is decisive.
     """
 
     dims: tuple[int, ...]
@@ -41,12 +41,12 @@ class MemoryDescriptor:
 
     @staticmethod
     def plain(dims: tuple[int, ...], data_type: DataType = DataType.F32) -> MemoryDescriptor:
-        """The row-major descriptor."""
+        """Returns the row-major descriptor."""
         return MemoryDescriptor(dims, layouts.plain(len(dims)), data_type=data_type)
 
     @property
     def byte_size(self) -> int:
-        """The memory behind it, unless the layout is `any`."""
+        """Returns the bytes of the tensor; the layout must not be `any`."""
         return layouts.byte_size(self.dims, self.layout, element_bytes(self.data_type))
 
 
@@ -60,19 +60,19 @@ _BYTES: Mapping[DataType, int] = {
 
 
 def element_bytes(data_type: DataType) -> int:
-    """The bytes of an element."""
+    """Returns the bytes of an element."""
     return _BYTES[data_type]
 
 
 @dataclass(frozen=True)
 class Sum:
-    """A post-op that adds what the destination held before, of its type, times a factor."""
+    """A post-op that adds the old contents of the destination, times a factor."""
 
     factor: float = 1.0
 
     @property
     def call(self) -> Call:
-        """The call that appends it to a chain."""
+        """Returns the call that appends the post-op to a chain."""
         return Call("dnnl_post_ops_append_sum", (self.factor, 0, DataType.UNDEFINED))
 
 
@@ -86,7 +86,7 @@ class Eltwise:
 
     @property
     def call(self) -> Call:
-        """The call that appends it to a chain."""
+        """Returns the call that appends the post-op to a chain."""
         return Call("dnnl_post_ops_append_eltwise", (self.algorithm, self.alpha, self.beta))
 
 
@@ -99,19 +99,21 @@ class Binary:
 
     @property
     def call(self) -> Call:
-        """The call that appends it to a chain."""
+        """Returns the call that appends the post-op to a chain."""
         return Call("dnnl_post_ops_append_binary", (self.algorithm, self.other))
 
 
 @dataclass(frozen=True)
 class Prelu:
-    """A post-op that multiplies negative elements by slopes; a set bit of `mask` keeps a dim."""
+    """A post-op that multiplies negative elements by slopes; a bit of `mask` marks a dim of the
+    slopes.
+    """
 
     mask: int
 
     @property
     def call(self) -> Call:
-        """The call that appends it to a chain."""
+        """Returns the call that appends the post-op to a chain."""
         return Call("dnnl_post_ops_append_prelu", (self.mask,))
 
 
@@ -122,8 +124,8 @@ PostOp: TypeAlias = Sum | Eltwise | Binary | Prelu
 class Attributes:
     """Primitive attributes: post-ops, and always a scratchpad that the caller provides.
 
-    `scales` and `zero_points` name arguments that have such, each with a mask: a set bit stands for
-    a dimension along which there is one for each place.
+    `scales` and `zero_points` list arguments that have them, each with a mask: a set bit marks a
+    dimension along which there is one value for each index.
     """
 
     post_ops: tuple[PostOp, ...] = ()
@@ -169,7 +171,7 @@ Argument: TypeAlias = (
 
 @dataclass(frozen=True)
 class Call:
-    """A function of the library, and what it is called with behind its first argument."""
+    """A function of the library, and its arguments after the first one."""
 
     function: str
     arguments: tuple[Argument, ...] = ()
@@ -177,9 +179,9 @@ class Call:
 
 @dataclass(frozen=True)
 class PrimitiveCall(Call):
-    """The call that creates a primitive descriptor; the first argument is where it goes."""
+    """The call that creates a primitive descriptor; the first argument receives it."""
 
     @property
     def kind(self) -> str:
-        """The kind of primitive: `convolution_forward`."""
+        """Returns the kind of primitive, such as `convolution_forward`."""
         return self.function.removeprefix("dnnl_").removesuffix("_primitive_desc_create")

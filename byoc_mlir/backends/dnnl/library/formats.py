@@ -1,4 +1,4 @@
-"""Memory descriptors in the library's terms: format tags, or strides."""
+"""Memory descriptors as oneDNN's format tags, or as strides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byoc_mlir.onednn.library import load_library
 
 @cache
 def _tags() -> dict[str, int]:
-    """Layouts to `dnnl_format_tag_t`, as this library numbers them."""
+    """Returns `dnnl_format_tag_t` by layout string, as numbered by the loaded library."""
     name = load_library().handle.dnnl_fmt_tag2str
     name.restype = ctypes.c_char_p
     tags: dict[str, int] = {}
@@ -26,7 +26,7 @@ def _tags() -> dict[str, int]:
 
 
 def format_tag(descriptor: MemoryDescriptor) -> int | None:
-    """The library's number for a blocked layout or `any`; `None` where strides say it all.
+    """Returns oneDNN's tag for a blocked layout or `any`, or `None` if strides describe the layout.
 
     Raises:
         CompilationError: the library does not know the layout.
@@ -41,5 +41,5 @@ def format_tag(descriptor: MemoryDescriptor) -> int | None:
 
 
 def descriptor_strides(descriptor: MemoryDescriptor) -> tuple[int, ...]:
-    """The strides of a descriptor that is not blocked."""
+    """Returns the strides of a descriptor that is not blocked."""
     return descriptor.strides or layouts.strides(descriptor.dims, descriptor.layout)

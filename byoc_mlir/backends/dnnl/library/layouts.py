@@ -1,9 +1,9 @@
-"""How a tensor's elements lie in memory, in oneDNN's notation.
+"""Memory layouts of tensors, in oneDNN's notation.
 
 A layout is a string with one letter for each dimension, outermost first: `abcd` is row-major,
-`acdb` has the channels innermost (nhwc). A capital letter is split in blocks whose size follows
-at the end: `aBcd8b` is row-major over `[N, C / 8, H, W, 8]`. The last block is padded with zeros.
-https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_understanding_memory_formats.html
+`acdb` has the channels innermost (NHWC). A dimension with a capital letter is blocked; the block
+size follows at the end: `aBcd8b` is row-major over `[N, C / 8, H, W, 8]`. The last block is padded
+with zeros. https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_understanding_memory_formats.html
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from functools import lru_cache
 from string import ascii_lowercase
 
 ANY = "any"
-"""The layout that a primitive asks for; only packed weights may have it."""
+"""Layout that leaves the choice to the primitive; only packed weights may have it."""
 
 _SYNTAX = re.compile(r"([a-zA-Z]*?)((?:\d+[a-z])*)")
 
 
 def plain(rank: int) -> str:
-    """The row-major layout: `abcd` for rank 4, nothing for rank 0."""
+    """Returns the row-major layout: `abcd` for rank 4, "" for rank 0."""
     return ascii_lowercase[:rank]
 
 
 def channels_last(rank: int) -> str:
-    """Channels innermost: `acdb` for rank 4."""
+    """Returns the NHWC layout: `acdb` for rank 4."""
     return "a" + ascii_lowercase[2:rank] + "b"
 
 
 def blocked_channels(rank: int, block: int) -> str:
-    """Channels in blocks: `aBcd8b` for rank 4 and blocks of 8."""
+    """Returns the layout with blocked channels: `aBcd8b` for rank 4 and blocks of 8."""
     return f"aB{ascii_lowercase[2:rank]}{block}b"
 
 
 @lru_cache
 def blocks(layout: str) -> tuple[tuple[int, int], ...]:
-    """The inner blocks as `(dimension, size)`: `((1, 8),)` for `aBcd8b`."""
+    """Returns the inner blocks as `(dimension, size)`: `((1, 8),)` for `aBcd8b`."""
     match = _SYNTAX.fullmatch(layout)
     if match is None:
         raise ValueError(f"'{layout}' is not a layout")
@@ -49,7 +49,7 @@ def blocks(layout: str) -> tuple[tuple[int, int], ...]:
 
 @lru_cache
 def order(layout: str) -> tuple[int, ...]:
-    """The dimensions from the outermost to the innermost, blocks aside."""
+    """Returns the dimensions from the outermost to the innermost, without the inner blocks."""
     match = _SYNTAX.fullmatch(layout)
     if match is None:
         raise ValueError(f"'{layout}' is not a layout")
@@ -57,18 +57,20 @@ def order(layout: str) -> tuple[int, ...]:
 
 
 def permuted(layout: str, axes: Sequence[int]) -> str:
-    """The layout of the same memory when dimension `i` is what was dimension `axes[i]`."""
+    """Returns the layout of the same memory after the transposition `axes`: new dimension `i` is
+    `axes[i]`.
+    """
     return "".join(ascii_lowercase[list(axes).index(dimension)] for dimension in order(layout))
 
 
 def before_permutation(axes: Sequence[int]) -> str:
-    """The layout that is row-major once the dimensions are permuted."""
+    """Returns the layout that is row-major after the transposition `axes`."""
     return "".join(ascii_lowercase[axis] for axis in axes)
 
 
 @lru_cache
 def is_valid(layout: str, rank: int) -> bool:
-    """Whether the string is a layout for tensors of that rank."""
+    """True if the string is a layout for tensors of the given rank."""
     match = _SYNTAX.fullmatch(layout)
     if match is None:
         return False
@@ -79,7 +81,7 @@ def is_valid(layout: str, rank: int) -> bool:
 
 
 def padded(dims: Sequence[int], layout: str) -> tuple[int, ...]:
-    """The dimensions with every blocked one rounded up to whole blocks."""
+    """Returns the dimensions, with every blocked one rounded up to whole blocks."""
     sizes = list(dims)
     for dimension, size in blocks(layout):
         sizes[dimension] = -(-sizes[dimension] // size) * size
@@ -87,12 +89,12 @@ def padded(dims: Sequence[int], layout: str) -> tuple[int, ...]:
 
 
 def byte_size(dims: Sequence[int], layout: str, element_bytes: int = 4) -> int:
-    """The memory that a tensor takes, padding included."""
+    """Returns the bytes of a tensor, including its padding."""
     return math.prod(padded(dims, layout)) * element_bytes
 
 
 def strides(dims: Sequence[int], layout: str) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension of an unblocked layout."""
+    """Returns the strides of an unblocked layout, in elements."""
     result, step = [0] * len(dims), 1
     for dimension in reversed(order(layout)):
         result[dimension] = step
@@ -101,19 +103,21 @@ def strides(dims: Sequence[int], layout: str) -> tuple[int, ...]:
 
 
 def is_piece(dims: Sequence[int], layout: str, axis: int) -> bool:
-    """Whether such a tensor is one piece of a larger one that has more along an axis."""
+    """True if a tensor is a contiguous part of a tensor that is larger along `axis`."""
     outside = order(layout)[: order(layout).index(axis)]
     is_whole = padded(dims, layout)[axis] == dims[axis]
     return is_whole and all(dims[dimension] == 1 for dimension in outside)
 
 
 def same_bytes(dims: Sequence[int], one: str, two: str) -> bool:
-    """Whether both layouts put every element of such a tensor at the same place."""
+    """True if both layouts give every element of the tensor the same offset."""
     return one == two or _placement(dims, one) == _placement(dims, two)
 
 
 def _placement(dims: Sequence[int], layout: str) -> object:
-    """What tells layouts of `dims` apart: the nesting of loops without those of one iteration."""
+    """Returns a canonical form of a layout of `dims`: the nesting of loops, without loops of one
+    iteration.
+    """
     if padded(dims, layout) != tuple(dims):
         return layout
     inner = blocks(layout)

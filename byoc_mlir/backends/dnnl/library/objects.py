@@ -1,4 +1,4 @@
-"""Objects of the library for descriptions of `calls.py`: made once, and kept."""
+"""oneDNN's objects for descriptions of `calls.py`, created once and kept."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 
 
 def find(call: PrimitiveCall) -> PrimitiveDescriptor | None:
-    """Returns what oneDNN offers for a call with the threads that are set now; `None`: nothing."""
+    """Returns oneDNN's primitive descriptor for a call and the current number of threads, or
+    `None`.
+    """
     return _found(call, engine().threads)
 
 
 def forget() -> None:
-    """Lets go of what `find` remembers."""
+    """Clears the cache of `find`."""
     _found.cache_clear()
 
 

@@ -1,4 +1,4 @@
-"""How long primitives take: run a few times, no more often than it takes to tell."""
+"""Latencies of primitives, measured in as few runs as the comparison needs."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ _ALIGNMENT = 64
 _ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
 
 _DOUBT = 0.5
-"""The share of one run that has to be lost before something else counts as faster."""
+"""Fraction of a run by which a primitive must be behind its rival before its measurement ends."""
 
 _WORTH_ENDING = _ENOUGH_SECONDS / _MOST_RUNS
-"""Shorter ones run on: little is saved, and one interruption would decide."""
+"""Shorter measurements continue: ending them saves little, and one interruption would decide."""
 
 
 def shortest_run(execute: Callable[[], None], clock: Callable[[], float], rival: float) -> float:
-    """The seconds of the shortest run, after one that warms up.
+    """Returns the seconds of the shortest run, after one warm-up run.
 
     Args:
-        rival: the seconds of what does the same: what is slower by half a run, all runs together,
-            ends early. So little of the time goes to what nobody will choose.
+        rival: the seconds of an alternative. A measurement that is half a run behind it ends early.
     """
     execute()
     best, spent = math.inf, 0.0
@@ -50,13 +49,13 @@ def shortest_run(execute: Callable[[], None], clock: Callable[[], float], rival:
 
 
 _GOLDEN_RATIO = (1 + math.sqrt(5)) / 2
-"""Its multiples fall evenly between whole numbers: noise without the import of `numpy.random`."""
+"""Multiples of it are evenly distributed modulo 1: noise without the import of `numpy.random`."""
 
 _NOISE_ELEMENTS = 1 << 14
 
 
 def _noise() -> Array:
-    """Returns numbers between -1 and 1, both as `f32` and as twice as many `bf16`."""
+    """Returns values between -1 and 1, both as `f32` and as twice as many `bf16`."""
     spread = np.arange(1, 1 + _NOISE_ELEMENTS) * _GOLDEN_RATIO % 1.0
     bits = (2 * spread - 1).astype(np.float32).view(np.uint32)
     return (bits & 0xFFFF0000 | bits >> 16).view(np.float32)
@@ -77,11 +76,11 @@ class Bench:
         parameters: Mapping[int, MemoryDescriptor] | None = None,
         rival: float = math.inf,
     ) -> float:
-        """Returns the shortest of a few executions with these arguments.
+        """Returns the milliseconds of the shortest of a few executions with these arguments.
 
         Args:
-            parameters: those of the arguments that the primitive descriptor does not describe.
-            rival: milliseconds of what does the same; what is clearly slower runs less often.
+            parameters: descriptors of arguments that the primitive descriptor does not describe.
+            rival: milliseconds of an alternative; a clearly slower primitive runs less often.
 
         Raises:
             ExecutionError: the library cannot create or run the primitive.
@@ -97,12 +96,12 @@ class Bench:
                 return 1e3 * shortest_run(bound.run, _clock(), rival / 1e3)
 
     def release_memory(self) -> None:
-        """Lets go of the memory, which is as large as the largest weights."""
+        """Frees the memory, which is as large as the largest weights."""
         with self._measuring:
             self._memory = self._memory[:0].copy()
 
     def _arrays(self, sizes: Mapping[int, int]) -> dict[int, Array]:
-        """Returns parts of the memory, each of which begins with a cache line."""
+        """Returns parts of the memory, each aligned to a cache line."""
         spaces = {one: -(-size // _ALIGNMENT) * _ALIGNMENT for one, size in sizes.items()}
         needed = -(-sum(spaces.values()) // self._noise.nbytes)
         if len(self._memory) < needed:
@@ -117,11 +116,11 @@ class Bench:
 
 
 bench = Bench()
-"""The one that all regions of a process share."""
+"""The bench that all regions of a process share."""
 
 
 def _clock() -> Callable[[], float]:
-    """Returns what a measurement reads: with one thread, the time that it had a core, so that
-    waiting for one does not count.
+    """Returns the clock of measurements: with one thread, its CPU time, which excludes waiting for
+    a core.
     """
     return thread_clock() if engine().threads == 1 else time.perf_counter

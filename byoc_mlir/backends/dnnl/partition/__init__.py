@@ -1,1 +1,1 @@
-"""What oneDNN may run: rules for ops, and patterns of composites."""
+"""Ops that oneDNN may run: rules for single ops, and patterns of composites."""

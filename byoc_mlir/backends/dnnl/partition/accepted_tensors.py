@@ -1,4 +1,4 @@
-"""Of which types and shapes tensors are that oneDNN has fast code for."""
+"""Types and shapes of tensors for which oneDNN has fast code."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from byoc_mlir.onednn.engine import engine
 from byoc_mlir.onednn.library import unavailable_reason
 
 MAX_RANK = 6
-"""oneDNN's element-wise and matrix primitives have fast code up to this rank."""
+"""Maximum rank for which oneDNN's element-wise and matmul primitives have fast code."""
 
 
 def unsupported_types(op: Operation) -> str | None:
-    """Why an operand or a result is nothing for oneDNN, or `None`."""
+    """Returns why oneDNN does not support an operand or a result, or `None`."""
     reasons = map(_unsupported_type, (*op.operands, *op.results))
     return next((one for one in reasons if one is not None), None)
 
 
 def unsupported_but_bytes(op: Operation) -> str | None:
-    """As `unsupported_types`, where all operands and results may be bytes, too."""
+    """Returns why oneDNN does not support an operand or a result, or `None`; all may be 8-bit."""
     values = (*op.operands, *op.results)
     if any(tensor_type(value).element_type not in BYTES for value in values):
         return unsupported_types(op)
@@ -42,13 +42,13 @@ def _unsupported_type(value: SSAValue) -> str | None:
 
 @cache
 def element_types() -> Sequence[Attribute]:
-    """The floats that the library has fast code for on this machine."""
+    """Returns the float types for which oneDNN has fast code on this machine."""
     has_bf16 = unavailable_reason() is None and engine().has_bf16
     return (f32, bf16) if has_bf16 else (f32,)
 
 
 def unsupported_shape(value: SSAValue) -> str | None:
-    """Why a tensor of this shape is nothing for oneDNN, or `None`."""
+    """Returns why oneDNN does not support a tensor of this shape, or `None`."""
     type_ = tensor_type(value)
     shape = type_.get_shape()
     if DYNAMIC in shape:

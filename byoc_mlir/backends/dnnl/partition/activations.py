@@ -46,7 +46,7 @@ class Activation:
 
 
 Resolve = Callable[[SSAValue], SSAValue]
-"""Leads from the parameter of a composite to the value that is passed for it."""
+"""Returns the argument that is bound to a composite's parameter, or the value itself."""
 
 _UNARY: dict[type[Operation], str] = {
     SigmoidOp: "logistic",
@@ -60,13 +60,13 @@ _UNARY: dict[type[Operation], str] = {
 
 
 class Reader:
-    """Reads expressions upward from a value, through the parameters of composites."""
+    """Matches expressions from a value upwards, through the parameters of composites."""
 
     def __init__(self, resolve: Resolve = lambda value: value):
         self.resolve = resolve
 
     def activation(self, value: SSAValue) -> Activation | None:
-        """The largest expression that ends in `value` and is one algorithm of oneDNN."""
+        """Returns the largest expression that ends in `value` and is one algorithm of oneDNN."""
         op = self.owner(value)
         if isinstance(op, RelayOp) and type(op) in _UNARY:
             return Activation(_UNARY[type(op)], self.resolve(op.operands[0]))
@@ -99,19 +99,19 @@ class Reader:
         return None
 
     def owner(self, value: SSAValue) -> Operation | None:
-        """The op that computes a value, if one does."""
+        """Returns the op that computes a value, or `None` for a block argument."""
         value = self.resolve(value)
         return value.op if isinstance(value, OpResult) else None
 
     def number(self, value: SSAValue) -> float | None:
-        """The number that a constant of one element holds."""
+        """Returns the value of a constant of one element, or `None`."""
         op = self.owner(value)
         if not isinstance(op, ConstantOp) or math.prod(op.type.get_shape()) != 1:
             return None
         return float(op.array.reshape(-1)[0])
 
     def scaled(self, value: SSAValue) -> tuple[SSAValue, float] | None:
-        """`(x, factor)` when the value is `x` times or divided by a number."""
+        """Returns `(x, factor)` if the value is `x` times or divided by a constant."""
         op = self.owner(value)
         if isinstance(op, MultiplyOp):
             for x, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -125,7 +125,7 @@ class Reader:
         return None
 
     def shifted(self, value: SSAValue) -> tuple[SSAValue, float] | None:
-        """`(x, summand)` when the value is `x` plus or minus a number."""
+        """Returns `(x, summand)` if the value is `x` plus or minus a constant."""
         op = self.owner(value)
         if isinstance(op, AddOp):
             for x, summand in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
@@ -142,7 +142,9 @@ class Reader:
         return self.resolve(x).type == self.resolve(value).type
 
     def factors(self, value: SSAValue) -> tuple[list[SSAValue], float]:
-        """The tensors and the number whose product is the value, through nested products."""
+        """Returns the tensors and the constant whose product is the value, through nested
+        multiplications.
+        """
         scaled = self.scaled(value)
         if scaled is not None:
             tensors, number = self.factors(scaled[0])
@@ -155,11 +157,13 @@ class Reader:
         return [self.resolve(value)], 1.0
 
     def _gelu_erf(self, value: SSAValue) -> Activation | None:
-        """`0.5 · x · (1 + erf(x / √2))`, the products in any order."""
+        """Matches `0.5 · x · (1 + erf(x / √2))`, with the factors in any order."""
         return self._gelu(value, "gelu_erf", self._erf_argument)
 
     def _gelu_tanh(self, value: SSAValue) -> Activation | None:
-        """`0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))`, the products in any order."""
+        """Matches `0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 · x³)))`, with the factors in any
+        order.
+        """
         return self._gelu(value, "gelu_tanh", self._tanh_argument)
 
     def _gelu(
@@ -206,8 +210,10 @@ class Reader:
         return tensors == [x, x, x]
 
     def _mish(self, value: SSAValue) -> Activation | None:
-        """`x · tanh(log(1 + exp(x)))`; the logarithm may be bounded, as where the exponential
-        overflows: the tangent is 1 there.
+        """Matches `x · tanh(log(1 + exp(x)))`.
+
+        The logarithm may be bounded where the exponential overflows, because the tangent is 1
+        there.
         """
 
         def growth(log: Operation | None) -> Operation | None:
@@ -224,7 +230,7 @@ class Reader:
         return self._times(value, lambda x, op: Activation("mish", x) if inside(op) is x else None)
 
     def _swish(self, value: SSAValue) -> Activation | None:
-        """`x · sigmoid(a · x)`."""
+        """Matches `x · sigmoid(a · x)`."""
 
         def gate(x: SSAValue, op: Operation | None) -> Activation | None:
             if not isinstance(op, SigmoidOp):
@@ -237,7 +243,7 @@ class Reader:
         return self._times(value, gate)
 
     def _hard_swish(self, value: SSAValue) -> Activation | None:
-        """`x · clip(a · x + b, 0, 1)`."""
+        """Matches `x · clip(a · x + b, 0, 1)`."""
 
         def gate(x: SSAValue, op: Operation | None) -> Activation | None:
             hard = self._hard_sigmoid(op.results[0]) if op and op.results else None
@@ -249,7 +255,7 @@ class Reader:
         return found or self._scaled_hard_swish(value)
 
     def _scaled_hard_swish(self, value: SSAValue) -> Activation | None:
-        """`x · clip(x + 3, 0, 6) / 6`, divided last."""
+        """Matches `x · clip(x + 3, 0, 6) / 6`, with the division last."""
         tensors, number = self.factors(value)
         if len(tensors) != 2:
             return None
@@ -275,7 +281,7 @@ class Reader:
         )
 
     def _hard_sigmoid(self, value: SSAValue) -> Activation | None:
-        """`clip(a · x + b, 0, 1)`, also written as `clip(x + 3, 0, 6) / 6`."""
+        """Matches `clip(a · x + b, 0, 1)`, also in the form `clip(x + 3, 0, 6) / 6`."""
         factor = 1.0
         scaled = self.scaled(value)
         if scaled is not None:
@@ -292,8 +298,10 @@ class Reader:
         return Activation("hardsigmoid", x, alpha * factor, beta * factor)
 
     def bounds(self, value: SSAValue) -> tuple[SSAValue, float, float]:
-        """`(x, low, high)` when the value is `x` brought between two numbers, which may be
-        infinite: by `clip`, `relu`, `maximum` and `minimum`, one after another.
+        """Returns `(x, low, high)` for a value that is `x` bounded by `clip`, `relu`, `maximum` and
+        `minimum`.
+
+        The bounds may be infinite.
         """
         value = self.resolve(value)
         own = self._own_bounds(value)
@@ -320,7 +328,9 @@ class Reader:
         return None
 
     def _bounded(self, value: SSAValue) -> Activation | None:
-        """`relu`, or `clip` between two numbers; other bounds alone are no algorithm of oneDNN."""
+        """Matches `relu`, or `clip` between two finite values; oneDNN has no algorithm for one
+        other bound.
+        """
         x, low, high = self.bounds(value)
         if (low, high) == (0.0, math.inf):
             return Activation("relu", x)
@@ -329,7 +339,7 @@ class Reader:
         return Activation("clip", x, low, high)
 
     def _elu(self, value: SSAValue) -> Activation | None:
-        """`where(x < 0, a · (exp(x) - 1), x)`."""
+        """Matches `where(x < 0, a · (exp(x) - 1), x)`."""
         op = self.owner(value)
         less = self.owner(op.condition) if isinstance(op, WhereOp) else None
         if not isinstance(op, WhereOp) or not isinstance(less, LessOp):
@@ -357,7 +367,7 @@ class Reader:
         return None
 
     def _linear(self, value: SSAValue) -> Activation | None:
-        """`a · x + b`."""
+        """Matches `a · x + b`."""
         shifted = self.shifted(value)
         x, beta = shifted if shifted is not None else (self.resolve(value), 0.0)
         scaled = self.scaled(x)

@@ -1,4 +1,4 @@
-"""ShuffleNet's channel shuffle as exporters write it out, read back from its ops."""
+"""Matching of ShuffleNet's channel shuffle in the decomposed form that exporters write."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from byoc_mlir.patterns import Pattern, is_op, wildcard
 
 @dataclass(frozen=True)
 class ChannelShuffle:
-    """The channels of `data [N, C, ...]`, read as `groups` rows, column after column."""
+    """Shuffle of the channels of `data [N, C, ...]`: a transposition of `[groups, C / groups]`."""
 
     data: SSAValue
     groups: int
 
 
 def channel_shuffle_pattern() -> Pattern:
-    """Split the channels in two dimensions, swap those, join them again."""
+    """Returns the pattern: split the channels into two dimensions, transpose them, merge them."""
     split = is_op("reshape")(wildcard())
     return is_op("reshape")(is_op("transpose")(split))
 
 
 def read_channel_shuffle(reader: Reader, value: SSAValue) -> ChannelShuffle | None:
-    """The channel shuffle that ends in `value`, if the shapes and the axes make it one."""
+    """Matches a channel shuffle that ends in `value`, and checks its shapes and axes."""
     join = reader.owner(value)
     swap = reader.owner(join.data) if isinstance(join, ReshapeOp) else None
     split = reader.owner(swap.data) if isinstance(swap, TransposeOp) else None

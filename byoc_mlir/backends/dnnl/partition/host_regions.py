@@ -10,18 +10,19 @@ from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import relay_name
 
 _FASTER_HERE = ("conv", "max_pool", "avg_pool", "global", "lrn", "lstm", "gru", "resize")
-"""How the names of ops begin for which oneDNN has code that the host compiler does not match."""
+"""Prefixes of the names of ops for which oneDNN has faster code than the host compiler."""
 
 
 def faster_on_host(region: FuncOp) -> str | None:
-    """Why a region of products is left to the host; `None` for others. Times are in `docs/dnnl.md`.
+    """Returns why a region of matmuls is left to the host, or `None`. Times are in
+    `docs/dev-notes/dnnl.md`.
 
-    On both, products run near what the processor can do. The host fetches the next weights
-    meanwhile, and what follows, such as gelu, costs it less.
+    Both run matmuls near the peak of the processor. But the host prefetches the next weights, and
+    its code for the ops around matmuls, such as gelu, takes less time.
     """
     if any(_is_faster_here(op) for op in region.walk()):
         return None
-    return "matrix products and what is around them are as fast on the host"
+    return "matmuls and the ops around them are as fast on the host"
 
 
 def _is_faster_here(op: Operation) -> bool:
@@ -32,5 +33,5 @@ def _is_faster_here(op: Operation) -> bool:
 
 
 def _is_f32(value: SSAValue) -> bool:
-    """Products of other types are here where the processor has units for them."""
+    """True if a value is `f32`; oneDNN keeps other types where the processor has units for them."""
     return isinstance(value.type, TensorType) and value.type.element_type == f32

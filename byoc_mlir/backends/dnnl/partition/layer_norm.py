@@ -1,4 +1,4 @@
-"""Layer norm as exporters write it out, read back from its ops."""
+"""Matching of layer norms in the decomposed form that exporters write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LayerNorm:
 
 
 def layer_norm_pattern() -> Pattern:
-    """`c / sqrt(mean(c²) + epsilon) * gamma + beta` for `c = x - mean(x)`."""
+    """Returns the pattern `c / sqrt(mean(c²) + epsilon) * gamma + beta` for `c = x - mean(x)`."""
     x = wildcard()
     centred = x - is_op("mean")(x)
     square = is_op("power")(centred, is_constant()) | centred * centred
@@ -44,7 +44,7 @@ def layer_norm_pattern() -> Pattern:
 
 
 def read_layer_norm(reader: Reader, value: SSAValue) -> LayerNorm | None:
-    """The layer norm that ends in `value`, if the axes, powers and shapes make it one."""
+    """Matches a layer norm that ends in `value`, and checks its axes, powers and shapes."""
     outer = reader.owner(value)
     if not isinstance(outer, AddOp):
         return None
@@ -64,13 +64,13 @@ def read_layer_norm(reader: Reader, value: SSAValue) -> LayerNorm | None:
 
 
 def _with_constant(reader: Reader, op: AddOp | MultiplyOp) -> tuple[SSAValue, SSAValue]:
-    """The operands of a commutative op, the constant one second."""
+    """Returns the operands of a commutative op, the constant one second."""
     lhs, rhs = reader.resolve(op.lhs), reader.resolve(op.rhs)
     return (rhs, lhs) if isinstance(lhs.owner, ConstantOp) else (lhs, rhs)
 
 
 def _normalised(reader: Reader, value: SSAValue) -> tuple[SSAValue, float] | None:
-    """`(x, epsilon)` for `c / sqrt(mean(c²) + epsilon)` with `c = x - mean(x)`."""
+    """Returns `(x, epsilon)` for `c / sqrt(mean(c²) + epsilon)` with `c = x - mean(x)`."""
     parts = _over_deviation(reader, value)
     if parts is None:
         return None
@@ -86,7 +86,7 @@ def _normalised(reader: Reader, value: SSAValue) -> tuple[SSAValue, float] | Non
 
 
 def _over_deviation(reader: Reader, value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
-    """`(c, v)` for `c / sqrt(v)`, `c * rsqrt(v)` or `c * (1 / sqrt(v))`."""
+    """Returns `(c, v)` for `c / sqrt(v)`, `c * rsqrt(v)` or `c * (1 / sqrt(v))`."""
     op = reader.owner(value)
     if isinstance(op, DivideOp):
         root = reader.owner(op.rhs)
@@ -101,7 +101,7 @@ def _over_deviation(reader: Reader, value: SSAValue) -> tuple[SSAValue, SSAValue
 
 
 def _under_inverse_root(reader: Reader, value: SSAValue) -> SSAValue | None:
-    """`v` for `rsqrt(v)` or `1 / sqrt(v)`."""
+    """Returns `v` for `rsqrt(v)` or `1 / sqrt(v)`."""
     op = reader.owner(value)
     if isinstance(op, DivideOp) and reader.number(op.lhs) == 1.0:
         root = reader.owner(op.rhs)
@@ -118,7 +118,7 @@ def _centred(reader: Reader, value: SSAValue) -> SSAValue | None:
 
 
 def _mean_of(reader: Reader, value: SSAValue) -> SSAValue | None:
-    """What the value is the mean of, over the last dimension."""
+    """Returns the tensor whose mean over the last dimension is the value, or `None`."""
     op = reader.owner(value)
     if not isinstance(op, MeanOp) or not op.keepdims.value.data:
         return None

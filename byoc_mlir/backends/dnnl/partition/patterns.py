@@ -1,7 +1,7 @@
-"""The composites that oneDNN runs as one primitive: an anchor and what follows it.
+"""Composites that oneDNN runs as one primitive: an anchor and its successors.
 
-Names say what is in them, in that order: bias, scale, sum, activation, as in
-`dnnl.conv2d_bias_sum_relu`. Longer ones come first.
+Names list the parts in this order: bias, scale, sum, activation, as in `dnnl.conv2d_bias_sum_relu`.
+Longer composites come first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ANCHORS = (
 _CHANNELS_LAST = ("nn.dense", "nn.matmul")
 
 SPLIT_ANCHORS = frozenset(one for one in ANCHORS if not one.endswith("_transpose"))
-"""What the library computes from `bf16` to `f32` by other than reference code."""
+"""Anchors that oneDNN computes from `bf16` to `f32` without reference code."""
 
 
 def _unary(name: str) -> Wrap:
@@ -71,7 +71,7 @@ def _unary(name: str) -> Wrap:
 
 
 def _product(first: Pattern, second: Pattern, constant: Pattern) -> Pattern:
-    """The product of three factors, whichever two are multiplied first."""
+    """Returns the pattern of a product of three factors, in any order of multiplication."""
     return (first * second) * constant | (first * constant) * second | first * (second * constant)
 
 
@@ -99,13 +99,13 @@ def _bound(x: Pattern) -> Pattern:
 
 
 def _bounded(x: Pattern) -> Pattern:
-    """`clip(x)`, also as `min(max(x, a), b)` and the like."""
+    """Returns the pattern of `clip(x)`, also in forms such as `min(max(x, a), b)`."""
     relu = is_op("nn.relu")
     return _bound(relu(x) | _bound(x)) | relu(_bound(x)) | _bound(x)
 
 
 def _hard_gate(x: Pattern) -> Pattern:
-    """`clip(a · x + b, 0, 1)`, also as `clip(x + 3, 0, 6) / 6`."""
+    """Returns the pattern of `clip(a · x + b, 0, 1)`, also in the form `clip(x + 3, 0, 6) / 6`."""
     clip = _bounded((x | _scaled(x)) + is_constant())
     return clip | _scaled(clip)
 
@@ -145,13 +145,17 @@ ACTIVATIONS: dict[str, Wrap] = {
     "exp": _unary("exp"),
     "sqrt": _unary("sqrt"),
 }
-"""Name in a composite's name to the expression around its argument."""
+"""Patterns of activations, as functions of the argument's pattern, by the name in composites'
+names.
+"""
 
 BATCH_NORM_RELU = "dnnl.batch_norm_relu"
 
 _LEAST_STATE = 512
-"""Numbers in the state of a recurrent layer. The step of one sequence is a matrix times a vector,
-limited by memory, where the host's loop is 1.5 times faster; with small states, too."""
+"""Minimum number of elements in the state of a recurrent layer. With one sequence, each step is a
+memory-bound matrix-vector product, for which the host's loop is 1.5 times as fast; so it is for
+small states.
+"""
 
 _GATES = ("gelu_erf", "gelu_tanh", "swish", "sigmoid", "tanh")
 """Activations whose result gates another tensor."""
@@ -161,10 +165,10 @@ _AFTER_SUM = ("hardswish", "swish", "elu", "clip", "relu", "leaky_relu", "sigmoi
 
 @cache
 def patterns(*, has_all_products: bool = False) -> Sequence[CompositePattern]:
-    """The pattern table, made once: it took a twentieth of the time of compiling another shape.
+    """Returns the table of patterns, built once per process.
 
     Args:
-        has_all_products: whether products of bytes are taken on all processors.
+        has_all_products: True if oneDNN takes int8 GEMMs on all processors.
     """
     rows = [row for variant in _variants() for row in variant.rows()]
     return (
@@ -196,7 +200,10 @@ def _check_shuffle(match: Match) -> str | None:
 
 
 def _check_pixels(match: Match) -> str | None:
-    """Of bytes, which the library's convolutions have in layouts of their own."""
+    """Checks a match of a pixel shuffle; only 8-bit types are accepted.
+
+    oneDNN's convolutions have 8-bit tensors in special layouts.
+    """
     if read_pixel_shuffle(Reader(), match.results[0]) is None:
         return "the shapes and axes do not make pixels of channels"
     types = {tensor_type(value).element_type for value in match.results}
@@ -206,10 +213,10 @@ def _check_pixels(match: Match) -> str | None:
 def _check_layer(match: Match) -> str | None:
     layer = read_recurrent_layer(Reader(), match.results[0])
     if layer is None:
-        return "the shapes and axes do not make it a layer on the products of its input"
+        return "the shapes and axes do not match a layer on a matmul of its input"
     _, _, batch, _, hidden = layer.sizes
     if batch < 2 or batch * hidden < _LEAST_STATE:
-        return f"a batch of {batch} with {hidden} numbers each (its steps are faster on the host)"
+        return f"a batch of {batch} with {hidden} elements each (its steps are faster on the host)"
     return unsupported_types(match.root)
 
 
@@ -224,14 +231,14 @@ def _check_layer_norm(match: Match) -> str | None:
 
 @dataclass(frozen=True)
 class _Variant:
-    """What follows an anchor."""
+    """Successors of an anchor."""
 
     bias: bool
     residual: bool
     activation: str | None
     scale: bool = False
     gates: bool = False
-    """Whether the last step is the product with another tensor."""
+    """True if the last step is the product with another tensor."""
 
     def rows(self) -> Iterator[CompositePattern]:
         for anchor in self._anchors():
@@ -285,7 +292,7 @@ class _Variant:
         return None
 
     def _is_one_chain(self, match: Match) -> bool:
-        """Whether oneDNN computes all of it as the anchor, then bias, residual and activation."""
+        """True if oneDNN computes the match as the anchor, then bias, residual and activation."""
         reader = Reader()
         chain = read_chain(reader, match.results[0], match.ops)
         if reader.owner(chain.source) is not match.op("anchor"):
@@ -314,7 +321,7 @@ def _variants() -> Iterator[_Variant]:
 
 
 def _refused_bias(match: Match) -> str | None:
-    """Why the bias is not one number for each output channel."""
+    """Returns why the bias is not one value for each output channel, or `None`."""
     anchor, bias = match.op("anchor"), match["bias"]
     result = shape_of(anchor.results[0])
     axis = len(result) - 1 if relay_name(anchor) in _CHANNELS_LAST else 1
@@ -326,18 +333,20 @@ def _refused_bias(match: Match) -> str | None:
     return (
         None
         if _is_per_channel(bias, result, axis)
-        else (f"bias {bias.type} is not one number per channel of {anchor.results[0].type}")
+        else (f"bias {bias.type} is not one value per channel of {anchor.results[0].type}")
     )
 
 
 def _refused_slopes(match: Match) -> str | None:
-    """Why the slopes of a prelu are not one number for each channel, or one for all."""
+    """Returns why the slopes of a prelu are not one value for each channel, or one for all, or
+    `None`.
+    """
     root = match.root
     assert isinstance(root, PreluOp)
     result, shape = shape_of(root.output), shape_of(root.rhs)
     if math.prod(shape) == 1 or _is_per_channel(root.rhs, result, axis=1):
         return None
-    return f"slopes {root.rhs.type} are not one number per channel of {root.output.type}"
+    return f"slopes {root.rhs.type} are not one value per channel of {root.output.type}"
 
 
 def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:
@@ -350,7 +359,7 @@ def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:
 
 
 def _refused_residual(match: Match) -> str | None:
-    """Why the other summand is nothing that is added while the result is written."""
+    """Returns why oneDNN cannot add the other summand as a post-op, or `None`."""
     anchor, residual, summed = match.op("anchor"), match["residual"], match["summed"]
     if residual.type == summed.type == anchor.results[0].type:
         return None
@@ -360,7 +369,7 @@ def _refused_residual(match: Match) -> str | None:
 
 
 def _refused_other(match: Match) -> str | None:
-    """Why the other factor is nothing that oneDNN multiplies a result with as it writes it."""
+    """Returns why oneDNN cannot multiply by the other factor as a post-op, or `None`."""
     anchor, other, gated = match.op("anchor"), match["other"], match.op("gated").results[0]
     result = shape_of(anchor.results[0])
     axis = len(result) - 1 if relay_name(anchor) in _CHANNELS_LAST else 1
@@ -369,12 +378,12 @@ def _refused_other(match: Match) -> str | None:
     if other.type == gated.type or _is_per_channel(other, result, axis):
         return None
     if isinstance(other.owner, ConstantOp):
-        return f"{other.type} is a constant that is not one number per channel of {gated.type}"
+        return f"{other.type} is a constant that is not one value per channel of {gated.type}"
     if math.prod(shape_of(other)) == 1:
         return None
-    return f"{other.type} is not one number, not one per channel, nor as large as {gated.type}"
+    return f"{other.type} is neither one value, nor one per channel, nor as large as {gated.type}"
 
 
 def _keeps_rank(anchor: Operation) -> bool:
-    """Whether oneDNN sees the product with all its dimensions, so that a mask can broadcast."""
+    """True if oneDNN gets the matmul with all its dimensions, so that a mask can broadcast."""
     return isinstance(anchor, MatmulOp) and not is_rows_times_matrix(anchor)

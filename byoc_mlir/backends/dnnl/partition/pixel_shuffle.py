@@ -1,4 +1,6 @@
-"""Channels that become pixels, as transposed convolutions are unfolded, read back from its ops."""
+"""Matching of pixel shuffles, into which transposed convolutions are unfolded, in decomposed
+form.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,16 @@ from byoc_mlir.dialects.relay.transform import ReshapeOp, TransposeOp
 
 @dataclass(frozen=True)
 class PixelShuffle:
-    """The channels of `data [N, C, ...]`, read as `[*block, C / places]`: blocks of pixels."""
+    """Shuffle of the channels of `data [N, C, ...]`, read as `[*block, C / places]`, to blocks of
+    pixels.
+    """
 
     data: SSAValue
     block: tuple[int, ...]
 
 
 def read_pixel_shuffle(reader: Reader, value: SSAValue) -> PixelShuffle | None:
-    """The shuffle that ends in `value`, if the shapes and the axes make it one."""
+    """Matches a pixel shuffle that ends in `value`, and checks its shapes and axes."""
     join = reader.owner(value)
     swap = reader.owner(join.data) if isinstance(join, ReshapeOp) else None
     split = reader.owner(swap.data) if isinstance(swap, TransposeOp) else None

@@ -1,4 +1,4 @@
-"""The composites of bytes that oneDNN runs as one primitive."""
+"""8-bit composites that oneDNN runs as one primitive."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d")
 
 
 def quantized_patterns(*, has_all_products: bool) -> Sequence[CompositePattern]:
-    """The pattern table, longer ones first.
+    """Returns the table of patterns, longer ones first.
 
     Args:
-        has_all_products: whether products are taken on all processors.
+        has_all_products: True if oneDNN takes int8 GEMMs on all processors.
     """
     rows: list[CompositePattern] = []
     for limits in ("_clip", ""):
@@ -46,11 +46,11 @@ def quantized_patterns(*, has_all_products: bool) -> Sequence[CompositePattern]:
 
 
 def _products(has_all: bool) -> Iterator[CompositePattern]:
-    """Products of bytes, whose results are bytes or numbers."""
+    """Yields the patterns of int8 GEMMs with 8-bit or `f32` results."""
 
     def check(match: Match) -> str | None:
         if not has_all and unavailable_reason() is None and not engine().has_amx:
-            return "a product of bytes without AMX (the host's kernels are as fast)"
+            return "an int8 matmul without AMX (the host's kernels are as fast)"
         return _check(match)
 
     for bias in ("_bias", ""):
@@ -84,7 +84,7 @@ def _convolution(name: str, *, has_bias: bool) -> Pattern:
 
 
 def _with_residual(convolution: Pattern) -> Pattern:
-    """A sum of which one operand is a convolution."""
+    """Returns the pattern of a sum with a convolution as one operand."""
     parameters = [is_constant() for _ in range(6)]
     sums = is_op("qnn.add")
     one = sums(convolution, wildcard(), *parameters)

@@ -1,4 +1,4 @@
-"""Recurrent layers with the product of input and weights before them, read back from their ops."""
+"""Matching of recurrent layers together with the preceding matmul of input and weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from byoc_mlir.patterns import Pattern, is_constant, is_op, wildcard
 
 @dataclass(frozen=True)
 class RecurrentLayer:
-    """`op` on the products of `source [T, N, I]` and `weights [D*G*H, I]`, plus `bias [D*G*H]`."""
+    """`op` on the matmul of `source [T, N, I]` and `weights [D*G*H, I]`, plus `bias [D*G*H]`."""
 
     op: LstmOp | GruOp
     source: SSAValue
@@ -29,7 +29,7 @@ class RecurrentLayer:
 
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
-        """T, D, N, I and H."""
+        """Returns the sizes T, D, N, I and H."""
         steps, directions, batch, _ = shape_of(self.op.data)
         return steps, directions, batch, shape_of(self.source)[-1], shape_of(self.op.hidden)[-1]
 
@@ -42,17 +42,17 @@ def _projected() -> Pattern:
 
 
 def lstm_pattern() -> Pattern:
-    """The products for all steps, then the steps."""
+    """Returns the pattern of the matmul for all steps, then an LSTM."""
     return is_op("nn.lstm")(_projected(), is_constant(), wildcard(), wildcard())
 
 
 def gru_pattern() -> Pattern:
-    """The same with the bias of the state."""
+    """Returns the pattern of the matmul for all steps, then a GRU with a bias of the state."""
     return is_op("nn.gru")(_projected(), is_constant(), is_constant(), wildcard())
 
 
 def read_recurrent_layer(reader: Reader, value: SSAValue) -> RecurrentLayer | None:
-    """The layer whose result `value` is, if shapes, axes and constants make it one."""
+    """Matches the layer with result `value`, and checks shapes, axes and constants."""
     op = reader.owner(value)
     if not isinstance(op, LstmOp | GruOp):
         return None
@@ -79,7 +79,7 @@ def _constant(reader: Reader, value: SSAValue) -> ConstantOp | None:
 
 
 def _before_split(reader: Reader, op: RecurrentOp) -> SSAValue | None:
-    """The rows `[T, N, D*G*H]` that were split and permuted to `[T, D, N, G*H]`."""
+    """Returns the rows `[T, N, D*G*H]` before the split and transposition to `[T, D, N, G*H]`."""
     steps, directions, batch, width = shape_of(op.data)
     owner = reader.owner(op.data)
     wanted = (steps, directions, batch, width)
@@ -96,6 +96,6 @@ def _before_split(reader: Reader, op: RecurrentOp) -> SSAValue | None:
 
 
 def is_zero(reader: Reader, value: SSAValue) -> bool:
-    """Whether a value is a constant of zeros."""
+    """True if a value is a constant of zeros."""
     constant = _constant(reader, value)
     return constant is not None and not np.any(constant.array)

@@ -1,4 +1,4 @@
-"""What the library has only reference code for, on the machine at hand: correct, and slow."""
+"""Ops for which oneDNN has only its correct but slow reference code on this machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 
 
 def reference_name(described: DescribedPrimitive) -> str | None:
-    """The name of the reference code that the library has for a primitive, if that is all it has;
-    "nothing" if it has not even that.
+    """Returns the name of oneDNN's reference code for a primitive, if it has no other.
 
-    Its recurrent layers are called so too, and are fast: products of matrices with vector code.
+    Returns "nothing" if it has no code at all. Recurrent layers also have such names, but are fast:
+    they call vectorised GEMMs.
     """
     descriptor = find(described.call)
     if descriptor is None:
@@ -28,8 +28,9 @@ def _is_recurrent(described: DescribedPrimitive) -> bool:
 
 
 def only_reference(op: Operation) -> str | None:
-    """The library's name for what it has for a `dnnl` op, if that is reference code in all layouts;
-    `None` where it has anything else, or where the op needs no primitive.
+    """Returns the name of oneDNN's code for a `dnnl` op, if that is reference code in all layouts.
+
+    Returns `None` if it has other code, or if the op needs no primitive.
     """
     found: list[str] = []
     for layout in ways(op):

@@ -1,4 +1,4 @@
-"""How oneDNN resizes: every result is looked up where the centre of its pixel falls."""
+"""Semantics of oneDNN's resize: each result is sampled at the centre of its pixel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TOLERANCE = 1e-6
 
 
 def is_between_centres(taps: Taps, size: int, method: str) -> bool:
-    """Whether an axis of `size` elements is resized as oneDNN's `nearest` or `linear` does it."""
+    """True if an axis of `size` elements is resized like oneDNN's `nearest` or `linear`."""
     new_size = len(taps.positions)
     centres = (np.arange(new_size) + 0.5) * size / new_size - 0.5
     expected = np.zeros((new_size, size))
@@ -30,7 +30,7 @@ def is_between_centres(taps: Taps, size: int, method: str) -> bool:
 
 
 def _matrix(taps: Taps, size: int) -> Array:
-    """The weight of every element `[new size, size]`."""
+    """Returns the weight of every element, `[new size, size]`."""
     matrix = np.zeros((len(taps.positions), size))
     rows = np.broadcast_to(np.arange(len(taps.positions))[:, None], taps.positions.shape)
     np.add.at(matrix, (rows, taps.positions.astype(int)), taps.weights)

@@ -1,7 +1,7 @@
-"""What oneDNN runs, op by op, and why it refuses the rest. Functions of the IR and of
-what the library has code for on the machine at hand.
+"""Ops that oneDNN runs, and the reasons why it refuses others.
 
-See `docs/dnnl.md` for the policy behind the element-wise rules.
+The rules are functions of the IR and of the code that oneDNN has on this machine. See
+`docs/dev-notes/dnnl.md` for the policy behind the element-wise rules.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from byoc_mlir.kernels.interleave import interleave_code
 from byoc_mlir.onednn.engine import engine
 
 LARGE_ACTIVATION = 1 << 12
-"""Elements from which on an element-wise op on its own goes to oneDNN."""
+"""Minimum number of elements for which a single element-wise op goes to oneDNN."""
 
 Op = TypeVar("Op", bound=RelayOp)
 
 
 @cache
 def op_rules() -> Mapping[str, Rule]:
-    """The rules of all ops that oneDNN has a primitive for."""
+    """Returns the rules of all ops for which oneDNN has a primitive."""
     global_pools = (*pool.GLOBAL_AVG_POOL.values(), *pool.GLOBAL_MAX_POOL.values())
     means_of_bytes = (*qnn_window.AVG_POOL.values(), *qnn_window.GLOBAL_AVG_POOL.values())
     table: dict[str, Rule] = {}
@@ -101,21 +101,23 @@ ELEMENTWISE = (
     "multiply",
     "divide",
 )
-"""Element-wise ops that oneDNN has as algorithms. Its `max` and `min` of two tensors are not among
-them: they take the other number for a NaN."""
+"""Element-wise ops that are algorithms of oneDNN. Its `max` and `min` of two tensors are excluded:
+they return the other operand for a NaN.
+"""
 
 
 FUNCTIONS_OF_BYTES = ("qnn.lookup", "qnn.requantize")
-"""Ops that are looked up in a table, by our own code."""
+"""Ops that a built-in kernel computes by a table lookup."""
 
 
 def _guarded(
     rule: Callable[[Op], str | None],
     unsupported: Callable[[Operation], str | None] = unsupported_types,
 ) -> Rule:
-    """The rule, asked only for ops on tensors that the library supports, which are static ones of
-    floats unless `unsupported` says otherwise, and refused where that has nothing but reference
-    code."""
+    """Wraps a rule: refuses ops with unsupported tensors, or with reference code only.
+
+    By default, supported tensors are static and of floats; `unsupported` is another check.
+    """
 
     @wraps(rule)
     def guarded(op: Operation) -> str | None:
@@ -126,7 +128,7 @@ def _guarded(
 
 
 def _projection_missing(op: Operation) -> str | None:
-    return "without the product of its input and constant weights, which oneDNN's layer computes"
+    return "without the matmul of its input and constant weights, which oneDNN's layer includes"
 
 
 def anything(op: RelayOp) -> str | None:
@@ -135,14 +137,14 @@ def anything(op: RelayOp) -> str | None:
 
 
 def matrix(op: nn.DenseOp | nn.MatmulOp) -> str | None:
-    """Products of matrices, or of stacks of them."""
+    """Accepts matmuls and batched matmuls."""
     if len(shape_of(op.results[0])) < 2:
         return "a vector times a matrix (cheaper on the host)"
     return None
 
 
 def lrn(op: nn.LrnOp) -> str | None:
-    """Windows over channels that reach equally far to both sides."""
+    """Accepts LRN over channels with a symmetric window."""
     rank = len(shape_of(op.data))
     if op.axis.value.data % rank != 1 or rank < 2:
         return f"axis {op.axis.value.data} (oneDNN normalises over channels, axis 1)"
@@ -154,7 +156,7 @@ def lrn(op: nn.LrnOp) -> str | None:
 
 
 def batch_norm(op: nn.BatchNormOp) -> str | None:
-    """Batch norm over channels that is used for its first result alone."""
+    """Accepts batch norm over channels, if only its first result is used."""
     if op.positive_axis != 1 or not 2 <= len(shape_of(op.data)) <= 5:
         return f"axis {op.axis.value.data} of {op.data.type} (oneDNN normalises [N, C, ...])"
     if any(result.uses for result in op.results[1:]):
@@ -163,7 +165,7 @@ def batch_norm(op: nn.BatchNormOp) -> str | None:
 
 
 def layer_norm(op: nn.LayerNormOp) -> str | None:
-    """Layer norm over the last dimension."""
+    """Accepts layer norm over the last dimension."""
     rank = len(shape_of(op.data))
     if op.positive_axis != rank - 1 or not 2 <= rank <= 5:
         return f"axis {op.axis.value.data} of {op.data.type} (oneDNN normalises the last dimension)"
@@ -171,31 +173,33 @@ def layer_norm(op: nn.LayerNormOp) -> str | None:
 
 
 def concatenate(op: transform.ConcatenateOp) -> str | None:
-    """Joining two or more tensors of at least rank 2."""
+    """Accepts the concatenation of two or more tensors of at least rank 2."""
     if len(op.data) < 2:
         return "one operand (a copy, cheaper on the host)"
     return None if len(shape_of(op.output)) >= 2 else "a vector (cheaper on the host)"
 
 
 def view(op: RelayOp) -> str | None:
-    """Other names for the same memory, where oneDNN reads or writes it."""
+    """Accepts views whose source is written or whose result is read by oneDNN."""
     if any(not shape_of(value) for value in (op.operands[0], op.results[0])):
-        return "a number (cheaper on the host)"
+        return "a scalar (cheaper on the host)"
     if _is_between(op) or any(map(_is_primitive, (*_sources(op), *_readers(op)))):
         return None
     return f"{relay_name(op)} away from any primitive (it is free)"
 
 
 def conversion(op: RelayOp) -> str | None:
-    """Tensors that primitives write and read in other types."""
+    """Accepts casts between primitives."""
     if _is_between(op) or _rounds_image(op):
         return None
     return "cast not between two primitives (cheaper on the host)"
 
 
 def _rounds_image(op: RelayOp) -> bool:
-    """Whether it rounds planes that a primitive reads, and our own code may make pixels of them:
-    with AMX, for which the library's convolutions read channels last.
+    """True if a cast rounds NCHW images for a primitive, and the built-in kernel can write them
+    NHWC.
+
+    This applies with AMX, for which oneDNN's convolutions read NHWC.
     """
     shape = shape_of(op.results[0])
     types = [tensor_type(value).element_type for value in (op.operands[0], op.results[0])]
@@ -207,7 +211,7 @@ def _rounds_image(op: RelayOp) -> bool:
 
 
 def function_of_bytes(op: Operation) -> str | None:
-    """Functions of bytes beside primitives, whose layouts they keep."""
+    """Accepts functions of 8-bit values next to primitives, whose layouts they keep."""
     assert isinstance(op, LookupOp | RequantizeOp)
     types = [tensor_type(value).element_type for value in (op.data, op.output)]
     if any(one not in BYTES for one in types):
@@ -222,9 +226,9 @@ def function_of_bytes(op: Operation) -> str | None:
 
 
 def split(op: transform.SplitOp) -> str | None:
-    """Parts that lie in one piece each, where oneDNN reads and writes them."""
+    """Accepts splits into contiguous parts, if oneDNN writes the source and reads the parts."""
     if math.prod(shape_of(op.data)[: op.positive_axis]) != 1:
-        return f"parts along axis {op.positive_axis} do not lie in one piece (cheaper on the host)"
+        return f"parts along axis {op.positive_axis} are not contiguous (cheaper on the host)"
     return None if _is_between(op) else "split not between two primitives (cheaper on the host)"
 
 
@@ -232,18 +236,20 @@ _RECURRENT = ("dnnl.lstm", "dnnl.gru")
 
 
 def transpose(op: transform.TransposeOp) -> str | None:
-    """Transposes before and after products, which read and write permuted tensors as they are."""
+    """Accepts transposes before and after matmuls, which read and write permuted tensors without a
+    copy.
+    """
     neighbours = [_kind(one) for one in (_source(op.data), *_users(op.output))]
     if any("matmul" in one for one in neighbours) or neighbours[0] in _RECURRENT:
         return None
-    return "transpose away from any product (cheaper on the host)"
+    return "transpose away from any matmul (cheaper on the host)"
 
 
 _VIEWS = (transform.ReshapeOp, transform.SqueezeOp, transform.ExpandDimsOp)
 
 
 def _source(value: SSAValue) -> Operation | None:
-    """The op behind a value, through ops that only change shapes."""
+    """Returns the op that computes a value, through ops that only change shapes."""
     owner = value.owner
     while isinstance(owner, _VIEWS):
         owner = owner.data.owner
@@ -265,7 +271,7 @@ def _kind(op: Operation | None) -> str:
 
 
 def large_elementwise(op: RelayOp) -> str | None:
-    """Element-wise ops alone, where they would otherwise cut a region in two."""
+    """Accepts single element-wise ops that would otherwise split a region in two."""
     result = shape_of(op.results[0])
     if not 4 <= len(result) <= 5 or math.prod(result) < LARGE_ACTIVATION:
         return f"{relay_name(op)} alone on {list(result)} (cheaper in the host's fused loop)"
@@ -279,12 +285,16 @@ def large_elementwise(op: RelayOp) -> str | None:
 
 _PASSED = (*ELEMENTWISE, *FUNCTIONS_OF_BYTES, "split")
 _NEARBY = 16
-"""How many such ops and transposes are looked at around an op, to find what is beyond them."""
+"""Maximum number of element-wise ops and transposes to pass in the search for primitives around an
+op.
+"""
 
 
 def _is_between(op: RelayOp) -> bool:
-    """Whether oneDNN computes what the op reads and reads what it computes, directly or through
-    other such ops: only then would the host interrupt it.
+    """True if oneDNN computes the op's operands and reads its results, so that the host would
+    interrupt it.
+
+    Other such ops may stand between.
     """
     return _reaches_primitive(op, _sources) and _reaches_primitive(op, _readers)
 

@@ -1,7 +1,7 @@
-"""Where the library's sums of bytes are not exact on this machine.
+"""Int8 GEMMs that oneDNN does not compute exactly on this machine.
 
-Without VNNI it adds products of two bytes in 16 bits, which saturate, and halves the weights of
-sources of `i8`.
+Without VNNI, it adds two products in 16 bits, which saturates, and halves the weights of `i8`
+sources.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from byoc_mlir.onednn.engine import engine
 from byoc_mlir.onednn.library import unavailable_reason
 
 _HARMLESS = 64
-"""Weights up to here: two products with a byte, 2 * 64 * 255, fit 16 bits."""
+"""Maximum magnitude of weights for which two products with a byte, 2 * 64 * 255, fit in 16 bits."""
 
 _RANKS, _PAIR = (3, 4), 2
-"""Of the images that our kernel is written for; what divides the channels of several groups."""
+"""Ranks of images that the built-in kernel supports; required divisor of the channels of a
+group.
+"""
 
 
 def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
-    """Why the library's sums might be wrong on this machine."""
+    """Returns why oneDNN's int8 GEMM may be inexact on this machine, or `None`."""
     if unavailable_reason() is not None or engine().has_vnni:
         return None
     if tensor_type(found.data).element_type == i8:
@@ -41,11 +43,11 @@ def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
 
 
 def has_own_kernel(found: QuantizedConvolution) -> bool:
-    """Whether code of our own computes such a convolution, on any machine."""
+    """True if a built-in kernel computes the convolution, on any machine."""
     groups, channels = found.op.groups.value.data, found.weights.shape[1]
     return len(shape_of(found.data)) in _RANKS and (groups == 1 or channels % _PAIR == 0)
 
 
 def _is_depthwise(found: QuantizedConvolution) -> bool:
-    """Whether each channel is on its own: the library multiplies those in 32 bits."""
+    """True if the convolution is depthwise; oneDNN multiplies it in 32 bits."""
     return found.op.groups.value.data == shape_of(found.data)[1] == len(found.weights)

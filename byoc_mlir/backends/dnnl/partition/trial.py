@@ -1,4 +1,4 @@
-"""What the library would run for an op, asked before the op is given to it."""
+"""Trial of the implementation that oneDNN has for an op, before partitioning."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from byoc_mlir.onednn.engine import openmp_threads
 from byoc_mlir.onednn.library import unavailable_reason
 
 _known: dict[Hashable, str | None] = {}
-"""Reasons by what an op looks like."""
+"""Reasons by key of the op."""
 
 
 def slow_here(op: Operation) -> str | None:
-    """Why a `relay` op is left to the host: the library has only reference code for it on this
-    machine, in any layout. `None` where it has more, or where there is no library to ask.
+    """Returns why a `relay` op is left to the host: oneDNN has only reference code for it.
+
+    Returns `None` if oneDNN has other code in any layout, or if there is no oneDNN.
     """
     types = [value.type for value in (*op.operands, *op.results)]
     constants = [isinstance(value.owner, ConstantOp) for value in op.operands]
@@ -32,7 +33,7 @@ def slow_here(op: Operation) -> str | None:
 
 
 def region_of(op: Operation) -> FuncOp:
-    """A region that holds a copy of an op or of a composite alone."""
+    """Returns a region that holds a copy of one op or composite."""
     inputs = [value for value in op.operands if not isinstance(value.owner, ConstantOp)]
     block = Block(arg_types=[value.type for value in inputs])
     mapped: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))

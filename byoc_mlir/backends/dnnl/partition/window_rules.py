@@ -1,4 +1,4 @@
-"""Which convolutions, pools and resizes oneDNN runs, and why it refuses the others."""
+"""Convolutions, pools and resizes that oneDNN runs, and the reasons why it refuses others."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.onednn import constants
 
 FEW_OUTPUTS = 8
-"""Output channels from which on a convolution is as fast as on the host; timed with AVX-512."""
+"""Output channels from which on a convolution is as fast as on the host; measured with AVX-512."""
 
 MUCH_WORK = 1_000_000
-"""Products of a convolution below which it stays where its neighbours are."""
+"""MACs of a convolution below which it stays with its neighbours."""
 
 
 def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
-    """Returns why oneDNN does not run a convolution, `None` where it does."""
+    """Returns why oneDNN does not run a convolution, or `None`."""
     return _badly_vectorised(op) if isinstance(op, window.ConvOp) else None
 
 
 def _badly_vectorised(op: window.ConvOp) -> str | None:
-    """Convolutions that oneDNN makes a larger matrix product of, or whose vectors it leaves empty,
-    and that have enough to do for that to count.
+    """Returns why oneDNN vectorises a convolution badly, or `None`.
+
+    The convolution has enough MACs, and oneDNN unfolds it into a larger GEMM or fills its vectors
+    partly.
     """
     outputs, depth, *kernel = shape_of(op.weight)
     if math.prod(shape_of(op.output)) * depth * math.prod(kernel) < MUCH_WORK:
         return None
     groups = op.groups.value.data
     if groups == 1 and outputs < FEW_OUTPUTS and math.prod(kernel) > 1:
-        return f"few output channels fill no vector: {outputs} (the host's are of pixels)"
+        return f"few output channels fill no vector: {outputs} (the host vectorises over pixels)"
     if 1 < groups == outputs and len(kernel) == 1:
-        return "a depthwise convolution of lines (oneDNN copies their windows)"
+        return "a 1-D depthwise convolution (oneDNN copies its windows)"
     return None
 
 
 def pooling(op: pool.PoolOp) -> str | None:
-    """Pools whose windows oneDNN divides by the same number of elements as Relay."""
+    """Accepts pools whose windows oneDNN divides by the same number of elements as Relay."""
     source, kernel = shape_of(op.data), ints(op.pool_size)
     padding, dilation = ints(op.padding), ints(op.dilation)
     spatial = len(source) - 2
@@ -57,7 +59,7 @@ def pooling(op: pool.PoolOp) -> str | None:
 
 
 def quantized_pooling(op: Operation) -> str | None:
-    """Means of bytes as bytes of the same type."""
+    """Accepts averages of 8-bit values with a result of the same type."""
     assert isinstance(op, qnn_window.QuantizedPoolOp)
     data, result = (tensor_type(value).element_type for value in (op.data, op.results[0]))
     if data != result:
@@ -70,7 +72,7 @@ def quantized_pooling(op: Operation) -> str | None:
         reason = pooling(op)
         is_zero = isinstance(zero_point, ConstantOp) and not zero_point.array.any()
         if _counts_padding(op) and any(ints(op.padding)) and not is_zero:
-            return "padding that counts, and is no byte of 0 as oneDNN's"
+            return "padding that counts, with a zero point other than oneDNN's 0"
     return reason or slow_here(op)
 
 
@@ -91,7 +93,9 @@ def _reaches_beyond_padding(op: pool.PoolOp) -> bool:
 
 
 def resampling(op: image.ResizeOp) -> str | None:
-    """Spatial dimensions resized as oneDNN does it: between the centres of pixels."""
+    """Accepts resizes of spatial dimensions that sample like oneDNN, between the centres of
+    pixels.
+    """
     method, axes = op.method.data, op.resized_axes()
     if method not in constants.RESAMPLING or not 3 <= len(shape_of(op.data)) <= 5:
         return f"{method} on {op.data.type} (oneDNN has nearest and linear on [N, C, ...])"
@@ -104,7 +108,7 @@ def resampling(op: image.ResizeOp) -> str | None:
 
 
 def spatial_reduction(op: reduce.MeanOp | reduce.MaxOp) -> str | None:
-    """A reduction over all spatial dimensions, which is a pool of one window."""
+    """Accepts a reduction over all spatial dimensions, which is a pool of one window."""
     rank = len(shape_of(op.data))
     if not 4 <= rank <= 5 or op.axes != tuple(range(2, rank)):
         return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"

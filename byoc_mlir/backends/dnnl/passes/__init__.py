@@ -1,1 +1,1 @@
-"""What brings a region to the IR that code is generated from: one pass in a file."""
+"""Passes that lower a region to the input of code generation: one pass in a file."""

@@ -1,4 +1,4 @@
-"""The pass `align-dnnl-results`: what needs aligned memory is not written to a region's output."""
+"""The pass `align-dnnl-results`: ops that need aligned memory do not write to a region's output."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from byoc_mlir.backends.dnnl.primitives.shared_memory import root
 
 
 class AlignDnnlResults(RegionPass):
-    """Copies results of resampling that are returned. Large ones are stored around the cache, by
-    instructions that fault where the address is no multiple of a vector's bytes; the workspace is
-    aligned, an array of the caller need not be.
+    """Copies results of resampling that are returned.
+
+    Large results are written with non-temporal stores, which fault at unaligned addresses. The
+    workspace is aligned, but an array of the caller may not be.
 
     ```mlir
     %0 = dnnl.resampling %x {algorithm = "linear"} : …

@@ -1,4 +1,4 @@
-"""The pass `bound-dnnl-weights`: no algorithms whose weights take too much memory."""
+"""The pass `bound-dnnl-weights`: limits the memory of packed weights."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ _Convolution: TypeAlias = ConvolutionOp | QuantizedConvolutionOp
 
 @dataclass(frozen=True)
 class BoundDnnlWeights(RegionPass):
-    """Takes algorithms of smaller weights, where the packed weights of a region's convolutions take
-    more memory than its `byoc.weight_growth` allows: those that lose least time for each byte.
+    """Replaces algorithms if the packed weights of a region's convolutions exceed
+    `byoc.weight_growth`.
+
+    It chooses algorithms with smaller weights, those with the least loss of time per byte first.
 
     Options:
         winograd, convolution: as the backend's options of these names.
@@ -58,7 +60,9 @@ class BoundDnnlWeights(RegionPass):
                 decide(op, some[way.algorithm])
 
     def _offers(self, region: FuncOp) -> Mapping[_Convolution, Mapping[str, Cost]]:
-        """What convolutions take by each algorithm, where their own one is among them."""
+        """Returns the costs of each convolution by algorithm, if its current algorithm is among
+        them.
+        """
         costs = Costs(Choices(self.winograd, self.convolution))
         found: dict[_Convolution, Mapping[str, Cost]] = {}
         with openmp_threads(1):

@@ -1,4 +1,4 @@
-"""The pass `choose-dnnl-algorithms`: what computes each convolution, and conversions of images."""
+"""The pass `choose-dnnl-algorithms`: the algorithms of convolutions and of image conversions."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 @dataclass(frozen=True)
 class ChooseDnnlAlgorithms(RegionPass):
-    """Chooses the algorithm of every convolution and conversion, in the layouts that are planned,
-    and writes down what ops were measured to take.
+    """Chooses the algorithm of every convolution and conversion, in the planned layouts.
+
+    It also records the measured latencies of ops.
 
     Options:
         winograd, convolution: as the backend's options of these names.
@@ -51,7 +52,7 @@ class ChooseDnnlAlgorithms(RegionPass):
 
 
 def decide(op: ExecutedOp, cost: Cost) -> None:
-    """Writes down what computes an op, and the time if it was measured."""
+    """Records the algorithm of an op, and its latency if it was measured."""
     if isinstance(op, ConvertOp | ConvolutionOp | QuantizedConvolutionOp):
         op.algorithm = StringAttr(cost.algorithm)
     op.milliseconds = FloatAttr(round(cost.milliseconds, 4), f64) if cost.is_measured else None

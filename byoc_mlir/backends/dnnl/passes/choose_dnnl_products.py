@@ -1,4 +1,4 @@
-"""The pass `choose-dnnl-products`: which primitive multiplies, and how weights are packed."""
+"""The pass `choose-dnnl-products`: the primitive of each matmul, and the packing of its weights."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PACKINGS = ("ba", "any")
 
 @dataclass(frozen=True)
 class ChooseDnnlProducts(RegionPass):
-    """Chooses for each product of rows and a constant matrix the fastest of what oneDNN offers.
+    """Chooses oneDNN's fastest primitive for each matmul of rows and a constant matrix.
 
-    That is a matmul whose weights have their columns one after another, a matmul or an inner
-    product whose weights are packed as the library likes it best. Which one wins depends on the
-    shapes, the instruction set and the number of threads, by factors of up to four. A matrix in
-    memory that belongs to somebody else is read as it is.
+    The candidates are a matmul with column-major weights, and a matmul or an inner product with
+    weights in oneDNN's preferred layout. The fastest one depends on the shapes, the instruction set
+    and the number of threads, by factors of up to four. A matrix in memory of someone else is not
+    packed.
 
     Options:
         threads: the OpenMP threads that will run the region.
@@ -55,7 +55,7 @@ class ChooseDnnlProducts(RegionPass):
 
 
 def _is_open(op: MatmulOp) -> bool:
-    """Whether the weights are a constant that any layout can be chosen for."""
+    """True if the weights are a constant for which any layout can be chosen."""
     return len(shape_of(op.output)) == 2 and is_packable_matrix(op.primary[1])
 
 
@@ -82,7 +82,7 @@ def _time(op: MatmulOp, costs: Costs, packing: str) -> float:
 
 
 def _vector(bias: SSAValue | None) -> tuple[Sequence[SSAValue], Sequence[ViewOp]]:
-    """A matmul's bias `[1, N]` as an inner product's `[N]`."""
+    """Adds a view of a matmul's bias `[1, N]` as an inner product's `[N]`."""
     if bias is None:
         return (), ()
     view = ViewOp(bias, result_types=[like(bias, shape_of(bias)[-1:])])

@@ -74,7 +74,7 @@ _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
 
 
 class ConvertRelayToDnnl(RegionPass):
-    """Turns the ops and composites of oneDNN's regions into `dnnl` ops, all of them row-major.
+    """Converts the ops and composites of oneDNN's regions to `dnnl` ops, all of them row-major.
 
     ```mlir
     %1 = byoc.composite "dnnl.conv2d_bias_relu" from "nn.conv2d_nn.bias_add_nn.relu_"
@@ -115,7 +115,7 @@ def convert_region(func: FuncOp) -> None:
 
 
 def _erase_unused(block: Block) -> None:
-    """Erases steps that a later op does in its own way: a sigmoid that became part of a swish."""
+    """Erases steps that a later op absorbed, such as a sigmoid in a swish."""
     for op in reversed(list(block.ops)):
         if op.results and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
@@ -160,7 +160,9 @@ def _is_widening(cast: elementwise.CastOp) -> bool:
 
 
 def _rounded(value: SSAValue) -> SSAValue:
-    """What a primitive rounds where it writes it; another value as it is."""
+    """Returns the `f32` value that a primitive rounds to `bf16` when it writes it, or the value
+    itself.
+    """
     op = value.owner
     return op.data if isinstance(op, elementwise.CastOp) and op.dtype == bf16 else value
 
@@ -174,7 +176,7 @@ def _convert_layer(builder: Builder, op: byoc.CompositeOp, layer: RecurrentLayer
 
 
 def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:
-    """The `dnnl` value for the ops of a composite."""
+    """Converts the ops of a composite to a `dnnl` value."""
     quantised = read_sum_with_residual(builder.reader, value)
     quantised = quantised or read_quantized(builder.reader, value)
     if quantised is not None:
@@ -192,7 +194,7 @@ def _convert_expression(builder: Builder, value: SSAValue, ops: Sequence[Operati
 
 
 def _convert_group(builder: Builder, value: SSAValue, ops: Sequence[Operation]) -> SSAValue:
-    """The `dnnl` value for ops that oneDNN runs as one primitive."""
+    """Converts ops that oneDNN runs as one primitive to a `dnnl` value."""
     chain = read_chain(builder.reader, value, ops)
     source = builder.reader.owner(chain.source)
     if source not in ops:
@@ -212,7 +214,7 @@ def _convert_anchor(builder: Builder, op: Operation | None, chain: PostOpChain) 
 
 
 def _results(builder: Builder, op: ReturnOp) -> list[SSAValue]:
-    """The region's results, each in memory of its own."""
+    """Returns the region's results, each in separate memory."""
     taken: set[SSAValue] = set()
     results: list[SSAValue] = []
     for operand in op.operands:

@@ -1,4 +1,4 @@
-"""The pass `fold-dnnl-factors`: the terms of a sum of bytes are multiplied, not the sum."""
+"""The pass `fold-dnnl-factors`: scales the terms of a quantised sum instead of the sum."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from byoc_mlir.backends.dnnl.primitives.constants import known_array, replace_co
 from byoc_mlir.limits import in_time
 
 _BIAS, _SCALES = 2, 3
-"""Operands of a quantised convolution."""
+"""Operand indices of a quantised convolution."""
 
 
 class FoldDnnlFactors(RegionPass):
-    """Multiplies the scales, the bias and the addend of a convolution of bytes instead of its
-    result, which takes an operation less for each byte, and less code.
+    """Multiplies the scales, the bias and the addend of an int8 convolution instead of its result.
+
+    That saves an operation for each element, and code.
 
     ```mlir
     %2 = dnnl.quantized_convolution %1, %w, %b, %s, %p, %q, %0 {post_ops =

@@ -1,4 +1,4 @@
-"""The pass `fold-dnnl-zero-points`: zero points of bytes become part of the bias."""
+"""The pass `fold-dnnl-zero-points`: adds zero points to the bias."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from byoc_mlir.limits import in_time
 Product: TypeAlias = "QuantizedConvolutionOp | QuantizedMatmulOp"
 
 _BIAS, _SOURCE_ZERO_POINT, _ZERO_POINT = 2, 4, 5
-"""Operands of both ops."""
+"""Operand indices of both ops."""
 
 _LARGEST = 2.0**14
-"""What may be added to a bias: `f32` has 24 bits, so that ten of the fraction are left."""
+"""Maximum addend of a bias: `f32` has a 24-bit significand, so ten bits remain for the fraction."""
 
 
 class FoldDnnlZeroPoints(RegionPass):
-    """Adds known zero points to the bias: oneDNN has its fastest code for those of 0.
+    """Adds constant zero points to the bias, because oneDNN's code for zero points of 0 is the
+    fastest.
 
-    That of the result always, with what limits it. That of the source where nothing is padded:
-    it is subtracted from each byte, so its product with the sum of the weights is from the result;
-    padding has the source's zero point, but is 0 for a primitive without.
+    It always folds the result's zero point, and adjusts the limits. It folds the source's only
+    without padding: its product with the sum of the weights is subtracted from the result. Padding
+    has the source's zero point, but is 0 for a primitive without one.
 
     ```mlir
     %1 = dnnl.quantized_convolution %x, %w, %b, %s, %c5, %c7 {post_ops = [#dnnl.eltwise<relu>], …}
@@ -57,8 +58,10 @@ class FoldDnnlZeroPoints(RegionPass):
 
 
 def _may_round(op: Product) -> bool:
-    """Our own kernels sum integers; so does the library for results of `f32`, where the error of a
-    zero point in the bias would be seen.
+    """True if a zero point may be rounded in the bias.
+
+    Built-in kernels sum integers. So does oneDNN for `f32` results, where the error would be
+    visible.
     """
     return op.element != f32 and not is_ours(op)
 
@@ -88,7 +91,7 @@ def _fold_result(op: Product) -> None:
 
 
 def _moved(limits: Attribute, zero_point: int, highest: float) -> Attribute:
-    """Limits of numbers to which the zero point was added before."""
+    """Returns limits of values that already include the zero point."""
     assert isinstance(limits, EltwiseAttr)
     if limits.algorithm.data == "relu":
         return EltwiseAttr.of("clip", float(zero_point), highest)
@@ -101,6 +104,6 @@ def _is_padded(op: Product) -> bool:
 
 
 def _number(value: SSAValue) -> int:
-    """A zero point; 0 where it is not known."""
+    """Returns a constant zero point, or 0 if it is not constant."""
     array = known_array(value)
     return 0 if array is None else int(array[0])

@@ -1,4 +1,4 @@
-"""The pass `fuse-dnnl-concats`: batch norms that join what they read."""
+"""The pass `fuse-dnnl-concats`: batch norms that concatenate their inputs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.limits import in_time
 
 _CHANNELS = 1
-"""The axis."""
+"""Axis of the channels."""
 
 
 class FuseDnnlConcats(RegionPass):
-    """Takes away concatenations that nothing but batch norms and further concatenations reads: each
-    of them reads the parts where they are, which is as much, and nothing is copied before.
+    """Removes concatenations whose users are only batch norms and further concatenations.
 
-    They must be joined along their channels, which are last or, in one image, in whole blocks; the
-    norms must have known parameters, and no part may be overwritten before they read it.
+    Each batch norm reads the parts in place, so nothing is copied before. The parts are
+    concatenated along the channels, which are innermost or, in a single image, in whole blocks. The
+    parameters of the norms are constants, and no part is overwritten before a norm reads it.
 
     ```mlir
     %2 = dnnl.concat %0, %1 {axis = 1} : …
@@ -46,7 +46,7 @@ class FuseDnnlConcats(RegionPass):
 
 
 def _fuse(concat: ConcatOp) -> None:
-    """Lets the readers of a concatenation read its parts, if all of them can."""
+    """Replaces a concatenation by its parts in all its users, if all of them can read the parts."""
     if any(map(is_overwritten, concat.sources)):
         return
     readers = [use.operation for use in concat.output.uses]
@@ -68,7 +68,7 @@ def _has_channels(concat: ConcatOp) -> bool:
 
 
 def _factors(norm: BatchNormalizationOp, concat: ConcatOp) -> NDArray[np.float32] | None:
-    """Those of a norm, if our code can read the parts in its place."""
+    """Returns the factors of a norm, if the built-in kernel can read the parts instead."""
     is_written = normalized_join(concat.sources, norm.output, relu=bool(norm.relu.value.data))
     return None if is_written is None else factors_of(norm)
 
@@ -88,7 +88,7 @@ def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.flo
 
 
 def _flatten(further: ConcatOp, concat: ConcatOp) -> None:
-    """Joins the parts of a concatenation in its place."""
+    """Concatenates the parts of a concatenation instead of its result."""
     parts: list[SSAValue] = []
     for source in further.sources:
         parts += concat.sources if source is concat.output else [source]

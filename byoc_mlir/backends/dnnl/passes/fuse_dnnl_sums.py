@@ -27,11 +27,12 @@ _NAMES = ViewOp | PermuteOp | SliceOp
 
 
 class FuseDnnlSums(RegionPass):
-    """Turns `#dnnl.binary<add>` of convolutions into `#dnnl.sum` where the addend dies there.
+    """Converts `#dnnl.binary<add>` of convolutions to `#dnnl.sum` if it is the last use of the
+    addend.
 
-    The addend must have been computed in the region, have the result's type, and have no later
-    reader: a region's input, a constant, or a value that is needed again keeps its memory. So does
-    one that our integer kernel reads, which may write some pixels twice.
+    The addend must be computed in the region, have the result's type, and have no later user. A
+    region's input, a constant, or a value that is needed again keeps its memory. So does an operand
+    of the built-in int8 kernel, which may write some pixels twice.
 
     ```mlir
     %2 = dnnl.convolution %1, %w, %0 {post_ops = [#dnnl.binary<add>]} : …

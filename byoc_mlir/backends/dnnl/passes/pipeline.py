@@ -30,11 +30,11 @@ from byoc_mlir.backends.dnnl.passes.unfold_dnnl_deconvolutions import UnfoldDnnl
 
 
 def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
-    """The passes that turn a region of `relay` ops into what code is generated from.
+    """Returns the passes that lower a region of `relay` ops to the input of code generation.
 
     Args:
         threads: the OpenMP threads that will run the region.
-        choices: what was asked for instead of the cheapest.
+        choices: requested choices, instead of the cheapest ones.
     """
     winograd, convolution = choices.winograd, choices.convolution
     return (

@@ -1,4 +1,4 @@
-"""The pass `place-dnnl-buffers`: where results and scratchpads begin in a region's workspace."""
+"""The pass `place-dnnl-buffers`: offsets of results and scratchpads in a region's workspace."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _ELSEWHERE = -1
 
 
 class PlaceDnnlBuffers(RegionPass):
-    """Plans the workspace: results and scratchpads that are never needed at once share memory. What
-    is returned is written to the region's output, and needs none.
+    """Plans the workspace: results and scratchpads with disjoint lifetimes share memory.
+
+    A returned value is written to the region's output, and needs no workspace.
 
     ```mlir
     func.func private @r(%x: tensor<1x64x8x8xf32>) … attributes {byoc.compiler = "dnnl"} {
@@ -65,8 +66,10 @@ def _start(op: ExecutedOp, result: SSAValue, offsets: dict[SSAValue | Operation,
 
 
 def _requests(region: FuncOp) -> dict[SSAValue | Operation, BufferRequest]:
-    """What the workspace must hold: results by the values whose memory they share, scratchpads by
-    their ops."""
+    """Returns the lifetimes and sizes of workspace buffers.
+
+    Results are listed by the values that own their memory, scratchpads by their ops.
+    """
     block = region.body.block
     last = block.last_op
     assert isinstance(last, ReturnOp)
@@ -89,7 +92,7 @@ def _requests(region: FuncOp) -> dict[SSAValue | Operation, BufferRequest]:
 
 
 def _times(ops: Iterable[Operation]) -> list[tuple[Operation, tuple[int, int]]]:
-    """Every op with the first and the last position at which it may run."""
+    """Returns every op with the first and the last position at which it may run."""
     listed = list(ops)
     spans = [[position, position] for position in range(len(listed))]
     for position, op in enumerate(listed):

@@ -1,4 +1,4 @@
-"""The pass `place-dnnl-concats`: parts are written where what joins them is read."""
+"""The pass `place-dnnl-concats`: writes the parts of a concatenation directly to its result."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from byoc_mlir.limits import in_time
 
 
 class PlaceDnnlConcats(RegionPass):
-    """Takes away concatenations whose parts can lie one after the other in the memory of the
-    result: each part is one piece of it, computed in the region, and in no other concatenation.
+    """Removes concatenations whose parts can be contiguous in the memory of the result.
+
+    Each part is one contiguous piece, computed in the region, and in no other concatenation.
 
     ```mlir
     %2 = dnnl.concat %0, %1 {axis = 1} : (tensor<1x16x8x8xf32, #dnnl.layout<"aBcd8b">>, …

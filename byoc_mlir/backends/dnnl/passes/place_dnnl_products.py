@@ -1,4 +1,4 @@
-"""The pass `place-dnnl-products`: products read and write permuted tensors, or copies."""
+"""The pass `place-dnnl-products`: matmuls read and write permuted tensors, or copies."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from byoc_mlir.onednn.engine import openmp_threads
 class PlaceDnnlProducts(RegionPass):
     """Chooses the layouts around every `dnnl.matmul`, by measured time.
 
-    A permuted operand is read as it is, or copied first. A result that is only permuted is
-    written so that it is row-major afterwards, or row-major at once.
+    A permuted operand is read directly, or copied first. A result whose only user is a permutation
+    is written so that it is row-major after the permutation, or row-major before.
 
     ```mlir
     %1 = dnnl.matmul %p, %v : … -> tensor<1x12x48x32xf32>
@@ -92,7 +92,9 @@ def _place_result(op: MatmulOp, costs: Costs) -> None:
 
 
 def _drop_copy(op: PermuteOp) -> None:
-    """Removes the only reader of a permuted value when it copies to the layout that it now has."""
+    """Removes a reorder that is the only user of a permuted value, if the value now has its
+    layout.
+    """
     readers = [use.operation for use in op.output.uses]
     if len(readers) == 1 and isinstance(readers[0], ReorderOp):
         copy = readers[0]

@@ -1,4 +1,4 @@
-"""The pass `plan-dnnl-layouts`: one layout for every value of a region, chosen together."""
+"""The pass `plan-dnnl-layouts`: one layout for every value of a region, chosen jointly."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Layout, Winograd
 from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Costs
 from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
     MatmulOp,
     PermuteOp,
     ReorderOp,
@@ -37,19 +38,21 @@ from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
-"""Ops whose operands were brought to their layouts before the others are planned."""
+"""Ops whose operands have their layouts before the other ops are planned."""
 
 _SWEEPS = 4
 
 Choice = dict[SSAValue, str]
-"""The layout in which every value of the region is written."""
+"""Layout in which every value of the region is written."""
 
 
 @dataclass(frozen=True)
 class PlanDnnlLayouts(RegionPass):
-    """Chooses the layout of every value, from the measured time of each primitive in its candidate
-    layouts and of the reorders between them. Inputs and outputs of a region are row-major;
-    constants are brought to the layout that their primitive asks for at load.
+    """Chooses the layout of every value.
+
+    It minimises the measured time of the primitives in their candidate layouts and of the reorders
+    between them. Inputs and outputs of a region are row-major; constants are packed at load time
+    into the layout that their primitive requests.
 
     Options:
         winograd, convolution, layout: as the backend's options of these names.
@@ -85,11 +88,23 @@ class _Way:
 
     milliseconds: float
     read: tuple[str, ...]
-    """The layout of each of its operands whose layout is a matter of choice."""
+    """Layouts of the operands whose layout can be chosen."""
+
+
+def _described(op: Operation) -> object:
+    """Returns a key that convolutions of equal costs share; every other op has its own."""
+    if not isinstance(op, ConvolutionOp):
+        return op
+    operands = list(op.operands)
+    return (
+        tuple(sorted(op.properties.items())),
+        tuple((one.type, operands.index(one)) for one in operands),
+        op.output.type,
+    )
 
 
 class _Planner:
-    """What is asked again and again is looked up: a search asks the same of each op many times."""
+    """Search for the cheapest layouts; it caches costs, which the search needs repeatedly."""
 
     def __init__(self, func: FuncOp, costs: Costs, kinds: Sequence[str]):
         self._costs = costs
@@ -105,17 +120,19 @@ class _Planner:
         }
         self._touched = {value: self._ops_that_touch(value) for value in self._free}
         self._before = {one: layout_of(one) for some in self._operands.values() for one in some}
+        equal: dict[object, Operation] = {}
+        self._first = {op: equal.setdefault(_described(op), op) for op in self._ops}
         self._ways: dict[tuple[Operation, str, str], _Way] = {}
-        self._reorders: dict[tuple[SSAValue, str, str], float] = {}
+        self._reorders: dict[tuple[Attribute, str, str], float] = {}
         self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
 
     def _ops_that_touch(self, value: SSAValue) -> list[Operation]:
-        """The ops whose cost depends on the layout of a value: they write or read it."""
+        """Returns the ops that write or read a value, so that their cost depends on its layout."""
         around = {value.owner, *(use.operation for use in value.uses)}
         return [op for op in self._ops if op in around]
 
     def best(self) -> Choice:
-        """The cheapest of what a local search finds from each uniform choice."""
+        """Returns the cheapest result of local searches from each uniform choice."""
         choices = [self._improved(kind) for kind in self._kinds]
         return min(choices, key=self._total, default={})
 
@@ -132,7 +149,7 @@ class _Planner:
         return choice
 
     def _sweep(self, choice: Choice) -> bool:
-        """Tries every other layout for each value in turn; whether one was better."""
+        """Tries every other layout for each value in order; returns True if one was better."""
         changed = False
         for value in self._free:
             touched = self._touched[value]
@@ -150,7 +167,9 @@ class _Planner:
         return sum(self._at(choice, op)[0] for op in self._ops)
 
     def _at(self, choice: Choice, op: Operation) -> tuple[float, str]:
-        """The cost of an op with reorders of its operands, and the layout it reads them in."""
+        """Returns the cost of an op with reorders of its operands, and the layout in which it reads
+        them.
+        """
         operands = self._operands[op]
         produced = tuple(choice.get(one) or self._before[one] for one in operands)
         wanted = choice[op.results[0]] if op in self._planned else ""
@@ -162,7 +181,7 @@ class _Planner:
     def _offers(
         self, op: Operation, produced: Sequence[str], wanted: str
     ) -> Iterator[tuple[float, str]]:
-        """What an op costs by the layout in which it reads its source."""
+        """Yields the costs of an op by the layout in which it reads its source."""
         operands = self._operands[op]
         if op not in self._planned:
             asked = [self._asked(op, operand) for operand in operands]
@@ -173,12 +192,13 @@ class _Planner:
             yield way.milliseconds + self._reordered(operands, produced, way.read), source
 
     def _asked(self, op: Operation, operand: SSAValue) -> str:
-        """The layout in which an op that is not planned reads an operand."""
+        """Returns the layout in which an op that is not planned reads an operand."""
         if isinstance(op, _AS_PLACED):
             return self._before.get(operand) or layout_of(operand)
         return plain_layout(operand)
 
     def _way(self, op: Operation, source: str, wanted: str) -> _Way:
+        op = self._first[op]  # layers of a network are alike
         key = (op, source, wanted)
         if key not in self._ways:
             milliseconds = self._costs.op(op, layouts_in(op, source, wanted))
@@ -189,17 +209,17 @@ class _Planner:
     def _reordered(
         self, values: Sequence[SSAValue], old: Sequence[str], new: Sequence[str]
     ) -> float:
-        """What it takes to bring values from their layouts to others."""
+        """Returns the cost of reorders from old to new layouts."""
         return sum(map(self._reorder, values, old, new))
 
     def _reorder(self, value: SSAValue, old: str, new: str) -> float:
-        key = (value, old, new)
+        key = (value.type, old, new)
         if key not in self._reorders:
             self._reorders[key] = self._costs.reorder(value, old, new)
         return self._reorders[key]
 
     def write(self, choice: Choice) -> None:
-        """Puts the chosen layouts into the types, with reorders where they differ."""
+        """Sets the chosen layouts in the types, and adds reorders where they differ."""
         copies: dict[tuple[SSAValue, str], SSAValue] = {}
         reads = {op: self._at(choice, op)[1] for op in self._ops}
         for op in self._ops:

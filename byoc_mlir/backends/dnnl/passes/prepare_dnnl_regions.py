@@ -1,4 +1,4 @@
-"""The pass `prepare-dnnl-regions`: all of oneDNN's passes, as a compilation runs them."""
+"""The pass `prepare-dnnl-regions`: all of oneDNN's passes, in the order of a compilation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from byoc_mlir.ir_dump import apply_pass
 
 @dataclass(frozen=True)
 class PrepareDnnlRegions(ModulePass):
-    """Runs the passes of `pipeline` in their order, with one budget for what they measure.
+    """Runs the passes of `pipeline` in their order, with a common time limit for measurements.
 
     Options:
         threads: the OpenMP threads that will run the regions.

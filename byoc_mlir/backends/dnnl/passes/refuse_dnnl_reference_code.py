@@ -16,10 +16,10 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 
 class RefuseDnnlReferenceCode(RegionPass):
-    """Looks for reference code that nothing could be done about; it changes nothing.
+    """Refuses regions with reference code that no earlier pass avoided; it changes nothing.
 
     Raises:
-        CompilationError: there is some; the host is faster.
+        CompilationError: the region has reference code, so the host is faster.
     """
 
     name = "refuse-dnnl-reference-code"

@@ -1,4 +1,4 @@
-"""What all passes over oneDNN's regions share."""
+"""Base of all passes over oneDNN's regions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.dialects import byoc
 
 
 class RegionPass(ModulePass, ABC):
-    """A pass that changes oneDNN's regions, one after the other, and leaves the rest alone."""
+    """A pass that changes oneDNN's regions, one after the other, and nothing else."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.ops:
@@ -28,7 +28,7 @@ class RegionPass(ModulePass, ABC):
 
 
 def replace_located(op: Operation, *new: Operation) -> None:
-    """Puts ops in the place of one, located where it is; the last of them gives its results."""
+    """Replaces an op by new ones with its location; the last of them provides the results."""
     for one in new:
         one.location = op.location
     Rewriter.replace_op(op, new)

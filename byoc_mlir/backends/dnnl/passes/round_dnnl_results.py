@@ -1,4 +1,4 @@
-"""The pass `round-dnnl-results`: who rounds what only products in fewer bits read."""
+"""The pass `round-dnnl-results`: fuses rounding to `bf16` into softmax and layer norm."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 
 class RoundDnnlResults(RegionPass):
-    """Softmax and layer norm write `bf16` themselves, where nothing else reads their `f32`, and the
-    library has more than reference code for it.
+    """Changes softmax and layer norm to write `bf16` if nothing else uses their `f32` result.
+
+    oneDNN must have more than reference code for it.
 
     ```mlir
     %1 = dnnl.softmax %0 {axis = 1} : (tensor<8x16xf32>) -> tensor<8x16xf32>

@@ -14,8 +14,7 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 
 @dataclass(frozen=True)
 class SelectDnnlPrimitives(RegionPass):
-    """Asks the library what it runs for each op as it is now, and writes down its name for that and
-    the memory that it needs beside its operands; of our own code, the same.
+    """Records the name and the scratchpad of each op's implementation, oneDNN's or built-in.
 
     Options:
         threads: the OpenMP threads that will run the region.

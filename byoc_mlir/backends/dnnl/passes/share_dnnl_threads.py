@@ -1,4 +1,4 @@
-"""The pass `share-dnnl-threads`: what runs on one thread, and what at the same time."""
+"""The pass `share-dnnl-threads`: ops that run on one thread, or at the same time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _ONE = IntegerAttr(1, i64)
 
 @dataclass(frozen=True)
 class ShareDnnlThreads(RegionPass):
-    """Chooses the ops that run on one thread: short ones, where threads need not be kept awake for
-    others (`kernels/thread_plan.py`); and recurrent layers, of which independent ones may run at
-    the same time.
+    """Chooses the ops that run on one thread: short ops and recurrent layers.
+
+    Short ops do so if threads need not stay awake for other ops (`kernels/thread_plan.py`).
+    Independent recurrent layers may run at the same time.
 
     Options:
         threads: the OpenMP threads that will run the region.
@@ -61,7 +62,7 @@ class ShareDnnlThreads(RegionPass):
 
 
 def _independent_layers(func: FuncOp) -> list[list[RecurrentOp]]:
-    """Recurrent layers, those together of which neither reads the other's results."""
+    """Returns groups of recurrent layers; adjacent layers that are independent form one group."""
     layers: list[list[RecurrentOp]] = []
     before: Operation | None = None
     for op in func.body.block.ops:
@@ -85,7 +86,9 @@ def _root(value: SSAValue) -> SSAValue:
 
 
 def _is_serial(layers: Sequence[Operation], costs: Costs, threads: int) -> bool:
-    """Whether one thread for each layer is faster than all threads for one after the other."""
+    """True if one thread for each layer is faster than all threads for one layer after the
+    other.
+    """
 
     def times(count: int) -> list[float]:
         with openmp_threads(count):

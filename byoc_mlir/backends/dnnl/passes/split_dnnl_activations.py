@@ -1,4 +1,4 @@
-"""The pass `split-dnnl-activations`: activations that our own code computes faster."""
+"""The pass `split-dnnl-activations`: activations that built-in kernels compute faster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PRODUCTS = (ConvolutionOp, MatmulOp, InnerProductOp)
 
 @dataclass(frozen=True)
 class SplitDnnlActivations(RegionPass):
-    """Takes activations at the end of a chain off the op before them, where that is faster.
+    """Splits off the activation at the end of a chain if that is faster.
 
     A 3x3 convolution may then be computed by Winograd's algorithm, too.
 
@@ -79,7 +79,7 @@ class SplitDnnlActivations(RegionPass):
         replace_located(op, bare, result)
 
     def _pays(self, split: float, op: PostOpsOp, activation: str, costs: Costs) -> bool:
-        """Whether the activation is split off, where that takes so long altogether."""
+        """True if it pays to split off the activation, given the total time of the split form."""
         if is_inaccurate(activation, op.result):
             return True
         if self.activation != MEASURED:

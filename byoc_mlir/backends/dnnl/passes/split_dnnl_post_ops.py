@@ -1,4 +1,4 @@
-"""The pass `split-dnnl-post-ops`: what oneDNN has no fast code for runs alone."""
+"""The pass `split-dnnl-post-ops`: splits off post-ops for which oneDNN has no fast code."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 
 class SplitDnnlPostOps(RegionPass):
-    """Takes post-ops off primitives that run as reference code with them, and faster without; and
-    biases off deconvolutions.
+    """Splits off post-ops of primitives that run as reference code with them, and faster without.
+
+    It also splits off biases of deconvolutions.
 
     ```mlir
     %1 = dnnl.matmul %a, %b, %mask {post_ops = [#dnnl.binary<add>]} : …
@@ -54,8 +55,10 @@ class SplitDnnlPostOps(RegionPass):
 
 
 def _kept(op: PostOpsOp) -> int:
-    """The most post-ops that the library has fast code with; all of them where it has none. What is
-    not accurate must be the last, so that code of our own can do it.
+    """Returns the maximum number of post-ops with which oneDNN has fast code, or all if it has
+    none.
+
+    An inaccurate post-op must be the last one, so that a built-in kernel can compute it.
     """
     for count, post_op in enumerate(op.post_ops.data[:-1], 1):
         if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data, op.result):
@@ -72,7 +75,7 @@ def _kept(op: PostOpsOp) -> int:
 
 
 def _split(op: PostOpsOp, count: int) -> PostOpsOp:
-    """Lets an op keep so many post-ops. Returns the one that does the others."""
+    """Keeps the first `count` post-ops of an op. Returns the op that computes the others."""
     shorter = _with_post_ops(op, count)
     operands = op.post_op_operands[shorter.post_op_count :]
     first, *others = op.post_ops.data[count:]
@@ -84,7 +87,7 @@ def _split(op: PostOpsOp, count: int) -> PostOpsOp:
 def _alone(
     source: SSAValue, post_op: Attribute, operands: Sequence[SSAValue], others: ArrayAttr[Attribute]
 ) -> PostOpsOp:
-    """A post-op as a primitive that has the others behind it."""
+    """Returns a post-op as a primitive, with the others as its post-ops."""
     if isinstance(post_op, EltwiseAttr):
         return EltwiseOp(
             [source, *operands],
@@ -98,7 +101,9 @@ def _alone(
 
 
 def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
-    """oneDNN adds the bias behind a deconvolution, in channels last one number at a time.
+    """Splits off the bias of a deconvolution.
+
+    oneDNN adds the bias after a deconvolution; in NHWC, it does so one element at a time.
 
     ```mlir
     %1 = dnnl.deconvolution %x, %w, %b {post_ops = [#dnnl.eltwise<relu, …>]} : …
@@ -127,7 +132,7 @@ def _split_bias(op: DeconvolutionOp, bias: SSAValue) -> None:
 
 
 def _with_post_ops(op: PostOpsOp, count: int) -> PostOpsOp:
-    """The op with its first post-ops only."""
+    """Returns the op with its first `count` post-ops only."""
     post_ops = ArrayAttr(op.post_ops.data[:count])
     reading = sum(not isinstance(one, EltwiseAttr) for one in post_ops)
     return type(op).create(

@@ -1,4 +1,4 @@
-"""The pass `unfold-dnnl-deconvolutions`: convolutions of pixels instead of reference code."""
+"""The pass `unfold-dnnl-deconvolutions`: 1x1 convolutions instead of reference code."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ from byoc_mlir.tensors import Array
 
 
 class UnfoldDnnlDeconvolutions(RegionPass):
-    """Deconvolutions of `bf16`, for which the library has reference code, become convolutions of
-    single pixels, where each place of the result reads one pixel.
+    """Replaces `bf16` deconvolutions, for which oneDNN has reference code, by 1x1 convolutions.
 
-    That is where the strides are as large as the window: its places are channels, which a copy
-    makes pixels.
+    It applies if the strides equal the window, so that each result reads one pixel. The positions
+    of the window become channels, which a copy shuffles to pixels.
 
     ```mlir
     %0 = dnnl.deconvolution %x, %w {strides = [2, 2], …}
@@ -57,7 +56,7 @@ def unfold_deconvolutions(region: FuncOp) -> None:
 
 
 def can_unfold(op: DeconvolutionOp) -> bool:
-    """Whether each place of the result reads one pixel, by weights that are known."""
+    """True if each position of the result reads one pixel, and the weights are constants."""
     return (
         ints(op.strides) == shape_of(op.weights)[2:]
         and not any(ints(op.padding))
@@ -73,7 +72,7 @@ def _is_rounded(op: DeconvolutionOp) -> bool:
 
 
 def unfold(op: DeconvolutionOp) -> ConvolutionOp:
-    """Puts a convolution and a copy in the place of a deconvolution. Returns the former."""
+    """Replaces a deconvolution by a convolution and a pixel shuffle. Returns the convolution."""
     source, window = op.arguments[0], ints(op.strides)
     rank, places = len(window), math.prod(window)
     weights = _constant(op.weights, "of_places", _of_places)
@@ -92,14 +91,16 @@ def unfold(op: DeconvolutionOp) -> ConvolutionOp:
 
 
 def _constant(value: SSAValue, how: str, derive: Callable[[Array], Array]) -> ConstantOp:
-    """What is derived from a constant; once for all uses of it."""
+    """Computes a constant from another one, once for all uses of it."""
     assert isinstance(value.owner, ConstantOp)
     array, name = value.owner.array, value.owner.weight.name
     return ConstantOp.of(f"{name}.{how}", derived_array(how, [array], lambda: derive(array)))
 
 
 def _of_places(weights: Array) -> Array:
-    """`[C, O, ...]` as those of single pixels, `[places O, C, 1, ...]`."""
+    """Reshapes weights `[C, O, ...]` to the weights of a 1x1 convolution, `[places O, C, 1,
+    ...]`.
+    """
     inputs, _, *window = weights.shape
     last = np.moveaxis(weights, (0, 1), (-1, -2))
     return np.ascontiguousarray(last).reshape(-1, inputs, *[1] * len(window))

@@ -1,4 +1,4 @@
-"""The pass `write-dnnl-calibration`: what was measured so far, into a file."""
+"""The pass `write-dnnl-calibration`: writes the measurements so far to a file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from byoc_mlir.calibration import current_calibration, write_calibration
 
 @dataclass(frozen=True)
 class WriteDnnlCalibration(ModulePass):
-    """Writes the times that the passes before it measured, for the option `calibration`. It changes
-    nothing.
+    """Writes the latencies that earlier passes measured, for the option `calibration`.
+
+    It changes nothing.
 
     Options:
         file: the path of the JSON file.

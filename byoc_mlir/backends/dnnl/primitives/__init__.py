@@ -1,1 +1,1 @@
-"""Which call of oneDNN, or which kernel of our own, a `dnnl` op is."""
+"""The call of oneDNN, or the built-in kernel, of each `dnnl` op."""

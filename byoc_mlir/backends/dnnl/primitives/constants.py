@@ -1,4 +1,4 @@
-"""Constant operands of `dnnl` ops: read, and others in their place."""
+"""Reading and replacement of constant operands of `dnnl` ops."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from byoc_mlir.tensors import Array
 
 
 def known_array(value: SSAValue) -> Array | None:
-    """The numbers of a constant; `None` for what is computed."""
+    """Returns the array of a constant, or `None` for a computed value."""
     return value.owner.array if isinstance(value.owner, ConstantOp) else None
 
 
 def replace_constant(op: Operation, index: int, array: Array) -> None:
-    """Puts other numbers in the place of an operand; drops those that nothing reads any more."""
+    """Replaces a constant operand by another array; erases the old constant if it has no more
+    uses.
+    """
     old = op.operands[index].owner
     assert isinstance(old, ConstantOp)
     constant = ConstantOp.of(old.output.name_hint or "constant", array)

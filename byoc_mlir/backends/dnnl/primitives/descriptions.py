@@ -1,4 +1,4 @@
-"""What describes a primitive: its call, its operands, and how they are seen."""
+"""Descriptions of primitives: the call, the operands and their descriptors."""
 
 from __future__ import annotations
 
@@ -35,18 +35,20 @@ from byoc_mlir.onednn import constants
 from byoc_mlir.onednn.constants import FORWARD_INFERENCE, Arg, DataType
 
 LayoutOf = Callable[[SSAValue], str]
-"""The layout in which a value is, or might be."""
+"""Layout of a value, actual or hypothetical."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """An argument of an execution: a value, seen through a descriptor."""
+    """An argument of an execution: a value with the descriptor that the primitive uses."""
 
     argument: int
     value: SSAValue
     descriptor: MemoryDescriptor
     packed: bool = False
-    """The primitive chooses the layout; the constant is brought there once, at load."""
+    """True if the primitive chooses the layout; the constant is packed into it once, at load
+    time.
+    """
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,12 @@ class DescribedPrimitive:
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """The execution arguments, without the scratchpad."""
+        """Returns the indices of the execution arguments, without the scratchpad."""
         return tuple(operand.argument for operand in self.operands)
 
     @property
     def parameters(self) -> dict[int, MemoryDescriptor]:
-        """The scales and zero points among the arguments."""
+        """Returns the descriptors of the scales and zero points among the arguments."""
         return {
             operand.argument: operand.descriptor
             for operand in self.operands
@@ -81,12 +83,12 @@ _DATA_TYPES: Mapping[Attribute, DataType] = {
 
 
 def data_type_of(value: SSAValue) -> DataType:
-    """The library's name for the element type of a tensor."""
+    """Returns oneDNN's data type for the element type of a tensor."""
     return _DATA_TYPES[tensor_type(value).element_type]
 
 
 def plain_bytes(value: SSAValue) -> int:
-    """The memory of a tensor in the row-major layout."""
+    """Returns the bytes of a tensor in the row-major layout."""
     return math.prod(shape_of(value)) * element_bytes(data_type_of(value))
 
 
@@ -142,7 +144,7 @@ def dilates(op: WindowOp) -> tuple[int, ...]:
 
 
 def forward(kind: str, *arguments: Argument) -> PrimitiveCall:
-    """The call that describes a primitive of a kind, for inference."""
+    """Returns the call that describes a primitive of a kind, for inference."""
     return PrimitiveCall(
         f"dnnl_{kind}_forward_primitive_desc_create", (ENGINE, FORWARD_INFERENCE, *arguments)
     )

@@ -1,4 +1,4 @@
-"""Which concatenations need no copies: their parts can be written where they are read."""
+"""Concatenations without copies, whose parts can be written directly to the result."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from byoc_mlir.dialects.relay.base import shape_of
 
 
 def can_join(op: ConcatOp, layout: LayoutOf) -> bool:
-    """Whether the parts of a concatenation can lie in its result, in the given layouts.
+    """True if the parts of a concatenation can share the result's memory, in the given layouts.
 
-    Each must be one piece of it that begins at an aligned place, be computed in the region, and
-    have memory of its own, which nothing overwrites and no other concatenation wants.
+    Each part must be contiguous, aligned, and computed in the region. Nothing may overwrite its
+    memory, and no other concatenation may use it.
     """
     if is_overwritten(op.output) or len(set(map(first_name, op.sources))) < len(op.sources):
         return False
@@ -40,7 +40,7 @@ def _is_piece(op: ConcatOp, part: SSAValue, layout: LayoutOf) -> bool:
 
 
 def _is_free(op: ConcatOp, part: SSAValue) -> bool:
-    """Whether a part's memory is asked for by nothing but one concatenation."""
+    """True if only one concatenation determines the memory of a part."""
     first = first_name(part)
     if not isinstance(first.owner, ExecutedOp | JoinOp) or is_overwritten(part):
         return False
@@ -49,7 +49,7 @@ def _is_free(op: ConcatOp, part: SSAValue) -> bool:
 
 
 def _askers(value: SSAValue) -> set[Operation]:
-    """Ops that need a value, under any of its names, at a place of their own."""
+    """Returns the ops that require a value, under any of its names, in specific memory."""
     found: set[Operation] = set()
     for use in value.uses:
         user = use.operation

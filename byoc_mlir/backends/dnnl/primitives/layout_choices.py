@@ -1,4 +1,4 @@
-"""Which layouts an op may have: of its source, of its result, and of what it reads besides."""
+"""Layouts that an op may have for its source, its result and its other operands."""
 
 from __future__ import annotations
 
@@ -57,23 +57,23 @@ ANY_LAYOUT = (
     ShuffleOp,
     SoftmaxOp,
 )
-"""Ops that run in other layouts than the row-major one; the others see rows of a matrix."""
+"""Ops that support layouts other than row-major; all other ops read rows of a matrix."""
 
 _LEAST_BLOCKED_CHANNELS = 8
 
 
 def plain_layout(value: SSAValue) -> str:
-    """The row-major layout of a value."""
+    """Returns the row-major layout of a value."""
     return layouts.plain(len(shape_of(value)))
 
 
 def is_planned(op: Operation) -> bool:
-    """Whether the layout of an op's result is a matter of choice."""
+    """True if the layout of an op's result can be chosen."""
     return isinstance(op, ANY_LAYOUT) and 3 <= len(shape_of(op.results[0])) <= 5
 
 
 def ways(op: Operation) -> Iterator[LayoutOf]:
-    """All layouts of an op's operands and result that may be chosen."""
+    """Yields all layouts of an op's operands and result that may be chosen."""
     if not is_planned(op):
         yield layout_of
         return
@@ -83,7 +83,7 @@ def ways(op: Operation) -> Iterator[LayoutOf]:
 
 
 def laid_out_operands(op: Operation) -> tuple[SSAValue, ...]:
-    """The operands whose layout is a matter of choice: tensors with the rank of the result."""
+    """Returns the operands whose layout can be chosen: tensors with the rank of the result."""
     if isinstance(op, ReturnOp | ViewOp | PermuteOp | ReorderOp):
         return tuple(op.operands)
     if isinstance(op, WeightedWindowOp):
@@ -108,7 +108,9 @@ def _of_rank(op: Operation, values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
 
 
 def read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
-    """The layout in which an op reads an operand: a post-op's follows the result."""
+    """Returns the layout in which an op reads an operand; a post-op's operand follows the
+    result.
+    """
     shape, result = shape_of(operand), shape_of(op.results[0])
     if (
         isinstance(op, PostOpsOp)
@@ -123,14 +125,16 @@ def read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
 
 
 def layouts_in(op: Operation, source: str, wanted: str) -> Callable[[SSAValue], str]:
-    """The layouts of an op's operands and result when it reads one layout and writes another."""
+    """Returns the layouts of an op's operands and result for layout `source` in and `wanted`
+    out.
+    """
     laid_out = {operand: read_as(op, operand, source, wanted) for operand in laid_out_operands(op)}
     laid_out[op.results[0]] = wanted
     return lambda value: laid_out.get(value) or layout_of(value)
 
 
 def layout_of_kind(kind: str, value: SSAValue) -> str:
-    """The layout of a family for a value; few channels are not blocked."""
+    """Returns the layout of a family for a value; few channels are not blocked."""
     rank, channels = len(shape_of(value)), shape_of(value)[1]
     if kind == "plain" or (kind != "channels_last" and channels < _LEAST_BLOCKED_CHANNELS):
         return layouts.plain(rank)
@@ -140,14 +144,14 @@ def layout_of_kind(kind: str, value: SSAValue) -> str:
 
 
 def kinds(choices: Choices) -> Sequence[str]:
-    """The families of layouts that are tried."""
+    """Returns the families of layouts to try."""
     if choices.layout != MEASURED:
         return (choices.layout,)
     return LAYOUTS if engine().has_avx512 else LAYOUTS[:-1]
 
 
 def sources(op: Operation, wanted: str) -> list[str]:
-    """The layouts in which an op may read its source, given that of its result."""
+    """Returns the layouts in which an op may read its source, given the result's layout."""
     if isinstance(op, ConvertOp):  # the library's copies do both at once
         return [wanted, *(one for one in _layouts_of(op.source) if one != wanted)]
     if not isinstance(op, WeightedWindowOp):
@@ -159,12 +163,12 @@ def sources(op: Operation, wanted: str) -> list[str]:
 
 
 def _layouts_of(value: SSAValue) -> Iterable[str]:
-    """All layouts that a value may have."""
+    """Returns all layouts that a value may have."""
     return dict.fromkeys(layout_of_kind(kind, value) for kind in kinds(Choices()))
 
 
 def _layout_like(wanted: str, value: SSAValue) -> str:
-    """The layout of the same kind for another value: few channels are not blocked."""
+    """Returns a layout of the same kind for another value; few channels are not blocked."""
     rank, channels = len(shape_of(value)), shape_of(value)[1]
     if layouts.blocks(wanted) and channels < _LEAST_BLOCKED_CHANNELS:
         return layouts.plain(rank)

@@ -1,4 +1,4 @@
-"""Batch norms as our own code computes them: with what they read joined on the way."""
+"""Batch norms by the built-in kernel, fused with the concatenation of their inputs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from byoc_mlir.runtime.system.cpu import Cpu
 
 
 def factors_of(op: BatchNormalizationOp) -> NDArray[np.float32] | None:
-    """A batch norm's factors and summands, `[2, C]`; `None` where they are not known, or are no
-    finite numbers.
+    """Returns a batch norm's scales and shifts, `[2, C]`; `None` if they are not constant or not
+    finite.
     """
     arrays = [known_array(value) for value in (op.mean, op.variance, op.scale, op.shift)]
     known = [array.astype(np.float64) for array in arrays if array is not None]
@@ -40,16 +40,16 @@ def factors_of(op: BatchNormalizationOp) -> NDArray[np.float32] | None:
 
 
 def join_of(op: NormalizedConcatOp) -> NormalizedJoin:
-    """The code of an op.
+    """Returns the kernel of an op.
 
     Raises:
-        CompilationError: there is none for its layouts.
+        CompilationError: there is no kernel for its layouts.
     """
     found = normalized_join(op.sources, op.output, relu=bool(op.relu.value.data))
     if found is None:
         types = ", ".join(str(value.type) for value in (*op.sources, op.output))
         raise CompilationError(
-            f"{op.name}: no code for {types}; accepted are channels last, of one image also blocks"
+            f"{op.name}: no code for {types}; accepted are NHWC, for one image also blocks"
             " of channels, in multiples of 4 channels"
         )
     return found
@@ -58,7 +58,9 @@ def join_of(op: NormalizedConcatOp) -> NormalizedJoin:
 def normalized_join(
     sources: Sequence[SSAValue], result: SSAValue, *, relu: bool
 ) -> NormalizedJoin | None:
-    """What joins tensors and normalises them; `None` where that is not written."""
+    """Returns the kernel that concatenates tensors and normalises them, or `None` if there is
+    none.
+    """
     element = tensor_type(result).element_type
     parts, written = [_part(value) for value in sources], _part(result)
     known = [part for part in parts if part is not None]
@@ -79,8 +81,9 @@ def normalized_join(
 
 
 def _part(value: SSAValue) -> JoinedTensor | None:
-    """How the channels of a tensor lie; `None` where they are neither last nor, in one image, in
-    whole blocks.
+    """Returns the placement of a tensor's channels.
+
+    Returns `None` unless they are innermost or, in a single image, in whole blocks.
     """
     shape, layout = shape_of(value), layout_of(value)
     batch, channels, *_ = shape

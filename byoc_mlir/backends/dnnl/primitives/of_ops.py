@@ -1,4 +1,4 @@
-"""Which oneDNN call a `dnnl` op is, and which values its execution takes."""
+"""oneDNN's call for each `dnnl` op, and the values that its execution takes."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ from byoc_mlir.onednn.constants import Arg
 
 
 def primitive(op: Operation, layout: LayoutOf = layout_of) -> DescribedPrimitive | None:
-    """The primitive of a `dnnl` op in the layouts of its type, or in others to try.
+    """Returns the primitive of a `dnnl` op, in the layouts of its types or in given ones.
 
-    `None` for ops that only name memory: views and constants.
+    Returns `None` for ops that only name memory: views and constants.
     """
     describe = _DESCRIBERS.get(type(op))
     return None if describe is None else described_one_way(describe(op, Types(layout)))
@@ -86,11 +86,11 @@ def _of_source(
     first: Sequence[Argument],
     others: Sequence[Argument] = (),
 ) -> DescribedPrimitive:
-    """A primitive of a source alone, with post-ops.
+    """Describes a primitive with one source and post-ops.
 
     Args:
-        first: what the call has before the descriptors of source and result.
-        others: what it has between them and the attributes.
+        first: arguments of the call before the descriptors of source and result.
+        others: arguments between those descriptors and the attributes.
     """
     attributes, post_operands = types.post_ops(op)
     source, result = op.arguments[0], op.result
@@ -229,7 +229,7 @@ def _concat(op: ConcatOp, types: Types) -> DescribedPrimitive:
 
 
 def _shuffle(op: ShuffleOp, types: Types) -> DescribedPrimitive:
-    """oneDNN has code for shuffles of blocked channels; otherwise a reorder does it."""
+    """Describes a shuffle: oneDNN's primitive for blocked channels, otherwise a reorder."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
     described, size = (types.of(op.source), types.of(op.output)), Size(op.group_size.value.data)
@@ -240,7 +240,7 @@ def _shuffle(op: ShuffleOp, types: Types) -> DescribedPrimitive:
 def reorder(
     source: MemoryDescriptor, destination: MemoryDescriptor, value: SSAValue
 ) -> DescribedPrimitive:
-    """A copy of `value` from one layout to another."""
+    """Describes a copy of `value` from one layout to another."""
     call = PrimitiveCall(
         "dnnl_reorder_primitive_desc_create",
         (source, ENGINE, destination, ENGINE, Attributes()),
@@ -251,7 +251,9 @@ def reorder(
 
 
 def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
-    """A copy between two views of the shuffled dimension as two, one of them transposed."""
+    """Describes a copy between two views that split the shuffled dimension in two, one
+    transposed.
+    """
     axis, size = op.axis.value.data, op.group_size.value.data
     source, destination = types.of(op.source), types.of(op.output)
     dims = source.dims
@@ -271,8 +273,9 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
 
 
 def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
-    """A copy between two views as `[N, *block, C, ...]`; the library has none where channels are in
-    blocks, which no strides describe.
+    """Describes a copy between two views as `[N, *block, C, ...]`.
+
+    There is none for blocked channels, which no strides describe.
     """
     source, destination = types.of(op.source), types.of(op.output)
     if layouts.blocks(source.layout):

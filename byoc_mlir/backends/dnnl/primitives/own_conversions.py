@@ -1,4 +1,4 @@
-"""Conversions that code of our own does instead of one of oneDNN's copies."""
+"""Conversions that built-in kernels do instead of oneDNN's reorders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.kernels.interleave import interleave_code
 
 
 def interleaving(op: ConvertOp, layout: LayoutOf) -> KernelCode | None:
-    """What brings planes of `f32` to pixels of `bf16`; `None` where an op is something else."""
+    """Returns the kernel that converts `f32` NCHW to `bf16` NHWC, or `None` for another op."""
     rank = len(shape_of(op.output))
     types = (tensor_type(op.source).element_type, op.element)
     wanted = (layouts.plain(rank), layouts.channels_last(rank)) if rank > 2 else ()

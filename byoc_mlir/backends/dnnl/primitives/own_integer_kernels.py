@@ -1,4 +1,4 @@
-"""Quantised convolutions of a region as the kernel of `kernels/integer_gemm` sees them."""
+"""Quantised convolutions of a region, in the form of the kernels in `kernels/integer_gemm`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Forms: TypeAlias = tuple[IntegerConvolution, ...]
 
 
 def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Kernel]:
-    """The kernels for it, if source, result and residual have their channels last."""
+    """Yields the kernels for a convolution if source, result and residual are NHWC."""
     source = op.arguments[0]
     images, channels, *sizes = shape_of(source)
     wanted = layouts.channels_last(len(sizes) + 2)
@@ -84,8 +84,9 @@ def integer_kernels(op: QuantizedConvolutionOp, layout: LayoutOf) -> Iterator[Ke
 
 
 _FORMS: WeakKeyDictionary[Operation | Block, dict[IntegerConvolution, Forms]] = WeakKeyDictionary()
-"""Of products with the weights of a constant, which are looked at once: layouts are planned in
-several rounds, and each asks for all kernels."""
+"""Forms of convolutions by the constant of their weights, so that the weights are read once: the
+layout planning has several rounds, each of which requests all kernels.
+"""
 
 
 def _forms(product: IntegerConvolution, weights: SSAValue) -> Forms:
@@ -96,30 +97,30 @@ def _forms(product: IntegerConvolution, weights: SSAValue) -> Forms:
 
 
 def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kernel:
-    """The kernel that an op names.
+    """Returns the kernel that an op names.
 
     Raises:
-        CompilationError: it is not written for such a convolution.
+        CompilationError: the kernel does not support such a convolution.
     """
     found = {one.name: one for one in integer_kernels(op, layout)}
     name = op.algorithm.data
     if name not in found:
         raise CompilationError(
             f"{op.name}: algorithm is '{name}', found {op.arguments[0].type} to {op.output.type};"
-            f" accepted are {', '.join(found) or 'none: channels must be last'}"
+            f" accepted are {', '.join(found) or 'none: the layout must be NHWC'}"
         )
     return found[name]
 
 
 def packed(op: QuantizedConvolutionOp, kernel: Kernel) -> Weight:
-    """What the kernel reads of weights, scales and bias; once for all uses of them."""
+    """Packs weights, scales and bias for a kernel, once for all uses of them."""
     given = [planes(_known(op.weights)), _known(op.scales), _known(op.bias)]
     array = derived_array((kernel.name, kernel.packing), given, lambda: kernel.pack(*given))
     return Weight.of(f"packed_weights.{kernel.name}", array)
 
 
 def _epilogue(op: QuantizedConvolutionOp) -> IntegerEpilogue:
-    """What the post-ops ask for, as `conversion.quantized` writes them."""
+    """Returns the epilogue that the post-ops require, as `conversion.quantized` builds them."""
     chain, residual = list(op.post_ops), None
     if op.post_op_operands:
         limits, added, linear, *chain = chain

@@ -1,4 +1,4 @@
-"""Convolutions of a region as the kernels of `byoc_mlir.kernels` see them."""
+"""Convolutions of a region, in the form of the kernels of `byoc_mlir.kernels`."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from byoc_mlir.runtime.system.cpu import Cpu
 
 
 def candidates(op: ConvolutionOp, layout: LayoutOf) -> Iterator[ConvolutionKernel]:
-    """The kernels that compute an op with its operands and results in the given layouts."""
+    """Yields the kernels that compute an op with its operands and results in the given layouts."""
     convolution = _convolution(op, layout)
     if convolution is not None:
         yield from convolution_kernels(convolution, VectorUnit.of(Cpu.host().features))
 
 
 def planned(op: ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
-    """The kernel that an op names as its algorithm; `None` for one of the library's.
+    """Returns the kernel that an op names as its algorithm, or `None` for oneDNN's algorithms.
 
     Raises:
-        CompilationError: the kernel is not written for such a convolution.
+        CompilationError: the kernel does not support such a convolution.
     """
     name = op.algorithm.data
     if name not in OWN_CONVOLUTIONS:
@@ -53,8 +53,9 @@ def planned(op: ConvolutionOp, layout: LayoutOf) -> ConvolutionKernel | None:
 
 
 def sharing_code(op: ConvolutionOp) -> int:
-    """How many convolutions of a region one kernel's code computes: this one, and where channels
-    are apart those with the same windows. Others are taken to have code of their own.
+    """Returns the number of convolutions in a region that share this kernel's code.
+
+    Depthwise convolutions with the same windows share code; other convolutions share none.
     """
     region = op.parent_block()
     if op.groups.value.data == 1 or region is None:
@@ -64,14 +65,14 @@ def sharing_code(op: ConvolutionOp) -> int:
 
 
 def _code_of(op: ConvolutionOp) -> object:
-    """What the code for channels apart depends on, but for the channels' vectors."""
+    """Returns the key of a depthwise kernel's code: everything it depends on but the channels."""
     window, is_apart = shape_of(op.weights)[2:], op.groups.value.data > 1
     type_ = tensor_type(op.output).element_type
     return is_apart, window, op.strides, op.dilation, op.post_ops, type_
 
 
 def residual_of(op: ConvolutionOp) -> SSAValue | None:
-    """What a kernel adds to the result of an op that it computes."""
+    """Returns the value that a kernel adds to the result of its op, if any."""
     return op.post_op_operands[0] if op.post_op_operands else None
 
 
@@ -99,12 +100,14 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
 
 
 def _is_of_few_channels(op: ConvolutionOp) -> bool:
-    """Whether it reads images of colours, whose planes the library reads as they are."""
+    """True if a convolution reads images with few channels, such as RGB, which oneDNN reads as
+    NCHW.
+    """
     return are_few_channels(shape_of(op.arguments[0])[1], op.groups.value.data)
 
 
 def _image(value: SSAValue, layout: LayoutOf) -> Image | None:
-    """The tensor, unless it is in a layout that is no blocks of channels."""
+    """Returns the tensor as an image, or `None` if its layout has no blocks of channels."""
     batch, channels, height, width = shape_of(value)
     known = layout(value)
     blocks = layouts.blocks(known)
@@ -117,7 +120,9 @@ def _image(value: SSAValue, layout: LayoutOf) -> Image | None:
 
 
 def _epilogue(op: ConvolutionOp, layout: LayoutOf) -> Epilogue | None:
-    """What the post-ops of a convolution ask for; `None` where it is something else."""
+    """Returns the epilogue that the post-ops of a convolution require, or `None` if there is
+    none.
+    """
     chain = list(op.post_ops)
     residual = bool(chain) and _is_sum(op, chain[0], layout)
     limits = _limits(chain[1:] if residual else chain)

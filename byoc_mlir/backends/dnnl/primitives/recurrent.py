@@ -34,9 +34,10 @@ def gru(op: GruOp, types: Types) -> DescribedPrimitive:
 
 
 def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> DescribedPrimitive:
-    """The call `kind`; `between` stands after the weights.
+    """Describes the call `kind`; `between` are the arguments after the weights.
 
-    The layout that oneDNN 3.1 asks for in its reference code is opaque, and reading it crashes.
+    If oneDNN 3.1 would run reference code, the weights are not packed: its layout is opaque, and
+    reading it crashes.
     """
     asked = _described(op, types, kind, between, packed=True)
     found = find(asked.call)

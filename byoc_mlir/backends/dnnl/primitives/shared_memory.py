@@ -1,4 +1,4 @@
-"""Which values of a region share memory."""
+"""Values of a region that share memory."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _NAMES = ViewOp | PermuteOp | SliceOp
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The value whose memory this one shares: through views, what is done in place, and joins."""
+    """Returns the value that owns a value's memory, through views, in-place ops and joins."""
     first = first_name(value)
     join = _join_of(first)
     return first if join is None else root(join.output)
 
 
 def is_in_place(op: Operation) -> bool:
-    """Whether an op's result is in the memory of one of its operands."""
+    """True if an op's result is in the memory of one of its operands."""
     return _shared_operand(op) is not None
 
 
 def shares_memory(op: Operation, operand: SSAValue) -> bool:
-    """Whether an op's result is in the memory of this operand."""
+    """True if an op's result is in the memory of this operand."""
     return _shared_operand(op) is operand
 
 
 def first_name(value: SSAValue) -> SSAValue:
-    """The value that is written first to the memory of this one."""
+    """Returns the value that is written first to the memory of this one."""
     while isinstance(value.owner, Operation):
         source = _shared_operand(value.owner)
         if source is None:
@@ -50,7 +50,7 @@ def first_name(value: SSAValue) -> SSAValue:
 
 
 def _join_of(value: SSAValue) -> JoinOp | None:
-    """The op that joins a value, or what shares its memory from then on, to others."""
+    """Returns the op that joins a value, or a later value in its memory, to others."""
     for use in value.uses:
         if isinstance(use.operation, JoinOp):
             return use.operation
@@ -62,7 +62,7 @@ def _join_of(value: SSAValue) -> JoinOp | None:
 
 
 def is_overwritten(value: SSAValue) -> bool:
-    """Whether an op writes its result to the memory of a value, or of another name for it."""
+    """True if an op overwrites the memory of a value, or of another name for it."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, _NAMES):
@@ -85,7 +85,7 @@ def _shared_operand(op: Operation) -> SSAValue | None:
 
 
 def offset_in_root(value: SSAValue) -> int:
-    """The bytes by which a value begins after the one whose memory it shares."""
+    """Returns the offset of a value, in bytes, in the value that owns its memory."""
     total = 0
     while isinstance(value.owner, Operation):
         source = _shared_operand(value.owner)
@@ -103,5 +103,5 @@ def offset_in_root(value: SSAValue) -> int:
 
 
 def byte_size(value: SSAValue) -> int:
-    """The memory of a value in its layout."""
+    """Returns the bytes of a value in its layout."""
     return Types(layout_of).of(value).byte_size

@@ -1,8 +1,8 @@
-"""One description for each memory, whatever its layout is called.
+"""Canonical descriptors: one for each memory layout, regardless of its name.
 
-The stride of a dimension of 1 places nothing. The library ignores it where it looks for a primitive
-that it created before, but heeds it where it chooses an implementation: described in two ways, a
-call may get what the other way got earlier in the process, with another scratchpad.
+The stride of a dimension of 1 has no effect. oneDNN ignores it in its cache of primitives, but not
+in its choice of an implementation. So a call with one descriptor may get the primitive that another
+descriptor created earlier in the process, with another scratchpad.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _Kind = Callable[[int], str]
 
 
 def described_one_way(described: DescribedPrimitive) -> DescribedPrimitive:
-    """The primitive with strides that depend only on where elements lie.
+    """Returns the primitive with strides that depend only on the offsets of elements.
 
-    A tensor that is row-major and channels last at once is described as the first one is that is
-    not both, since implementations want all to be alike; of a matrix product, as row-major.
+    A tensor that is both row-major and NHWC gets the layout of the first tensor that is not both,
+    since implementations require equal layouts. In a matmul, it is row-major.
     """
     kinds = (layouts.plain,) if described.call.kind == "matmul" else _KINDS
     found = [_kinds_of(operand.descriptor, kinds) for operand in described.operands]
@@ -42,7 +42,7 @@ _KINDS: Sequence[_Kind] = (layouts.plain, layouts.channels_last)
 
 
 def _kinds_of(descriptor: MemoryDescriptor, kinds: Sequence[_Kind]) -> Sequence[_Kind]:
-    """Which kinds of layouts put the elements where they are."""
+    """Returns the kinds of layouts with the same offsets of all elements."""
     if descriptor.layout == layouts.ANY or layouts.blocks(descriptor.layout):
         return ()
     dims, places = descriptor.dims, _places(descriptor)
@@ -51,7 +51,7 @@ def _kinds_of(descriptor: MemoryDescriptor, kinds: Sequence[_Kind]) -> Sequence[
 
 
 def _places(descriptor: MemoryDescriptor) -> Sequence[int]:
-    """The strides that count."""
+    """Returns the strides of dimensions other than 1."""
     strides = descriptor.strides or layouts.strides(descriptor.dims, descriptor.layout)
     return [step for step, size in zip(strides, descriptor.dims, strict=True) if size != 1]
 
@@ -60,10 +60,10 @@ def _places(descriptor: MemoryDescriptor) -> Sequence[int]:
 class _Way:
     kinds: Sequence[_Kind]
     decided: _Kind
-    """For tensors that are of several kinds."""
+    """Kind for tensors that fit several kinds."""
 
     def argument(self, argument: Argument) -> Argument:
-        """The argument of a call with what it describes described this way."""
+        """Returns the argument of a call with canonical descriptors."""
         if isinstance(argument, MemoryDescriptor):
             return self.of(argument)
         if isinstance(argument, Descriptors):
@@ -77,7 +77,7 @@ class _Way:
         return argument
 
     def of(self, descriptor: MemoryDescriptor) -> MemoryDescriptor:
-        """The same memory described this way."""
+        """Returns the canonical descriptor."""
         found = _kinds_of(descriptor, self.kinds)
         if not found:
             return descriptor

@@ -41,12 +41,12 @@ from byoc_mlir.onednn.constants import Arg
 
 
 def is_packable(value: SSAValue) -> bool:
-    """Whether a weight can be brought into any layout before the first run."""
+    """True if a weight can be packed into any layout before the first run."""
     return _constant(value) is not None
 
 
 def is_packable_matrix(value: SSAValue) -> bool:
-    """Whether a matrix can be: products read it as it is where its memory is somebody else's."""
+    """True if a matrix can be packed; memory of someone else is not packed."""
     constant = _constant(value)
     return constant is not None and not constant.is_borrowed
 
@@ -60,7 +60,7 @@ def _constant(value: SSAValue) -> ConstantOp | None:
 def _weights(
     value: SSAValue, stored: MemoryDescriptor, packing: str = layouts.ANY
 ) -> tuple[MemoryDescriptor, Operand]:
-    """The descriptor to create with, and the argument, which is described as it is stored."""
+    """Returns the descriptor for the primitive, and the argument with the stored descriptor."""
     packed = is_packable(value)
     wanted = MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
     return wanted if packed else stored, Operand(Arg.WEIGHTS, value, stored, packed)
@@ -81,7 +81,7 @@ def _product(
     operands: Sequence[Operand],
     others: Sequence[Operand],
 ) -> DescribedPrimitive:
-    """A primitive of source and weights, with the op's bias, and others behind that."""
+    """Describes a primitive of source and weights, with the op's bias, then other operands."""
     biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
     return DescribedPrimitive(
         call, (*operands, *biases, *others, types.operand(Arg.DST, op.result))
@@ -126,7 +126,7 @@ def convolution(op: ConvolutionOp, types: Types) -> DescribedPrimitive:
 
 
 def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> DescribedPrimitive:
-    """A convolution of bytes, with the parameters of source, weights and result."""
+    """Describes an int8 convolution, with the parameters of source, weights and result."""
     dims = _grouped(shape_of(op.weights), op.groups.value.data)
     described = _windowed(
         op,
@@ -151,8 +151,9 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Described
 
 
 def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
-    """Those of source and result, as far as they may be others than 0: the library has its fastest
-    code where it is told of none.
+    """Returns the zero points of source and result that may differ from 0.
+
+    oneDNN's code without zero points is the fastest.
     """
     return [
         types.operand(constants.ATTR_ZERO_POINTS | argument, value)
@@ -162,12 +163,12 @@ def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
 
 
 def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
-    """The attribute for them: the argument that each is of, and that it is one number."""
+    """Returns the attribute of per-tensor zero points: their arguments, each with mask 0."""
     return tuple((one.argument & ~constants.ATTR_ZERO_POINTS, 0) for one in zero_points)
 
 
 def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
-    """A product of bytes, with the parameters of source, weights and result."""
+    """Describes an int8 matmul, with the parameters of source, weights and result."""
     attributes, post_operands = types.post_ops(op)
     a, b, bias, scales, *rest = op.primary
     zero_points = _zero_points(rest, types)
@@ -195,14 +196,14 @@ def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
 
 
 def by_algorithm(described: DescribedPrimitive, algorithm: str) -> DescribedPrimitive:
-    """A convolution by another of the library's algorithms, which it may not have."""
+    """Describes a convolution with another algorithm of oneDNN, which it may not support."""
     (engine, kind, _), rest = described.call.arguments[:3], described.call.arguments[3:]
     arguments = (engine, kind, algorithms.CONVOLUTION[algorithm], *rest)
     return replace(described, call=replace(described.call, arguments=arguments))
 
 
 def deconvolution(op: DeconvolutionOp, types: Types) -> DescribedPrimitive:
-    """oneDNN has output channels before input channels, also here."""
+    """Describes a deconvolution; oneDNN has output channels before input channels, also here."""
     inputs, outputs, *kernel = shape_of(op.weights)
     groups = op.groups.value.data
     size = math.prod(kernel)
@@ -230,7 +231,7 @@ def inner_product(op: InnerProductOp, types: Types) -> DescribedPrimitive:
 
 
 def transposed(descriptor: MemoryDescriptor) -> MemoryDescriptor:
-    """The same matrices read with their last two dimensions swapped."""
+    """Returns the descriptor of the same matrices with their last two dimensions swapped."""
     dims, strides = descriptor.dims, layouts.strides(descriptor.dims, descriptor.layout)
     return MemoryDescriptor(
         (*dims[:-2], dims[-1], dims[-2]),

@@ -1,1 +1,1 @@
-"""What is gained: by a region, by other types in a convolution or a product."""
+"""Profitability of regions, and of reduced precision in convolutions and matmuls."""

@@ -1,4 +1,4 @@
-"""Which convolutions stay in `f32`, though the processor multiplies numbers of `bf16` faster."""
+"""Decision to keep a convolution in `f32` on a processor with faster `bf16` arithmetic."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ from byoc_mlir.kernels.winograd.winograd import Winograd
 from byoc_mlir.onednn.engine import openmp_threads
 
 _CONVERTED_BYTES = 6
-"""Those of an element that is read in one type and written in the other."""
+"""Bytes of an element that is read in one type and written in the other."""
 
 
 def faster_in_f32(op: Operation, choices: Choices) -> str | None:
-    """Why a `relay` op or composite of `f32` takes longer in `bf16`; `None` for most.
+    """Returns why a `relay` op or composite of `f32` is slower in `bf16`; `None` for most ops.
 
-    That may be where the library has no code for it in `bf16`, and where only `f32` has an
-    algorithm with fewer multiplications. Times are of one thread, and in `f32` those of conversions
-    on both sides are among them.
+    The reason may be that oneDNN has no `bf16` code for it, or that only `f32` has an algorithm
+    with fewer MACs. Times are of one thread; the `f32` time includes the conversions on both sides.
     """
     region = region_of(op)
     convert_region(region)
@@ -55,7 +54,9 @@ def faster_in_f32(op: Operation, choices: Choices) -> str | None:
 
 
 def _by_fewer_products(op: WeightedWindowOp, choices: Choices) -> Cost | None:
-    """What a convolution takes in `f32`, if our Winograd's algorithm is written for it."""
+    """Returns the `f32` cost of a convolution if a built-in Winograd kernel supports it, else
+    `None`.
+    """
     if not isinstance(op, ConvolutionOp):
         return None
     kernels = [one for layout in ways(op) for one in candidates(op, layout)]
@@ -66,7 +67,9 @@ def _by_fewer_products(op: WeightedWindowOp, choices: Choices) -> Cost | None:
 
 
 def _not_written(op: WeightedWindowOp) -> str | None:
-    """Why the library has no code for an op of `bf16`, whose result may be of either type."""
+    """Returns why oneDNN has no code for a `bf16` op with a result of `bf16` or `f32`, or
+    `None`.
+    """
     for type_ in (f32, bf16):
         _retype(op.output, type_)
         name = only_reference(op)
@@ -85,19 +88,22 @@ def _if_less(exact: Cost, rounded: float) -> str | None:
 
 
 def best_cost(op: Operation, choices: Choices) -> Cost:
-    """What a `dnnl` op takes in the fastest of all layouts, by its fastest algorithm."""
+    """Returns the cost of a `dnnl` op in the fastest layout, with its fastest algorithm."""
     costs = Costs(choices)
     return min(costs.best(op, layout) for layout in ways(op))
 
 
 def _conversions(op: WeightedWindowOp) -> float:
-    """About the milliseconds in which source and result are brought from or to `bf16`."""
+    """Estimates the milliseconds to convert source and result from or to `bf16`."""
     elements = sum(math.prod(shape_of(value)) for value in (op.arguments[0], op.output))
     return _CONVERTED_BYTES * elements / calibration(ConvolutionCalibration).transformed_bytes
 
 
 def _values(op: WeightedWindowOp) -> Iterator[SSAValue]:
-    """What is `bf16` where a convolution is: all but its bias, and operands of other shapes."""
+    """Yields the values of a `bf16` convolution that are `bf16`.
+
+    They exclude the bias and post-op operands of other shapes.
+    """
     yield from (op.arguments[0], op.weights, op.output)
     shape = shape_of(op.output)
     yield from (value for value in op.post_op_operands if shape_of(value) == shape)

@@ -1,4 +1,4 @@
-"""What a region is believed to take with oneDNN, on one thread."""
+"""Estimated latency of a region with oneDNN, on one thread."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _BEFORE_LAYOUTS = (
     SplitDnnlPostOps(),
     ChooseDnnlProducts(),
 )
-"""What is done to an op alone."""
+"""Passes to run on a single op."""
 
 
 def planned_milliseconds(region: FuncOp, choices: Choices) -> float:
-    """The time of a region after all passes."""
+    """Estimates the milliseconds of a region after all passes."""
     costs = Costs(choices)
     with openmp_threads(1):
         ops = (op for op in region.body.block.ops if isinstance(op, ExecutedOp))
@@ -43,8 +43,10 @@ def planned_milliseconds(region: FuncOp, choices: Choices) -> float:
 
 
 def separate_milliseconds(region: FuncOp, choices: Choices) -> float:
-    """The time of a region whose layouts are not planned: of its ops and composites one by one,
-    those that look alike once.
+    """Estimates the milliseconds of a region without planned layouts, as a sum over its ops and
+    composites.
+
+    Equal ops are estimated once.
     """
     known: dict[Hashable, float] = {}
     total = 0.0
@@ -60,7 +62,7 @@ def separate_milliseconds(region: FuncOp, choices: Choices) -> float:
 
 
 def _look(op: Operation) -> Hashable:
-    """All of an op but the numbers in constants."""
+    """Returns a key of an op: all its properties except the contents of constants."""
     types = tuple(value.type for value in (*op.operands, *op.results))
     constants = tuple(isinstance(value.owner, ConstantOp) for value in op.operands)
     properties = () if isinstance(op, ConstantOp) else tuple(sorted(op.properties.items(), key=str))
@@ -83,6 +85,9 @@ def _milliseconds(op: ExecutedOp, costs: Costs) -> float:
 
 
 def reading_weights(op: Operation) -> float:
-    """The least milliseconds for weights in memory: what was measured found them in caches."""
+    """Returns the minimum milliseconds to read an op's weights from memory.
+
+    Measurements had them in caches.
+    """
     weights = (value for value in op.operands if isinstance(value.owner, ConstantOp))
     return sum(map(plain_bytes, weights)) / calibration(ConvolutionCalibration).weight_bytes

@@ -1,4 +1,6 @@
-"""Which products of `f32` take longer in three products of `bf16`, on a processor with AMX."""
+"""Decision to keep an `f32` matmul or convolution unsplit, instead of three `bf16` ones with
+AMX.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,22 @@ from byoc_mlir.kernels.costs import ASSUMED, ConvolutionCalibration, calibration
 from byoc_mlir.onednn.engine import openmp_threads
 
 _SPLIT_BYTES = 10
-"""Those of an element of `f32` that is read and written as three parts."""
+"""Bytes of an `f32` element that is read, and written as three parts."""
 
 
 def faster_whole(op: Operation, choices: Choices) -> str | None:
-    """Why a `relay` op or composite of `f32` takes longer in `bf16x3`, or hardly less: by the times
-    of one thread, what splitting moves, and the reading of weights, which are half as large again.
-    Weights are split at compile time.
+    """Returns why a `relay` op or composite of `f32` is slower in `bf16x3`, or hardly faster, or
+    `None`.
+
+    It compares times of one thread. They include the memory traffic of the splitting, and of the
+    weights, which grow by half. Weights are split at compile time.
     """
     region = region_of(op)
     convert_region(region)
     products = (ConvolutionOp, MatmulOp)
     found = [one for one in region.body.block.ops if isinstance(one, products)]
     if len(found) != 1:
-        return "it is not one product"
+        return "it is not one matmul or convolution"
     (product,) = found
     with openmp_threads(1):
         cost, moved = best_cost(product, choices), _split_bytes(product)
@@ -53,8 +57,9 @@ def faster_whole(op: Operation, choices: Choices) -> str | None:
 
 
 def _split_milliseconds(product: ConvolutionOp | MatmulOp, costs: Costs) -> float:
-    """The time of a product of parts. The host writes them row-major, and reads the result so to
-    split it for the next one.
+    """Returns the milliseconds of the split matmul or convolution, with reorders.
+
+    The host writes the parts row-major, and reads the result row-major to split it for the next op.
     """
     computed = min(
         costs.best(product, layout).milliseconds + _reorders(product, layout, costs)
@@ -78,7 +83,7 @@ def _split_bytes(product: ConvolutionOp | MatmulOp) -> int:
 
 
 def _lengthen(product: ConvolutionOp | MatmulOp) -> None:
-    """Makes the operands three times as long along what is summed, and of `bf16`."""
+    """Changes the operands to `bf16`, with three times the extent along the reduced axis."""
     data, weights = product.primary[:2]
     if isinstance(product, ConvolutionOp):
         axes = (1, 1)

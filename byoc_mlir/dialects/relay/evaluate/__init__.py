@@ -1,8 +1,7 @@
-"""Evaluates `relay` ops in NumPy: constant folding uses it, and tests compare with it.
+"""Evaluation of `relay` ops in NumPy, for constant folding and as the reference in tests.
 
-The functions on arrays are in `numpy_ops`, those of ops that nothing else computes are here.
-
-Half precision (f16, bf16) is computed in f32 and rounded once per op.
+Functions on arrays are in `numpy_ops`; functions of ops that nothing else needs are here. f16 and
+bf16 are computed in f32 and rounded once per op.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def _empty_rows(op: LoopOp) -> list[Array]:
 def _kept(
     results: Sequence[Array], carried: int, stacked: Sequence[Array], iteration: int
 ) -> tuple[Array, ...]:
-    """Returns what is carried on; the rows go to their place."""
+    """Stores the rows of an iteration; returns the carried values."""
     for array, row in zip(stacked, results[carried:], strict=True):
         array[iteration] = row
     return tuple(results[:carried])
@@ -122,21 +121,24 @@ SEMANTICS: Mapping[type[RelayOp], Semantics] = {
     **TRANSFORM,
     **WINDOW,
 }
-"""For every op but constants: the op and its operands' arrays in, one array per result out."""
+"""Evaluators of all ops but constants: they take the op and its operands' arrays.
+
+They return one array per result.
+"""
 
 
 MAX_FOLDED_BYTES = 64 << 20
-"""Larger results are left to run time, unless the operands are as large together."""
+"""Maximum size of a folded result, unless the operands are as large together."""
 
 
 def can_be_folded(
     op: RelayOp, operands: Sequence[Array], max_bytes: int = MAX_FOLDED_BYTES
 ) -> bool:
-    """True if an op of known operands is computed at compile time.
+    """True if an op on known operands is folded at compile time.
 
-    Not folded are ops without operands, those whose meaning or result types are not known here,
-    what grows beyond `max_bytes` and its operands, what is more than the limits allow in all
-    (`constant_bytes`), and ops that say so (`IS_FOLDED`).
+    Not folded are ops with `IS_FOLDED = False`, without operands, evaluator or static result types.
+    Nor are results larger than `max_bytes` and the operands, or beyond the limit `constant_bytes`
+    in total.
     """
     if not op.IS_FOLDED:
         return False
@@ -150,20 +152,20 @@ def can_be_folded(
 
 
 def evaluate(function: func.FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """The results of a function of `relay` ops, calls and composites for given arguments.
+    """Evaluates a function of `relay` ops, calls and composites; returns its results.
 
     Raises:
-        ByocError: the function holds an op whose meaning is not known here.
+        ByocError: the function has an op without evaluator.
     """
     with np.errstate(all="ignore"):
         return _run_block(function.body.block, inputs)
 
 
 def evaluate_op(op: RelayOp, operands: Sequence[Array]) -> tuple[Array, ...]:
-    """The results of one op, each of the type that the op says.
+    """Evaluates one op; the results have the types that the op declares.
 
     Raises:
-        ByocError: the op's meaning is not known here.
+        ByocError: the op has no evaluator.
     """
     if isinstance(op, ConstantOp):
         return (op.array,)

@@ -1,4 +1,4 @@
-"""Evaluates products with weights in blocks; see `evaluate`."""
+"""Evaluation of matmuls with block-quantised weights; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from byoc_mlir.tensors import Array
 
 
 def unpacked(codes: Array, bits: int) -> Array:
-    """The codes in the bytes of the last dimension, one byte each; the low bits first."""
+    """Returns the codes in the bytes of the last dimension, one byte each; the low bits first."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     parts = (codes[..., None] >> shifts) & np.uint8(2**bits - 1)
     return parts.reshape(*codes.shape[:-1], -1)
 
 
 def packed(codes: Array, bits: int) -> Array:
-    """Codes of one byte each, in the last dimension put together in bytes; see `unpacked`."""
+    """Packs codes of one byte each into bytes along the last dimension; see `unpacked`."""
     count = 8 // bits
     padded = np.pad(codes, [*[(0, 0)] * (codes.ndim - 1), (0, -codes.shape[-1] % count)])
     shifts = np.arange(0, 8, bits, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Element-wise ops; see `evaluate`."""
+"""Evaluation of element-wise ops; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from byoc_mlir.numpy_ops.precision import widened
 from byoc_mlir.tensors import Array
 
 Evaluator = Callable[..., Any]
-"""A function of an op and its operands' arrays, which returns the results."""
+"""Function of an op and its operands' arrays, which returns the results."""
 
 
 def element_dtype(value: SSAValue) -> np.dtype[Any]:
-    """Returns the dtype of the arrays that a value stands for."""
+    """Returns the dtype of arrays for a value."""
     return numpy_dtype(tensor_type(value).element_type)
 
 
@@ -33,7 +33,7 @@ def rounded(function: Callable[..., Any], *operands: Array, **attributes: Any) -
 
 
 def in_float(function: Callable[..., Any]) -> Evaluator:
-    """Returns the evaluator of a function without attributes."""
+    """Returns the evaluator of a function without attributes, computed in widened types."""
 
     def apply(op: RelayOp, *operands: Array) -> Array:
         return rounded(function, *operands)

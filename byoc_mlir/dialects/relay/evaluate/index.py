@@ -1,4 +1,4 @@
-"""Ops that read or write at computed places; see `evaluate`."""
+"""Evaluation of ops that read or write at computed indices; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.tensors import Array
 
 
 def _inside(indices: Array, size: int | Array) -> Array:
-    """Returns indices from the front, clamped."""
+    """Returns indices counted from the front, and clamped."""
     wide = indices.astype(np.int64)
     return np.clip(np.where(wide < 0, wide + size, wide), 0, np.maximum(np.asarray(size) - 1, 0))
 

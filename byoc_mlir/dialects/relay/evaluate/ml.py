@@ -1,4 +1,4 @@
-"""Evaluates classical machine learning; see `evaluate`."""
+"""Evaluation of classical machine learning; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGGREGATES: dict[str, tuple[Any, float]] = {
     "min": (np.minimum, np.inf),
     "max": (np.maximum, -np.inf),
 }
-"""The function, and what it starts from."""
+"""Combining function of each aggregate, with its initial value."""
 
 
 def _tree_ensemble(op: relay.TreeEnsembleOp, data: Array, *tables: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Dense layers, activations, normalisations and reductions; see `evaluate`."""
+"""Evaluation of dense layers, activations, normalisations and reductions; see `evaluate`."""
 
 from __future__ import annotations
 

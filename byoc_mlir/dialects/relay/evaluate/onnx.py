@@ -1,4 +1,4 @@
-"""Nodes computed by the ONNX reference evaluator; see `evaluate`."""
+"""Evaluation of nodes by ONNX's reference evaluator; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def single_node_function(
     node: onnx.NodeProto, inputs: Sequence[str], opsets: Mapping[str, int]
 ) -> onnx.FunctionProto:
-    """A function of one node.
+    """Returns a function of one node.
 
     Args:
-        inputs: a name for every input that is not left out.
+        inputs: a name for every input that is not omitted.
     """
     renamed = onnx.NodeProto()
     renamed.CopyFrom(node)
@@ -41,7 +41,7 @@ def single_node_function(
 def reference_outputs(
     node: onnx.NodeProto, arrays: Sequence[Array], opsets: Mapping[str, int]
 ) -> Sequence[Any]:
-    """The outputs of a node that are not left out, for the inputs that are not."""
+    """Computes the used outputs of a node from its given inputs."""
     names = [f"i{index}" for index in range(len(arrays))]
     function = single_node_function(node, names, opsets)
     feeds = dict(zip(names, arrays, strict=True))
@@ -50,12 +50,12 @@ def reference_outputs(
 
 
 def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvaluator:
-    """Returns ONNX's evaluator of a model, with some ops on strings of our own.
+    """Returns ONNX's evaluator of a model, with corrected ops on strings.
 
-    It is imported only here: few models need it; 40 ms.
+    It is imported only here, as few models need it and the import takes 40 ms.
 
     Raises:
-        ExecutionError: it does not know an op, or its attributes.
+        ExecutionError: the evaluator does not know an op, or its attributes.
     """
     from onnx.reference import ReferenceEvaluator
 
@@ -63,7 +63,7 @@ def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvalua
 
     try:
         return ReferenceEvaluator(model, new_ops=list(OPS))
-    except Exception as error:  # it raises what it likes
+    except Exception as error:  # it raises any exception
         raise ExecutionError(f"ONNX's evaluator cannot run a part of the model: {error}") from error
 
 

@@ -16,15 +16,14 @@ Attributes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Form:
-    """An op of the standard from an opset on, for the attributes that `refused` has no reason
-    against."""
+    """Op of the standard from an opset on, with attributes that `refused` accepts."""
 
     since: int = 1
     refused: Callable[[Attributes], str | None] = lambda _: None
 
 
 def unproven(node: onnx.NodeProto, opset: int) -> str | None:
-    """Returns why ONNX's evaluator must not compute a node; `None` where it is proven right."""
+    """Returns why ONNX's evaluator must not compute a node; `None` if it is proven correct."""
     form = PROVEN.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
     if form is None or opset < form.since or node.overload:
         return (
@@ -39,7 +38,7 @@ _PARSED = (
     TensorProto.STRING,
 )
 _UNLIKE_OTHERS = ("C", "POSIX", "az", "lt", "tr")
-"""Locales and languages in which some letters have another case."""
+"""Locales and languages with another case mapping of some letters."""
 
 
 def _cast(attributes: Attributes) -> str | None:
@@ -107,4 +106,4 @@ PROVEN: Mapping[tuple[str, str], Form] = {
     (_ML, "LabelEncoder"): Form(2, _labels),
     (_ML, "OneHotEncoder"): Form(),
 }
-"""By domain and op."""
+"""Proven forms, by domain and op."""

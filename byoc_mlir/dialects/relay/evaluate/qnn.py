@@ -1,4 +1,4 @@
-"""Evaluates the ops on quantised tensors; see `evaluate`."""
+"""Evaluation of ops on quantised tensors; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byoc_mlir.tensors import Array
 
 
 def _spread(op: qnn.AffineOp, parameter: Array, data: Array) -> Array:
-    """A scale or zero point, shaped to broadcast to `data`."""
+    """Returns a scale or zero point, shaped to broadcast to `data`."""
     if parameter.ndim == 0:
         return parameter
     axis = op.positive_axis
@@ -28,7 +28,7 @@ def _spread(op: qnn.AffineOp, parameter: Array, data: Array) -> Array:
 
 
 def _along(vector: Array, axis: int, rank: int) -> Array:
-    """A vector shaped to broadcast along `axis`; one number as it is."""
+    """Returns a vector shaped to broadcast along `axis`; a scalar as it is."""
     if vector.ndim == 0:
         return vector
     return vector.reshape([-1 if i == axis else 1 for i in range(rank)])
@@ -43,7 +43,7 @@ def _real(data: Array, scale: Array, zero_point: Array) -> Array:
 
 
 def _placed(scaled: Array, zero_point: Array) -> Array:
-    """Numbers in units of the result's scale, rounded and cut to the zero point's type."""
+    """Rounds values in units of the result's scale, and clamps them to the zero point's type."""
     shifted = np.rint(scaled) + zero_point.astype(np.float32)
     low, high = map(np.float32, integer_range(zero_point.dtype))
     return integers.convert(np.minimum(np.maximum(shifted, low), high), zero_point.dtype)
@@ -129,7 +129,7 @@ def _binary(function: Callable[[Array, Array], Any]) -> Callable[..., Array]:
 
 
 def _pool(mean: Callable[[Any, Array], Array]) -> Callable[..., Array]:
-    """A pool of numbers: `mean` is that of the centred elements."""
+    """Returns the evaluator of a quantised pool; `mean` computes the mean of centred elements."""
 
     def apply(
         op: qnn_window.QuantizedPoolOp,

@@ -1,4 +1,4 @@
-"""Evaluates random bits; see `evaluate`."""
+"""Evaluation of random bits; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byoc_mlir.tensors import Array
 
 
 def threefry(key: Array, x: Array, y: Array) -> tuple[Array, Array]:
-    """Both words of Threefry-2x32 for counters `(x, y)`, all of `uint32`."""
+    """Returns both words of Threefry-2x32 for counters `(x, y)`, all of `uint32`."""
     words = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(relay.PARITY))
     x, y = x + words[0], y + words[1]
     for turn in range(relay.ROUNDS):

@@ -1,4 +1,4 @@
-"""Ops on strings that ONNX's evaluator computes otherwise than ONNX Runtime does."""
+"""Ops on strings that ONNX's evaluator computes differently from ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(init
 
 
 class Cast(OpRun):
-    """Casts numbers to strings of up to 8 digits, and strings to numbers."""
+    """Cast of numbers to strings of up to 8 digits, and of strings to numbers."""
 
     def _run(self, data: Array, to: int, **_: Any) -> tuple[Array]:
         return (_cast(data, to),)
 
 
 class CastLike(OpRun):
-    """Casts as `Cast`, to the type of the second input."""
+    """Cast like `Cast`, to the type of the second input."""
 
     def _run(self, data: Array, like: Array, **_: Any) -> tuple[Array]:
         return (_cast(data, helper.np_dtype_to_tensor_dtype(like.dtype)),)
 
 
 class RegexFullMatch(OpRun):
-    """Matches in linear time, as the standard's RE2 does; Python's `re` tries all ways."""
+    """Match in linear time, by RE2 as in the standard; Python's `re` backtracks."""
 
     def __init__(self, node: NodeProto, run_params: dict[str, Any], schema: Any = None):
         super().__init__(node, run_params, schema)
@@ -46,7 +46,7 @@ class RegexFullMatch(OpRun):
 
 
 class StringNormalizer(OpRun):
-    """Removes stop words, and changes the case of each character."""
+    """Removal of stop words, and change of the case of each character."""
 
     def _run(
         self,
@@ -66,7 +66,7 @@ class StringNormalizer(OpRun):
 
 
 class StringSplit(OpRun):
-    """Splits strings; an empty one has no parts."""
+    """Split of strings; an empty one has no parts."""
 
     def _run(
         self, data: Array, delimiter: str | None, maxsplit: int | None, **_: Any
@@ -100,7 +100,7 @@ def _text(value: object) -> str:
 
 
 def _in_case(text: str, action: str) -> str:
-    """Returns a text whose characters each have their simple mapping, as in C's `towlower`."""
+    """Maps each character of a text to its simple lower or upper case, as C's `towlower`."""
     if action == "LOWER":
         return "".join(character.lower()[0] for character in text)
     return "".join(map(_upper, text)) if action == "UPPER" else text
@@ -112,4 +112,4 @@ def _upper(character: str) -> str:
 
 
 OPS: tuple[type[OpRun], ...] = (Cast, CastLike, RegexFullMatch, StringNormalizer, StringSplit)
-"""Takes the place of the evaluator's own."""
+"""Replacements of the evaluator's ops."""

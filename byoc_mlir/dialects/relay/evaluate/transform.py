@@ -1,4 +1,4 @@
-"""Ops that move elements, and sizes; see `evaluate`."""
+"""Evaluation of ops that move elements, and of sizes; see `evaluate`."""
 
 from __future__ import annotations
 

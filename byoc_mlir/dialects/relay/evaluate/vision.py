@@ -1,4 +1,4 @@
-"""Ops of images, of detectors and of computed sampling; see `evaluate`."""
+"""Evaluation of ops on images, of detectors and of computed sampling; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CUBIC_ALPHA = -0.75
 
 @dataclass(frozen=True)
 class _Tap:
-    """One element to read along an axis, for every point: place, weight, whether in the data."""
+    """Elements to read along an axis, one per point: index, weight, and True if inside the data."""
 
     place: Array
     weight: Array
@@ -31,7 +31,7 @@ class _Tap:
 
 
 def _interpolated(planes: Array, axes: Sequence[Sequence[_Tap]]) -> Array:
-    """`planes [C, d...]` read at every point: `[C, points...]`; zero outside."""
+    """Returns `planes [C, d...]` interpolated at every point: `[C, points...]`; zero outside."""
     total: Array = np.zeros(())
     for taps in itertools.product(*axes):
         weight = math.prod(tap.weight for tap in taps)
@@ -42,7 +42,7 @@ def _interpolated(planes: Array, axes: Sequence[Sequence[_Tap]]) -> Array:
 
 
 def _reflected(x: Array, low: float, high: float) -> Array:
-    """x mirrored at the borders until it lies between."""
+    """Returns x mirrored at the borders until it lies between them."""
     length = high - low
     if length == 0:
         return np.full_like(x, low)
@@ -182,7 +182,7 @@ def _roi_align(op: relay.RoiAlignOp, data: Array, rois: Array, batch: Array) -> 
 
 
 def _neighbours(planes: Array, y: float, x: float, sizes: Sequence[int]) -> Array:
-    """The four neighbours of a point, weighted: `[4, C]`."""
+    """Returns the four weighted neighbours of a point: `[4, C]`."""
     if not (-1.0 <= y <= sizes[0] and -1.0 <= x <= sizes[1]):
         return np.zeros((4, planes.shape[0]))
     return np.stack(
@@ -215,7 +215,7 @@ def _roi_pool(op: relay.RoiPoolOp, data: Array, rois: Array) -> Array:
 
 
 def _as_place(number: float, most: int) -> int:
-    """A float without fraction as a place from 0 to `most`; NaN as 0, as in compiled code."""
+    """Returns an integral float as an index from 0 to `most`; NaN as 0, as in compiled code."""
     return int(np.clip(np.nan_to_num(number), 0, most))
 
 
@@ -236,7 +236,7 @@ def _non_max_suppression(
 
 
 def rounded_to(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Returns numbers as another type; integers are rounded and saturate."""
+    """Converts values to another type; integers are rounded and saturate."""
     if dtype.kind not in "iu":
         return values.astype(dtype)
     info = ml_dtypes.iinfo(dtype)

@@ -1,4 +1,4 @@
-"""Convolutions and pools; see `evaluate`."""
+"""Evaluation of convolutions and pools; see `evaluate`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.tensors import Array
 
 
 def window_axes(op: relay.WindowOp, data: Array, kernel: Sequence[int]) -> tuple[window.Axis, ...]:
-    """Returns where a window goes along each spatial dimension."""
+    """Returns the windows along each spatial dimension."""
     return _axes(op, data.shape[2:], kernel, shape_of(op.output)[2:])
 
 
@@ -80,7 +80,7 @@ def _max_pool(op: pool.MaxPoolOp, data: Array) -> Array:
 
 
 def average(op: pool.AvgPoolOp | QuantizedAvgPoolOp, data: Array) -> Array:
-    """Returns the mean of each window of numbers."""
+    """Returns the mean of each window of floats."""
     axes, count_include_pad = window_axes(op, data, ints(op.pool_size)), op.count_include_pad
     return rounded(
         window.average_pool, data, axes=axes, count_include_pad=bool(count_include_pad.value.data)

@@ -1,1 +1,1 @@
-"""Ops that ONNX Runtime's optimisers and exporters write, most of them of `com.microsoft`."""
+"""Ops of ONNX Runtime's optimisers and exporters, most of them in `com.microsoft`."""

@@ -1,4 +1,4 @@
-"""Gelu and its kind, with a bias added before or halves that gate each other."""
+"""Gelu and its variants, with an added bias or with one half of the data gating the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOMAIN = "com.microsoft"
 
 
 def biased(context: NodeContext, data: Value, bias: Value | None) -> Value:
-    """`data` plus a vector along the last axis, if there is one."""
+    """Returns `data` plus a vector along the last axis, if there is one."""
     return data if bias is None else context.emit(nn.BiasAddOp, data, bias, axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""Attention over heads of equal number, as BERT and its kind have it."""
+"""Attention with as many key heads as query heads, as in BERT."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def attention(
 
 
 def expect_plain(do_rotary: int, past_present_share_buffer: int) -> None:
-    """Refuses attention that turns its operands, or writes to the cache that it reads.
+    """Refuses attention that rotates its operands, or updates its cache in place.
 
     Raises:
-        NodeRefused: naming what was found.
+        NodeRefused: naming the attributes.
     """
     if do_rotary or past_present_share_buffer:
         raise NodeRefused(
@@ -99,12 +99,12 @@ def attention_of(
     scale: float,
     causal: bool,
 ) -> Sequence[Value | None]:
-    """Attention of the projections of one input, with what it leaves for the next call.
+    """Returns the attention output of one input's projections, and the cache for the next call.
 
     Args:
         parts: query, key and value, `[batch, sequence, width]` each.
         addend: added to the scores.
-        causal: whether keys after a query are hidden from it.
+        causal: True if queries do not see later keys.
     """
     query, key, value = (split_heads(context, part, heads, "a projection") for part in parts)
     present, old = None, 0
@@ -137,7 +137,7 @@ def attended(
     masks: Sequence[Value | None],
     scale: float,
 ) -> tuple[Value, Value]:
-    """What queries get of the values, and the scores with `masks` added to them."""
+    """Returns the attention output, and the scores with `masks` added."""
     scores = scores_of(context, query, key, scale_of(scale, query.number(3)))
     for mask in masks:
         scores = added(context, scores, mask)
@@ -145,7 +145,7 @@ def attended(
 
 
 def cut(context: NodeContext, data: Value, sizes: Sequence[int]) -> list[Value]:
-    """Consecutive parts along the last axis."""
+    """Splits data into consecutive parts along the last axis."""
     ends = np.cumsum(sizes).tolist()
     return [
         arith.section(context, data, data.rank - 1, end - size, end)
@@ -156,9 +156,10 @@ def cut(context: NodeContext, data: Value, sizes: Sequence[int]) -> list[Value]:
 def padding_mask(
     context: NodeContext, mask: Value | None, query: Value, keys: Size, amount: float
 ) -> Value | None:
-    """What is added to the scores: `amount` for keys that are padding.
+    """Returns the addend for the scores: `amount` for keys that are padding, else 0.
 
-    The mask says 0 for padding, or gives the ends of the keys, perhaps followed by their starts.
+    A mask of rank 1 has the end of each batch entry's keys, perhaps followed by their starts; in a
+    mask of higher rank, 0 marks padding.
     """
     if mask is None:
         return None
@@ -196,7 +197,7 @@ def _within_lengths(context: NodeContext, lengths: Value, batch: Size, keys: Siz
 def _last_queries(
     context: NodeContext, mask: Value, batch: Size, queries: Size, keys: Size
 ) -> Value:
-    """The part of a square mask `[batch, 1, most, most]` for the last `queries` of `keys`."""
+    """Returns the rows of a mask `[batch, 1, most, most]` for the last `queries` of `keys`."""
     most = largest(mask.sizes[3], keys)
     expect_shape(mask, "the mask", (batch, 1, most, most))
     rows = arith.section(context, mask, 2, keys - queries, keys)

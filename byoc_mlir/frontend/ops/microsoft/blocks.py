@@ -1,4 +1,4 @@
-"""Weights of a few bits in blocks, as language models have them."""
+"""Block-quantised weights of 2 to 8 bits, as in language models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def matmul_nbits(
     bits: int = 4,
     weight_prepacked: int = 0,
 ) -> Value:
-    """Sums are of f32, whatever `accuracy_level` allows."""
+    """Imports MatMulNBits with f32 sums, which any `accuracy_level` allows."""
     if bits not in blockwise.WIDTHS or block_size < 16 or block_size & (block_size - 1):
         raise NodeRefused(
             f"bits is {bits} and block_size {block_size}, accepted are {list(blockwise.WIDTHS)} and"
@@ -77,7 +77,7 @@ def gather_block_quantized(
     gather_axis: int = 0,
     quantize_axis: int = 1,
 ) -> Value:
-    """Rows of a matrix whose rows are in blocks: the rows of codes are taken, then made numbers."""
+    """Gathers rows of a block-quantised matrix, then dequantises the gathered rows."""
     is_bytes = data.dtype == np.uint8
     if data.rank != 2 or gather_axis not in (0, -2) or quantize_axis not in (1, -1):
         raise NodeRefused(
@@ -118,7 +118,7 @@ def gather_block_quantized(
 
 
 def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
-    """The codes in the bytes of the last dimension, as numbers; the low bits first."""
+    """Returns the codes in the bytes of the last dimension, lowest bits first, as f32."""
     parts = [
         context.emit(
             logic.BitwiseAndOp,
@@ -134,10 +134,10 @@ def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
 
 
 def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...]) -> Array:
-    """The content of a constant operand, which may be written in fewer dimensions.
+    """Returns the content of a constant operand, reshaped to `shape`.
 
     Raises:
-        VerifyException: it has another number of elements.
+        VerifyException: the operand has another number of elements.
     """
     content = context.known(value, what)
     if content.size != np.prod(shape):
@@ -148,7 +148,7 @@ def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...
 def _zero_points(
     context: NodeContext, value: Value | None, bits: int, shape: tuple[int, int]
 ) -> Array:
-    """Of each block, or `[1, 1]` where all have the same."""
+    """Returns the zero point of each block, or one `[1, 1]` if all blocks have the same."""
     if value is None:
         return np.full((1, 1), 2 ** (bits - 1), _F32)
     if value.dtype != np.uint8:

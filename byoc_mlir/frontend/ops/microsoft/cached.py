@@ -1,4 +1,4 @@
-"""Attention of new tokens, which stand behind others in a cache."""
+"""Attention of new tokens, with a cache of the keys and values of old tokens."""
 
 from __future__ import annotations
 
@@ -32,51 +32,49 @@ from byoc_mlir.frontend.value import Value
 
 @dataclass(frozen=True)
 class NewTokens:
-    """Where the new tokens stand: behind `past` others."""
+    """Positions of the new tokens."""
 
     most: Size
-    """The largest number of tokens of a batch entry, old and new."""
+    """Maximum number of tokens of a batch entry, old and new."""
     new: Size
     past: Size | None
-    """How many old ones there are; `None` where it is known when the model runs."""
+    """Number of old tokens; `None` if it is only known at run time."""
     starts: Value
-    """Of each batch entry, or of all, the place of its first new token, `[batch or 1, 1, 1, 1]`, of
-    `i64`."""
+    """Position of the first new token, an `i64` `[batch or 1, 1, 1, 1]`."""
     is_full: bool = False
-    """Whether an entry has `most` tokens; others leave room in a cache."""
+    """True if every batch entry has `most` tokens; otherwise the cache may have unused slots."""
 
     @staticmethod
     def behind(context: NodeContext, past: Size, new: Size) -> NewTokens:
-        """New tokens behind as many old ones in each batch entry."""
+        """Returns the positions of new tokens after `past` old ones in each batch entry."""
         starts = places_behind(context, 1, past, 2)
         return NewTokens(past + new, new, past, starts, is_full=True)
 
     def last(self, context: NodeContext) -> Value:
-        """The place of the first new token of the longest batch entry, one `i64`."""
+        """Returns the position of the first new token of the longest batch entry, one `i64`."""
         starts = self.starts
         if starts.sizes[0] != 1:
             starts = arith.reduced(context, reduce.MaxOp, starts, [0])
         return arith.maximum(context, arith.reshape(context, starts, ()), 0)
 
     def places(self, context: NodeContext, axis: Literal[1, 2]) -> Value:
-        """The place of each new token, those of an entry along `axis`."""
+        """Returns the position of each new token; `axis` is the token axis."""
         return arith.add(context, self.starts, arith.positions(context, self.new, axis, 4))
 
 
 @dataclass(frozen=True)
 class CacheAttention:
-    """How queries attend to keys."""
+    """Attention of queries to the keys and values in a cache."""
 
     scale: float
     is_causal: bool
     softcap: float = 0.0
     biases: Sequence[Value] = ()
-    """What is added to the scores; the last dimension is that of all tokens, or of those seen."""
+    """Addends for the scores; their last dimension is `most` or the number of keys seen."""
     window: int | None = None
     sink: Value | None = None
     rows: Value | None = None
-    """From which batch entry of the cache each key and value is taken, `[batch, tokens]`; left out,
-    from that of the query."""
+    """Batch entry of each cached key and value, `[batch, tokens]`; `None`: the query's own."""
 
     def over(
         self,
@@ -86,10 +84,10 @@ class CacheAttention:
         new: tuple[Value, Value],
         cache: tuple[Value, Value],
     ) -> Value:
-        """What queries get of the keys and values in a cache, with the new ones in it.
+        """Returns the attention output over a cache that already includes the new tokens.
 
-        Several new tokens are mostly a prompt. Where only the run tells, it attends to itself
-        alone. Others attend to what is filled of the cache.
+        Several new tokens are usually a prompt. If only the run decides, a prompt attends to itself
+        alone; other tokens attend to the filled part of the cache.
         """
         if tokens.is_full:
             return self._of(context, tokens, tokens.most, q, *cache)
@@ -116,14 +114,14 @@ class CacheAttention:
     def _prompt(
         self, context: NodeContext, tokens: NewTokens, q: Value, k: Value, v: Value
     ) -> Value:
-        """What queries get of new tokens that have no old ones before them."""
+        """Returns the attention output of new tokens without old ones."""
         prompt = NewTokens.behind(context, 0, tokens.new)
         return self._of(context, prompt, tokens.new, q, k, v)
 
     def _of(
         self, context: NodeContext, tokens: NewTokens, seen: Size, q: Value, k: Value, v: Value
     ) -> Value:
-        """What queries get of the first `seen` keys and values, which are all that have tokens."""
+        """Returns the attention output over the first `seen` keys and values."""
         if self.rows is None:
             k, v = (arith.section(context, each, 2, 0, seen) for each in (k, v))
         else:
@@ -141,7 +139,7 @@ class CacheAttention:
         return weighted(context, _with_sink(context, scores, self.sink), v)
 
     def _mask(self, context: NodeContext, tokens: NewTokens, keys: Size) -> Value | None:
-        """What keeps each query from tokens that it must not see."""
+        """Returns the mask that hides keys from queries; `None` if there is nothing to hide."""
         queries = tokens.places(context, 2)
         if self.is_causal:
             return causal_mask(context, queries, keys, self.window)
@@ -153,7 +151,7 @@ class CacheAttention:
 
 
 def _gathered(context: NodeContext, cache: Value, rows: Value) -> Value:
-    """The keys or values at the first places, each of the batch entry that `rows` names."""
+    """Returns the first cached keys or values, each from the batch entry in `rows`."""
     batch, heads, tokens, size = cache.sizes
     entries = arith.reshape(context, rows, [batch, 1, rows.sizes[1]])
     heads_before = arith.add(
@@ -171,7 +169,7 @@ def _gathered(context: NodeContext, cache: Value, rows: Value) -> Value:
 
 
 def present(context: NodeContext, tokens: NewTokens, past: Value | None, new: Value) -> Value:
-    """The cache with the new tokens behind the old ones, as large as it was at least."""
+    """Returns the cache with the new tokens after the old ones, at least as large as before."""
     if past is None:
         return new
     batch, heads, _, size = new.sizes
@@ -196,7 +194,7 @@ def _filled_up(context: NodeContext, data: Value, most: Size) -> Value:
 
 
 def _with_sink(context: NodeContext, scores: Value, sink: Value) -> Value:
-    """Softmax over the scores and one more for each head, whose weight is dropped."""
+    """Returns the softmax over the scores and a sink score per head, without the sink's weight."""
     batch, heads, queries, keys = scores.sizes
     expect_shape(sink, "head_sink", (heads,), (1,))
     column = arith.reshape(context, cast(context, sink, scores.dtype), [1, sink.sizes[0], 1, 1])

@@ -1,4 +1,4 @@
-"""The embedding of a BERT model: words, positions and segments, summed and normalised."""
+"""Embedding of a BERT model: words, positions and segments, summed and normalised."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def embed_layer_normalization(
     epsilon: float = 1e-12,
     mask_index_type: int = 0,
 ) -> Sequence[Value | None]:
-    """`mask_index_type` only says what ONNX Runtime should infer for the second output."""
+    """Imports EmbedLayerNormalization; ignores `mask_index_type`, a hint for type inference."""
     expect_rank(input_ids, "input_ids", 2)
     batch, sequence = input_ids.sizes
     if (segment_ids is None) != (segment_embedding is None):
@@ -63,7 +63,7 @@ def _positions(
 
 
 def _count(context: NodeContext, mask: Value | None, batch: Size) -> Value:
-    """How many words of each row the mask keeps, 0 without one."""
+    """Returns the number of words that the mask keeps in each row, 0 without a mask."""
     kind = np.dtype(np.int32)
     if mask is None:
         return arith.broadcast(context, context.constant(np.zeros(1, kind)), [batch])

@@ -1,4 +1,4 @@
-"""Attention of generative models: fewer heads of keys than of queries, and a cache of keys."""
+"""Attention of generative models: a group of query heads per key head, and a cache of keys."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _projections(
     heads: int,
     shared: int,
 ) -> tuple[Value, Value, Value]:
-    """Query, key and value `[batch, heads, sequence, size]`; they may come as one tensor."""
+    """Returns query, key and value `[batch, heads, sequence, size]`, also from a packed one."""
     if shared < 1 or heads % shared:
         raise NodeRefused(f"num_heads is {heads}, which kv_num_heads, {shared}, must divide")
     if key is not None and value is not None:
@@ -133,8 +133,10 @@ def _projections(
 def _tokens(
     context: NodeContext, query: Value, past_key: Value | None, lengths: Value, total: Value
 ) -> NewTokens:
-    """Where the new tokens stand: behind all that is in a cache which grows with them, or at places
-    in a cache which keeps its size.
+    """Returns the positions of the new tokens in the cache.
+
+    In a growing cache, they follow all old tokens; in a cache of fixed size, their positions are
+    computed.
     """
     batch, _, new, _ = query.sizes
     if past_key is None:
@@ -157,8 +159,9 @@ def _tokens(
 
 
 def _count(context: NodeContext, total: Value, new: Size, capacity: Size) -> Size | None:
-    """The number of old and new tokens; `None` where the model tells when it runs: it declares that
-    the cache that it returns is no larger than the one it gets.
+    """Returns the number of old and new tokens; `None` if it is only known at run time.
+
+    A model whose returned cache is declared as large as the given one has a cache of fixed size.
     """
     count = None if total.known is not None else context.declared_size(1, 2)
     if count is not None and count == capacity:
@@ -177,8 +180,9 @@ def _count(context: NodeContext, total: Value, new: Size, capacity: Size) -> Siz
 def _starts(
     context: NodeContext, lengths: Value, is_prompt: Value, batch: Size, new: Size
 ) -> Value:
-    """The place of the first new token of each batch entry: prompts begin at 0, others behind the
-    old ones; `lengths` are less by one.
+    """Returns the position of the first new token of each batch entry; 0 for a prompt.
+
+    `lengths` are the numbers of tokens minus 1.
 
     Raises:
         NodeRefused: several new tokens of several entries are no prompt.
@@ -198,7 +202,7 @@ def _starts(
 def _places(
     context: NodeContext, tokens: NewTokens, position_ids: Value | None, batch: Size
 ) -> Value:
-    """The positions of the new tokens, or that of the first one; see `angles_of`."""
+    """Returns the positions of the new tokens, or only of the first one; see `angles_of`."""
     if position_ids is not None:
         expect_shape(position_ids, "position_ids", (batch, tokens.new))
         return _given_places(context, tokens, position_ids)
@@ -208,7 +212,7 @@ def _places(
 
 
 def _given_places(context: NodeContext, tokens: NewTokens, position_ids: Value) -> Value:
-    """The positions that a model gives; those of a prompt follow the first one in any case."""
+    """Returns the given positions; a prompt's positions are counted from the first one."""
     if isinstance(tokens.past, int) and tokens.past:
         return position_ids
     first = arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)

@@ -1,4 +1,4 @@
-"""Attention over heads of equal number whose projections come one by one, and with a cache."""
+"""MultiHeadAttention: separate projections, as many key heads as query heads, and a cache."""
 
 from __future__ import annotations
 
@@ -83,24 +83,25 @@ def multi_head_attention(
 
 @dataclass(frozen=True)
 class _SharedCache:
-    """A cache that keeps its size, as the node has it."""
+    """Cache of fixed size, as operands of the node."""
 
     key: Value
     value: Value
     filled: Value
-    """How many tokens are in it, one number."""
+    """Number of tokens in the cache, one element."""
     beams: Value | None
-    """Which beam each of them comes from, `[batch, beams, tokens]`."""
+    """Beam that each cached token comes from, `[batch, beams, tokens]`."""
 
     @property
     def capacity(self) -> Size:
-        """How many tokens there is room for."""
+        """Returns the number of tokens that fit in the cache."""
         return self.key.sizes[2]
 
     def rows(self, context: NodeContext, tokens: NewTokens) -> Value | None:
-        """From which entry each token comes that a beam attends to, `[entries, tokens]`.
+        """Returns the cache entry of each token that a beam attends to, `[entries, tokens]`.
 
-        New ones come from their own; so do all where several are new, for which this is `None`.
+        New tokens come from their own entry. `None` with several new tokens: all come from their
+        own entry.
         """
         if self.beams is None or not same(tokens.new, 1):
             return None
@@ -127,20 +128,20 @@ class _SharedCache:
 
 @dataclass(frozen=True)
 class _Attention:
-    """How queries attend to keys."""
+    """Attention of queries to keys, with bias and padding."""
 
     scale: float
     is_causal: bool
     bias: Value | None
     padding: Value | None
-    """Which keys are padding, in one of the forms that `padding_mask` takes."""
+    """Padding of the keys, in one of the forms that `padding_mask` accepts."""
     amount: float
-    """What is added to the scores of those."""
+    """Addend for the scores of padding."""
 
     def over(
         self, context: NodeContext, q: Value, k: Value, v: Value, past: Size
     ) -> Sequence[Value]:
-        """What queries get of keys of which `past` are old, the keys, the values and the scores."""
+        """Returns the attention output, keys, values and scores; `past` of the keys are old."""
         keys = k.sizes[2]
         masks: tuple[Value | None, ...] = self._biases(context, q, keys)
         if self.is_causal:
@@ -152,7 +153,7 @@ class _Attention:
     def over_shared(
         self, context: NodeContext, q: Value, new: tuple[Value, Value], cache: _SharedCache
     ) -> Sequence[Value]:
-        """What queries get of a cache with the new keys and values in it, and that."""
+        """Returns the attention output over a shared cache, and the cache with the new tokens."""
         count, most = new[0].sizes[2], cache.capacity
         for keys in self._numbers_of_keys():
             most = keys if at_most(keys, most) else most
@@ -173,12 +174,12 @@ class _Attention:
         return merge_heads(context, attention.over(context, tokens, q, new, (k, v))), k, v
 
     def _biases(self, context: NodeContext, q: Value, keys: Size) -> tuple[Value, ...]:
-        """What is added to the scores, whatever is causal."""
+        """Returns the addends for the scores, except a causal mask."""
         padding = padding_mask(context, self.padding, q, keys, self.amount)
         return tuple(each for each in (self.bias, padding) if each is not None)
 
     def _numbers_of_keys(self) -> list[Size]:
-        """How many keys bias and mask are for, those that say it."""
+        """Returns the numbers of keys that bias and mask cover, if their shapes have it."""
         given = [each for each in (self.bias, self.padding) if each is not None]
         return [each.sizes[-1] for each in given if each.rank > 1]
 
@@ -191,7 +192,7 @@ def _projections(
     bias: Value | None,
     heads: int,
 ) -> tuple[Value, Value, Value]:
-    """Query, key and value as `[batch, heads, sequence, size]`, however they are packed."""
+    """Returns query, key and value `[batch, heads, sequence, size]` from any packed form."""
     match (query.rank, None if key is None else key.rank, None if value is None else value.rank):
         case (5, None, None):
             parts = _unpacked(context, query, heads, 3, "query")
@@ -220,7 +221,7 @@ def _projections(
 def _unpacked(
     context: NodeContext, packed: Value, heads: int, count: int, what: str
 ) -> list[Value]:
-    """`[batch, sequence, heads, count, size]` as `count` tensors `[batch, sequence, width]`."""
+    """Splits `[batch, sequence, heads, count, size]` into `count` tensors of rank 3."""
     batch, sequence, _, _, size = packed.sizes
     expect_shape(packed, what, (batch, sequence, heads, count, size))
     parts = [arith.at(context, packed, 3, place) for place in range(count)]
@@ -228,7 +229,7 @@ def _unpacked(
 
 
 def _with_bias(context: NodeContext, parts: Sequence[Value], bias: Value) -> list[Value]:
-    """The bias of the projections added; keys and values from a cache have had theirs."""
+    """Adds the bias of the projections; cached keys and values already have it."""
     expect_rank(bias, "bias", 1)
     width = parts[0].number(-1)
     last = bias.number(0) - 2 * width

@@ -1,4 +1,4 @@
-"""Layer normalisations with or without mean, of a sum with a skip connection."""
+"""Layer normalisations with or without mean, with or without a skip connection."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def skip_simplified_layer_normalization(
 
 
 def _three(outputs: Sequence[Value]) -> Sequence[Value | None]:
-    """Output, mean and inverse deviation, `None` for what was not asked for."""
+    """Returns output, mean and inverse deviation; `None` for an unused one."""
     return [*outputs, *[None] * (3 - len(outputs))]
 
 
 def _with_skip(context: NodeContext, data: Value, skip: Value, bias: Value | None) -> Value:
-    """The sum, whose shape is that of `data`: `skip` may lack its first dimension, or have 1."""
+    """Returns `data + skip + bias`; `skip` may lack its first dimension, or have 1."""
     tail = skip.sizes[-2:] if skip.rank < data.rank or skip.sizes[0] == 1 else skip.sizes
     if data.rank not in (2, 3) or not agreeing(tail, data.sizes[-len(tail) :]):
         raise VerifyException(

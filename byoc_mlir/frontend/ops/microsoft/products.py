@@ -1,4 +1,4 @@
-"""Convolutions and products with what follows them."""
+"""Convolutions and matmuls fused with a sum and an activation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
 _PARAMETERS = {"relu": 0, "tanh": 0, "sigmoid": 0, "leakyrelu": 1, "clip": 2, "hardsigmoid": 2}
-"""The activations that a product may end in, and how many parameters each has."""
+"""Activations that may be fused, with their numbers of parameters."""
 
 
 def _activation(name: str, parameters: Sequence[float]) -> Activation:
-    """An activation by name; without one nothing happens.
+    """Returns an activation by name; the identity for an empty name.
 
     Raises:
-        NodeRefused: it is unknown, or has another number of parameters.
+        NodeRefused: the activation is unknown, or has another number of parameters.
     """
     kind = name.lower()
     if not name:
@@ -44,7 +44,7 @@ def _activation(name: str, parameters: Sequence[float]) -> Activation:
 
 @dataclass(frozen=True, kw_only=True)
 class FusedConvAttributes(ConvAttributes):
-    """The attributes of convolutions with an activation."""
+    """Attributes of convolutions with an activation."""
 
     activation: str = ""
     activation_params: Sequence[float] = ()
@@ -60,7 +60,7 @@ def fused_conv(
     *,
     attributes: FusedConvAttributes,
 ) -> Value:
-    """`addend` comes before the activation."""
+    """Imports FusedConv: convolution, plus `addend`, then activation."""
     result = conv(context, data, weight, bias, attributes=attributes)
     total = result if addend is None else arith.add(context, result, addend)
     activation = _activation(attributes.activation, attributes.activation_params)
@@ -77,7 +77,7 @@ def nhwc_fused_conv(
     *,
     attributes: FusedConvAttributes,
 ) -> Value:
-    """Channels are last in `data`, `addend` and the result; the weight is as for Conv."""
+    """Imports NhwcFusedConv; `data`, `addend` and result are NHWC, the weight is as for Conv."""
     if data.rank < 3:
         raise VerifyException(f"input has shape {list(data.shape)}, its rank must be at least 3")
     result = fused_conv(
@@ -122,8 +122,11 @@ def fused_matmul(
 
 
 def _arranged(context: NodeContext, data: Value, *, batch: int, matrix: int) -> Value:
-    """An operand of a product: its first dimension put behind those of the batch, then the last
-    two exchanged. A vector stays."""
+    """Returns an operand of FusedMatMul with its dimensions permuted; a vector stays.
+
+    `batch` moves the first dimension behind the other batch dimensions; `matrix` then exchanges the
+    last two.
+    """
     axes = list(range(data.rank))
     if batch and data.rank > 2:
         axes = [*axes[1:-1], 0, axes[-1]]

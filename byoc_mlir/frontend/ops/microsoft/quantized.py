@@ -23,7 +23,7 @@ from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import NodeRefused, Value
 
 Parameters: TypeAlias = tuple[Value, Value]
-"""A scale and a zero point, one number each."""
+"""Scale and zero point, one element each."""
 
 register_op(DOMAIN, "QuantizeLinear")(quantize_linear)
 register_op(DOMAIN, "DequantizeLinear")(dequantize_linear)
@@ -32,10 +32,10 @@ register_op(DOMAIN, "DequantizeLinear")(dequantize_linear)
 def parameters(
     context: NodeContext, data: Value, scale: Value, zero_point: Value | None, what: str
 ) -> Parameters:
-    """The parameters of a whole tensor of integers.
+    """Returns the per-tensor scale and zero point of quantised data.
 
     Raises:
-        NodeRefused: they are not in order.
+        NodeRefused: a parameter is not one number.
     """
     shift = zero_point_of(context, zero_point, data.dtype, f"{what}_zero_point")
     return (
@@ -150,7 +150,7 @@ def qlinear_average_pool(
 def _channels_first(
     context: NodeContext, data: Value, pool: Callable[[Value], Value], *, channels_last: int
 ) -> Value:
-    """A pool of data whose channels come second, or last before and after."""
+    """Applies a pool to NCHW data; NHWC data is transposed before and after it."""
     if not channels_last:
         return pool(data)
     return arith.channels_last(context, pool(arith.channels_second(context, data)))

@@ -1,5 +1,4 @@
-"""Products of quantised matrices with what follows them, and LSTM whose inputs and states are
-quantised step by step."""
+"""Matmuls of quantised matrices with fused epilogues, and LSTM that quantises in each step."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def dynamic_quantize_lstm(
     attributes: CellAttributes,
     input_forget: int = 0,
 ) -> Sequence[Value]:
-    """`w` and `r` are `[directions, in, 4 * hidden]`, the other way round than for LSTM."""
+    """Imports DynamicQuantizeLSTM; `w` and `r` are `[directions, in, 4 * hidden]`."""
     operands = Operands(
         x,
         _weights(context, w, w_scale, w_zero_point, "W"),
@@ -65,7 +64,7 @@ def dynamic_quantize_lstm(
 def _weights(
     context: NodeContext, matrices: Value, scale: Value, zero_point: Value, what: str
 ) -> IntegerWeight:
-    """A stack of matrices, turned; scales and zero points for each, or for each unit."""
+    """Returns `[directions, in, units]` matrices transposed, with per-matrix or per-unit scales."""
     expect_rank(matrices, what, 3)
     directions, _, units = matrices.shape
     accepted = ((directions,), (directions, units))
@@ -96,7 +95,7 @@ def qgemm(
     transA: int = 0,  # noqa: N803 - the attribute's name
     transB: int = 0,  # noqa: N803 - the attribute's name
 ) -> Value:
-    """`c` is of `i32`, in the scale of the product; the result is `f32` without `y_scale`."""
+    """Imports QGemm; `c` is `i32` in the matmul's scale; without `y_scale` the result is `f32`."""
     expect_rank(a, "A", 2)
     expect_rank(b, "B", 2)
     unit, shift = parameters(context, a, a_scale, a_zero_point, "a")
@@ -121,7 +120,7 @@ def qgemm(
 
 
 def _with_bias(context: NodeContext, total: Value, bias: Value) -> Value:
-    """Accumulators plus what broadcasts to them."""
+    """Returns accumulators plus a bias that broadcasts to them."""
     units = total.shape[1]
     if bias.shape not in ((units,), (1, units)):
         return context.emit(elementwise.AddOp, total, bias)
@@ -165,7 +164,7 @@ def _of_floats(
     b_scale: Value,
     b_zero_point: Value | None,
 ) -> Value:
-    """The product of numbers that integers stand for; `b` may have parameters per column."""
+    """Returns the f32 matmul of two quantised matrices; `b` may have parameters per column."""
     scale = scale_of(context, b_scale, "b_scale")
     shift = zero_point_of(context, b_zero_point, b.dtype, "b_zero_point")
     if max(scale.rank, shift.rank) > 1:
@@ -232,7 +231,7 @@ def qlinear_conv_of_layouts(
     attributes: ConvAttributes,
     channels_last: int = 0,
 ) -> Value:
-    """ONNX's `QLinearConv`; with `channels_last` of data and a result whose channels are last."""
+    """Imports QLinearConv; with `channels_last`, data and result are NHWC."""
     result = qlinear_conv(
         context,
         arith.channels_second(context, x) if channels_last else x,

@@ -1,4 +1,4 @@
-"""Rotary embeddings: pairs of features turned by angles that depend on the token's position."""
+"""Rotary embeddings: pairs of features rotated by angles that depend on the token's position."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def angles_of(
     batch: Size,
     sequence: Size,
 ) -> tuple[Value, Value]:
-    """Cosines and sines `[batch or 1, 1, sequence, pairs]` of tokens.
+    """Returns cosines and sines `[batch or 1, 1, sequence, pairs]` of tokens.
 
     Args:
-        position_ids: of the first token `[1]`, or of each `[batch, sequence]`.
+        position_ids: position of the first token `[1]`, or of each token `[batch, sequence]`.
 
     Raises:
-        VerifyException: its shape is another, or the caches differ in theirs.
+        VerifyException: its shape is another, or the caches have different shapes.
     """
     expect_shape(sin_cache, "sin_cache", cos_cache.sizes)
     expect_shape(position_ids, "position_ids", (1,), (batch, sequence))
@@ -85,8 +85,9 @@ def angles_of(
 def rotate(
     context: NodeContext, data: Value, cos: Value, sin: Value, *, interleaved: bool
 ) -> Value:
-    """The first features of `data [batch, heads, sequence, size]`, twice as many as there are
-    angles, turned in pairs: neighbours if `interleaved`, else those half of them apart.
+    """Rotates the first `2 * pairs` features of `data [batch, heads, sequence, size]`.
+
+    A pair consists of neighbours if `interleaved`, else of features that are `pairs` apart.
 
     Raises:
         VerifyException: there are more angles than pairs.

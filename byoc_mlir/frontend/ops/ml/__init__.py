@@ -1,1 +1,1 @@
-"""Ops of `ai.onnx.ml`: classical machine learning and what prepares its features."""
+"""Ops of `ai.onnx.ml`: classical machine learning and the preparation of its features."""

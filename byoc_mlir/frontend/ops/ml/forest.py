@@ -1,4 +1,4 @@
-"""Decision trees as ONNX describes them, turned into the tables of `relay.ml.tree_ensemble`."""
+"""Conversion of ONNX's decision trees to the tables of `relay.ml.tree_ensemble`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.frontend.value import Array, NodeRefused
 
 Item: TypeAlias = Hashable
-"""A node of a tree, or a part of one that takes several comparisons."""
+"""Key of a tree's node, or of one comparison of a node that needs several."""
 
 
 @dataclass(frozen=True)
 class TreeBranch:
-    """Where a walk goes on: `right` if the feature is at most `threshold`, else `left`."""
+    """Comparison in a tree: goes `right` if the feature is at most `threshold`, else `left`."""
 
     feature: int
     nan_is_low: bool
-    """Whether a feature that is NaN goes right; else it goes left."""
+    """True if a feature that is NaN goes right; otherwise it goes left."""
     threshold: float
     left: Item
     right: Item
@@ -29,14 +29,14 @@ class TreeBranch:
 
 @dataclass(frozen=True)
 class TreeLeaf:
-    """Where a walk ends."""
+    """Leaf of a tree."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class TreeNode:
-    """A node as ONNX gives it; `mode` is without the `BRANCH_`."""
+    """Node as ONNX describes it; `mode` is without the `BRANCH_`."""
 
     mode: str
     feature: int
@@ -45,12 +45,12 @@ class TreeNode:
     no: Item
     missing_is_yes: bool = False
     members: tuple[float, ...] = ()
-    """For the mode MEMBER, the set."""
+    """Set of values, for the mode MEMBER."""
 
 
 @dataclass(frozen=True)
 class TreeTables:
-    """The operands of the op, and whether data has columns more in which NaN is the lowest."""
+    """Operands of the op; `needs_low`: a second copy of the columns has NaN as the lowest value."""
 
     roots: Array
     depths: Array
@@ -62,7 +62,7 @@ class TreeTables:
 
 
 class Forest:
-    """Trees over `nodes`; names that are no node are leaves, by `leaves`."""
+    """Trees over `nodes`; a name in `leaves` is a leaf."""
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ class Forest:
         self._slots: list[Item] = []
 
     def tables(self, roots: Sequence[Item]) -> TreeTables:
-        """The tables of the trees from `roots`, those of least depth first.
+        """Returns the tables of the trees from `roots`, ordered by depth.
 
         Raises:
             NodeRefused: the mode of a node is unknown.
-            VerifyException: a node does not exist or is reached from itself, or a feature is none.
+            VerifyException: a node or feature does not exist, or a node is reached from itself.
         """
         ordered = sorted(roots, key=self._height)
         starts = [self._place(root) for root in ordered]
@@ -113,7 +113,7 @@ class Forest:
         )
 
     def _place(self, root: Item) -> int:
-        """The slot of a tree's root, after all of its nodes have got theirs."""
+        """Assigns slots to a tree's nodes; returns the slot of its root."""
         start = place = len(self._slots)
         self._slots.append(root)
         while place < len(self._slots):
@@ -126,7 +126,7 @@ class Forest:
         return start
 
     def _height(self, root: Item) -> int:
-        """The longest way from a node to a leaf."""
+        """Returns the length of the longest path from a node to a leaf."""
         stack, above = [root], set[Item]()
         while stack:
             item = stack[-1]
@@ -187,7 +187,7 @@ class Forest:
     def _equal(
         self, item: Item, feature: int, value: float, yes: Item, no: Item, *, missing: bool
     ) -> TreeBranch:
-        """Equal is at most the value, and above the number before."""
+        """Returns `x == value` as `x <= value`, then `x > the float below value`."""
         above = _Part(item, TreeBranch(feature, False, self._before(value), yes, no))
         return TreeBranch(feature, missing, self._exact(value), no, above)
 
@@ -200,11 +200,11 @@ class Forest:
         return self._equal(item, node.feature, first, node.yes, rest, missing=node.missing_is_yes)
 
     def _exact(self, value: float) -> float:
-        """A threshold as a number of the data's type."""
+        """Rounds a threshold to the data's type."""
         return float(self._type(value))
 
     def _before(self, value: float) -> float:
-        """The largest number below a threshold; NaN below the lowest one."""
+        """Returns the largest float below a threshold; NaN if there is none."""
         exact = self._type(value)
         if np.isneginf(exact):
             return float("nan")
@@ -213,7 +213,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class _Part:
-    """A further comparison that a node takes."""
+    """Additional comparison that a node needs."""
 
     of: Item
     branch: TreeBranch
@@ -226,10 +226,10 @@ def leaf_tables(
     aggregate: str,
     dtype: np.dtype[Any],
 ) -> tuple[Array, Array]:
-    """`firsts` and `weights` of leaves.
+    """Returns `firsts` and `weights` of leaves.
 
     Args:
-        entries: by leaf, its targets with their weights.
+        entries: pairs of target and weight, by leaf.
 
     Raises:
         VerifyException: a target is outside.

@@ -1,4 +1,4 @@
-"""The labels of a classifier's classes."""
+"""Labels of a classifier's classes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 
 @dataclass(frozen=True)
 class Labels:
-    """Integers, one for each class."""
+    """Integer labels, one for each class."""
 
     numbers: tuple[int, ...]
 
@@ -23,8 +23,10 @@ class Labels:
         return len(self.numbers)
 
     def best(self, context: NodeContext, scores: Value) -> Value:
-        """The labels `[N]` of the classes with the largest scores `[N, classes]`, the first of
-        equal ones."""
+        """Returns the labels `[N]` of the classes with the largest scores `[N, classes]`.
+
+        Of equal scores, the first class wins.
+        """
         place = context.emit(reduce.ArgmaxOp, scores, axis=[1], keepdims=False)
         if self.numbers == tuple(range(len(self.numbers))):
             return place
@@ -32,7 +34,7 @@ class Labels:
         return context.emit(index.TakeOp, table, place, axis=0)
 
     def second_if_above(self, context: NodeContext, score: Value, bound: float) -> Value:
-        """The second label where the score `[N, 1]` is above the bound, else the first."""
+        """Returns the second label where the score `[N, 1]` is above the bound, else the first."""
         flat = arith.reshape(context, score, [score.sizes[0]])
         is_above = context.emit(logic.GreaterOp, flat, score.dtype.type(bound))
         first, second = (np.int64(number) for number in self.numbers)
@@ -40,10 +42,10 @@ class Labels:
 
 
 def labels_of(numbers: Sequence[int] | None, texts: Sequence[str] | None) -> Labels:
-    """The labels that a classifier's attributes give.
+    """Returns the labels in a classifier's attributes.
 
     Raises:
-        NodeRefused: they are strings, or there are none.
+        NodeRefused: the labels are strings, or there are none.
     """
     if texts:
         raise NodeRefused("labels that are strings are not compiled")

@@ -22,10 +22,10 @@ _F32 = np.dtype(np.float32)
 def product(
     context: NodeContext, data: Value, coefficients: Sequence[float], targets: int
 ) -> Value:
-    """`data [N, F]` times the coefficients of each target, `[N, targets]`, in f32.
+    """Returns `data [N, F]` times each target's coefficients, `[N, targets]`, in f32.
 
     Raises:
-        VerifyException: there are more or fewer coefficients.
+        VerifyException: the number of coefficients is not `F * targets`.
     """
     features = data.number(1)
     if len(coefficients) != features * targets:
@@ -38,15 +38,15 @@ def product(
 
 
 def rows_of(context: NodeContext, data: Value) -> Value:
-    """The features of each row, in f32."""
+    """Returns the features of each row, in f32."""
     return cast(context, as_features(context, data), _F32)
 
 
 def shifted(context: NodeContext, scores: Value, intercepts: Sequence[float]) -> Value:
-    """Scores `[N, targets]` plus one number for each target; without numbers as they are.
+    """Adds one intercept per target to scores `[N, targets]`, if there are any.
 
     Raises:
-        VerifyException: there are more or fewer.
+        VerifyException: the number of intercepts is not `targets`.
     """
     if not intercepts:
         return scores
@@ -85,7 +85,7 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> Sequence[Value]:
-    """Two classes may have one row of coefficients, that of the second one."""
+    """Imports LinearClassifier; for two classes, the second one's coefficients are enough."""
     labels, rows = labels_of(classlabels_ints, classlabels_strings), rows_of(context, data)
     targets = len(coefficients) // max(1, rows.number(1))
     if targets not in (len(labels), 1):

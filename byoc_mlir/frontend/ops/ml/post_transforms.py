@@ -1,4 +1,4 @@
-"""What makes probabilities of scores."""
+"""Post-transforms, which turn scores into probabilities."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
 NAMES = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-"""By the number that TreeEnsemble gives them."""
+"""Names in the order of TreeEnsemble's numbers for them."""
 
 
 def transformed(context: NodeContext, scores: Value, name: str) -> Value:
-    """Scores `[N, targets]` after a transform.
+    """Applies a post-transform to scores `[N, targets]`.
 
     Raises:
-        NodeRefused: it is unknown.
+        NodeRefused: the post-transform is unknown.
     """
     match name:
         case "NONE":
@@ -38,18 +38,19 @@ def transformed(context: NodeContext, scores: Value, name: str) -> Value:
 
 
 def regressed(context: NodeContext, scores: Value, name: str) -> Value:
-    """The targets of a regression after a transform, which counts for a single one as ONNX Runtime
-    has it: PROBIT alone does something.
+    """Applies a post-transform to the targets of a regression.
+
+    For a single target, only PROBIT has an effect, as in ONNX Runtime.
 
     Raises:
-        NodeRefused: it is unknown.
+        NodeRefused: the post-transform is unknown.
     """
     result = transformed(context, scores, name)
     return scores if scores.number(1) == 1 and name != "PROBIT" else result
 
 
 def _softmax_of_nonzero(context: NodeContext, scores: Value) -> Value:
-    """As softmax, where scores of about 0 get no share of their own but stay about 0."""
+    """Returns the softmax over scores that are not about 0; scores of about 0 stay about 0."""
     most = arith.reduced(context, reduce.MaxOp, scores, [-1])
     magnitude = context.emit(elementwise.AbsOp, scores)
     counts = context.emit(logic.GreaterOp, magnitude, scores.dtype.type(1e-7))
@@ -61,7 +62,7 @@ def _softmax_of_nonzero(context: NodeContext, scores: Value) -> Value:
 
 
 def _probit(context: NodeContext, scores: Value) -> Value:
-    """The quantile of a standard normal distribution, by a closed form of about three digits."""
+    """Returns the quantile of the standard normal distribution, to about three digits."""
     x = arith.subtract(context, arith.multiply(context, scores, 2.0), 1.0)
     rest = arith.multiply(context, arith.subtract(context, 1.0, x), arith.add(context, x, 1.0))
     log = context.emit(elementwise.LogOp, rest)
@@ -75,12 +76,12 @@ def _probit(context: NodeContext, scores: Value) -> Value:
 
 
 def binary(context: NodeContext, score: Value, name: str, whole: float) -> Value:
-    """Returns the scores of both classes `[N, 2]` from that of the second one `[N, 1]`.
+    """Returns the scores of both classes `[N, 2]`, computed from the second one's `[N, 1]`.
 
-    As in ONNX Runtime the logistic is the only transform of them.
+    As in ONNX Runtime, LOGISTIC is the only transform that is applied to them.
 
     Args:
-        whole: the sum of both: 1 for probabilities, 0 where classes have opposite scores.
+        whole: the sum of both scores: 1 for probabilities, 0 where classes have opposite scores.
 
     Raises:
         NodeRefused: the transform is unknown, or PROBIT, for which there is no second score.
@@ -97,13 +98,13 @@ def binary(context: NodeContext, score: Value, name: str, whole: float) -> Value
 
 
 def as_features(context: NodeContext, data: Value, *numbers: Array | None) -> Value:
-    """The input of a model as rows of floats, f64 if it was; a vector is one row.
+    """Returns a model's input as rows of floats, f64 if it was f64, else f32; a vector is one row.
 
     Args:
         numbers: attributes that are tensors; f64 ones make the features f64.
 
     Raises:
-        NodeRefused: its rank is another.
+        NodeRefused: the input has another rank.
     """
     if data.rank not in (1, 2):
         raise NodeRefused(f"the input has shape {list(data.sizes)}, accepted is rank 1 or 2")

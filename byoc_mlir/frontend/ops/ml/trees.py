@@ -42,7 +42,7 @@ def _scores(
     targets: int,
     aggregate: str,
 ) -> Value:
-    """The sum, mean, least or largest of what the trees say, `[N, targets]`."""
+    """Returns the aggregated scores of the trees, `[N, targets]`: sum, mean, minimum or maximum."""
     if aggregate not in _AGGREGATES:
         raise NodeRefused(
             f"aggregate_function is '{aggregate}', accepted are {', '.join(_AGGREGATES)}"
@@ -78,7 +78,7 @@ def _scores(
 def _given(
     numbers: Sequence[float] | None, tensor: Array | None, what: str, count: int | None = None
 ) -> list[float]:
-    """An attribute that may be a list or a tensor."""
+    """Returns an attribute that may be a list or a tensor, as a list."""
     found = list(numbers or ()) if tensor is None else tensor.reshape(-1).tolist()
     if count is not None and len(found) != count:
         raise VerifyException(f"{what} has {len(found)} entries, accepted are {count}")
@@ -87,7 +87,7 @@ def _given(
 
 @dataclass(frozen=True, kw_only=True)
 class ListAttributes:
-    """The attributes of ensembles before version 5: lists by tree and node."""
+    """Attributes of ensembles before version 5: lists by tree and node."""
 
     base_values: Sequence[float] | None = None
     base_values_as_tensor: Array | None = None
@@ -106,17 +106,17 @@ class ListAttributes:
 
     @property
     def tensors(self) -> tuple[Array | None, Array | None]:
-        """The attributes that say how exact comparisons and scores are."""
+        """Returns the tensor attributes; their types set the precision of all scores."""
         return self.nodes_values_as_tensor, self.base_values_as_tensor
 
     @property
     def base(self) -> list[float]:
-        """What is added to the scores; nothing where it is empty."""
+        """Returns the values to add to the scores; empty if there are none."""
         return _given(self.base_values, self.base_values_as_tensor, "base_values")
 
 
 class _Listed:
-    """Trees in the form of lists by tree and node."""
+    """Trees from lists by tree and node."""
 
     def __init__(self, attributes: ListAttributes):
         keys = ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids")
@@ -171,7 +171,7 @@ class _Listed:
         targets: Sequence[int] | None,
         weights: Sequence[float],
     ) -> Entries:
-        """By leaf, its targets with their weights."""
+        """Returns pairs of target and weight, by leaf."""
         found: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
         lists = [list(each or ()) for each in (trees, nodes, targets)]
         if {len(each) for each in lists} != {len(weights)}:
@@ -342,7 +342,7 @@ def _child(number: int, *, is_leaf: bool) -> Item:
 
 
 def _sets(members: Array | None) -> list[tuple[float, ...]]:
-    """The sets of the nodes with one, which NaNs part."""
+    """Returns the sets of the MEMBER nodes; NaNs separate them in `members`."""
     found: list[tuple[float, ...]] = []
     current: list[float] = []
     for value in [] if members is None else members.reshape(-1).tolist():

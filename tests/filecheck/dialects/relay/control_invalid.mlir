@@ -37,7 +37,7 @@ func.func private @f(tensor<i64>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32
 // -----
 
 func.func @carried(%s: tensor<4xf32>) -> tensor<2xf32> {
-  // expected-error @below {{relay.for: result #0 has type tensor<2xf32>, and what is carried has tensor<4xf32>}}
+  // expected-error @below {{relay.for: result #0 has type tensor<2xf32>, the carried value has tensor<4xf32>}}
   %0 = relay.for %s {body = @f, count = 3, carried = 1} : (tensor<4xf32>) -> tensor<2xf32>
   func.return %0 : tensor<2xf32>
 }
@@ -73,7 +73,7 @@ func.func private @f(tensor<i64>, tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>)
 // -----
 
 func.func @collects(%limit: tensor<i64>, %go: tensor<i1>, %s: tensor<4xf32>) -> (tensor<3x4xf32>, tensor<2x4xf32>) {
-  // expected-error @below {{relay.while: a stacked result has type tensor<2x4xf32>, its first dimension must be that of the others, 3}}
+  // expected-error @below {{relay.while: a stacked result has type tensor<2x4xf32>, its first dimension must be the same for all of them, 3}}
   %0, %1 = relay.while %limit, %go, %s {body = @f, carried = 0} : (tensor<i64>, tensor<i1>, tensor<4xf32>) -> (tensor<3x4xf32>, tensor<2x4xf32>)
   func.return %0, %1 : tensor<3x4xf32>, tensor<2x4xf32>
 }

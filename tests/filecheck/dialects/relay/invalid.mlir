@@ -185,7 +185,7 @@ func.func @f(%x: tensor<5x4xf32>, %i: tensor<2xi8>) {
 // -----
 
 func.func @f(%x: tensor<5x4xf32>, %i: tensor<2x5xi64>) {
-  // expected-error @below {{relay.gather: indices tensor<2x5xi64> must have the rank of tensor<5x4xf32> and fit}}
+  // expected-error @below {{relay.gather: indices tensor<2x5xi64> must have the rank of tensor<5x4xf32>, and be no larger}}
   %0 = relay.gather %x, %i : (tensor<5x4xf32>, tensor<2x5xi64>) -> tensor<2x5xf32>
   func.return
 }

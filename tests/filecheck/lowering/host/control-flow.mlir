@@ -158,8 +158,8 @@ func.func private @npu_attempt_0(tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) a
 
 // -----
 
-// @helper has one place in memory, so that two callers are too many.
-// expected-error @unknown {{@helper is called by @main, and once more by @other; accepted is one caller, since its memory has one place}}
+// @helper has one offset in memory, so that two callers are too many.
+// expected-error @unknown {{@helper is called by @main, and once more by @other; accepted is one caller, since its memory has one offset}}
 func.func @main(%c: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = relay.if %c, %x {then_branch = @helper, else_branch = @helper} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
   %1 = relay.if %c, %0 {then_branch = @other, else_branch = @other} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>

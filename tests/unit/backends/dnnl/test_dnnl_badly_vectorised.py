@@ -33,7 +33,7 @@ def _reason(source: tuple[int, ...], weight: tuple[int, ...], groups: int = 1) -
     [
         ((1, 32, 172, 88), (1, 32, 7, 3), 1, "few output channels fill no vector: 1 "),
         ((1, 12, 172, 88), (7, 12, 3, 3), 1, "few output channels fill no vector: 7 "),
-        ((1, 258, 2000), (258, 1, 5), 258, "depthwise convolution of lines"),
+        ((1, 258, 2000), (258, 1, 5), 258, "1-D depthwise convolution"),
     ],
 )
 def test_left_to_the_host(

@@ -154,7 +154,7 @@ def test_multiplied_with_what_no_post_op_broadcasts(shape: tuple[int, ...]) -> N
     report = check(model(nodes, {"x": (2, 5, 9, 9), "r": shape}, weights))
     assert dict(report.composites) == {"dnnl.conv2d_bias": 1}
     (row,) = report.placed("host")
-    expected = "is broadcast to" if len(shape) == 5 else "not one number, not one per channel"
+    expected = "is broadcast to" if len(shape) == 5 else "neither one value, nor one per channel"
     assert re.search(rf"dnnl.conv2d_bias_mul: [^;]*{expected}", row.reason)
 
 
@@ -269,7 +269,7 @@ def test_bias_over_another_axis_is_no_bias() -> None:
     report = check(model(nodes, {"x": (1, 8, 5, 5)}, weights))
     assert not report.composites
     (row,) = report.placed("host")
-    assert "dnnl.conv2d_bias: bias tensor<1x1x1x5xf32> is not one number per channel" in row.reason
+    assert "dnnl.conv2d_bias: bias tensor<1x1x1x5xf32> is not one value per channel" in row.reason
 
 
 def test_matmul_scaled_and_masked() -> None:

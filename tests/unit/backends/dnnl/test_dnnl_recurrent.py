@@ -104,8 +104,8 @@ def test_a_batch_of_two() -> None:
 @pytest.mark.parametrize(
     ("sizes", "reason"),
     [
-        ({"batch": 1, "hidden": 512}, "a batch of 1 with 512 numbers each"),
-        ({"batch": 8, "hidden": 16}, "a batch of 8 with 16 numbers each"),
+        ({"batch": 1, "hidden": 512}, "a batch of 1 with 512 elements each"),
+        ({"batch": 8, "hidden": 16}, "a batch of 8 with 16 elements each"),
     ],
 )
 def test_what_is_faster_on_the_host_stays_there(sizes: dict[str, Any], reason: str) -> None:
