@@ -5,7 +5,6 @@ https://onnxruntime.ai/docs/api/python/api_summary.html
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, Nod
 from byoc_mlir.inference_session.options import RunOptions, SessionOptions
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.load import load
+from byoc_mlir.warned import warn_user
 
 _HOST = "CPUExecutionProvider"
 
@@ -249,10 +249,9 @@ def _with_options(
         if name in backend_names():
             found[name] = own if options is None else {**own, **options[index]}
         elif name != _HOST:
-            warnings.warn(
+            warn_user(
                 f"provider '{name}' is not there, it is passed over; there are"
                 f" {', '.join(get_all_providers())}",
-                stacklevel=4,
             )
     return found
 

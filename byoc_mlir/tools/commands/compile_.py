@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compile for another machine, 'aarch64-linux-gnu', by the host compiler alone",
     )
     parser.add_argument(
-        "--input",
+        "--inputs",
         metavar="FILE.npz",
         help="inputs by name: the model is run on them before it is written, which compiles the"
         " stages of one that runs in several",
@@ -113,8 +113,8 @@ def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, l
     """Compiles for this machine; returns the program and the files that were written."""
     cache = False if args.time_passes or args.write_calibration else None
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
-        if args.input:
-            executable.run(read_inputs(args.input))
+        if args.inputs:
+            executable.run(read_inputs(args.inputs))
         elif shapes:
             executable.warmup(shapes)
         files = _export(executable, args.output, shapes) if args.output else []
@@ -128,9 +128,9 @@ def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, 
     """Compiles for another machine; returns the program and the files that were written."""
     from byoc_mlir.compiler.cross import program_for, write_program  # the rest of the compiler
 
-    if args.input:
+    if args.inputs:
         raise InvalidInputError(
-            "--input runs the model, and a program for another machine does not run here; leave it"
+            "--inputs runs the model, and a program for another machine does not run here; leave it"
             " out, or --triple"
         )
     if args.write_calibration:

@@ -37,7 +37,7 @@ from byoc_mlir.tools.options import at_least, read_inputs
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
-    parser.add_argument("--input", metavar="FILE.npz", help="inputs by name (default: random)")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs by name (default: random)")
     add_shape_argument(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs there")
     parser.add_argument(
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
     start = time.perf_counter()
     with open_model(args, interpreter=True) as executable:
-        if args.input:
-            inputs = read_inputs(args.input)
+        if args.inputs:
+            inputs = read_inputs(args.inputs)
         else:
             inputs = random_inputs(executable.inputs, shapes_of(args), args.seed)
         with shown("run"):

@@ -330,7 +330,7 @@ def test_the_command_runs_a_model_before_it_writes_it(tmp_path: Path) -> None:
     command = ["compile", str(tmp_path / "nonzero.onnx"), "--output", str(library)]
     assert main(command) == 1
     np.savez(tmp_path / "inputs.npz", allow_pickle=False, **first)
-    assert main([*command, "--input", str(tmp_path / "inputs.npz")]) == 0
+    assert main([*command, "--inputs", str(tmp_path / "inputs.npz")]) == 0
     with byoc_mlir.load(library) as loaded:
         assert_agrees(loaded.run(others[0]), run_onnxruntime(model, others[0]))
 
