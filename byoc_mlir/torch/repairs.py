@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import pi, prod
+from math import ceil, pi, prod
 from typing import Any
 
 from byoc_mlir.errors import NodeProblem
@@ -24,6 +24,7 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
     return {
         aten.sign.default: _sign,
         aten.atan2.default: _atan2,
+        **{getattr(aten.arange, name): _arange for name in ("default", "start", "start_step")},
         **{getattr(aten.linspace, name): _linspace for name in _SPACED},
         **{getattr(aten.logspace, name): _logspace for name in _SPACED},
         aten.floor_divide.default: _floor_divide,
@@ -53,12 +54,19 @@ def check_forms(program: Any) -> Iterator[NodeProblem]:
             yield _problem(node, "PyTorch's exporter has no values for its other results")
         if name == "allclose" and arguments_of(node)["equal_nan"]:
             yield _problem(node, "PyTorch's exporter drops its argument equal_nan")
+        if "max_unpool" in name and _has_channels_last(node.args[0].meta["val"]):
+            yield _problem(node, "PyTorch's exporter does not know the strides of its result")
         if name.endswith("_aa") and node.args[2]:
             yield _problem(node, "PyTorch's exporter does not align corners with antialiasing")
 
 
 def _problem(node: Any, reason: str) -> NodeProblem:
     return NodeProblem(place_of_node(node), str(node.target), "", reason)
+
+
+def _has_channels_last(x: Any) -> bool:
+    suggested = pytorch("torch._prims_common").suggest_memory_format(x)
+    return suggested != pytorch().contiguous_format
 
 
 def arguments_of(node: Any) -> dict[str, Any]:
@@ -93,11 +101,22 @@ def _is_negative(x: Any) -> Any:
     return (x < 0) | (1 / x < 0)
 
 
+def _arange(*limits: Any, dtype: Any = None, **_: Any) -> Any:
+    """Returns a row of floats, which are counted and computed in double precision."""
+    torch = pytorch()
+    start, end, step = (limits if len(limits) > 1 else (0, *limits)) + (1,) * (len(limits) < 3)
+    is_float = dtype.is_floating_point if dtype else float in map(type, limits)
+    if not is_float or not all(isinstance(one, int | float) for one in limits):
+        return NotImplemented
+    numbers = torch.arange(ceil((end - start) / step)) * _tensor(step, torch.float64) + start
+    return numbers.to(dtype or torch.get_default_dtype())
+
+
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) -> Any:
     """Returns the one number of a row of one step, which the exporter makes a scalar."""
     if steps != 1:
         return NotImplemented
-    return _tensor(start, dtype or pytorch().get_default_dtype()).reshape(1)
+    return _tensor(start, dtype or pytorch().get_default_dtype()).reshape(1).clone()
 
 
 def _logspace(

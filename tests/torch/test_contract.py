@@ -169,6 +169,33 @@ def test_rows_of_numbers_have_an_axis(form: Callable[..., Tensor], steps: int) -
     _check(lambda start: form(1.0, start, steps, dtype=torch.int64), torch.tensor(2.0))
 
 
+def test_a_row_of_one_number_has_memory_of_its_own() -> None:
+    start = torch.tensor(2.0)
+    _compiled(lambda start: torch.linspace(start, 3.0, 1))(start).fill_(7)
+    assert start == 2
+
+
+@pytest.mark.parametrize("limits", [(0.1, -7.9, -4.0), (0.5, 3), (2.5,), (1, 4)])
+def test_rows_of_floats_are_counted_in_double_precision(limits: tuple[float, ...]) -> None:
+    _check(lambda x: x + torch.arange(*limits, dtype=x.dtype), torch.zeros(()))
+    _check(lambda x: x + torch.arange(*limits), torch.zeros(()))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.abs,
+        lambda x: x.cumsum(0),
+        lambda x: torch.aminmax(x, dim=0),
+        lambda x: torch.native_layer_norm(x, (4,), None, None, 1e-5),
+        lambda x: functional.margin_ranking_loss(x[0, 0], x[0, 1], x[0, 2], reduction="sum"),
+    ],
+    ids=["abs", "cumsum", "aminmax", "native_layer_norm", "margin_ranking_loss"],
+)
+def test_results_in_half_precision(function: Callable[[Tensor], Tensor]) -> None:
+    _check(function, torch.randn(3, 4).half(), exact=False)
+
+
 @pytest.mark.parametrize(
     ("function", "shape"),
     [
@@ -205,6 +232,9 @@ def test_an_encoder_layer_in_one_operation() -> None:
     )
 
 
+INDICES = torch.tensor([0, 2, 8, 10]).expand(1, 2, 4).reshape(1, 2, 2, 2)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "reason"),
     [
@@ -218,9 +248,14 @@ def test_an_encoder_layer_in_one_operation() -> None:
             (torch.randn(2, 3, 10, 20),),
             "does not align corners",
         ),
+        (
+            lambda x, at: functional.max_unpool2d(x, at, 2),
+            (torch.ones(1, 2, 2, 2).to(memory_format=torch.channels_last), INDICES),
+            "does not know the strides",
+        ),
         (lambda a, b: a.add_(1) * b, (torch.ones(4), torch.ones(4)), "changes it in place"),
     ],
-    ids=["logsumexp", "antialias", "changed"],
+    ids=["logsumexp", "antialias", "unpooled", "changed"],
 )
 def test_other_graphs_run_in_pytorch(
     function: Callable[..., Tensor], arguments: tuple[Tensor, ...], reason: str
