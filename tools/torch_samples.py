@@ -1,6 +1,7 @@
 """Runs PyTorch's own operator samples through `torch.compile` and compares them with eager.
 
-    python tools/torch_samples.py --dtype float32 --count 3 --processes 2 --out samples.tsv
+    python tools/torch_samples.py --dtype float32 --count 3 --processes 2 --out float32.tsv
+    python tools/torch_samples.py --table float32.tsv float16.tsv > docs/pytorch-forms.md
 
 Values, types, shapes, strides and shared memory have to be those of eager, in the same order. Where
 floating-point values are not those of eager, eager computes them once more, in float64, and rounds
@@ -24,6 +25,7 @@ import re
 import signal
 import sys
 import tempfile
+import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -48,6 +50,9 @@ RANDOM = re.compile(
 
 def main() -> None:
     arguments = _arguments()
+    if arguments.table:
+        print_page(arguments.table)
+        return
     logging.disable(logging.WARNING)
     _share_tables()
     work = list(enumerate(_forms(arguments)))
@@ -73,6 +78,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--slice", default=":", help="of the forms, as FIRST:LAST")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("samples.tsv"))
+    parser.add_argument("--table", type=Path, nargs="+", help="prints the page of these files")
     return parser.parse_args()
 
 
@@ -272,7 +278,7 @@ def _sharing(values: list[Any]) -> list[int]:
 
 def print_table(out: Path) -> None:
     """Prints the numbers of samples and forms, and the forms that run in PyTorch."""
-    rows = [line.split("\t") for line in out.read_text().splitlines()]
+    rows = _rows(out)
     verdicts = Counter(row[1] for row in rows)
     forms = {kind: sorted({row[0] for row in rows if row[1] == kind}) for kind in verdicts}
     print("| | samples | forms |\n| --- | ---: | ---: |")
@@ -280,6 +286,50 @@ def print_table(out: Path) -> None:
         print(f"| {kind} | {count} | {len(forms[kind])} |")
     for kind in ("differs", "pytorch"):
         print(f"\n{kind}:", ", ".join(f"`{name}`" for name in forms.get(kind, [])))
+
+
+def _rows(out: Path) -> list[list[str]]:
+    return [line.split("\t") for line in out.read_text().splitlines()]
+
+
+def print_page(files: list[Path]) -> None:
+    """Prints `docs/pytorch-forms.md`: forms of which a sample runs in PyTorch, and why."""
+    print(PAGE)
+    reasons: dict[str, str] = {}
+    kinds: dict[str, list[str]] = {}
+    for file in files:
+        rows = _rows(file)
+        verdicts = Counter(row[1] for row in rows)
+        found = {row[0]: _reason(row[3]) for row in rows if row[1] == "pytorch"}
+        numbers = [len({row[0] for row in rows}), len(found)]
+        numbers += [verdicts[one] for one in ("same", "pytorch", "differs")]
+        print(f"| {file.stem} |", " | ".join(map(str, numbers)), "|")
+        reasons = found | reasons
+        for form in found:
+            kinds.setdefault(form, []).append(file.stem)
+    print("\n| form | types | reason |\n| --- | --- | --- |")
+    for form in sorted(reasons):
+        print(f"| `{form}` | {', '.join(kinds[form])} | {reasons[form]} |")
+
+
+PAGE = """# Forms of PyTorch's operators that run in PyTorch
+
+`tools/torch_samples.py` writes this page: three of PyTorch's own samples of each form of its
+operators, through `torch.compile(backend="byoc_mlir")`, compared with eager. Random forms are left
+out. A form stands below if one of its samples runs in PyTorch, which a warning says.
+
+| type | forms | in PyTorch | samples, same | in PyTorch | different |
+| --- | ---: | ---: | ---: | ---: | ---: |"""
+
+
+def _reason(text: str) -> str:
+    """Returns what a warning says, in a few words."""
+    operation = re.search(r"\(([\w.]+)\): PyTorch has no form of it in ONNX: No ", text)
+    if operation:
+        return f"`{operation[1]}` has no form in ONNX"
+    text = re.sub(r"^a graph runs in PyTorch: (\d+ node\(s\).*?\): |node )?", "", text)
+    text = re.sub(r"(\w*<[^<>]*>)", r"`\1`", text.split(";")[0])
+    return textwrap.shorten(text, 110, placeholder=" …")
 
 
 if __name__ == "__main__":
