@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import ceil, pi, prod
+from math import ceil, log, pi, prod
 from typing import Any
 
 from byoc_mlir.errors import NodeProblem
@@ -27,6 +27,10 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
         **{getattr(aten.arange, name): _arange for name in ("default", "start", "start_step")},
         **{getattr(aten.linspace, name): _linspace for name in _SPACED},
         **{getattr(aten.logspace, name): _logspace for name in _SPACED},
+        aten.logaddexp.default: _log_add_exp,
+        aten.logaddexp2.default: _log_add_exp_2,
+        aten.logcumsumexp.default: _log_cumsum_exp,
+        aten.scatter_reduce.two: _scatter_mean,
         aten.floor_divide.default: _floor_divide,
         aten.div.Tensor_mode: _divide,
         aten.div.Scalar_mode: _divide,
@@ -128,6 +132,51 @@ def _logspace(
     torch = pytorch()
     exponent = _linspace(start, end, steps, dtype=torch.float64)
     return torch.pow(base, exponent).to(dtype or torch.get_default_dtype())
+
+
+def _log_add_exp(a: Any, b: Any) -> Any:
+    """Returns the logarithm of a sum, without exponentials that overflow."""
+    torch = pytorch()
+    kind, (a, b) = torch.result_type(a, b), _operands(a, b)
+    high = torch.maximum(a, b)
+    rest = torch.log1p(torch.exp(torch.minimum(a, b) - high))
+    return (high + torch.where(a == b, log(2), rest)).to(kind)
+
+
+def _log_add_exp_2(a: Any, b: Any) -> Any:
+    """As `_log_add_exp`, for base 2."""
+    kind, (a, b) = pytorch().result_type(a, b), _operands(a, b)
+    return (_log_add_exp(a * log(2), b * log(2)) / log(2)).to(kind)
+
+
+def _log_cumsum_exp(x: Any, dim: int) -> Any:
+    """Returns logarithms of sums from the first element on, in steps that double."""
+    torch, count = pytorch(), x.shape[dim] if x.dim() else 1
+    if not isinstance(count, int):
+        return NotImplemented
+    (sums, _), shift = _operands(x, x), 1
+    while shift < count:
+        first, last = (sums.narrow(dim, at, count - shift) for at in (0, shift))
+        both = (sums.narrow(dim, 0, shift), _log_add_exp(first, last))
+        sums, shift = torch.cat(both, dim), 2 * shift
+    return sums.to(x.dtype, copy=True)
+
+
+def _scatter_mean(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Returns means as sums by counts."""
+    if reduce != "mean":
+        return NotImplemented
+    torch = pytorch()
+    form = torch.ops.aten.scatter_reduce.two
+
+    def total(x: Any, source: Any) -> Any:
+        return form(x, dim, index, source, "sum", include_self=include_self)
+
+    counts = total(torch.ones_like(x), torch.ones_like(source))
+    rounding = None if x.is_floating_point() else "floor"
+    return torch.div(total(x, source), counts, rounding_mode=rounding)
 
 
 def _floor_divide(a: Any, b: Any) -> Any:

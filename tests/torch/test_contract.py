@@ -181,6 +181,29 @@ def test_rows_of_floats_are_counted_in_double_precision(limits: tuple[float, ...
     _check(lambda x: x + torch.arange(*limits), torch.zeros(()))
 
 
+def test_logarithms_of_sums_do_not_overflow() -> None:
+    a, b = torch.cartesian_prod(*2 * [torch.tensor([0.5, -2000, 1000, torch.inf, -torch.inf])]).T
+    nan = torch.tensor([torch.nan])
+    _check(torch.logaddexp, torch.cat((a, nan)), torch.cat((b, nan)), exact=False)
+    _check(torch.logaddexp2, a, b.half(), exact=False)
+    _check(lambda x: torch.logcumsumexp(x, 1), a.reshape(5, 5), exact=False)
+    _check(lambda x: torch.logcumsumexp(x, 0), torch.tensor([-300.0, -299, 300]), exact=False)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_means_are_scattered(kind: torch.dtype, include_self: bool) -> None:
+    x, index = (
+        torch.arange(-8, 4).reshape(3, 4).to(kind),
+        torch.tensor([[0, 0, 2, 0], [2, 1, 1, 1]]),
+    )
+    _check(
+        lambda x: x.scatter_reduce(1, index, x[:2] * 5, "mean", include_self=include_self),
+        x,
+        exact=False,
+    )
+
+
 @pytest.mark.parametrize(
     "function",
     [
