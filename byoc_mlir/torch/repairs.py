@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import ceil, log, pi, prod
 from typing import Any
 
@@ -17,16 +18,28 @@ from byoc_mlir.torch.tensors import pytorch
 
 _SPACED = ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
 
+_COMPOSITES = (
+    *(f"atleast_{rank}d.Sequence" for rank in (1, 2, 3)),
+    *(f"{name}.default" for name in ("column_stack", "dstack", "hstack", "vstack")),
+    *(f"linalg_{name}.default" for name in ("matrix_power", "norm")),
+)
+"""Operations that stand for their parts: the exporter's forms fail, or drop what these need."""
+
 
 def repairs() -> Mapping[Any, Callable[..., Any]]:
     """Returns a decomposition for each operation that is repaired."""
-    aten = pytorch().ops.aten
+    aten, composite = pytorch().ops.aten, pytorch()._C.DispatchKey.CompositeImplicitAutograd
+    composites = [operator.attrgetter(name)(aten) for name in _COMPOSITES]
     return {
         aten.sign.default: _sign,
         aten.atan2.default: _atan2,
         **{getattr(aten.arange, name): _arange for name in ("default", "start", "start_step")},
         **{getattr(aten.linspace, name): _linspace for name in _SPACED},
         **{getattr(aten.logspace, name): _logspace for name in _SPACED},
+        aten.copy.default: _copy,
+        aten.linalg_vector_norm.default: _norm,
+        aten.sort.stable: _sort,
+        **{form: partial(form._op_dk, composite) for form in composites},
         aten.logaddexp.default: _log_add_exp,
         aten.logaddexp2.default: _log_add_exp_2,
         aten.logcumsumexp.default: _log_cumsum_exp,
@@ -58,6 +71,8 @@ def check_forms(program: Any) -> Iterator[NodeProblem]:
             yield _problem(node, "PyTorch's exporter has no values for its other results")
         if name == "allclose" and arguments_of(node)["equal_nan"]:
             yield _problem(node, "PyTorch's exporter drops its argument equal_nan")
+        if name == "special_log_ndtr":
+            yield _problem(node, "PyTorch's exporter has a form of it that underflows")
         if "max_unpool" in name and _has_channels_last(node.args[0].meta["val"]):
             yield _problem(node, "PyTorch's exporter does not know the strides of its result")
         if name.endswith("_aa") and node.args[2]:
@@ -132,6 +147,30 @@ def _logspace(
     torch = pytorch()
     exponent = _linspace(start, end, steps, dtype=torch.float64)
     return torch.pow(base, exponent).to(dtype or torch.get_default_dtype())
+
+
+def _copy(x: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Returns a copy of the destination's shape."""
+    if source.shape == x.shape:
+        return NotImplemented
+    return pytorch().ops.aten.copy.default(x, source.expand(x.shape))
+
+
+def _norm(
+    x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """Returns a norm whose axes are all named."""
+    form = pytorch().ops.aten.linalg_vector_norm.default
+    if not x.dim():
+        return form(x.reshape(1), order, [0], dtype=dtype)
+    if dim or not keepdim:
+        return NotImplemented
+    return form(x, order, list(range(x.dim())), True, dtype=dtype)
+
+
+def _sort(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
+    """Returns what is sorted, as ONNX does it: in the order of indices where values are equal."""
+    return pytorch().ops.aten.sort.default(x, dim, descending)
 
 
 def _log_add_exp(a: Any, b: Any) -> Any:

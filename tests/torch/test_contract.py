@@ -109,10 +109,11 @@ def test_strides(function: Callable[[Tensor], Tensor]) -> None:
         torch.fft.fft,
         torch.real,
         torch.conj,
+        lambda z: torch.fft.ihfft(z.real * 2),
         lambda z: z * z,
         lambda z: torch.view_as_real(z * 2) + 1,
     ],
-    ids=["fft", "real", "conj", "product", "pairs"],
+    ids=["fft", "real", "conj", "ihfft", "product", "pairs"],
 )
 def test_complex_numbers(function: Callable[[Tensor], Tensor]) -> None:
     z = torch.randn(3, 4, dtype=torch.complex64)
@@ -223,6 +224,13 @@ def test_results_in_half_precision(function: Callable[[Tensor], Tensor]) -> None
     ("function", "shape"),
     [
         (torch.sign, (3, 4)),
+        (lambda x: torch.linalg.matrix_power(x, 0), (2, 3, 3)),
+        (lambda x: torch.linalg.vector_norm(x, keepdim=True), (3, 4)),
+        (lambda x: torch.linalg.norm(x[0], 2, keepdim=True), (3, 4)),
+        (torch.linalg.vector_norm, ()),
+        (lambda x: torch.sort((x > 0).int(), dim=1, stable=True), (3, 40)),
+        (lambda x: torch.sort((x > 0).int(), dim=0, descending=True, stable=True), (40, 3)),
+        (lambda x: torch.hstack((x[0], x[1])), (2, 4)),
         (
             lambda x: functional.cross_entropy(x, torch.tensor([0, 2, 1]), label_smoothing=0.2),
             (3, 4),
@@ -238,7 +246,21 @@ def test_results_in_half_precision(function: Callable[[Tensor], Tensor]) -> None
             (2, 3, 4, 5),
         ),
     ],
-    ids=["sign", "smoothed", "log_softmax", "avg_pool2d", "avg_pool3d", "linear", "bilinear"],
+    ids=[
+        "sign",
+        "copy",
+        "norm",
+        "norm_0d",
+        "sort",
+        "descending",
+        "hstack",
+        "smoothed",
+        "log_softmax",
+        "avg_pool2d",
+        "avg_pool3d",
+        "linear",
+        "bilinear",
+    ],
 )
 def test_operations_that_the_exporter_changes(
     function: Callable[[Tensor], Tensor], shape: tuple[int, ...]
@@ -276,9 +298,10 @@ INDICES = torch.tensor([0, 2, 8, 10]).expand(1, 2, 4).reshape(1, 2, 2, 2)
             (torch.ones(1, 2, 2, 2).to(memory_format=torch.channels_last), INDICES),
             "does not know the strides",
         ),
+        (torch.special.log_ndtr, (torch.tensor([-8.0]),), "underflows"),
         (lambda a, b: a.add_(1) * b, (torch.ones(4), torch.ones(4)), "changes it in place"),
     ],
-    ids=["logsumexp", "antialias", "unpooled", "changed"],
+    ids=["logsumexp", "antialias", "unpooled", "log_ndtr", "changed"],
 )
 def test_other_graphs_run_in_pytorch(
     function: Callable[..., Tensor], arguments: tuple[Tensor, ...], reason: str
