@@ -47,6 +47,7 @@ def convert(
     except torch.onnx.errors.OnnxExporterError as error:
         raise _refused(program, error) from error
     check_effects(converted.exported_program)  # some of them show in its smaller operations
+    _convert_results(program, converted.model)
     return _in_memory(converted.model, copy_parameters)
 
 
@@ -62,6 +63,21 @@ def _quiet() -> Generator[None]:
             yield
     finally:
         log.setLevel(level)
+
+
+def _convert_results(program: Any, model: Any) -> None:
+    """Gives results of a model PyTorch's types: some forms leave them in single precision."""
+    ir, torch, outputs = import_extra("onnx_ir", EXTRA), pytorch(), model.graph.outputs
+    for at, result in enumerate(program.graph.output_node().args[0][: len(outputs)]):
+        value: Any = getattr(result, "meta", {}).get("val")
+        if not isinstance(value, torch.Tensor):
+            continue
+        empty = array_of(torch.empty(0, dtype=value.dtype), "a result")
+        kind, computed = ir.DataType.from_numpy(empty.dtype), outputs[at]
+        if computed.dtype != kind:
+            outputs[at] = ir.val(f"{computed.name}_converted", kind, computed.shape)
+            cast = ir.node("Cast", [computed], {"to": kind}, outputs=[outputs[at]])
+            model.graph.append(cast)
 
 
 def _in_memory(model: Any, copy: bool) -> ModelInMemory:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import pi, prod
+from functools import partial
+from math import ceil, log, pi, prod
 from typing import Any
 
 from byoc_mlir.errors import NodeProblem
@@ -17,15 +18,32 @@ from byoc_mlir.torch.tensors import pytorch
 
 _SPACED = ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
 
+_COMPOSITES = (
+    *(f"atleast_{rank}d.Sequence" for rank in (1, 2, 3)),
+    *(f"{name}.default" for name in ("column_stack", "dstack", "hstack", "vstack")),
+    *(f"linalg_{name}.default" for name in ("matrix_power", "norm")),
+)
+"""Operations that stand for their parts: the exporter's forms fail, or drop what these need."""
+
 
 def repairs() -> Mapping[Any, Callable[..., Any]]:
     """Returns a decomposition for each operation that is repaired."""
-    aten = pytorch().ops.aten
+    aten, composite = pytorch().ops.aten, pytorch()._C.DispatchKey.CompositeImplicitAutograd
+    composites = [operator.attrgetter(name)(aten) for name in _COMPOSITES]
     return {
         aten.sign.default: _sign,
         aten.atan2.default: _atan2,
+        **{getattr(aten.arange, name): _arange for name in ("default", "start", "start_step")},
         **{getattr(aten.linspace, name): _linspace for name in _SPACED},
         **{getattr(aten.logspace, name): _logspace for name in _SPACED},
+        aten.copy.default: _copy,
+        aten.linalg_vector_norm.default: _norm,
+        aten.sort.stable: _sort,
+        **{form: partial(form._op_dk, composite) for form in composites},
+        aten.logaddexp.default: _log_add_exp,
+        aten.logaddexp2.default: _log_add_exp_2,
+        aten.logcumsumexp.default: _log_cumsum_exp,
+        aten.scatter_reduce.two: _scatter_mean,
         aten.floor_divide.default: _floor_divide,
         aten.div.Tensor_mode: _divide,
         aten.div.Scalar_mode: _divide,
@@ -53,12 +71,21 @@ def check_forms(program: Any) -> Iterator[NodeProblem]:
             yield _problem(node, "PyTorch's exporter has no values for its other results")
         if name == "allclose" and arguments_of(node)["equal_nan"]:
             yield _problem(node, "PyTorch's exporter drops its argument equal_nan")
+        if name == "special_log_ndtr":
+            yield _problem(node, "PyTorch's exporter has a form of it that underflows")
+        if "max_unpool" in name and _has_channels_last(node.args[0].meta["val"]):
+            yield _problem(node, "PyTorch's exporter does not know the strides of its result")
         if name.endswith("_aa") and node.args[2]:
             yield _problem(node, "PyTorch's exporter does not align corners with antialiasing")
 
 
 def _problem(node: Any, reason: str) -> NodeProblem:
     return NodeProblem(place_of_node(node), str(node.target), "", reason)
+
+
+def _has_channels_last(x: Any) -> bool:
+    suggested = pytorch("torch._prims_common").suggest_memory_format(x)
+    return suggested != pytorch().contiguous_format
 
 
 def arguments_of(node: Any) -> dict[str, Any]:
@@ -93,11 +120,22 @@ def _is_negative(x: Any) -> Any:
     return (x < 0) | (1 / x < 0)
 
 
+def _arange(*limits: Any, dtype: Any = None, **_: Any) -> Any:
+    """Returns a row of floats, which are counted and computed in double precision."""
+    torch = pytorch()
+    start, end, step = (limits if len(limits) > 1 else (0, *limits)) + (1,) * (len(limits) < 3)
+    is_float = dtype.is_floating_point if dtype else float in map(type, limits)
+    if not is_float or not all(isinstance(one, int | float) for one in limits):
+        return NotImplemented
+    numbers = torch.arange(ceil((end - start) / step)) * _tensor(step, torch.float64) + start
+    return numbers.to(dtype or torch.get_default_dtype())
+
+
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) -> Any:
     """Returns a `linspace` of one step as a vector, which the exporter would make a scalar."""
     if steps != 1:
         return NotImplemented
-    return _tensor(start, dtype or pytorch().get_default_dtype()).reshape(1)
+    return _tensor(start, dtype or pytorch().get_default_dtype()).reshape(1).clone()
 
 
 def _logspace(
@@ -109,6 +147,75 @@ def _logspace(
     torch = pytorch()
     exponent = _linspace(start, end, steps, dtype=torch.float64)
     return torch.pow(base, exponent).to(dtype or torch.get_default_dtype())
+
+
+def _copy(x: Any, source: Any, non_blocking: bool = False) -> Any:
+    """Returns a copy of the destination's shape."""
+    if source.shape == x.shape:
+        return NotImplemented
+    return pytorch().ops.aten.copy.default(x, source.expand(x.shape))
+
+
+def _norm(
+    x: Any, order: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """Returns a norm whose axes are all named."""
+    form = pytorch().ops.aten.linalg_vector_norm.default
+    if not x.dim():
+        return form(x.reshape(1), order, [0], dtype=dtype)
+    if dim or not keepdim:
+        return NotImplemented
+    return form(x, order, list(range(x.dim())), True, dtype=dtype)
+
+
+def _sort(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
+    """Returns what is sorted, as ONNX does it: in the order of indices where values are equal."""
+    return pytorch().ops.aten.sort.default(x, dim, descending)
+
+
+def _log_add_exp(a: Any, b: Any) -> Any:
+    """Returns the logarithm of a sum, without exponentials that overflow."""
+    torch = pytorch()
+    kind, (a, b) = torch.result_type(a, b), _operands(a, b)
+    high = torch.maximum(a, b)
+    rest = torch.log1p(torch.exp(torch.minimum(a, b) - high))
+    return (high + torch.where(a == b, log(2), rest)).to(kind)
+
+
+def _log_add_exp_2(a: Any, b: Any) -> Any:
+    """As `_log_add_exp`, for base 2."""
+    kind, (a, b) = pytorch().result_type(a, b), _operands(a, b)
+    return (_log_add_exp(a * log(2), b * log(2)) / log(2)).to(kind)
+
+
+def _log_cumsum_exp(x: Any, dim: int) -> Any:
+    """Returns logarithms of sums from the first element on, in steps that double."""
+    torch, count = pytorch(), x.shape[dim] if x.dim() else 1
+    if not isinstance(count, int):
+        return NotImplemented
+    (sums, _), shift = _operands(x, x), 1
+    while shift < count:
+        first, last = (sums.narrow(dim, at, count - shift) for at in (0, shift))
+        both = (sums.narrow(dim, 0, shift), _log_add_exp(first, last))
+        sums, shift = torch.cat(both, dim), 2 * shift
+    return sums.to(x.dtype, copy=True)
+
+
+def _scatter_mean(
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Any:
+    """Returns means as sums by counts."""
+    if reduce != "mean":
+        return NotImplemented
+    torch = pytorch()
+    form = torch.ops.aten.scatter_reduce.two
+
+    def total(x: Any, source: Any) -> Any:
+        return form(x, dim, index, source, "sum", include_self=include_self)
+
+    counts = total(torch.ones_like(x), torch.ones_like(source))
+    rounding = None if x.is_floating_point() else "floor"
+    return torch.div(total(x, source), counts, rounding_mode=rounding)
 
 
 def _floor_divide(a: Any, b: Any) -> Any:

@@ -151,6 +151,8 @@ def _in_memory_order(graph: Any, node: Any, value: Any) -> Any:
         raise _refused(node, f"its strides in PyTorch, {value.stride()}, leave gaps in memory")
     with graph.inserting_before(graph.output_node()):
         if value.is_complex():
+            if node.meta["val"].is_conj():
+                node = _inserted(graph, aten.resolve_conj.default, node)
             node = _inserted(graph, aten.view_as_real.default, node)
             order = [*order, len(order)]
         if order == sorted(order):

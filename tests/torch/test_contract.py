@@ -109,10 +109,11 @@ def test_strides(function: Callable[[Tensor], Tensor]) -> None:
         torch.fft.fft,
         torch.real,
         torch.conj,
+        lambda z: torch.fft.ihfft(z.real * 2),
         lambda z: z * z,
         lambda z: torch.view_as_real(z * 2) + 1,
     ],
-    ids=["fft", "real", "conj", "product", "pairs"],
+    ids=["fft", "real", "conj", "ihfft", "product", "pairs"],
 )
 def test_complex_numbers(function: Callable[[Tensor], Tensor]) -> None:
     z = torch.randn(3, 4, dtype=torch.complex64)
@@ -169,10 +170,67 @@ def test_rows_of_numbers_have_an_axis(form: Callable[..., Tensor], steps: int) -
     _check(lambda start: form(1.0, start, steps, dtype=torch.int64), torch.tensor(2.0))
 
 
+def test_a_row_of_one_number_has_memory_of_its_own() -> None:
+    start = torch.tensor(2.0)
+    _compiled(lambda start: torch.linspace(start, 3.0, 1))(start).fill_(7)
+    assert start == 2
+
+
+@pytest.mark.parametrize("limits", [(0.1, -7.9, -4.0), (0.5, 3), (2.5,), (1, 4)])
+def test_rows_of_floats_are_counted_in_double_precision(limits: tuple[float, ...]) -> None:
+    _check(lambda x: x + torch.arange(*limits, dtype=x.dtype), torch.zeros(()))
+    _check(lambda x: x + torch.arange(*limits), torch.zeros(()))
+
+
+def test_logarithms_of_sums_do_not_overflow() -> None:
+    a, b = torch.cartesian_prod(*2 * [torch.tensor([0.5, -2000, 1000, torch.inf, -torch.inf])]).T
+    nan = torch.tensor([torch.nan])
+    _check(torch.logaddexp, torch.cat((a, nan)), torch.cat((b, nan)), exact=False)
+    _check(torch.logaddexp2, a, b.half(), exact=False)
+    _check(lambda x: torch.logcumsumexp(x, 1), a.reshape(5, 5), exact=False)
+    _check(lambda x: torch.logcumsumexp(x, 0), torch.tensor([-300.0, -299, 300]), exact=False)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_means_are_scattered(kind: torch.dtype, include_self: bool) -> None:
+    x, index = (
+        torch.arange(-8, 4).reshape(3, 4).to(kind),
+        torch.tensor([[0, 0, 2, 0], [2, 1, 1, 1]]),
+    )
+    _check(
+        lambda x: x.scatter_reduce(1, index, x[:2] * 5, "mean", include_self=include_self),
+        x,
+        exact=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        torch.abs,
+        lambda x: x.cumsum(0),
+        lambda x: torch.aminmax(x, dim=0),
+        lambda x: torch.native_layer_norm(x, (4,), None, None, 1e-5),
+        lambda x: functional.margin_ranking_loss(x[0, 0], x[0, 1], x[0, 2], reduction="sum"),
+    ],
+    ids=["abs", "cumsum", "aminmax", "native_layer_norm", "margin_ranking_loss"],
+)
+def test_results_in_half_precision(function: Callable[[Tensor], Tensor]) -> None:
+    _check(function, torch.randn(3, 4).half(), exact=False)
+
+
 @pytest.mark.parametrize(
     ("function", "shape"),
     [
         (torch.sign, (3, 4)),
+        (lambda x: torch.linalg.matrix_power(x, 0), (2, 3, 3)),
+        (lambda x: torch.linalg.vector_norm(x, keepdim=True), (3, 4)),
+        (lambda x: torch.linalg.norm(x[0], 2, keepdim=True), (3, 4)),
+        (torch.linalg.vector_norm, ()),
+        (lambda x: torch.sort((x > 0).int(), dim=1, stable=True), (3, 40)),
+        (lambda x: torch.sort((x > 0).int(), dim=0, descending=True, stable=True), (40, 3)),
+        (lambda x: torch.hstack((x[0], x[1])), (2, 4)),
         (
             lambda x: functional.cross_entropy(x, torch.tensor([0, 2, 1]), label_smoothing=0.2),
             (3, 4),
@@ -188,7 +246,21 @@ def test_rows_of_numbers_have_an_axis(form: Callable[..., Tensor], steps: int) -
             (2, 3, 4, 5),
         ),
     ],
-    ids=["sign", "smoothed", "log_softmax", "avg_pool2d", "avg_pool3d", "linear", "bilinear"],
+    ids=[
+        "sign",
+        "copy",
+        "norm",
+        "norm_0d",
+        "sort",
+        "descending",
+        "hstack",
+        "smoothed",
+        "log_softmax",
+        "avg_pool2d",
+        "avg_pool3d",
+        "linear",
+        "bilinear",
+    ],
 )
 def test_operations_that_the_exporter_changes(
     function: Callable[[Tensor], Tensor], shape: tuple[int, ...]
@@ -205,6 +277,9 @@ def test_an_encoder_layer_in_one_operation() -> None:
     )
 
 
+INDICES = torch.tensor([0, 2, 8, 10]).expand(1, 2, 4).reshape(1, 2, 2, 2)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "reason"),
     [
@@ -218,9 +293,15 @@ def test_an_encoder_layer_in_one_operation() -> None:
             (torch.randn(2, 3, 10, 20),),
             "does not align corners",
         ),
+        (
+            lambda x, at: functional.max_unpool2d(x, at, 2),
+            (torch.ones(1, 2, 2, 2).to(memory_format=torch.channels_last), INDICES),
+            "does not know the strides",
+        ),
+        (torch.special.log_ndtr, (torch.tensor([-8.0]),), "underflows"),
         (lambda a, b: a.add_(1) * b, (torch.ones(4), torch.ones(4)), "changes it in place"),
     ],
-    ids=["logsumexp", "antialias", "changed"],
+    ids=["logsumexp", "antialias", "unpooled", "log_ndtr", "changed"],
 )
 def test_other_graphs_run_in_pytorch(
     function: Callable[..., Tensor], arguments: tuple[Tensor, ...], reason: str
