@@ -1,4 +1,4 @@
-"""Measurement of an executable's profile: of several runs, the one with the median time."""
+"""Measurement of a profile: the run with the median time, of several runs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def _rows(part: TimedPart) -> Iterator[ProfileRow]:
 
 
 def _idle(part: TimedPart, step: Step, spent: float, others: float) -> float:
-    """Returns the mean waiting time of the threads. A library's own threads count as busy."""
+    """Returns the mean waiting time of the threads. The threads of an external library count as
+    busy.
+    """
     is_library = bool(step.region) and not others
     if is_library or part.threads < 2:
         return 0.0
@@ -129,5 +131,5 @@ def _row(part: TimedPart, step: Step, seconds: float) -> ProfileRow:
 
 
 def _row_of_region(step: Step, seconds: float, backend: str) -> ProfileRow:
-    """Returns the row of a region's call: all of it, or its time outside of its steps."""
+    """Returns the row of a region's call: its whole time, or its time outside of its steps."""
     return ProfileRow((), (), backend, step.implementation, REGION, milliseconds=seconds * 1e3)

@@ -54,7 +54,9 @@ def reshape_behind(op: RelayOp) -> tuple[ReshapeOp, Sequence[ReshapeOp]] | None:
 
 
 def _reshaped_rows(value: SSAValue) -> ReshapeOp | None:
-    """Returns the op that reshapes a matmul's result, or ops after it, and keeps the columns."""
+    """Returns the reshape that produces `value` from a matmul's result, perhaps after element-wise
+    ops, if it keeps the columns.
+    """
     op = value.owner
     if not isinstance(op, ReshapeOp) or sizes_of(op.data)[-1:] != sizes_of(op.output)[-1:]:
         return None

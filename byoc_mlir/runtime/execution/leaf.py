@@ -41,16 +41,18 @@ _MOST_CALLS = 4096
 
 
 class Programs(Protocol):
-    """Compiler of the programs that a leaf lacks."""
+    """Compiler of a leaf's missing programs."""
 
     @property
     def value_inputs(self) -> Sequence[str]:
-        """Returns the inputs whose values are compiled in, as far as is known yet."""
+        """Returns the inputs that are known, so far, to be compiled in by value."""
         ...
 
     def generic(self, shapes: Mapping[str, Shape]) -> Program | None:
-        """Returns the program for inputs of these shapes, and of all shapes with the same
-        compile-time decisions. None if sizes must be compiled in.
+        """Returns the program for inputs of these shapes, which may support other shapes as well.
+
+        It supports all shapes with the same compile-time decisions. None if sizes must be compiled
+        in.
         """
         ...
 
@@ -72,8 +74,9 @@ class LoadedLeaf(LoadedNode):
 
     Args:
         leaf: inputs, outputs and existing programs.
-        programs: compiles further programs; None if nothing can be compiled, as for a file.
-        limits: limits of calls, and of the memory of unused programs.
+        programs: compiler of further programs; None if nothing can be compiled, as for a plan from
+            a file.
+        limits: limits of a call's memory, and of the memory of unused programs.
     """
 
     def __init__(self, leaf: Leaf, programs: Programs | None, limits: Limits):
@@ -205,13 +208,15 @@ class LoadedLeaf(LoadedNode):
             ) from error
 
     def _of_usual_sizes(self) -> Instance | None:
-        """Returns the shape-polymorphic program, if there is one, of a leaf that has not run."""
+        """Returns the shape-polymorphic program of a leaf that has not run, if there is one;
+        compiled for usual sizes.
+        """
         with self._lock:
             self._latest = self._made_generic({one.name: usual_shape(one) for one in self.inputs})
             return self._latest
 
     def _taking_sizes(self, shapes: _Shapes) -> _Found:
-        """Returns the shape-polymorphic program for input shapes, if there is one.
+        """Returns the shape-polymorphic program for input shapes, and its call, if there is one.
 
         Raises:
             ExecutionError: the leaf is closed.
@@ -237,7 +242,7 @@ class LoadedLeaf(LoadedNode):
         return found
 
     def _made_for(self, shapes: _Shapes) -> _Found:
-        """Returns the program and call for shapes that are new."""
+        """Compiles a program for new shapes; returns it with its call."""
         for instance in self._generic:
             found = _call(instance, shapes)
             if found is not None:
@@ -248,7 +253,9 @@ class LoadedLeaf(LoadedNode):
         return None if made is None else _call(made, shapes)
 
     def _made_generic(self, shapes: Mapping[str, Shape]) -> Instance | None:
-        """Compiles a further shape-polymorphic program, with these shapes as its hints."""
+        """Compiles a further shape-polymorphic program, optimised for these shapes; None if that is
+        not possible.
+        """
         programs = self._programs
         if programs is None or len(self._generic) == MOST_GENERIC:
             return None
@@ -301,7 +308,9 @@ class LoadedLeaf(LoadedNode):
 
 
 def _call(instance: Instance, shapes: _Shapes) -> _Found:
-    """Returns a call of a program for inputs of these shapes, if it accepts them, else None."""
+    """Returns the program and its call for inputs of these shapes; None if the program does not
+    accept them.
+    """
     program = instance.program
     assert program.sizes is not None
     sizes = program.sizes.of(program.inputs, shapes)
@@ -314,5 +323,7 @@ def _would_be_same(program: Program, shapes: _Shapes) -> bool:
 
 
 def usual_shape(info: TensorInfo) -> Shape:
-    """Returns the shape of an input for which code is optimised by default."""
+    """Returns the shape of an input for which code is optimised by default; unknown sizes are
+    replaced by their hints.
+    """
     return tuple(size if isinstance(size, int) else _USUAL_SIZE for size in info.shape)
