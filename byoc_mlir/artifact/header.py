@@ -97,7 +97,8 @@ def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[st
 
 
 def _shapes(interface: Interface, name: str) -> Sequence[str]:
-    """Returns the declaration of the function that computes output shapes; empty for static shapes.
+    """Returns the declaration of the function that computes output shapes; empty for static
+    shapes.
     """
     sizes = interface.program.sizes
     if sizes is None:

@@ -1,4 +1,5 @@
-"""The `host` dialect: kernels written as loops, and the features that they need and `memref` lacks.
+"""The `host` dialect: kernels written as loops, and the features that they need and `memref`
+lacks.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
 
 @dataclass(eq=False)
 class Storage:
-    """Piece of memory that holds one tensor after the other."""
+    """Piece of memory that holds several tensors, one after the other."""
 
     owned: bool
     """True if the function may write to it: it is neither an argument nor a constant."""
@@ -33,8 +33,8 @@ class Storage:
 class StoragePlan:
     """Result of `plan_storage` for a block.
 
-    `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory (and
-    view of it) it takes over. A reshape in `copied` needs a dense copy of its operand.
+    `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory, and
+    view of that memory, it reuses. A reshape in `copied` needs a dense copy of its operand.
     """
 
     storage: dict[SSAValue, Storage]
@@ -211,7 +211,7 @@ def plan_storage(block: Block) -> StoragePlan:
 
 
 def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
-    """True if the slice is contiguous: whole in all dimensions after the first one that is cut."""
+    """True if the slice is contiguous: all dimensions after the first partial one are whole."""
     shape, sizes = sizes_of(op.source), sizes_of(op.result)
     if any(stride != 1 for stride in static_ints(op.static_strides)):
         return False
@@ -220,7 +220,7 @@ def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
 
 
 def _last_uses(ops: Sequence[Operation]) -> dict[SSAValue, int]:
-    """Returns the position of each value's last use, direct or through a view of it."""
+    """Returns the position of each value's last use, including uses of its views."""
     last: dict[SSAValue, int] = {}
     for position in range(len(ops) - 1, -1, -1):
         op = ops[position]

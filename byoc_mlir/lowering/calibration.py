@@ -1,7 +1,7 @@
 """Measurement of the machine calibration of `kernels/costs.py` on this machine.
 
 Kernels are compiled once and run interleaved on one thread. The clock is the thread's CPU time, so
-that other processes do not count; the shortest runs of each kernel do.
+that other processes do not count. The result is from the shortest runs of each kernel.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _PLANES = (1, 3, 224 * 224)
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Measurement of a table of the machine calibration."""
+    """Measurement of one table of the machine calibration."""
 
     measure: Callable[[], list[float]]
     """Function that returns the milliseconds of some kernels."""
@@ -169,7 +169,7 @@ def _integer_kernels() -> Mapping[str, IntegerConvolution | DepthwiseOfBytes]:
 def _bytes_memory(
     kernel: IntegerConvolution | DepthwiseOfBytes, code: KernelCode
 ) -> Mapping[Slot, NDArray[Any]]:
-    """Returns the memory of each of a kernel's slots; source and result have one size."""
+    """Returns the memory for each slot of a kernel whose source and result have equal size."""
     image = math.prod(kernel.shape) // _NUMBER_BYTES
     inner, channels = kernel.products // math.prod(kernel.shape), kernel.shape[3]
     weights, factors = np.ones((channels, inner, 1, 1), np.int8), np.ones((2, channels), np.float32)
@@ -246,7 +246,7 @@ _Function: TypeAlias = "Callable[[Any], None]"
 
 @dataclass(frozen=True)
 class _Run:
-    """Kernel and its memory."""
+    """Kernel with memory for its slots, ready to run."""
 
     function: _Function
     held: Mapping[Slot, NDArray[Any]]
@@ -274,7 +274,9 @@ class _Run:
 
 
 def _shortest(runs: Sequence[_Run]) -> list[float]:
-    """Returns the milliseconds of each kernel's second shortest run: clocks jump now and then."""
+    """Returns the milliseconds of each kernel's second shortest run, since clocks sometimes
+    jump.
+    """
     times = [list[float]() for _ in runs]
     begin = time.thread_time()
     while not all(map(_is_stable, times)) and time.thread_time() - begin < _SECONDS:
@@ -289,7 +291,7 @@ def _is_stable(times: Sequence[float]) -> bool:
 
 
 def _rest(whole: float, known: float) -> float:
-    """Returns the time of a run without its `known` part, at least a small share of it."""
+    """Returns the time of a run minus its `known` part, but at least a small share of the run."""
     return max(whole - known, _LEAST_SHARE * whole)
 
 
@@ -311,7 +313,7 @@ def _kernel(convolution: Convolution, name: str) -> ConvolutionKernel:
 
 
 def _memory(kernel: ConvolutionKernel, code: KernelCode) -> Mapping[Slot, NDArray[Any]]:
-    """Returns the memory of each of a kernel's slots."""
+    """Returns the memory for each slot of a kernel."""
     it = kernel.convolution
     held = {
         Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // 4),

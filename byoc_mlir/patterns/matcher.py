@@ -68,7 +68,8 @@ class Matcher:
         self._fits: dict[Part, bool] = {}
 
     def _refuse(self, reason: str, *parts: object, progress: int = 0) -> None:
-        """Reports why a sub-pattern does not fit; each `{}` in `reason` stands for one of `parts`.
+        """Reports why a sub-pattern does not fit; each `{}` in `reason` stands for one of
+        `parts`.
         """
         if self._on_refusal is not None:
             words = [

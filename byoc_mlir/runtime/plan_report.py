@@ -62,7 +62,8 @@ def report_of(node: Node) -> Report:
 
 
 def _variants(leaf: Leaf) -> Iterator[Variant]:
-    """Yields the imports of a model: shape-polymorphic programs, and imports with specialisations.
+    """Yields the imports of a model: shape-polymorphic programs, and imports with
+    specialisations.
     """
     shapes: dict[Variant, list[str]] = {}
     for program in leaf.programs:

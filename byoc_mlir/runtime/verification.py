@@ -1,4 +1,5 @@
-"""Results of a verification: differences between a compiled model and an oracle, and their origin.
+"""Results of a verification: differences between a compiled model and an oracle, and their
+origin.
 """
 
 from __future__ import annotations
@@ -244,7 +245,8 @@ def _part(part: FailingPart) -> dict[str, object]:
 
 
 def numbers(found: Difference) -> dict[str, object]:
-    """Returns a difference for JSON; infinities and NaNs, which JSON lacks, are converted to text.
+    """Returns a difference for JSON; infinities and NaNs, which JSON lacks, are converted to
+    text.
     """
     return {
         name: value if not isinstance(value, float) or np.isfinite(value) else str(value)

@@ -56,7 +56,8 @@ def _is_constant_kind(kind: type[Operation]) -> bool:
 
 
 def is_terminator(op: Operation) -> bool:
-    """True if the op ends its block; an unregistered op counts as terminator if it is the last one.
+    """True if the op ends its block; an unregistered op counts as terminator if it is the last
+    one.
     """
     if isinstance(op, UnregisteredOp):
         return op.next_op is None

@@ -90,7 +90,8 @@ def _convolved(module: ModuleOp) -> Iterator[ConstantOp]:
 
 
 def _outside(value: SSAValue) -> SSAValue:
-    """Returns the composite's operand for an argument of its body; returns other values unchanged.
+    """Returns the composite's operand for an argument of its body; returns other values
+    unchanged.
     """
     if isinstance(value, BlockArgument):
         composite = value.block.parent_op()

@@ -28,7 +28,8 @@ def constant_array(value: SSAValue) -> Array | None:
 
 
 def constant_name(op: Operation, fallback: str) -> str:
-    """Returns a name for a constant computed from operands of `op`: the name of its first weight.
+    """Returns a name for a constant computed from operands of `op`: the name of its first
+    weight.
     """
     for operand in op.operands:
         if isinstance(operand.owner, ConstantOp) and isinstance(operand.owner.value, WeightAttr):

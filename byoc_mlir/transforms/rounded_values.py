@@ -71,7 +71,8 @@ class RoundedValues:
         return able
 
     def _follows(self, op: Operation) -> bool:
-        """True if an op is as accurate on rounded values, and none of its operands is a constant.
+        """True if an op is as accurate on rounded values, and none of its operands is a
+        constant.
         """
         if isinstance(op, CompositeOp):
             return self._profitability.follows(op)

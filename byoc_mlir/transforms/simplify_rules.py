@@ -299,7 +299,8 @@ def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, lis
 
 
 def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -> Merged:
-    """Returns the window op on the data before the pad op, with `widths` added to its own padding.
+    """Returns the window op on the data before the pad op, with `widths` added to its own
+    padding.
     """
     total = [own + more for own, more in zip(ints(op.padding), widths, strict=True)]
     properties = {**op.properties, "padding": total}

@@ -170,7 +170,8 @@ class _Splitter:
 
 
 def _parts(ops: OpSequence, value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Returns a value's high part, the high part with 0 for infinities and NaNs, and the low part.
+    """Returns a value's high part, the high part with 0 for infinities and NaNs, and the low
+    part.
     """
     largest, zero = (
         ops.constant(name, np.array(number, np.float32))

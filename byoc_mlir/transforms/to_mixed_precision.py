@@ -139,7 +139,8 @@ class _Mixer:
 
 
 def _mix_body(op: CompositeOp, product: Operation | None = None) -> None:
-    """Adapts a composite's body to its new operand types; all ops but `product` get `f32` operands.
+    """Adapts a composite's body to its new operand types; all ops but `product` get `f32`
+    operands.
     """
     block = op.body.block
     for argument, operand in zip(block.args, op.inputs, strict=True):

@@ -1,4 +1,4 @@
-"""Choices of the passes: measured or estimated, or set by the user."""
+"""Choices of the passes: measured, estimated, or set by the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAYOUTS = get_args(Layout)[1:]
 
 @dataclass(frozen=True)
 class Choices:
-    """Settings of the choices: `measured`, or a value to use wherever it applies."""
+    """Settings of the choices; each is `measured`, or a value to use wherever it applies."""
 
     winograd: Winograd = MEASURED
     """`off` disables Winograd's algorithm, unless `convolution` requests it."""

@@ -1,4 +1,4 @@
-"""Kinds of models: queries that determine the node of the execution plan that a model becomes."""
+"""Kinds of models; each kind becomes another node of the execution plan."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def compile_model(request: Request, cached: CachedModel | None = None) -> Execut
     """Compiles a model; arguments and errors are the same as for `compile`.
 
     Args:
-        cached: place in the cache for the model, or for its parts.
+        cached: the model's handle in the cache, also for its parts.
     """
     with limited(request.limits):  # one time for reading and compiling
         return _executable(*read_model(request), cached)
@@ -68,7 +68,9 @@ def _executable(source: Source, options: CompileOptions, cached: CachedModel | N
 
 
 def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> LoadedNode:
-    """Returns the node of a model that may be of one of these kinds, or a leaf."""
+    """Returns the node of the execution plan for a model: of the first kind that applies, else a
+    leaf.
+    """
     part = replace(compilation, is_part=True)
     for number, kind in enumerate(kinds, 1):
         later = kinds[number:]

@@ -95,7 +95,8 @@ class ResizeOp(DataOp):
         return old == new and scale in (None, 1.0) and self.part_of(number) == (0.0, 1.0)
 
     def part_of(self, number: int) -> tuple[float, float]:
-        """Returns begin and end of the region of interest along axis `number`, as fractions of 1.
+        """Returns begin and end of the region of interest along axis `number`, as fractions of
+        1.
         """
         if self.roi is None or self.coordinate_transformation_mode.data != "tf_crop_and_resize":
             return 0.0, 1.0

@@ -198,7 +198,8 @@ _ASKED: ContextVar[Facts | None] = ContextVar("facts", default=None)
 
 @contextmanager
 def asking(facts: Facts) -> Generator[None]:
-    """Sets the facts that comparisons in type inference use: the facts of a module or of an import.
+    """Sets the facts that comparisons in type inference use: the facts of a module or of an
+    import.
     """
     token = _ASKED.set(facts)
     try:

@@ -22,7 +22,7 @@ Finishing: TypeAlias = "Callable[[SSAValue, SSAValue | None], SSAValue]"
 
 @dataclass(frozen=True)
 class PixelSource:
-    """Source pixels, as the code reads them."""
+    """Reader of source pixels in generated code."""
 
     padding: SSAValue
     """Vector of padding."""
@@ -46,22 +46,25 @@ class Pixels(ABC):
     @property
     @abstractmethod
     def of_source(self) -> str:
-        """Returns a symbol suffix that distinguishes code that reads these pixels."""
+        """Returns a symbol suffix that distinguishes code for reading these pixels."""
 
     @property
     @abstractmethod
     def of_result(self) -> str:
-        """Returns a symbol suffix that distinguishes code that writes these pixels."""
+        """Returns a symbol suffix that distinguishes code for writing these pixels."""
 
     @abstractmethod
     def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
-        """Returns the source pixels of a convolution whose parameters are at an address."""
+        """Returns the reader of the source pixels of a convolution, given the address of its
+        parameters.
+        """
 
     @abstractmethod
     def result(
         self, vectors: Vectors, parameters: SSAValue, biases: SSAValue
     ) -> Callable[[SSAValue], Finishing]:
-        """Returns the code that finishes sums, for the channel vector with a given number.
+        """Returns a function that gives, for a channel vector's number, the code that finishes
+        sums.
 
         `biases` is the pointer in the bias slot.
         """

@@ -1,4 +1,4 @@
-"""Micro-kernels of GEMMs whose operands both have contiguous steps (K)."""
+"""Micro-kernels of GEMMs whose operands are both contiguous along K, the steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
 
 @dataclass(frozen=True)
 class LineTile:
-    """Result of a kernel: `rows` times `columns` dot products, `lanes` steps at a time."""
+    """Tile of a result: `rows` times `columns` dot products, computed `lanes` steps at a time."""
 
     rows: int
     columns: int
@@ -41,7 +41,7 @@ class LineTile:
 
     @staticmethod
     def columns_for(rows: int) -> int:
-        """Returns the columns of a full tile."""
+        """Returns the number of columns of a full tile with this many rows."""
         return _SUMS // rows
 
     @property

@@ -36,8 +36,7 @@ class ModulePart:
         declarations: symbols that the definitions mention, defined in other parts or outside of the
             module.
         shared: internal functions that other parts call or define.
-        vectorised: true if all functions are vectorised already, so that LLVM optimises none of
-            them.
+        vectorised: true if all functions are already vectorised, so that LLVM need not optimise them.
     """
 
     definitions: Sequence[Operation]
@@ -49,8 +48,8 @@ class ModulePart:
 def cut(module: ModuleOp) -> Sequence[ModulePart]:
     """Splits a module into parts; a small module is one part.
 
-    The parts depend on nothing but the module. A function that LLVM would inline stays with its
-    caller, and the users of a variable stay together. Vectorised functions have their own parts.
+    The result depends only on the module. A function that LLVM would inline is in the part of its
+    caller, and all users of a variable are in one part. Vectorised functions have their own parts.
     """
     ops = {symbol_of(op): op for op in module.body.block.ops}
     defined = {name: op for name, op in ops.items() if not is_declaration(op)}

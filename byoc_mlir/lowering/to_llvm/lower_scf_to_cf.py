@@ -15,7 +15,7 @@ _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 
 class LowerScfToCf(ModulePass):
-    """Turns `scf.for`, `scf.if` and `scf.while` into blocks and branches, in one linear walk.
+    """Converts `scf.for`, `scf.if` and `scf.while` to blocks and branches, in one linear walk.
 
     `outline-parallel`, which runs before, handles `scf.parallel`.
 

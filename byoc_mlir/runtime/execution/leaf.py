@@ -208,8 +208,8 @@ class LoadedLeaf(LoadedNode):
             ) from error
 
     def _of_usual_sizes(self) -> Instance | None:
-        """Returns the shape-polymorphic program of a leaf that has not run, if there is one;
-        compiled for usual sizes.
+        """Compiles a shape-polymorphic program, optimised for usual sizes, and returns it; None if
+        that is not possible.
         """
         with self._lock:
             self._latest = self._made_generic({one.name: usual_shape(one) for one in self.inputs})
@@ -242,7 +242,9 @@ class LoadedLeaf(LoadedNode):
         return found
 
     def _made_for(self, shapes: _Shapes) -> _Found:
-        """Compiles a program for new shapes; returns it with its call."""
+        """Returns a program for new shapes, existing or compiled now, with its call; None if sizes
+        must be compiled in.
+        """
         for instance in self._generic:
             found = _call(instance, shapes)
             if found is not None:
@@ -323,7 +325,7 @@ def _would_be_same(program: Program, shapes: _Shapes) -> bool:
 
 
 def usual_shape(info: TensorInfo) -> Shape:
-    """Returns the shape of an input for which code is optimised by default; unknown sizes are
-    replaced by their hints.
+    """Returns the shape of an input for which code is optimised by default; symbolic sizes become a
+    usual number.
     """
     return tuple(size if isinstance(size, int) else _USUAL_SIZE for size in info.shape)

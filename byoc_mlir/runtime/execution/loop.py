@@ -45,7 +45,8 @@ class _Body:
         return [states[place].shape[axis] for place, axis in self._places] == self._sizes
 
     def steps(self, given: Named, changing: Sequence[str], parts: Parts) -> Step:
-        """Returns a function that runs one iteration; the arguments are as for `LoadedNode.steps`.
+        """Returns a function that runs one iteration; the arguments are as for
+        `LoadedNode.steps`.
         """
         if parts is None:
             return self._node.steps(given, changing)

@@ -54,7 +54,8 @@ class LoadedNode(ABC):
 
     @abstractmethod
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
-        """Compiles the programs for inputs of these shapes, as far as these determine the programs.
+        """Compiles the programs for inputs of these shapes, as far as these determine the
+        programs.
         """
 
     def settled(self) -> LoadedNode:

@@ -55,7 +55,7 @@ class Compilation(Protocol):
 class LoadedTier(LoadedNode):
     """Model that an interpreter runs until it is compiled, and the compiled program afterwards.
 
-    All methods except `run` wait for the compiled program.
+    Reports, exports and other queries wait for the compiled program.
 
     Args:
         inputs: inputs of the model, in order.

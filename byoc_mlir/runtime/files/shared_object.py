@@ -18,7 +18,8 @@ their symbols."""
 
 
 def program_table(number: int) -> str:
-    """Returns the symbol of a program's table, which glue.c defines; the first program is number 0.
+    """Returns the symbol of a program's table, which glue.c defines; the first program is
+    number 0.
     """
     return f"{TABLE_SYMBOL}_{number}" if number else TABLE_SYMBOL
 

@@ -99,7 +99,8 @@ def compiler_features_up_to(level: str) -> frozenset[str]:
 
 
 def missing_by_level(features: Iterable[str]) -> dict[str, list[str]]:
-    """Returns, for each level, the sorted features that a processor with the given features lacks.
+    """Returns, for each level, the sorted features that a processor with the given features
+    lacks.
     """
     return {level.name: sorted(level.needs.difference(features)) for level in _TABLE}
 

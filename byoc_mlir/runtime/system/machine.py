@@ -45,7 +45,8 @@ _other: ContextVar[Machine | None] = ContextVar("other_machine", default=None)
 
 
 def other_machine() -> Machine | None:
-    """Returns the machine that this thread generates code for, or None if it is the local machine.
+    """Returns the machine that this thread generates code for, or None if it is the local
+    machine.
     """
     return _other.get()
 

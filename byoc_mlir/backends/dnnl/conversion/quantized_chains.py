@@ -21,7 +21,7 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class Residual:
-    """8-bit tensor to add to a convolution; the result is the sum times a factor, plus a shift."""
+    """8-bit tensor to add to a convolution's result; the sum is scaled by a factor and shifted."""
 
     value: SSAValue
     limits: tuple[float, float]
@@ -108,8 +108,9 @@ def read_quantized(reader: Reader, value: SSAValue) -> Quantized | None:
 
 
 def read_sum_with_residual(reader: Reader, value: SSAValue) -> QuantizedConvolution | None:
-    """Matches a sum of a convolution and another tensor; returns the convolution with the
-    residual.
+    """Matches a sum of a convolution's result and another tensor.
+
+    Returns the convolution with the other tensor as residual.
     """
     op, limits = reader.owner(value), None
     if isinstance(op, ClipOp):
@@ -289,12 +290,12 @@ def _shapes(scale: SSAValue, added: Array | None) -> list[tuple[int, ...]]:
 
 
 def _is_along(shape: tuple[int, ...], units: int) -> bool:
-    """True if a tensor holds one value, or one for each unit along the last axis."""
+    """True if a tensor of this shape holds one value, or one for each unit along the last axis."""
     return math.prod(shape) == 1 or (math.prod(shape) == units == shape[-1])
 
 
 def _symmetric_weights(reader: Reader, op: qnn.DenseOp) -> Array | None:
-    """Returns `i8` weights with zero points of 0, or `None` if the weights are others."""
+    """Returns `i8` weights, if all their zero points are 0, else `None`."""
     weights, zero = known_array(reader, op.weight), known_array(reader, op.weight_zero_point)
     if weights is None or zero is None or weights.dtype != np.int8 or zero.any():
         return None

@@ -27,8 +27,8 @@ _NAMES = ViewOp | PermuteOp | SliceOp
 
 
 class FuseDnnlSums(RegionPass):
-    """Converts `#dnnl.binary<add>` of convolutions to `#dnnl.sum` if it is the last use of the
-    addend.
+    """Converts `#dnnl.binary<add>` of convolutions to `#dnnl.sum`, which reuses the addend's
+    memory.
 
     The addend must be computed in the region, have the result's type, and have no later user. A
     region's input, a constant, or a value that is needed again keeps its memory. So does an operand
