@@ -74,7 +74,8 @@ class AddEntryPoints(ModulePass):
     and context down to the regions. docs/architecture.md, "Native code", describes these functions.
 
     Options:
-        threads: usual number of OpenMP threads of a run, 0 without an OpenMP runtime. The external variable `byoc_threads` holds the actual number of a process.
+        threads: usual number of OpenMP threads of a run, 0 without an OpenMP runtime. The external
+            variable `byoc_threads` holds the actual number of a process.
         outputs: number of trailing arguments of @main that are results.
         flush_denormals: treat denormals as zero during a run, on all threads.
 

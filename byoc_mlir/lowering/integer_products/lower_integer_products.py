@@ -35,7 +35,10 @@ class LowerIntegerProducts(ModulePass):
     Options:
         lanes: lanes of a vector of `i32`; 0 for the processor's number.
         vnni: use VNNI's int8 dot products of packed 4-byte groups; ignored for 0 lanes.
-        words: format of packed groups without VNNI: `pairs` of `i16`, `widened` (int8, widened to such pairs), or `overlapping` (packed 4-byte groups). By default, the machine calibration determines the fastest format for the number of rows. If `lanes` is given, `overlapping` must be requested explicitly.
+        words: format of packed groups without VNNI: `pairs` of `i16`, `widened` (int8, widened to
+            such pairs), or `overlapping` (packed 4-byte groups). By default, the machine
+            calibration determines the fastest format for the number of rows. If `lanes` is given,
+            `overlapping` must be requested explicitly.
 
     ```mlir
     %0 = relay.qnn.dense %x, %w, %x_zero, %w_zero : … -> tensor<3x8xi32>

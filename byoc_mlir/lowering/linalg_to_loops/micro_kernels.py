@@ -65,7 +65,8 @@ class Tile:
     - `panel`: the distance between two steps of `b` is a panel's columns; otherwise it is a
       parameter. With more than two vectors, a tile reads several panels at once.
     - `parted`: computes a part of the panels' steps; a panel's number of steps is a parameter.
-    - `fresh`: sums start at zero; otherwise a parameter determines if they do. A load of the old values, even if unused, would delay the sums.
+    - `fresh`: sums start at zero; otherwise a parameter determines if they do. A load of the old
+      values, even if unused, would delay the sums.
     """
 
     rows: int

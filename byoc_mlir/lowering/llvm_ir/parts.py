@@ -36,7 +36,7 @@ class ModulePart:
         declarations: symbols that the definitions mention, defined in other parts or outside of the
             module.
         shared: internal functions that other parts call or define.
-        vectorised: true if all functions are already vectorised, so that LLVM need not optimise them.
+        vectorised: true if all functions are already vectorised, so that LLVM need not optimise.
     """
 
     definitions: Sequence[Operation]
