@@ -1,4 +1,4 @@
-"""The attributes of ONNX nodes as Python values."""
+"""Attributes of ONNX nodes as Python values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNREAD = "consumed_inputs"
 
 
 def node_attributes(node: onnx.NodeProto, reader: TensorReader) -> dict[str, Any]:
-    """Returns a node's attributes by name, as Python values, without `UNREAD`.
+    """Returns a node's attributes by name, as Python values; attributes in `UNREAD` are omitted.
 
     Raises:
         InvalidModelError: an attribute has a kind that no op of the standard has.

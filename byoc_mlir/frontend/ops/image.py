@@ -50,7 +50,7 @@ def _scaled(data: Value, scales: Sequence[float], axes: Sequence[int]) -> _Targe
 
 
 def _times(size: Size, scale: float) -> Size:
-    """Returns the size of a scaled axis, rounded down."""
+    """Returns an axis's size times a scale factor, rounded down."""
     if isinstance(size, int):
         return int(size * scale)
     numerator, denominator = scale.as_integer_ratio()

@@ -19,9 +19,11 @@ _LARGEST_MATRIX = 1 << 27
 
 
 def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: bool) -> Array:
-    """Returns the matrix `[outputs * parts', count * parts]` of a transform of `[count * parts]`.
+    """Returns the matrix `[outputs * parts', count * parts]` of a Fourier transform of `[count *
+    parts]` numbers.
 
-    An inverse transform of one half of the frequencies returns real numbers.
+    A number has one part if it is real, two if it is complex. An inverse transform of one half of
+    the frequencies returns real numbers.
     """
     used = min(count, length // 2 + 1 if inverse and onesided else length)
     outputs = length // 2 + 1 if onesided and not inverse else length
