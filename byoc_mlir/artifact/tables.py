@@ -138,7 +138,7 @@ def _numbers(program: Program) -> dict[str, int | str]:
 
 
 def _parameters(interface: Interface) -> dict[str, int | str]:
-    """Returns the macros for the parameters of the functions."""
+    """Returns the macros for the parameters of the model's C functions."""
     tensors, inputs = interface.tensors, len(interface.program.inputs)
     declared = [
         f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec.dtype)} *tensor_{index}"

@@ -28,7 +28,8 @@ _READERS: dict[int, Callable[[AttributeProto, TensorReader], Any]] = {
 
 
 UNREAD = "consumed_inputs"
-"""Attribute of ONNX's first opsets that lets results reuse the memory of operands."""
+"""Name of an ignored attribute: in ONNX's first opsets, it lets results reuse the memory of
+operands."""
 
 
 def node_attributes(node: onnx.NodeProto, reader: TensorReader) -> dict[str, Any]:

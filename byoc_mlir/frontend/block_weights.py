@@ -77,7 +77,7 @@ class PackedProducts:
     constants: Mapping[str, Array]
     """Constants that the new nodes read, in addition to the graph's."""
     unread: frozenset[str]
-    """Names of values that have no users any more."""
+    """Names of values that no longer have users."""
 
 
 def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) -> PackedProducts:

@@ -24,7 +24,7 @@ class Bodies:
     """Functions, counts and report rows of branches and bodies, shared by all scopes."""
 
     nodes: int = 0
-    """Number of nodes in branches and bodies so far, also of those that were inlined."""
+    """Number of nodes in branches and bodies so far, including inlined ones."""
     functions: list[FuncOp] = field(default_factory=list[FuncOp])
     rows: list[OnnxNode] = field(default_factory=list[OnnxNode])
     """Report rows of the nodes in functions."""
@@ -67,7 +67,7 @@ class Body:
     """Branch or loop body under construction: a block that uses only its own arguments."""
 
     name: str
-    """Stem of the name of its function."""
+    """Prefix of the name of the body's function."""
     block: Block
     captured: dict[SSAValue, BlockArgument]
     """Arguments that stand for the values of enclosing blocks."""

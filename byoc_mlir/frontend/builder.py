@@ -159,7 +159,7 @@ class NodeContext:
     op_type: str
     opset: int
     output_names: tuple[str, ...]
-    """Names of the outputs up to the last that is used; empty for an omitted output."""
+    """Names of the outputs up to the last one that is used; an omitted output has the name ""."""
     builder: BlockBuilder
     run_graph: Callable[[onnx.GraphProto, Sequence[Value], str], list[Value]]
     """Function that imports a subgraph for given inputs, with locations under a given name."""

@@ -36,7 +36,7 @@ class OnnxOp:
     since: int
     function: OpFunction
     attributes: type[Any] | None = None
-    """Dataclass of the attributes that the function takes together, as `attributes`."""
+    """Dataclass of attributes that the function takes as one parameter, `attributes`."""
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -82,7 +82,7 @@ class OnnxOp:
 
 
 _TOGETHER = "attributes"
-"""Name of the parameter for the attributes that are taken together."""
+"""Name of the parameter that takes several attributes as one dataclass."""
 
 
 _REGISTRY: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}

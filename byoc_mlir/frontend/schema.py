@@ -127,7 +127,7 @@ class _Formal:
 
     name: str
     accepted: frozenset[str]
-    """Accepted types; for sequences and empty optionals only the kind, without element types."""
+    """Accepted types; for sequences and empty optionals, only the kind without element types."""
     variable: str
     is_tied: bool
     """True if all operands with the type variable have the same type."""
@@ -145,7 +145,7 @@ def _formal(formal: OpSchema.FormalParameter) -> _Formal:
 
 
 def _kinds(type_: str) -> tuple[str, ...]:
-    """Returns the accepted types for a schema's type.
+    """Returns the element types that a type of a schema accepts.
 
     An optional with an element counts as the element, and a map as the tensor of its values.
     """

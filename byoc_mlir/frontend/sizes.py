@@ -166,7 +166,7 @@ _MOVES = frozenset(
         transform.TransposeOp,
     }
 )
-"""Ops that move elements; numpy moves objects as it moves numbers."""
+"""Ops that only move elements, so that numpy can compute them on objects."""
 
 _ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Size | bool]] = {
     elementwise.AddOp: _sum,

@@ -135,4 +135,4 @@ class ScalarCode(FloatCode):
 
 
 Formula = Callable[[ScalarCode, SSAValue], SSAValue]
-"""Code of an activation: maps an element's value to its result."""
+"""Function that generates an activation's result from an element's value."""

@@ -215,7 +215,8 @@ class KernelCode:
     """Function `void (slots)` of a kernel, and the values of its run-time parameters."""
 
     define: Callable[[ModuleBuilder], str]
-    """Defines the function in a module, unless it is there. Returns its symbol."""
+    """Function that defines the kernel in a module, unless the module has it, and returns its
+    symbol."""
     words: tuple[Size, ...]
 
     @property

@@ -11,7 +11,7 @@ Sums: TypeAlias = Sequence[SSAValue]
 """Accumulators of a tile: for each row, its vectors in order."""
 
 MultiplyAdd: TypeAlias = Callable[[SSAValue, SSAValue, SSAValue], SSAValue]
-"""Code of `lhs * rhs + total` for three vectors."""
+"""Function that generates `lhs * rhs + total` for three vectors."""
 
 
 def add_products(

@@ -40,7 +40,7 @@ _NO_TAIL_CALL = llvm.TailCallKindAttr(llvm.TailCallKind.NONE)
 _NO_BUNDLES = DenseArrayBase.from_list(i32, ())
 
 Index = SSAValue | int
-"""Index in `i64`, known at run time, or at compile time and then within 32 bits."""
+"""Index: an `i64` value, or a number known at compile time, which must fit in 32 bits."""
 
 
 def load(pointer: SSAValue, type_: Attribute, alignment: int | None = None) -> llvm.LoadOp:

@@ -30,7 +30,8 @@ from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffle
 PREFIX = "byoc_softmax"
 
 _AT_A_TIME = 2
-"""Vectors whose exponentials are interleaved, since each step of one depends on the step before."""
+"""Number of vectors whose exponentials are interleaved, since each step depends on the previous
+one."""
 
 _LOWEST = float("-inf")
 _IS_ZERO = -127.0
@@ -41,7 +42,8 @@ _EXP2 = (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398875, 0
 T = TypeVar("T")
 
 Step = Callable[[Vectors, SSAValue, SSAValue], SSAValue]
-"""Code that folds the vector at an offset of a row into an accumulator."""
+"""Function that generates a step, which folds the vector at an offset of a row into an
+accumulator."""
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,9 @@ Float: TypeAlias = Float32Type | BFloat16Type
 """Element type in memory; in registers it is `f32`."""
 
 NARROW, WIDE = 2, 4
-"""Vectors of a narrow and of a wide panel; other widths serve outputs that neither one divides. A
-wide panel means fewer rows of A at a time: many rows, at distances of a large power of two, evict
-each other from L1."""
+"""Vectors of a narrow and of a wide panel; other widths serve outputs that neither one divides.
+With a wide panel, a tile has fewer rows of A: many rows, at distances of a large power of two,
+would evict each other from L1."""
 
 WIDE_REGISTERS = 32
 """Minimum number of registers for a wide panel."""

@@ -66,6 +66,8 @@ def _bytes(ways: Sequence[Way]) -> int:
 
 
 def _price(now: Way, other: Way) -> float:
-    """Returns the time lost per byte saved."""
+    """Returns the time that a switch from `now` to `other` costs, per byte of weights that it
+    saves.
+    """
     lost = other.milliseconds - now.milliseconds
     return lost / (now.weight_bytes - other.weight_bytes)

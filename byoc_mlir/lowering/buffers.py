@@ -22,11 +22,12 @@ class Storage:
     """Piece of memory that holds several tensors, one after the other."""
 
     owned: bool
-    """True if the function may write to it: it is neither an argument nor a constant."""
+    """True if the function may write to the memory: it belongs neither to an argument nor to a
+    constant."""
     last_use: int
-    """Position of the last op that reads its current content."""
+    """Position of the last op that reads the current content."""
     output: int | None = None
-    """Number of the function's result that it is, if any."""
+    """Number of the function's result to which the memory belongs, if any."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class StoragePlan:
     in_place: dict[SSAValue, SSAValue]
     copied: frozenset[Operation]
     backgrounds: frozenset[Operation]
-    """Fills of which only the border is written, when another tensor is inserted."""
+    """Fills of which only the border is written, since another tensor is inserted."""
     aliases: dict[SSAValue, BlockArgument]
     """Argument whose memory a returned tensor may share, by the tensor."""
 

@@ -52,12 +52,12 @@ if TYPE_CHECKING:  # imported where they are measured: few models have them
     from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
 _SECONDS = 0.1
-"""Time limit for all runs of a table, in seconds. A disturbance usually lasts longer, even than
-three times that, so other processes repeat the measurement."""
+"""Time limit for all runs of a table, in seconds. A phase of high load usually lasts much longer,
+so other processes repeat the measurement."""
 
 _ALIKE, _SPREAD = 3, 1.02
-"""Criterion for an earlier end: the `_ALIKE` shortest runs of each kernel differ by at most the
-factor `_SPREAD`."""
+"""Criterion to end early: the `_ALIKE` shortest runs of each kernel differ by at most the factor
+`_SPREAD`."""
 
 _OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
@@ -65,7 +65,8 @@ _ELEMENTS = 1 << 15
 """Number of elements of an activation; they fit in L2."""
 
 _LEAST_SHARE = 0.02
-"""Minimum share of a run that a difference of two times counts as, since noise may make it 0."""
+"""Minimum of a difference of two times, as a share of the run: without it, noise could make it
+0."""
 
 _LINE, _NUMBER_BYTES = 16, 4
 """Elements of a cache line, and bytes of an element."""
@@ -76,7 +77,7 @@ _BYTES_SHAPE = (1, 14, 14, 256)
 
 
 _PLANES = (1, 3, 224 * 224)
-"""Shape that is interleaved: images, channels, pixels."""
+"""Shape of the interleaved planes: images, channels, pixels."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _MOST_INPUTS = 12
 """Maximum number of a loop's inputs: more pointers do not fit the registers."""
 
 _MOST_OPS = 128
-"""Maximum number of ops in a body. One more op saves little memory traffic beside so much work, and
+"""Maximum number of ops in a body. Beyond it, fusing another op saves little in proportion, and
 LLVM's time grows faster than the body."""
 
 

@@ -13,7 +13,7 @@ from byoc_mlir.abi import RUN
 from byoc_mlir.dialects.symbols import mentioned_symbols
 
 _SAID = frozenset({"always_inline", "inline_hint", "optimize_size", "minsize", "passthrough"})
-"""Attributes with which a backend determines how a function is optimised."""
+"""Attributes by which a backend determines the optimisation of a function."""
 
 
 class MarkColdFunctions(ModulePass):

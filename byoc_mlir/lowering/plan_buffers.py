@@ -38,7 +38,7 @@ from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 Group: TypeAlias = tuple[str, ...]
-"""Symbols of functions of which a control flow op calls one."""
+"""Symbols of the functions of a control flow op, which calls one of them."""
 
 
 class PlanBuffers(ModulePass):

@@ -38,7 +38,7 @@ from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 NOW = "byoc_profile_now"
 """Symbol of `i64 ()`, which returns the clock in nanoseconds."""
 OTHERS = "byoc_profile_others"
-"""Global with the nanoseconds that other threads were busy, beyond the wall time of the calls."""
+"""Global variable with the nanoseconds for which other threads were busy during the calls."""
 
 _OPENMP, _PARALLEL, _WORKER = "GOMP_parallel", "byoc_profile_parallel", "byoc_profile_worker"
 _CALLED = SymbolRefAttr(_OPENMP)

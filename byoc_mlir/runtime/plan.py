@@ -23,7 +23,7 @@ class Leaf:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     programs: tuple[Program, ...] = ()
-    """Programs; the one that was used last comes last."""
+    """Programs; the program used last is the last one."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class Profile:
 
     rows: tuple[ProfileRow, ...]
     milliseconds: float
-    """Time of the run as its caller sees it."""
+    """Time of the run, measured by the caller."""
     runs: int
     threads: int
 

@@ -29,7 +29,7 @@ class TimedPart:
     seconds: Sequence[float]
     """Seconds of each step."""
     others: Sequence[float]
-    """Seconds that other threads were busy in each step, if the built-in kernels started them."""
+    """Seconds for which other threads were busy in each step, if built-in kernels started them."""
     threads: int
     home: str = "host"
     """Placement of the steps that are in no region."""
@@ -41,7 +41,7 @@ class TimedRun:
 
     outputs: Mapping[str, Any]
     seconds: float
-    """Seconds of the run as the caller sees it."""
+    """Seconds of the run, measured by the caller."""
     parts: tuple[TimedPart, ...]
     """Times of the programs of the model, in order."""
 

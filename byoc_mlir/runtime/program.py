@@ -82,7 +82,7 @@ class Step:
     region: str
     """Symbol of its region; empty on the host."""
     implementation: str
-    """Function of the host, or the backend's name for its code."""
+    """Function of the host, or the backend's name of its code."""
     layout: str = ""
     multiplications: int = 0
     bytes: int = 0

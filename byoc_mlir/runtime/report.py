@@ -26,7 +26,7 @@ class RegionTimes:
     obtained: str
     """Origin of the times: `estimated`, for one thread, or `measured`."""
     backend_milliseconds: float | None = None
-    """Milliseconds with the backend, or None if unknown."""
+    """Milliseconds on the backend, or None if unknown."""
     host_milliseconds: float | None = None
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class ReportRow:
     """Reason: for the host, why no backend took the node; for `folded` and `removed`, what replaced
     it."""
     precision: str = ""
-    """Precision of its arithmetic; for `f32` with quantised operands, also the reason."""
+    """Precision of the node's arithmetic; for `f32` with quantised operands, also the reason."""
     implementation: str = ""
     milliseconds: float | None = None
     inputs: tuple[str, ...] = ()
@@ -238,4 +238,4 @@ _COLUMNS = {
     "reason": "reason",
 }
 _TACIT = {name: {"", "f32"} if name == "precision" else {""} for name in _COLUMNS}
-"""Values by column; a column with nothing else is omitted."""
+"""Default value by column; a column with no other value is omitted."""

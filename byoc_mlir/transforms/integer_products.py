@@ -38,8 +38,8 @@ _UP_TO_BYTES = tuple(numpy_dtype(each) for each in NARROW_INTEGERS if each.width
 _SAME_SCALE = 1e-4
 """Maximum relative difference of a bias's scale from the product of the operands' scales."""
 _UNITS_IN_A_STEP = 32
-"""Minimum number of accumulator units in a step of the result for which a float bias may be rounded
-to accumulator units."""
+"""Minimum ratio of the result's scale to the accumulators' scale for which a float bias may be
+rounded to the accumulators' scale."""
 _LARGEST_BIAS = 2.0**30
 """Maximum bias, in accumulator units, for which sums stay in the range of `i32`."""
 

@@ -18,7 +18,7 @@ from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.work import multiplications
 
 _FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
-"""Ops that a composite may hold besides its GEMM: functions of the GEMM's elements."""
+"""Ops that a composite may contain in addition to its GEMM: functions of the result's elements."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class ProfitableGemm:
 
     op: Operation
     operands: tuple[int, ...]
-    """Indices of the operands that are multiplied, in the block's op: the GEMM or its composite."""
+    """Indices of the multiplied operands, among the operands of the block's op: of the GEMM or its
+    composite."""
 
 
 class ProfitableGemms:

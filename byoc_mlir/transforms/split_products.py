@@ -125,11 +125,11 @@ class _Place:
     """
 
     axis: int
-    """Axis along which the product sums."""
+    """Axis along which the op sums."""
     is_data: bool
     """True if the parts are in the order of data, not of weights."""
     groups: int = 1
-    """Groups of channels, each with parts of its own."""
+    """Number of groups of channels; each group has separate parts."""
 
 
 def _places(op: Operation) -> tuple[_Place, _Place]:

@@ -17,7 +17,8 @@ from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
 
 PRECISION = "byoc.computed_in"
-"""Attribute of a product: the type it is computed in, if its operands' type differs."""
+"""Attribute of a matmul or convolution: the type in which it is computed, if the operands have
+another type."""
 
 _ShapeOf: TypeAlias = Callable[[SSAValue], Sequence[Size]]
 

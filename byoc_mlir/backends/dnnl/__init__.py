@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _one_at_a_time = Lock()
-"""Lock of measurements, which share memory and would disturb each other."""
+"""Lock that allows one measurement at a time: measurements share memory, and would slow each other
+down."""
 
 
 class DnnlBackend(Backend):

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from byoc_mlir.backends.options import Option, Setting
 
 MEASURED = "measured"
-"""Value for the fastest choice."""
+"""Setting that selects the fastest choice, as measured or estimated."""
 
 Winograd: TypeAlias = Literal["measured", "off"]
 Convolution: TypeAlias = Literal[

@@ -29,7 +29,7 @@ class ModelEntry:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     files: Mapping[str, str]
-    """External data: path below the model's folder, to the content's hash."""
+    """Hash of each file of external data, by its path below the model's folder."""
     variables: tuple[str, ...]
     """Environment variables that the backends read."""
     environment: Mapping[str, str]

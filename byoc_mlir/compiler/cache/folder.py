@@ -32,7 +32,8 @@ _ABANDONED_SECONDS = 3600.0
 """Seconds after which an unfinished file must belong to a process that was killed."""
 
 Folder: TypeAlias = str | Path | Literal[False] | None
-"""Folder of the cache; `False`: none; `None`: `$BYOC_CACHE_DIR`, else the user's folder."""
+"""Folder of the cache; `False` for no cache; `None` for `$BYOC_CACHE_DIR`, or else the user's
+folder."""
 
 Kept: TypeAlias = Literal["programs", "calibration"]
 """Kind of content; `BYOC_CACHE=calibration` keeps only calibrations."""

@@ -32,13 +32,13 @@ class Tolerance:
     """Tolerance of elements: `atol + rtol * |wanted|`."""
 
     rtol: float | None
-    """Relative tolerance; `None`: it depends on the tensor's type."""
+    """Relative tolerance; `None` if it depends on the tensor's type."""
     atol: float | None
     """Absolute tolerance. `None`: `rtol` of the largest element for floats; one step for 8-bit
     integers, or a fraction of their range if the model is rounded; 0 for other integers.
     """
     is_rounded: bool = False
-    """True if the model is quantised, or computed in less than its own precision."""
+    """True if the model is quantised, or computed in lower precision than its own."""
 
     def accepts(self, got: Array, want: Array) -> bool:
         """True if all elements are within the tolerance."""

@@ -42,7 +42,7 @@ class DescribedOp:
     name: str
     attributes: Mapping[str, str]
     types: tuple[str, ...]
-    """Types of its results."""
+    """Types of the op's results."""
 
     def __str__(self) -> str:
         return self.beside(())

@@ -23,14 +23,11 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
 
 KINDS: tuple[Kind, ...] = (with_structures, around_strings, around_loops, in_stages)
-"""Kinds of models that are no leaf, in the order in which they are tried; the parts of a model are
-tried for the kinds after its own.
-
-Structures come first, since the other kinds know only tensors. Strings come next, since the
-compiler has no type for them, and splitting for the other kinds infers types. Loops come before
-segments: a loop that runs iteration by iteration has shapes that depend on values inside, where a
-model is not split.
-"""
+"""Kinds of models that are no leaf, in the order in which they are tried. For the parts of a model,
+only the kinds after its own are tried. Structures come first, since the other kinds know only
+tensors. Strings come next, since the compiler has no type for them, and splitting for the other
+kinds infers types. Loops come before segments: a loop that runs iteration by iteration has shapes
+that depend on values inside, where a model is not split."""
 
 
 def compile_model(request: Request, cached: CachedModel | None = None) -> Executable:

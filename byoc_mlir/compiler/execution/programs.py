@@ -31,7 +31,7 @@ inputs are data, and the model would be compiled again for every run.
 """
 
 Reader: TypeAlias = "Callable[[], tuple[Source, CompileOptions]]"
-"""Reads a model, which takes time and imports the compiler."""
+"""Function that reads a model, which takes time and imports the compiler."""
 
 
 class ModelPrograms:

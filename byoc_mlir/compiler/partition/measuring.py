@@ -22,7 +22,7 @@ MEASURED_SECONDS = 0.1
 MEASURED_RUNS = 10
 
 Compile = Callable[[ModuleOp], Program]
-"""Compiles a partitioned module."""
+"""Function that compiles a partitioned module."""
 
 
 def measured_times(region: FuncOp, compile_part: Compile) -> RegionTimes:

@@ -36,7 +36,7 @@ _LEAST_MEASURED_SHARE = 0.1
 """Minimum share of the time of all regions for which a region is measured."""
 
 Judge = Callable[[FuncOp], str | None]
-"""Returns why a region goes back to the host, or `None` to keep it."""
+"""Function that returns why a region goes back to the host, or `None` to keep it."""
 
 
 def prune_unprofitable(

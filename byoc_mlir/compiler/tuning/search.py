@@ -36,7 +36,8 @@ are still in the caches.
 """
 
 _CLEARLY = 0.97
-"""Maximum time of a problem with another way, as a fraction of the time without it."""
+"""Maximum time of a problem with another way for the way to be chosen, as a fraction of the time
+without it."""
 
 _PAIRS, _PAIR_SECONDS = 21, 0.02
 """Number of pairs in the last comparison, and minimum seconds of one side."""
@@ -133,7 +134,7 @@ class SearchResult:
     variants: int
     """Number of compiled variants."""
     ratio: float
-    """Time with the choices over the time without; 1 if there are none."""
+    """Time with the choices divided by the time without them; 1 if there are no choices."""
     reason: str = ""
     """Reason why there are no choices."""
 

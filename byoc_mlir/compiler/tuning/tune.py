@@ -28,7 +28,8 @@ class Tuning:
     """Result of tuning a model."""
 
     ratio: float
-    """Time of the tuned model over time of the untuned one; 1 if it is unchanged."""
+    """Time of the tuned model divided by the time of the untuned one; 1 if the model is
+    unchanged."""
     kernels: tuple[TunedKernel, ...] = ()
     variants: int = 0
     """Number of variants that were compiled and measured."""

@@ -14,7 +14,8 @@ from byoc_mlir.frontend.files.tensor_check import payload_bytes
 from byoc_mlir.frontend.value import Array
 
 _LEAST_BYTES = 1 << 12
-"""Smallest size in bytes of a tensor that is kept apart; smaller ones may be read as shapes."""
+"""Minimum bytes of a tensor that is kept in memory apart from the model; smaller ones may be
+shapes."""
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class LoopBody:
     stage: Stage
     """Segment with the loop, and the constants that it reads."""
     known: Mapping[str, Sizes]
-    """Constant sizes of the model's tensors."""
+    """Sizes of the model's tensors that are the same in every run."""
 
     @property
     def loop(self) -> NodeProto:

@@ -30,7 +30,8 @@ from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value, dtype_of
 
 _SHORT_MASKS = 24
-"""First opset with masks for fewer keys; before, the last dimension may be 1 instead."""
+"""First opset with masks that cover fewer keys; in earlier opsets, their last dimension may be
+1."""
 
 
 @dataclass(frozen=True, kw_only=True)

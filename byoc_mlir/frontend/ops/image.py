@@ -24,7 +24,7 @@ class _Target:
 
     size: tuple[Size, ...]
     scales: tuple[float, ...] | None
-    """Scale factors; `None`: the quotients of output and input sizes."""
+    """Scale factors; `None` stands for the quotients of output and input sizes."""
     roi: tuple[float, ...] | None = None
 
     @property

@@ -69,7 +69,7 @@ class RecurrentAttributes(CellAttributes):
     """Attributes of ONNX's recurrent ops."""
 
     layout: int = 0
-    """Order of dimensions; 1: the batch comes before the time."""
+    """Order of dimensions; for 1, the batch comes before the time."""
     output_sequence: int = 0
 
 

@@ -289,7 +289,7 @@ def _place(bound: Size, least: int, most: Size, size: Size) -> Size:
 
 
 _FAR = (1 << 31) - 1
-"""Bound from which exporters mean the end of an axis of any size."""
+"""Minimum bound that stands for the end of an axis of any size, as exporters write it."""
 
 
 @onnx_op("Pad", since=11)

@@ -51,7 +51,7 @@ _CANNOT_FAIL = frozenset(
         "Xor",
     }
 )
-"""Ops that may run although their branch does not: no operand makes them fail."""
+"""Ops that may run even if their branch does not: they fail for no operand."""
 
 
 def with_searches_outside(model: ModelProto) -> ModelProto:

@@ -17,7 +17,7 @@ class ModelPart:
 
     stage: Stage
     is_apart: bool
-    """True if it has the nodes that `is_apart` selected."""
+    """True if the part consists of nodes that `is_apart` selected."""
 
 
 def parts_around(

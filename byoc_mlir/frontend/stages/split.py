@@ -24,7 +24,8 @@ from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN, Stage, stage_model
 from byoc_mlir.tensors import Trim
 
 _AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
-"""Ops with a data-dependent output size, with the axis; `None`: their attribute `axis`."""
+"""Ops with a data-dependent output size, by name, with its axis; `None` stands for the attribute
+`axis`."""
 
 _CONSTANT = -1
 

@@ -48,8 +48,8 @@ class DepthwiseParameters(Generic[T]):
     result_image: T
     result_line: T
     result_pixel: T
-    """Distance between pixels of the result; the other distances are those between images, rows and
-    pixels of source and result."""
+    """Distance between pixels of the result; the fields before are distances between images, rows
+    and pixels of source and result."""
 
 
 PREFIX = "byoc_depthwise"
@@ -69,7 +69,7 @@ class DepthwiseVariant:
 
     lanes: int
     pixels: int
-    """Pixels of a micro-kernel; some kernels have one less."""
+    """Number of pixels that a micro-kernel computes; some kernels compute one less."""
     columns: int
     """Width of the window."""
     stride: int

@@ -57,7 +57,7 @@ def define_implicit_gemm(
 
 
 _PARTS = 3
-"""Kinds of window parts: first, middle and last, each with micro-kernels of its own."""
+"""Kinds of window parts: first, middle and last; each kind has separate micro-kernels."""
 
 
 def _told(

@@ -48,7 +48,7 @@ _BLOCK_BYTES = 1 << 15
 """Bytes of the source that a block reads for each panel."""
 
 _BLOCK_PIXELS = 48
-"""Minimum number of pixels of a block, which is the reuse of weights per load."""
+"""Minimum number of pixels of a block: each weight that is loaded is used for all of them."""
 
 MOST_PART_BYTES = 1 << 18
 """Bytes of the weights that all strips of a block use before the next part: an L2 of 256 KB, the

@@ -34,7 +34,8 @@ class ImplicitGemmParameters(Generic[T]):
     piece_pixels: T
     """Pixels between consecutive pieces of a row."""
     strips: T
-    """Strips of a piece, each for one micro-kernel; `RestStrips` gives it another meaning."""
+    """Number of strips of a piece, each for one micro-kernel; `RestStrips` and `PieceStrips` store
+    other numbers here."""
     long_strips: T
     """Number of strips with the most pixels; the others have one pixel less."""
     blocks: T

@@ -124,7 +124,7 @@ class _Columns:
     """Address of the panel's offsets; `start` and `scale` are the addresses of its initial sums and
     scales."""
     first: SSAValue
-    """Index of the panel's first column in the result."""
+    """Index in the result of the panel's first column."""
     left_over: SSAValue
     """Number of the group's columns from the panel's first column on."""
     shift: SSAValue
@@ -140,7 +140,7 @@ class _Units:
     arguments: GemmArguments
     parameters: IntegerGemmParameters[SSAValue]
     aside: SSAValue
-    """Buffer for whole panels of a tile's rows."""
+    """Buffer for a tile whose panel is not full."""
     finish: Finish
 
     @property

@@ -60,7 +60,8 @@ class Rounding:
     lanes: int
     lower: SSAValue
     upper: SSAValue
-    """Upper limit, less the zero point, in all lanes; `lower` is the lower limit, likewise."""
+    """Upper limit minus the zero point, in all lanes; `lower` is the lower limit minus the zero
+    point."""
     zero_point: SSAValue
     most = 2
 
@@ -101,7 +102,7 @@ class Saturating:
 
     function: FunctionBuilder
     upper: SSAValue
-    """Upper limit, less the zero point, in all lanes."""
+    """Upper limit minus the zero point, in all lanes."""
     distance: SSAValue
     """Distance from the lower limit to the zero point."""
     lowest: SSAValue

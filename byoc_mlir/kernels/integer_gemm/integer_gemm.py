@@ -34,8 +34,8 @@ _SAMPLED_PANELS, _SAMPLED_CHANNELS = 4, 256
 """Sample of weights that estimates how many groups overlap: panels, and channels."""
 
 _BLOCK_BYTES = 1 << 16
-"""Bytes of A that a block of rows reads for each panel: they stay in L2 on any processor, the panel
-in L1."""
+"""Bytes of A that a block of rows reads for each panel: they stay in L2 on any processor, and the
+panel stays in L1."""
 
 _BYTES = np.iinfo(np.int8)
 
@@ -43,7 +43,7 @@ _FEW = (4, 1)
 """Tile heights for results that may have fewer rows than a tile of the unit."""
 
 _BLOCK_ROWS = 48
-"""Minimum rows of a block, which is the reuse of operand B per load."""
+"""Minimum number of rows of a block: each element of B that is loaded is used for all of them."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class IntegerGemm:
     dilation: Pair = (1, 1)
     epilogue: IntegerEpilogue = _SUMS
     groups: int = 1
-    """Groups of channels and of outputs, each with weights of its own."""
+    """Number of groups of channels and of outputs; each group has separate weights."""
     shift: int = 0
     """Value that was subtracted from operand B in memory, if it is widened."""
     is_dense: bool = False

@@ -31,9 +31,9 @@ class Panel:
 
     function: FunctionBuilder
     weights: SSAValue
-    """Address of its elements of operand B."""
+    """Address of the panel's elements of operand B."""
     words: SSAValue
-    """Number of its groups."""
+    """Number of the panel's packed groups."""
     run_words: SSAValue
 
     @staticmethod
@@ -67,9 +67,9 @@ class OverlappingPanel(Panel):
     """Panel of overlapping groups, in the memory format of `OverlappingWords.packed`."""
 
     begins: SSAValue
-    """Address of the first groups' indices, one for each of its runs."""
+    """Address of the index of the first group of each run of the panel."""
     places: SSAValue
-    """Address of its groups' positions in their runs."""
+    """Address of the positions of the panel's groups in their runs."""
 
     @staticmethod
     def of(

@@ -34,7 +34,7 @@ _MANY_PANELS = 4
 """Number of panels above which the unused columns of the last panel do not matter."""
 
 _BETWEEN = NARROW + 1
-"""Vectors of a panel for outputs that fill no narrow panels."""
+"""Vectors of a panel for outputs that fill neither narrow nor wide panels."""
 
 _INSTRUCTIONS = {
     4: ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
@@ -58,11 +58,11 @@ class IntegerUnit:
     panel_vectors: int = NARROW
     """Vectors of operand B for each tile."""
     widens: bool = False
-    """True if the pairs of B are bytes in memory, less a shift common to all."""
+    """True if the pairs of B are bytes in memory, from which a common shift was subtracted."""
     saturates: bool = False
-    """True if the processor has the older instruction for bytes, whose sums saturate."""
+    """True if the processor has `pmaddubsw`, whose sums saturate."""
     overlaps: bool = False
-    """True if that instruction multiplies the groups of `OverlappingWords`."""
+    """True if `pmaddubsw` multiplies the groups of `OverlappingWords`."""
 
     @staticmethod
     def of(features: Collection[str]) -> IntegerUnit:

@@ -29,7 +29,8 @@ from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_sou
 _PREFIX = "byoc_winograd"
 
 PART_BYTES = 24 << 10
-"""Bytes of a panel's part: with the rows it fits in an L1 of 32 KB, the smallest of any x86-64."""
+"""Bytes of a panel's part: together with the rows, it fits in an L1 of 32 KB, the smallest of
+x86-64 servers."""
 
 _UNROLLED = 4
 """Unroll factor of the loop over channels, which divides the lanes of all vectors."""
@@ -226,7 +227,9 @@ def _parameters(function: FunctionBuilder, slots: SSAValue) -> WinogradParameter
 
 @dataclass(frozen=True)
 class _Block:
-    """Block of tiles that are processed together, as generated code of one thread addresses it."""
+    """Block of tiles that one thread processes: the pointers and sizes that its generated code
+    uses.
+    """
 
     function: FunctionBuilder
     slots: SSAValue

@@ -17,7 +17,7 @@ from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 Element: TypeAlias = "Float32Type | IntegerType"
 
 Finishing: TypeAlias = "Callable[[SSAValue, SSAValue | None], SSAValue]"
-"""Code that maps a sum, and a residual if there is one, to the vector to store."""
+"""Function that generates the vector to store from a sum and, if there is one, a residual."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PixelSource:
     padding: SSAValue
     """Vector of padding."""
     numbers: Callable[[SSAValue], SSAValue]
-    """Converts a vector of pixels to `f32`."""
+    """Function that converts a vector of pixels to `f32`."""
 
 
 class Pixels(ABC):

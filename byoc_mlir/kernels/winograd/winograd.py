@@ -39,7 +39,8 @@ from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
 from byoc_mlir.tensors import aligned_empty
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
-"""Minimum and maximum number of tiles of a block, which is the reuse of weights per load."""
+"""Minimum and maximum number of tiles of a block: each weight that is loaded is used for all of
+them."""
 
 _WEIGHTS_TO_ROWS = 2
 """Approximate ratio of the weight matrices' size to the size of a block's matrices."""

@@ -93,14 +93,14 @@ def _beyond(
 
 _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3
-"""Ratio of the time of loops to that of a kernel with as many MACs."""
+"""Ratio of the time of loops to the time of a kernel with as many MACs."""
 
 _LINE_VECTORS = 5
-"""Overhead of a row of pixels in vectors of MACs. Loops over grouped convolutions begin and end a
-row for each position of the window."""
+"""Overhead of a row of pixels, as a number of vector MACs. Loops over grouped convolutions begin
+and end a row for each position of the window."""
 
 _WORTH_COMPILING = 0.1
-"""Minimum gain in milliseconds of a Winograd algorithm over all convolutions of a model, since LLVM
+"""Minimum total gain of a Winograd algorithm over a model's convolutions, in milliseconds: LLVM
 takes half a second to compile it."""
 
 Times: TypeAlias = dict[str, float]
@@ -117,7 +117,7 @@ class _Question:
     choice: str | None = None
     """Algorithm that was measured to be the fastest."""
     in_layout: str | None = None
-    """Algorithm to use where the tensors are NHWC anyway."""
+    """Algorithm to use if adjacent ops make the tensors NHWC anyway."""
 
     @property
     def candidates(self) -> Times:

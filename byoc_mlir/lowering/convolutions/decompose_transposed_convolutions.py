@@ -87,7 +87,7 @@ class _Places:
     op: ConvTransposeOp
     strides: tuple[int, ...]
     begins: tuple[int, ...]
-    """Number of elements that are cut off at the beginning of the result, by axis."""
+    """Number of elements to remove from the beginning of the result, by axis."""
     dilation: tuple[int, ...]
 
     @staticmethod

@@ -16,7 +16,8 @@ from byoc_mlir.kernels.convolution import Convolution, Image, are_few_channels, 
 from byoc_mlir.kernels.epilogue import Epilogue
 
 ALGORITHM = "algorithm"
-"""Attribute of a convolution: the name of the kernel that computes it. Without it, loops do."""
+"""Attribute of a convolution: the name of the kernel that computes it. Without it, loops compute
+it."""
 
 _PLAIN = Epilogue()
 

@@ -175,7 +175,7 @@ def is_signed(value: SSAValue) -> bool:
 
 
 _ONE = np.ones((), np.float32)
-"""Scale of sums that are only converted."""
+"""Scale of sums that are converted without scaling."""
 
 _SUMS = IntegerEpilogue()
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))

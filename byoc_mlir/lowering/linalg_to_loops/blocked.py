@@ -18,13 +18,14 @@ from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, section, split
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 ALONG, ACROSS = "blocked", "blocked_across"
-"""Schedules: the innermost loop of a block is the one along which it writes, or the other one."""
+"""Schedules of a block: the innermost loop is along the contiguous writes, or across them."""
 
 _SIDES = (16, 8, 4)
-"""Elements along each side of a block, if the cache holds their lines."""
+"""Elements along each side of a block, unless the cache holds fewer lines."""
 
 _LONG = 8
-"""Minimum side for which blocks that divide a size are better than longer ones with a remainder."""
+"""Minimum side for which blocks that divide a size are faster than longer blocks with a
+remainder."""
 
 _SETS, _WAYS = 64, 8
 """Sets and ways of an L1 of 32 KB."""

@@ -17,11 +17,11 @@ _C = 2
 _PACKED_BYTES = 1 << 17
 """Bytes of a packed block: a part of L2."""
 _ROW_BYTES = 1 << 18
-"""Bytes of `a` that a block reads again for each panel of `b`: a part of L2."""
+"""Bytes of `a` that are read again for each panel of `b` of a block: a part of L2."""
 _PANEL_BYTES = 1 << 16
 """Bytes of a panel of `b` that are read for all rows of a block: a part of L2."""
 _MOST_ROW_COLUMNS = 256
-"""Maximum row of columns of which a block has only whole ones."""
+"""Maximum length of a row of columns for which blocks consist of whole rows."""
 _PARALLEL_BLOCKS = 4
 _LARGE = 1 << 12
 _VECTORS_OF_ROWS = {1: 8, 2: 4, 3: 4}

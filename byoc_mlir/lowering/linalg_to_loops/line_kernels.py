@@ -23,7 +23,7 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import REASSOCIATE, multiply_add
 
 _INDEX = IndexType()
 _SUMS = 12
-"""Sums of a tile: as many as 16 registers hold beside the operands."""
+"""Maximum number of a tile's sums: as many as fit in 16 registers in addition to the operands."""
 _UNROLLED = 2
 LINE_ROWS = 4
 """Rows of the largest tile."""

@@ -32,7 +32,8 @@ class Access:
     offset: Size
     coefficients: tuple[Size, ...]
     panel_columns: int = 0
-    """Columns of a panel, if a matrix is stored in panels; coefficients hold inside of a panel."""
+    """Columns of a panel, if a matrix is stored in panels; then coefficients are valid within a
+    panel."""
 
     @property
     def element_type(self) -> Attribute:

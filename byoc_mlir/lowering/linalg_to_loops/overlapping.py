@@ -28,8 +28,8 @@ _PACKED_BYTES = 24 << 10
 """Bytes of a packed block: a part of L1. Its steps are at uneven distances, which no hardware
 prefetcher predicts."""
 _MOST_ROWS = 48
-"""Maximum number of rows: with more rows of tiles packing hardly counts, and tiles read aligned
-vectors faster."""
+"""Maximum number of rows: with more rows, packing takes little time in proportion, and tiles that
+read aligned vectors are faster."""
 
 
 @dataclass(frozen=True)

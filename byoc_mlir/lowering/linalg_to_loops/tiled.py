@@ -29,11 +29,11 @@ class Tiles:
     """Parameters that all tiles of a block share."""
 
     fresh: SSAValue | None
-    """Condition that sums start at zero; None if they always do."""
+    """Run-time condition for sums to start at zero; None if they always do."""
     a: SSAValue
     b: SSAValue
     b_step: Index
-    """Distance of two steps; for gathered tiles, the table of the steps' offsets."""
+    """Distance between two steps; for gathered tiles, the table of the steps' offsets."""
     c: SSAValue
     steps: Index
     panel_steps: Size | None = None

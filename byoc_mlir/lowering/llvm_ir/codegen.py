@@ -114,7 +114,8 @@ def _unlocked(name: str) -> Any:
 
 
 Timing = Callable[[str, float], None]
-"""Called after each pass with its name and its time in seconds, verification included."""
+"""Function that is called after each pass with its name and its time in seconds, verification
+included."""
 
 _HIGHEST_LEVEL = 3
 
@@ -122,7 +123,8 @@ _LEAST_LEVEL = 1
 """Minimum level of code generation: level 0 spills every value instead of allocating registers."""
 
 _SLOW_GATHERS = "znver"
-"""Prefix of processors on which gathers are slow; LLVM takes a gather for one instruction."""
+"""Prefix of the names of processors on which gathers are slow, although LLVM's cost model counts a
+gather as one instruction."""
 
 
 @dataclass(frozen=True)

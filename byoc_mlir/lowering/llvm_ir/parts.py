@@ -17,14 +17,15 @@ from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
 
 MOST_PARTS = 4
 LEAST_OPS = 1000
-"""Minimum number of a part's ops: LLVM takes some 0.2 s for them, half of that with vector code,
-and 0.01 s without any ops."""
+"""Minimum number of a part's ops. LLVM takes some 0.2 s for so many ops, or half of that for vector
+code; an empty part takes 0.01 s."""
 
 COPIED_OPS = 40
 """Maximum number of ops of an inlinable function that is copied to each part that calls it."""
 
 Home: TypeAlias = tuple[bool, int]
-"""Part of a symbol: true for a part with vectorised functions, and its number among such parts."""
+"""Part that a symbol belongs to: True if its functions are vectorised, and the part's number among
+parts of that kind."""
 
 
 @dataclass(frozen=True)

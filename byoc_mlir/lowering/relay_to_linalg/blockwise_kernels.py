@@ -30,7 +30,7 @@ LANES = 16
 _TILE_ROWS = 6
 _REST_ROWS = (4, 2, 1)
 _SUMS = 4
-"""Accumulators that are interleaved, so that an addition need not wait for the one before."""
+"""Number of interleaved accumulators, so that an addition need not wait for the previous one."""
 _UNROLLED_BYTES = 4
 _UNROLLED_STEPS = 4
 _UNPACKED_STEPS = 512

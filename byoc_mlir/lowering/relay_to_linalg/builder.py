@@ -52,8 +52,7 @@ Body: TypeAlias = (
     | Callable[[Scalars, _V, _V, _V, _V], _V]
     | Callable[[Scalars, _V, _V, _V, _V, _V], _V]
 )
-"""Function `body(scalars, *elements) -> element`; a reduction's last element is the running
-value."""
+"""Function `body(scalars, *elements) -> element`; a reduction's last element is the accumulator."""
 
 Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
 """Function `lowering(op, builder) -> the values that replace the op's results`."""

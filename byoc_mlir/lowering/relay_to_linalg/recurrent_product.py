@@ -50,8 +50,8 @@ sums hide the latency of additions."""
 _PAIR = 2
 
 _ROWS = 4
-"""Rows of the weight in one pass over the sums. Rows are often a power of two apart: eight of them
-and the sums would fall into one set of the cache, which has eight ways."""
+"""Rows of the weight in one pass over the sums. The distance of rows is often a power of two: eight
+rows and the sums would share one set of the cache, which has eight ways."""
 
 
 Row: TypeAlias = tuple[Index, ...]

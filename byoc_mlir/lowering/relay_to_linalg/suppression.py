@@ -17,7 +17,7 @@ _BLOCK = 256
 """Boxes of a block, whose best rank is cached, so that the search for the best box skips blocks."""
 
 _AT_ONCE = 64
-"""Number of kept boxes that a box is compared with before the result is tested."""
+"""Number of kept boxes with which a box is compared before the result is tested."""
 
 _SIDES = 4
 _AREA = 4

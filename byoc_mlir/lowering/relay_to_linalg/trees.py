@@ -31,8 +31,8 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kern
 from byoc_mlir.tensors import Array
 
 _FEW_ROWS = 16
-"""Minimum number of rows for many rows at once. It is also a vector's length, so that the rows of
-features are padded to whole vectors."""
+"""Minimum number of rows for the kernel that processes many rows at once. It is also the length of
+the vectors to which the rows of features are padded."""
 _LANES = 8
 _TREES = 16
 """Interleaved trees for one row."""
@@ -57,9 +57,10 @@ class _Tables:
     """Nodes `[M, 2]`: the bits of the threshold, and `left << feature_bits | feature`."""
     feature_bits: int
     leaves: Array
-    """Leaf of each node, an index of `weights`; with one weight a node, the node's target."""
+    """Leaf of each node, as an index of `weights`; if `weights` has one weight per node, the node's
+    target."""
     weights: Array
-    """Weights `[L, W]`, or one for each node if a leaf has one weight."""
+    """Weights `[L, W]`, or one weight per node if each leaf has one weight."""
 
     @property
     def is_single(self) -> bool:

@@ -33,7 +33,7 @@ class Extent:
     """
 
     buffer: SSAValue | Attribute | None
-    """Buffer, None if it is unknown; a global is identified by its symbol."""
+    """Buffer, or None if it is unknown; a global is identified by its symbol."""
     start: int | None = None
     size: int | None = None
 

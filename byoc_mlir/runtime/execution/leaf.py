@@ -28,14 +28,15 @@ from byoc_mlir.tensors import TensorInfo
 
 _Shapes: TypeAlias = tuple[Shape, ...]
 _Key: TypeAlias = tuple[_Shapes, tuple[bytes, ...]]
-"""Shapes of all inputs, and the values of those inputs whose values are compiled in."""
+"""Key of a specialisation: the shapes of all inputs, and the values of inputs that are compiled in
+by value."""
 _Found: TypeAlias = tuple[Instance, Call] | None
 """Program that takes sizes, with a call's requirements; None if sizes are compiled in."""
 
 MOST_GENERIC = 4
 """Maximum number of shape-polymorphic programs of a leaf; further shapes get specialisations."""
 _USUAL_SIZE = 16
-"""Size for which code is optimised if nothing is known of a symbolic one."""
+"""Size for which code is optimised, for a symbolic dimension."""
 _MOST_CALLS = 4096
 """Maximum number of sets of shapes whose calls are cached."""
 

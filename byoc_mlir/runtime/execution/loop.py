@@ -18,7 +18,7 @@ from byoc_mlir.runtime.system.forks import ForkSafeLock
 Changing: TypeAlias = Mapping[str, set[int]]
 """Axes that change from one iteration to the next, by the name of the carried value."""
 BodyCompiler: TypeAlias = Callable[[Named, Changing], LoadedNode]
-"""Function that compiles a body, for arrays as in its first iteration."""
+"""Function that compiles a body, given the arrays of the first iteration."""
 
 
 class _Body:

@@ -16,7 +16,7 @@ Named: TypeAlias = Mapping[str, Array]
 Parts: TypeAlias = list[TimedPart] | None
 """List for the times of each program that runs; None if nothing is timed."""
 Step: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""Repeated run: computes the outputs from arrays for the inputs that change."""
+"""Function that runs a node again: computes the outputs from arrays for the inputs that change."""
 
 
 class LoadedNode(ABC):

@@ -10,7 +10,7 @@ from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 CACHED_SHAPES = 16
-"""Number of sets of input shapes of a model with dynamic shapes that stay compiled."""
+"""Number of sets of input shapes for which a model with dynamic shapes stays compiled."""
 
 
 class _Closable(Protocol):

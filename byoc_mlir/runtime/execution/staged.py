@@ -18,11 +18,12 @@ from byoc_mlir.runtime.program import Array
 from byoc_mlir.tensors import MOST_SIZES, Trim, item_name, item_names, size_input
 
 StageCompiler: TypeAlias = Callable[[int, Named], LoadedNode]
-"""Function that compiles a segment, by its number from 0, for inputs; some inputs declare sizes."""
+"""Function that compiles a segment, by its number from 0, for given inputs; some inputs only pass
+sizes."""
 
 _SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
 _Key: TypeAlias = tuple[int, tuple[str, ...]]
-"""Number of a segment, and the inputs that declare sizes to it."""
+"""Number of a segment, and those of its inputs that only pass sizes."""
 
 
 class LoadedStaged(LoadedNode):

@@ -42,7 +42,7 @@ _CHUNK = 1 << 22
 """Bytes of a piece, two huge pages: larger pieces are no faster, and take memory while a program is
 written."""
 _WORTH_A_THREAD = 1 << 20
-"""Minimum number of bytes that are hashed on another thread during the write: that takes much
+"""Minimum number of bytes for hashing on another thread during the write: hashing them takes much
 longer than starting a thread."""
 
 

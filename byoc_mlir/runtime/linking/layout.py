@@ -14,7 +14,7 @@ from byoc_mlir.runtime.linking.object_file import (
 
 POINTER_BYTES = 8
 _JUMP_STEP = 8
-"""Distance of two jumps, which take six bytes each."""
+"""Distance between two jumps, which take six bytes each."""
 
 
 class Layout:

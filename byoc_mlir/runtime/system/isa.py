@@ -23,7 +23,8 @@ class Level:
 
     name: str
     needs: frozenset[str]
-    """Features that a processor of this level has, and one of the level before may lack."""
+    """Features that every processor of this level has, and that a processor of the previous level
+    may lack."""
     others: frozenset[str]
     """Features that code may use from this level on if the processor has them."""
 

@@ -81,9 +81,9 @@ def _cgroup_quota() -> int | None:
 
 
 OPENMP_SPINS = 2000
-"""Spins of a waiting OpenMP thread: about as long as the serial code between two parallel loops of
-a run. Ten times as many are very slow under load: a thread that was preempted is waited for by one
-that occupies its core."""
+"""Number of spins of a waiting OpenMP thread: about as long as the serial code between two parallel
+loops. With ten times as many, runs are very slow under load: a spinning thread may occupy the core
+of the preempted thread for which it waits."""
 
 
 def prepare_openmp_environment() -> None:

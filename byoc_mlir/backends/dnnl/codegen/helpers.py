@@ -38,7 +38,7 @@ _HUGE_PAGE = 1 << 21
 """Bytes of a huge page on x86-64."""
 
 _USE_HUGE_PAGES = 14
-"""Linux's MADV_HUGEPAGE; as mere advice, its result is ignored."""
+"""Linux's MADV_HUGEPAGE; it is only advice, so its result is ignored."""
 
 _PREFIX = "byoc_dnnl"
 _DESCRIPTOR_WORDS = 3 + 2 * MAX_DIMS

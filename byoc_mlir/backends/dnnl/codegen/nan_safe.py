@@ -47,7 +47,7 @@ class NanSafe:
     """NaN-safe form of an op: a primitive, followed by built-in code."""
 
     bare: Operation
-    """The op without the function that `code` computes. It is in no block."""
+    """The op without the function that `code` computes; it is not inserted in a block."""
     code: Generated
     operands: tuple[Operand, ...]
     """Operands of `code`."""

@@ -52,7 +52,8 @@ class Generated:
     """Function `i32 (arguments, table)`, and the words of its table."""
 
     add: Callable[[ModuleBuilder], str]
-    """Adds the function to a module, unless it is there. Returns its symbol."""
+    """Function that adds the generated function to a module, unless the module has it, and returns
+    its symbol."""
     words: tuple[int, ...]
 
 
@@ -67,7 +68,7 @@ class OwnCode:
     operands: tuple[Operand, ...]
     scratchpad_bytes: int = 0
     packed: Callable[[], Weight] | None = None
-    """Packs the weights, if there are any."""
+    """Function that packs the weights; `None` without weights."""
 
 
 def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
@@ -202,8 +203,10 @@ def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
 
 
 def _add_call(module: ModuleBuilder, code: KernelCode, slots: tuple[int, ...]) -> str:
-    """Adds `i32 (arguments, table)`, which calls a kernel with the arguments' memory, in slot
-    order.
+    """Adds `i32 (arguments, table)`, which calls a kernel.
+
+    It passes the address of each argument's memory in the kernel's slot for it, in the order of
+    `slots`.
     """
     kernel = code.define(module)
     count = max(len(Slot), max(slots) + 1)

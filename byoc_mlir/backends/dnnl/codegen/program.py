@@ -117,11 +117,11 @@ class Execution:
     code: int | Generated
     arguments: tuple[tuple[int, MemoryRef], ...]
     threads: int | None
-    """OpenMP threads of the call; `None`: all threads of the run."""
+    """OpenMP threads of the call; `None` for all threads of the run."""
     is_concurrent: bool = False
-    """True if the call runs at the same time as the one before."""
+    """True if the call runs at the same time as the previous call."""
     moves_stack_pointer: bool = False
-    """True if the call moves the stack pointer, so that signals have to wait."""
+    """True if the call moves the stack pointer, so that signals must be blocked."""
     nan_safe: tuple[Execution, ...] = ()
     """Executions that replace the call, in order, if an input has a NaN or an infinity."""
     detail: OpDetail | None = None

@@ -20,10 +20,10 @@ SET_WORDS = 16
 """Words of a C library's signal set."""
 
 _PRODUCTS = re.compile(r"\bgemm\b")
-"""Matches `gemm:jit` and `x64:gemm:jit`, but not `brgemm:avx2`."""
+"""Pattern that matches `gemm:jit` and `x64:gemm:jit`, but not `brgemm:avx2`."""
 
 _RECURRENT = ("lstm", "gru")
-"""Primitive kinds that call such matmuls, whatever their implementation is called."""
+"""Primitive kinds that call such matmuls, whatever the name of their implementation."""
 
 _BLOCK, _SET = 0, 2
 """Linux's SIG_BLOCK and SIG_SETMASK."""

@@ -48,7 +48,7 @@ class Cursor:
 
 
 Read: TypeAlias = Callable[[Cursor], SSAValue]
-"""Generates code that reads an argument."""
+"""Function that generates code that reads an argument."""
 
 
 def in_table(argument: Argument, slots: Slots) -> tuple[Sequence[int], Read]:

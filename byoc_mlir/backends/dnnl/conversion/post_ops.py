@@ -15,7 +15,7 @@ from byoc_mlir.backends.dnnl.partition.activations import Activation
 from byoc_mlir.dialects.relay.base import shape_of
 
 Reshape = Callable[[SSAValue], SSAValue]
-"""Reshapes an operand from the chain's rank to the rank of the primitive."""
+"""Function that reshapes an operand from the chain's rank to the primitive's rank."""
 
 
 @dataclass(frozen=True)

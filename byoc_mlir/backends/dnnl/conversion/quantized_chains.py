@@ -25,9 +25,7 @@ class Residual:
 
     value: SSAValue
     limits: tuple[float, float]
-    """Limits of the convolution's own result, at which its 8-bit values would saturate before the
-    sum.
-    """
+    """Limits of the convolution's own result, to which it saturates before the addition."""
     factor: float
     shift: float
 
@@ -43,7 +41,8 @@ class QuantizedConvolution:
     bias: Array
     """Bias `[O]`, `i32`."""
     scales: Array
-    """Scales `[O]`: scale of the data times scale of the weights, over scale of the result."""
+    """Scales `[O]`: scale of the data times scale of the weights, divided by the scale of the
+    result."""
     data_zero_point: int
     zero_point: int
     limits: tuple[float, float] | None
@@ -65,7 +64,7 @@ class QuantizedProduct:
     """Weights with a zero point of 0."""
     data_zero_point: SSAValue
     scales: SSAValue | Array
-    """One scale, or one for each unit; a value of the graph only if the result is `f32`."""
+    """One scale, or one for each unit; it may be a computed value only if the result is `f32`."""
     bias: Array
     """Bias `[N]`, in units of the result."""
     zero_point: int | None
@@ -83,7 +82,7 @@ class QuantizedSum:
 
     op: qnn.AddOp
     scales: tuple[float, float]
-    """Scales of the operands over the scale of the result."""
+    """Scales of the operands, divided by the scale of the result."""
     shift: float
     """Contribution of the zero points to the result."""
     limits: tuple[float, float] | None

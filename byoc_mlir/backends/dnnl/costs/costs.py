@@ -57,7 +57,8 @@ from byoc_mlir.runtime.system.cpu import Cpu
 IMPOSSIBLE = math.inf
 
 _REFERENCE_PENALTY = 1e3
-"""Milliseconds added to a reference implementation, so that it is only the last choice."""
+"""Milliseconds added to a reference implementation, so that it is chosen only if there is no
+other."""
 
 _UNWANTED_PENALTY = 1e6
 """Milliseconds added to a convolution with another algorithm than the requested one, or in layouts
@@ -82,7 +83,7 @@ class Cost:
 
     milliseconds: float
     algorithm: str = ""
-    """Algorithm of a convolution; other ops have one only."""
+    """Algorithm of a convolution or conversion; other ops have only one."""
     is_measured: bool = False
     weight_bytes: int = field(default=0, compare=False)
     """Bytes of a convolution's packed weights."""

@@ -12,9 +12,8 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.onednn.constants import Arg
 
 _FACTOR = 2.0
-"""Maximum ratio between the work of an estimate and of its measurement; with more rows, libraries
-choose other blocks.
-"""
+"""Maximum ratio between the estimated and the measured amount of work; with many more rows,
+libraries choose other blocks."""
 
 
 class Alike:

@@ -23,10 +23,12 @@ _ALIGNMENT = 64
 _ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
 
 _DOUBT = 0.5
-"""Fraction of a run by which a primitive must be behind its rival before its measurement ends."""
+"""Fraction of a run by which a primitive must be slower than its rival before its measurement
+ends."""
 
 _WORTH_ENDING = _ENOUGH_SECONDS / _MOST_RUNS
-"""Shorter measurements continue: ending them saves little, and one interruption would decide."""
+"""Minimum seconds of a measurement that may end early: ending a shorter one saves little, and a
+single interruption could decide."""
 
 
 def shortest_run(execute: Callable[[], None], clock: Callable[[], float], rival: float) -> float:
@@ -121,7 +123,7 @@ class Bench:
 
 
 bench = Bench()
-"""The bench that all regions of a process share."""
+"""Bench that all regions of a process share."""
 
 
 def _clock() -> Callable[[], float]:

@@ -46,7 +46,7 @@ class Activation:
 
 
 Resolve = Callable[[SSAValue], SSAValue]
-"""Returns the argument that is bound to a composite's parameter, or the value itself."""
+"""Function that returns the operand for a composite's parameter, or the value itself."""
 
 _UNARY: dict[type[Operation], str] = {
     SigmoidOp: "logistic",

@@ -147,9 +147,7 @@ ACTIVATIONS: dict[str, Wrap] = {
     "exp": _unary("exp"),
     "sqrt": _unary("sqrt"),
 }
-"""Patterns of activations, as functions of the argument's pattern, by the name in composites'
-names.
-"""
+"""Patterns of activations, as functions of the operand's pattern, by their names in composites."""
 
 BATCH_NORM_RELU = "dnnl.batch_norm_relu"
 
@@ -160,7 +158,7 @@ small states.
 """
 
 _GATES = ("gelu_erf", "gelu_tanh", "swish", "sigmoid", "tanh")
-"""Activations whose result gates another tensor."""
+"""Activations that may be followed by a multiplication with another tensor."""
 
 _AFTER_SUM = ("hardswish", "swish", "elu", "clip", "relu", "leaky_relu", "sigmoid", "tanh")
 

@@ -15,7 +15,7 @@ from byoc_mlir.onednn.engine import openmp_threads
 from byoc_mlir.onednn.library import unavailable_reason
 
 _known: dict[Hashable, str | None] = {}
-"""Reasons by key of the op."""
+"""Cached results of `slow_here`, by a key of the op."""
 
 
 def slow_here(op: Operation) -> str | None:

@@ -14,10 +14,11 @@ from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.onednn import constants
 
 FEW_OUTPUTS = 8
-"""Output channels from which on a convolution is as fast as on the host; measured with AVX-512."""
+"""Minimum number of output channels for which oneDNN is as fast as the host; measured with
+AVX-512."""
 
 MUCH_WORK = 1_000_000
-"""MACs of a convolution below which it stays with its neighbours."""
+"""Minimum MACs of a convolution for which a faster host outweighs splitting the region."""
 
 
 def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:

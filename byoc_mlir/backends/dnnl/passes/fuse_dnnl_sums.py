@@ -23,7 +23,7 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 
 _NAMES = ViewOp | PermuteOp | SliceOp
-"""Ops whose results are other names for the memory of their operand."""
+"""Ops whose results are views of their operand's memory."""
 
 
 class FuseDnnlSums(RegionPass):

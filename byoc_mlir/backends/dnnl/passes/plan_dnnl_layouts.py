@@ -37,12 +37,12 @@ from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
-"""Ops whose operands have their layouts before the other ops are planned."""
+"""Ops whose layouts are fixed before those of other ops are planned."""
 
 _SWEEPS = 4
 
 Choice = dict[SSAValue, str]
-"""Layout in which every value of the region is written."""
+"""Layout of every value of the region."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,9 @@ def unfold(op: DeconvolutionOp) -> ConvolutionOp:
 
 
 def _constant(value: SSAValue, how: str, derive: Callable[[Array], Array]) -> ConstantOp:
-    """Computes a constant from another one, once for all users of the other one."""
+    """Returns a constant derived from another one; values that are derived in the same way share
+    it.
+    """
     assert isinstance(value.owner, ConstantOp)
     array, name = value.owner.array, value.owner.weight.name
     return ConstantOp.of(f"{name}.{how}", derived_array(how, [array], lambda: derive(array)))

@@ -57,7 +57,7 @@ ANY_LAYOUT = (
     ShuffleOp,
     SoftmaxOp,
 )
-"""Ops that support layouts other than row-major; all other ops read rows of a matrix."""
+"""Ops that support layouts other than row-major; all other ops require row-major operands."""
 
 _LEAST_BLOCKED_CHANNELS = 8
 

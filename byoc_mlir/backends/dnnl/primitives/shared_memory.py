@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Types, data_type_of
 
 _NAMES = ViewOp | PermuteOp | SliceOp
-"""Ops whose results are other names for the memory of their operand."""
+"""Ops whose results are views of their operand's memory."""
 
 
 def root(value: SSAValue) -> SSAValue:

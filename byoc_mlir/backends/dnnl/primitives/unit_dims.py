@@ -60,7 +60,7 @@ def _places(descriptor: MemoryDescriptor) -> Sequence[int]:
 class _Way:
     kinds: Sequence[_Kind]
     decided: _Kind
-    """Kind for tensors that fit several kinds."""
+    """Kind of layout that is chosen for tensors that fit several kinds."""
 
     def argument(self, argument: Argument) -> Argument:
         """Returns the argument of a call with canonical descriptors."""

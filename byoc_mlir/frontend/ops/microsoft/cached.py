@@ -76,7 +76,8 @@ class CacheAttention:
     window: int | None = None
     sink: Value | None = None
     rows: Value | None = None
-    """Batch entry of each cached key and value, `[batch, tokens]`; `None`: the query's own."""
+    """Batch entry of each cached key and value, `[batch, tokens]`; `None` stands for the query's
+    own."""
 
     def over(
         self,

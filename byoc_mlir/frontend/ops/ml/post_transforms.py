@@ -13,7 +13,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
 NAMES = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-"""Names in the order of TreeEnsemble's numbers for them."""
+"""Names of the post-transforms, in the order of TreeEnsemble's numbers."""
 
 
 def transformed(context: NodeContext, scores: Value, name: str) -> Value:
