@@ -42,7 +42,8 @@ def cross_compile(
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
 ) -> Path:
-    """Compiles a model for another machine, with the host compiler only, and writes it to a file.
+    """Compiles a model for another machine, with the host compiler only, and writes it to a
+    file.
 
     Args:
         model: as for `compile`.
@@ -65,7 +66,7 @@ def cross_compile(
     Raises:
         ExportError: the model cannot be one file, or the path has another ending.
         ToolchainError: there is no C compiler for that machine.
-        ByocError: the triple is not accepted, or `compile` raises the error.
+        ByocError: the triple is not accepted; also the errors of `compile`.
     """
     with boundary("compile"):
         check_argument("path", path, str | Path, "the path of a file")

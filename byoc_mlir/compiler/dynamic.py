@@ -57,7 +57,7 @@ def build_dynamic(source: Source, shapes: Shapes, options: CompileOptions) -> Pr
 
     Raises:
         UndecidedSizeError: a part of the model requires known sizes; the error names the node.
-        ByocError: `compile` raises the error.
+        ByocError: as for `compile`.
     """
     imported = None if source.symbolic is None else source.symbolic.general(shapes)
     if imported is None:

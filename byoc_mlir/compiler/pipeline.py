@@ -99,7 +99,7 @@ def build_program(
         problems: earlier problems, for the report.
 
     Raises:
-        ByocError: an error of `compile`.
+        ByocError: as for `compile`.
     """
     build = Build(source, shapes, values, options, problems=list(problems))
     with compiling(build, dump_folder(options.dump_ir, source, shapes)):

@@ -92,7 +92,9 @@ def passes_of(specs: Sequence[str]) -> tuple[ModulePass, ...]:
 
 
 def names_of(specs: Sequence[str]) -> list[str]:
-    """Returns the names of the passes in a list like that of `passes_of`, with the same errors."""
+    """Returns the names of the passes in `specs`; the argument and the errors are as for
+    `passes_of`.
+    """
     return [spec.name for text in specs for spec in _parsed(text)]
 
 

@@ -196,7 +196,7 @@ class CopyApartOp(IRDLOperation):
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Prefetch of the cache line of an element, which may lie behind the buffer's end.
+    """Prefetch of the cache line of an element, which may be after the buffer's end.
 
     ```mlir
     host.prefetch %b[%i] : memref<?xf32>

@@ -38,7 +38,7 @@ _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
 for vectors took 0.2 s, and sizes gain nothing from vectors."""
 
 _SIZES_PLACE = 1
-"""Index of the sizes among the arguments of @main: behind the arena."""
+"""Index of the sizes among the arguments of @main, after the arena."""
 
 _NUMBER_PLACE = 1
 """Index of the argument with a symbol's value, in a function that binds a symbol."""

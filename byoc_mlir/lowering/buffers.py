@@ -130,7 +130,10 @@ class _Planner:
         return storage.owned and storage.last_use <= position
 
     def _place_over(self, result: SSAValue, destination: SSAValue, position: int) -> None:
-        """Assigns memory to a changed `destination`: the same if `destination` dies here."""
+        """Assigns memory to a result that is an updated copy of `destination`.
+
+        The result takes over the memory of `destination` if this is the last use of it.
+        """
         undefined = isinstance(destination.owner, tensor.EmptyOp)
         if not undefined and self._dies(destination, position):
             self._take_over(result, destination)

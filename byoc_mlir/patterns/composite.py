@@ -123,7 +123,7 @@ class CompositePattern:
     """
 
     name: str
-    """Name of the composite: the backend's name, a dot, and a name of its own."""
+    """Name of the composite: the backend's name, a dot, and the pattern's name."""
     pattern: Pattern
     check: Check | None = None
     """Check that is called for each way the pattern matches, until it accepts one."""

@@ -1,4 +1,4 @@
-"""Queries of a plan, as far as it is compiled: programs, and the placement of nodes."""
+"""Queries of a plan for its compiled programs, and for the placement of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewrite that moves reshapes of matmul results behind the element-wise ops that follow."""
+"""Rewrite that moves reshapes of matmul results after the element-wise ops that follow."""
 
 from __future__ import annotations
 

@@ -90,7 +90,9 @@ def environment_values(names: Sequence[str]) -> dict[str, str]:
 
 
 def stamp(path: str | Path) -> str:
-    """Returns the size and modification time of a file, or "" if there is none."""
+    """Returns the stamp of a file: its size and modification time as text, or "" if there is no
+    such file.
+    """
     try:
         status = os.stat(path)
     except OSError:
@@ -132,7 +134,7 @@ def _entry_point(point: EntryPoint) -> list[str] | None:
 
 
 def _module_stamps(module: str) -> list[list[str]] | None:
-    """Returns the stamps of the source files of a module's outermost package.
+    """Returns path and stamp of the source files of a module's outermost package.
 
     The package is found without importing it; namespace packages do not count. Returns `None` if
     the sources are no files.
@@ -247,10 +249,10 @@ def _place_of(code: CodeType) -> str:
 
 
 def _source_stamps(file: Path) -> list[list[str]] | None:
-    """Returns the stamps of the sources that a module belongs to: its outermost package, or the
-    modules in its folder.
+    """Returns path and stamp of the source files that belong with a module.
 
-    Returns `None` if the module is no file, as in an archive.
+    They are the files of its outermost package, or the modules in its folder. Returns `None` if the
+    module is no file, as in an archive.
     """
     file = file.absolute()
     if not file.is_file():
@@ -270,7 +272,9 @@ def _source_stamps(file: Path) -> list[list[str]] | None:
 
 
 def _own_stamps() -> list[list[str]]:
-    """Returns the stamps of this package's sources, or of the archive that contains them."""
+    """Returns path and stamp of this package's source files, or of the archive that contains
+    them.
+    """
     package = Path(__file__).parents[2]
     if package.is_dir():
         return _folder_stamps(package)

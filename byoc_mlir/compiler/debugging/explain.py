@@ -186,7 +186,7 @@ def explain_node(request: Request, node: str, shapes: Shapes) -> NodeExplanation
 
     Raises:
         InvalidInputError: the model has no such node, or a shape is missing.
-        ByocError: `compile` raises the error.
+        ByocError: as for `compile`.
     """
     build = _build(replace(request, profile=True), shapes)
     watcher = _Watcher(node, build.options.targets)

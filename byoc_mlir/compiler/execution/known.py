@@ -38,7 +38,7 @@ def compile_cached(cached: CachedModel) -> Executable:
     """Returns a model from the cache, or compiles it and adds it to the cache.
 
     Raises:
-        ByocError: as `compile`.
+        ByocError: as for `compile`.
     """
     return known_model(cached) or compile_here(cached.request, cached)
 

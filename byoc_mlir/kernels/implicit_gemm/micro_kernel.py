@@ -45,8 +45,8 @@ class ImplicitGemmParameters(Generic[T]):
     """Number of vectors of the result's channels."""
     panel: T
     part: T
-    """Weights of one part of the window; `panel` counts those of a panel. All strips of a block use
-    a part before the next one."""
+    """Number of weights of one part of the window; `panel` is the number for a whole panel. All
+    strips of a block use a part before the next one."""
     parts: T
     line_parts: T
     """Parts of each row of the window; `parts` counts the whole window."""

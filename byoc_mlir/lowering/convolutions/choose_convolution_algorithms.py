@@ -271,7 +271,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
 def estimated_milliseconds(op: ConvOp | QuantizedConvOp, threads: int) -> float:
     """Returns an estimate of the host's milliseconds for a convolution by its fastest algorithm.
 
-    Grouped int8 convolutions are converted to `i32`; the estimate for them is that of `f32` loops.
+    Grouped int8 convolutions are converted to `i32`; their estimate is the time of `f32` loops.
     """
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()

@@ -172,8 +172,11 @@ def _lower_gather(op: relay.GatherOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 def _row_position(
     k: Kernel, rows: Buffer, row: Index, sizes: Sequence[Size], start: Index = 0
 ) -> Index:
-    """Emits the linear position for the coordinates in a row of indices, among dimensions of
-    `sizes`, from `start` on.
+    """Emits the linear position of an element, whose coordinates are in a row of indices.
+
+    Args:
+        sizes: sizes of the dimensions that the row indexes.
+        start: linear position in the dimensions before these, if there are any.
     """
     place = start
     for column, size in enumerate(sizes):

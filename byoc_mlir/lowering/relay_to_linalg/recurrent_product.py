@@ -110,7 +110,7 @@ class Met:
         self._rounds = meets_pairs(op)
         copy = tensor_of(bf16, sizes_of(op.operands[-1]))
         self.scratch: list[Tensor] = [copy] if self._rounds else []
-        """Scratch memory of the copy, behind the kernel's other scratch memory."""
+        """Scratch memory of the copy, after the kernel's other scratch memory."""
 
     def take(self, k: Kernel, row: Row, state: Buffer) -> None:
         """Emits the rounding of a row of the state, if there is a copy."""

@@ -35,7 +35,7 @@ class Layout:
         self.segments: list[tuple[int, int, int]] = []
         """Segments of whole pages: offset, size and protection."""
         self.offsets: list[dict[int, int]] = [{} for _ in objects]
-        """Of each file: those of its sections, by their numbers."""
+        """For each file, the offsets of its sections, by section number."""
         sections = [(part, one) for part, file in enumerate(objects) for one in file.sections]
         self._place(item for item in sections if item[1].is_executable)
         self.jumps = self._places(called, _JUMP_STEP)

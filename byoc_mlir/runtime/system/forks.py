@@ -62,7 +62,7 @@ class ForkSafeLock:
 
 
 class _Fork(threading.local):
-    """Fork in progress, with a flag that tells if this thread's OpenMP threads were ended."""
+    """Fork in progress, with a flag that is set if this thread's OpenMP threads were ended."""
 
     llvm: AbstractContextManager[Any] = nullcontext()
     ends_threads = True

@@ -33,7 +33,5 @@ def _is_faster_here(op: Operation) -> bool:
 
 
 def _is_f32(value: SSAValue) -> bool:
-    """True if a value is `f32`; for other types, oneDNN stays, since the processor may have units
-    for them.
-    """
+    """True if a value is `f32`; regions with other types are not faster on the host."""
     return isinstance(value.type, TensorType) and value.type.element_type == f32

@@ -181,9 +181,7 @@ class _Attention:
         return tuple(each for each in (self.bias, padding) if each is not None)
 
     def _numbers_of_keys(self) -> list[Size]:
-        """Returns the numbers of keys that bias and mask cover, as far as their shapes determine
-        them.
-        """
+        """Returns the numbers of keys that bias and mask cover, if their shapes determine them."""
         given = [each for each in (self.bias, self.padding) if each is not None]
         return [each.sizes[-1] for each in given if each.rank > 1]
 

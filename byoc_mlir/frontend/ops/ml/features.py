@@ -73,7 +73,7 @@ def scaler(
 
 @register_op(DOMAIN, "Normalizer")
 def normalizer(context: NodeContext, data: Value, *, norm: str = "MAX") -> Value:
-    """Imports Normalizer; a row whose norm is 0 stays as it is."""
+    """Imports Normalizer; a row whose norm is 0 is unchanged."""
     if data.rank not in (1, 2):
         raise NodeRefused(f"the input has shape {list(data.sizes)}, accepted is rank 1 or 2")
     x = cast(context, data, _F32)
