@@ -91,7 +91,7 @@ def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Seq
     """Links sources and objects in a folder into one object file.
 
     Args:
-        kept: global symbols, as patterns of the shell.
+        kept: symbols that stay global, as shell patterns.
     """
     joined, output = "joined.o", "model.o"
     sources = [file for file in files if not file.endswith(".o")]

@@ -90,7 +90,7 @@ def accept_names(accepted: str, *, is_ordered: bool = True) -> _Accept:
     """Returns a check that accepts a sequence of names.
 
     Args:
-        accepted: the names, for the error.
+        accepted: description of the accepted names, for the error's message.
         is_ordered: True if the order of the names matters; otherwise, they are sorted.
     """
 

@@ -57,7 +57,7 @@ class SymbolicModel:
         self._failures = 0
         self._lock = Lock()
         self.reason: str | None = None
-        """Reason why the model needs numbers to be imported, once it is known."""
+        """Reason why the import requires known sizes, once it is known."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SymbolicModel, (self._model, self._tensors)

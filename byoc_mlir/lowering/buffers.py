@@ -61,7 +61,7 @@ class _Planner:
         self._strided: set[SSAValue] = set()
         self._partial: set[SSAValue] = set()
         self._renewed: dict[SSAValue, SSAValue] = {}
-        """Initial values of kernels' results that have no further use, by the result."""
+        """Initial values of kernels' results that have no other use, by the result."""
 
     def plan(self) -> StoragePlan:
         for position, op in enumerate(self._ops):

@@ -101,7 +101,7 @@ class Instance:
         self._limits = limits
         self._output_sizes = [tuple(map(parse_size, spec.shape)) for spec in program.outputs]
         self.outputs: list[tuple[Shape, np.dtype[Any]]] = []
-        """Their shapes and types, where no sizes are arguments."""
+        """Shapes and types of the outputs; used if the program takes no sizes."""
         if program.sizes is None:
             self.outputs = [(spec.static_shape, spec.dtype) for spec in program.outputs]
         self._lock = ForkSafeLock()

@@ -102,7 +102,7 @@ def borrow(array: Array) -> None:
 
 
 def is_borrowed(array: Array) -> bool:
-    """True if an array's memory belongs to the caller."""
+    """True if the caller owns an array's memory."""
     return bool(_owner(array))
 
 

@@ -122,10 +122,12 @@ def _greater(one: Size, two: Size) -> Size:
 
 
 def _is_lesser(one: Size, two: Size) -> bool:
-    """True if `one <= two`; if both may be equal, the result may be either.
+    """True if `one <= two` in all iterations, False if `one >= two` in all iterations.
+
+    If both relations hold, the result may be True or False.
 
     Raises:
-        UndecidedSizeError: the relation is not provably the same in all iterations.
+        UndecidedSizeError: neither relation is provable.
     """
     try:
         return at_most(one, two)

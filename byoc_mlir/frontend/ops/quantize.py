@@ -115,9 +115,10 @@ def dynamic_parameters(context: NodeContext, data: Value) -> tuple[Value, Value]
 def product(
     context: NodeContext, a: Value, b: Value, a_zero_point: Value, b_zero_point: Value
 ) -> Value:
-    """Returns the matmul of integer matrices, batches or vectors, without their zero points.
+    """Returns the integer matmul of `a - a_zero_point` and `b - b_zero_point`.
 
-    A vector of zero points has one for each row of `a`, or for each column of `b`.
+    The operands are matrices, batches of matrices or vectors. A vector of zero points has an
+    element for each row of `a`, or for each column of `b`.
     """
     is_weight = b.rank == 2 and b_zero_point.rank < 2 and a.rank > 0 and a_zero_point.rank == 0
     if b.constant is not None and is_weight:

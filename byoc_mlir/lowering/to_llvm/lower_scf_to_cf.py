@@ -48,7 +48,7 @@ class LowerScfToCf(ModulePass):
 
 
 def flatten(region: Region) -> None:
-    """Turns the structured control flow in a region into blocks and branches."""
+    """Converts the structured control flow in a region to blocks and branches."""
     _Flattener().flatten(region)
 
 

@@ -87,14 +87,14 @@ class LoadedLeaf(LoadedNode):
         self._arguments = Arguments(leaf.inputs)
         loaded = [self._loaded(lambda one=one: one) for one in leaf.programs]
         self._only = loaded[0] if loaded and self._is_static else None
-        """The program of a leaf that needs no others."""
+        """Program of a leaf that needs no further programs."""
         self._generic = [] if self._only else loaded
         self._fixed = Recent[_Key, Instance](
             most_bytes=limits.kept_bytes, bytes_of=lambda instance: instance.held_bytes
         )
         self._calls: dict[_Shapes, _Found] = {}
         self._latest = self._generic[-1] if self._generic else None
-        """The program that takes sizes and was used last, if no other one was."""
+        """Shape-polymorphic program, if it was used last."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 

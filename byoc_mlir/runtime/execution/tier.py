@@ -77,7 +77,8 @@ class LoadedTier(LoadedNode):
         self._compilation = compilation
         self._compiled: LoadedNode | None = None
         self._latest: Mapping[str, Array] | None = None
-        """The inputs that were answered last; the program has not seen them."""
+        """Inputs of the last run in the interpreter tier; the compiled program has not run on
+        them."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 

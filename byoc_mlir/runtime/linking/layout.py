@@ -39,7 +39,7 @@ class Layout:
         sections = [(part, one) for part, file in enumerate(objects) for one in file.sections]
         self._place(item for item in sections if item[1].is_executable)
         self.jumps = self._places(called, _JUMP_STEP)
-        """To names that are defined elsewhere, which may be far away."""
+        """Offsets of the jumps to names that are defined elsewhere, which may be far away."""
         self._end_segment(mmap.PROT_READ | mmap.PROT_EXEC)
         self._place(item for item in sections if item[1].is_constant)
         self.table = self._places(dict.fromkeys((*listed, *called)), POINTER_BYTES)

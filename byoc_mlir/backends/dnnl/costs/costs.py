@@ -102,7 +102,8 @@ class Costs:
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
         self._sharing: dict[ConvolutionOp, int] = {}
-        """Number of convolutions that share the code of one, at its first query."""
+        """Number of convolutions that share a convolution's code, counted at the first query for
+        it."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """Returns the milliseconds of an op with its operands and results in the given layouts."""

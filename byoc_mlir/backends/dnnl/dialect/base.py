@@ -235,8 +235,9 @@ class ProductOp(PostOpsOp, ABC):
 
 
 def written(source: SSAValue, shape: Sequence[int], element: Attribute | None) -> Tensor:
-    """Returns a row-major type of shape `shape` and element type `element`, or by default
-    `source`'s.
+    """Returns a row-major type of the given shape.
+
+    Its element type is `element`, or by default the source's.
     """
     return like(source, shape) if element is None else TensorType(element, shape)
 
