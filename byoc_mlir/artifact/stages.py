@@ -96,7 +96,9 @@ class StageTables:
         )
 
     def _inputs(self) -> Iterator[str]:
-        """Yields the shapes of the inputs; `-1 - n` is the size with number `n`."""
+        """Yields the names of symbolic sizes, and the shapes of the inputs; in a shape, `-1 - n`
+        stands for symbolic size `n`.
+        """
         symbols = symbols_of(self.plan.inputs)
         yield c_array("char *const", "size_names", map(quoted, symbols))
         for number, info in enumerate(self.plan.inputs):
@@ -253,7 +255,9 @@ def constant_symbol(number: int) -> str:
 
 
 def _axes(program: Program) -> Iterator[str]:
-    """Yields the sizes of a program's inputs."""
+    """Yields a row for each axis of a program's inputs: input, axis, number of the symbolic size or
+    -1, static size or -1.
+    """
     symbols = [] if program.sizes is None else list(program.sizes.texts.values())
     for number, spec in enumerate(program.inputs):
         for axis, size in enumerate(spec.shape):

@@ -166,7 +166,7 @@ def _parameters(interface: Interface) -> dict[str, int | str]:
 
 
 def _size_tables(sizes: SymbolicSizes | None) -> Sequence[str]:
-    """Returns the tables of the maximum sizes."""
+    """Returns the tables of symbolic sizes: their names, their ranges, and the texts of guards."""
     symbols = () if sizes is None else sizes.symbols
     guards = () if sizes is None else sizes.guards
     greatest = [str(greatest_size(info)) for info in symbols]

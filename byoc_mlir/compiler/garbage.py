@@ -48,11 +48,11 @@ def modules_imported() -> Generator[None]:
 
 
 def collect_weights(held_bytes: int) -> None:
-    """Collects garbage if `held_bytes`, the bytes of weights that may have become unused, is
-    large.
+    """Collects garbage if `held_bytes`, the bytes of all weights in memory, is large.
 
-    The modules that own such weights have reference cycles. Without this function, they would stay
-    in memory until the process's next full collection, in addition to the new weights.
+    Call it when weights have been replaced by others. The modules that own the replaced weights
+    have reference cycles. Without this function, they would stay in memory until the process's next
+    full collection, in addition to the new weights.
     """
     if held_bytes > _WORTH_COLLECTING:
         gc.collect()

@@ -38,7 +38,8 @@ from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 NOW = "byoc_profile_now"
 """Symbol of `i64 ()`, which returns the clock in nanoseconds."""
 OTHERS = "byoc_profile_others"
-"""Global variable with the nanoseconds for which other threads were busy during the calls."""
+"""Global variable: nanoseconds for which all threads were busy in parallel calls, minus the wall
+time of these calls."""
 
 _OPENMP, _PARALLEL, _WORKER = "GOMP_parallel", "byoc_profile_parallel", "byoc_profile_worker"
 _CALLED = SymbolRefAttr(_OPENMP)

@@ -195,7 +195,9 @@ class _Splitter:
         return tuple(reversed(stages))
 
     def _conditions(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """Returns nodes of earlier segments that compute conditions in `nodes` from shapes."""
+        """Returns the nodes of earlier segments that compute the conditions of an `If` in `nodes`
+        from shapes.
+        """
         made = {output for node in nodes for output in node.output}
         conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
         return needed_nodes(list(self._of_sizes.values()), conditions & self._of_sizes.keys())
