@@ -1,6 +1,6 @@
 """The ABI between native code, its callers and the passes: each name and each number once.
 
-docs/architecture.md, "Native code", describes the functions.
+docs/dev-notes/architecture.md, "Native code", describes the functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Checks the words of docstrings, messages and pages: `python tools/words.py [--count] [PATH…]`.
 
-Rules, which `docs/contributing.md` explains:
+Rules, which `docs/dev-notes/contributing.md` explains:
 
 - A function's docstring begins with a verb in the third person, or with "True if".
 - No docstring begins with What, Whether, How, Of, Those, That, Where, Who, Which, There.

@@ -22,7 +22,7 @@ static inline long double smaller(long double a, long double b) { return a < b ?
 #define MOST_BYTES 0x1p47L /* more does not fit in an address space */
 #include "failure.h"
 
-/* Of the object code; docs/architecture.md, "Native code". */
+/* Of the object code; docs/dev-notes/architecture.md, "Native code". */
 extern int64_t byoc_load(void *state);
 extern int64_t byoc_open(void *state, void *context, void *arena);
 extern int64_t byoc_run(void *state, void *context, void *arena, const void *const *inputs,

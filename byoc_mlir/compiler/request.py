@@ -135,7 +135,7 @@ class Request:
     calibration: str | Path | Document | None = option(
         None,
         """a calibration file from `byoc compile --write-calibration`. The same file gives the same
-        code, and nothing is measured. See docs/costs.md.""",
+        code, and nothing is measured. See docs/dev-notes/costs.md.""",
         accept_calibration,
         flag="--calibration FILE",
     )
@@ -192,7 +192,7 @@ class Request:
         2.0,
         """limit of the memory for packed weights, as a multiple of the model's weights, in addition
         to the memory of its intermediate values. If faster convolutions need more, slower ones
-        replace them; infinity sets no limit. See docs/costs.md.""",
+        replace them; infinity sets no limit. See docs/dev-notes/costs.md.""",
         accept_weight_memory,
         flag="--weight-memory TIMES",
     )

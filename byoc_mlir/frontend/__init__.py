@@ -44,6 +44,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'byoc_mlir.frontend' has no attribute {name!r}")
     from importlib import import_module
 
-    if name != "load_model":
-        import_module("byoc_mlir.frontend.importer")  # a user's ops are registered after ONNX's
     return getattr(import_module(_HOMES[name]), name)

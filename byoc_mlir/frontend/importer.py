@@ -26,7 +26,6 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
     UnsupportedTypeError,
 )
-from byoc_mlir.frontend import ops as _ops  # registers the functions
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.bodies import Bodies
 from byoc_mlir.frontend.builder import BlockBuilder, name_hint
@@ -48,7 +47,6 @@ from byoc_mlir.tensors import item_name
 
 __all__ = ["import_loaded", "import_model", "import_symbolic"]
 
-assert _ops
 Source: TypeAlias = str | Path | bytes | onnx.ModelProto
 Shapes: TypeAlias = Mapping[str, Sequence[int]]
 Values: TypeAlias = Mapping[str, Array]

@@ -40,7 +40,7 @@ class InterpretedModel:
             Exception: any error of an op; the model or the inputs may be wrong.
         """
         values: dict[str, Any] = {"": None, **self._tensors, **inputs}
-        # signals wait: GEMMs may move the stack pointer, see docs/dnnl.md
+        # signals wait: GEMMs may move the stack pointer, see docs/dev-notes/dnnl.md
         with openmp_threads(self._threads), signals_held(), np.errstate(all="ignore"):
             for step in self._steps:
                 results = step.run(*[values[name] for name in step.inputs])

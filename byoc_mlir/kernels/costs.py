@@ -2,8 +2,8 @@
 
 *Calibration* tables are measured once on the target machine (`byoc_mlir.lowering.calibration`) and
 stored; if measuring is disabled, assumed values replace them. *Assumptions* hold on any machine, or
-matter too little to be measured. docs/costs.md lists all parameters and the decisions that use
-them.
+matter too little to be measured. docs/dev-notes/costs.md lists all parameters and the decisions
+that use them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ConvolutionCalibration(Table):
     name: ClassVar[str] = "convolutions"
 
     products: float = _number(
-        4.5e7, "multiply-adds / ms", "a 1x1 convolution of 256 channels at 14 x 14, in cache"
+        4.5e7, "MACs / ms", "a 1x1 convolution of 256 channels at 14 x 14, in cache"
     )
     transformed_bytes: float = _number(
         1.5e7, "bytes / ms", "F(4x4, 3x3) of 64 channels at 56 x 56, less its products"
@@ -76,7 +76,7 @@ class ConvolutionCalibration(Table):
     weight_bytes: float = _number(
         2e7,
         "bytes / ms",
-        "F(4x4, 3x3) of 256 channels at 14 x 14, its weights in no cache, less the rest",
+        "F(4x4, 3x3) of 256 channels at 14 x 14, weights from memory, less the rest",
     )
 
 
@@ -87,14 +87,12 @@ class IntegerCalibration(Table):
     name: ClassVar[str] = "integers"
 
     products: float = _number(
-        7e7, "multiply-adds / ms", "pairs of i16, a 1x1 convolution of 256 channels at 14 x 14"
+        7e7, "MACs / ms", "pairs of i16, a 1x1 convolution of 256 channels at 14 x 14"
     )
     bytes: float = _number(
-        8.5e7, "multiply-adds / ms", "words of bytes that need not overlap, the same convolution"
+        8.5e7, "MACs / ms", "packed 4-byte groups without overlap, the same convolution"
     )
-    depthwise: float = _number(
-        2e7, "multiply-adds / ms", "3x3 windows of 256 channels apart at 14 x 14"
-    )
+    depthwise: float = _number(2e7, "MACs / ms", "depthwise 3x3, 256 channels at 14 x 14")
 
 
 @dataclass(frozen=True)
@@ -103,9 +101,7 @@ class RoundedCalibration(Table):
 
     name: ClassVar[str] = "rounded"
 
-    depthwise: float = _number(
-        1.5e7, "multiply-adds / ms", "3x3 windows of 256 channels apart at 14 x 14"
-    )
+    depthwise: float = _number(1.5e7, "MACs / ms", "depthwise 3x3, 256 channels at 14 x 14")
     interleaved: float = _number(
         3e6, "elements / ms", "three planes of 224 x 224 pixels of f32 to pixels of bf16"
     )
@@ -129,44 +125,40 @@ class Assumptions(Table):
     thread_start: float = _number(
         0.003,
         "ms",
-        "threads of OpenMP that are awake; a busy machine shows only how long they wait",
+        "OpenMP threads that are awake; under load a measurement shows only their waiting",
     )
     thread_wake: float = _number(
-        0.06, "ms", "threads of OpenMP that sleep: 0.05 to 0.1 on virtual machines"
+        0.06, "ms", "OpenMP threads that sleep: 0.05 to 0.1 on virtual machines"
     )
     threads_spin: float = _number(
         0.03,
         "ms",
-        "how long threads surely stay awake: 2,000 spins, each a pause of 40 to 140 cycles",
+        "threads stay awake for at least that: 2,000 spins, each a pause of 40 to 140 cycles",
     )
     parallel_cycles: float = _number(
         1 << 17,
         "cycles",
-        "a loop of the host that is worth several threads: half of what it takes to wake one",
+        "smallest host loop that pays for several threads: half the time to wake one",
     )
-    loop_products: float = _number(
-        16, "multiply-adds / cycle", "two vectors of 8; decides on threads only"
-    )
+    loop_products: float = _number(16, "MACs / cycle", "two vectors of 8; decides on threads only")
     block_products: float = _number(
-        8, "multiply-adds / cycle", "weights of a few bits; decides on threads only"
+        8, "MACs / cycle", "weights of a few bits; decides on threads only"
     )
-    integer_products: float = _number(
-        64, "multiply-adds / cycle", "bytes, with VNNI; decides on threads only"
-    )
+    integer_products: float = _number(64, "MACs / cycle", "int8 with VNNI; decides on threads only")
     streamed_bytes: float = _number(
         8,
         "bytes / cycle",
-        "what loops read and write once, or a matrix that few rows read; decides on threads only",
+        "data that loops read and write once, or a matrix for few rows; decides on threads only",
     )
     cached_bytes: float = _number(
         1.5,
-        "bytes / multiply-add",
-        "a matrix in a second or third cache that one row reads, in the time of `products`",
+        "bytes / MAC",
+        "a matrix in L2 or L3 that one row reads, in the time of `products`",
     )
     loop_iterations: float = _number(
-        12, "iterations / cycle", "of an op in vectors, in cache; decides on threads only"
+        12, "iterations / cycle", "vectorised, in cache; decides on threads only"
     )
-    tree_step: float = _number(3, "cycles", "a load that the next one waits for, of several rows")
+    tree_step: float = _number(3, "cycles", "dependent loads, for several rows at once")
     primitive_call: float = _number(0.004, "ms", "any execution of a library's primitive")
     region_work: float = _number(
         10_000, "operations", "single ops timed both ways break even between 4,000 and 16,000"
@@ -175,10 +167,10 @@ class Assumptions(Table):
         5e6, "operations", "a tenth of a millisecond on a core of 50 GFLOP/s: soon compiled twice"
     )
     kernel_code: float = _number(
-        0.02, "ms", "a gain for which LLVM shall take half a second for a kernel's code"
+        0.02, "ms", "saving that justifies half a second of LLVM for a kernel's code"
     )
     estimate_margin: float = _number(
-        0.9, "of a time that was measured", "an estimate is right within a tenth"
+        0.9, "of a measured time", "an estimate is right within a tenth"
     )
     place_margin: float = _number(
         0.65, "of the other place's time", "estimates of a region are mostly right within a fifth"

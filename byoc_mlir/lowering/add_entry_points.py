@@ -71,7 +71,8 @@ _LOAD_REGIONS = "byoc_load_regions"
 @dataclass(frozen=True)
 class AddEntryPoints(ModulePass):
     """Adds `byoc_load`, `byoc_open`, `byoc_run`, `byoc_close` and `byoc_unload`, and passes state
-    and context down to the regions. docs/architecture.md, "Native code", describes these functions.
+    and context down to the regions. docs/dev-notes/architecture.md, "Native code", describes these
+    functions.
 
     Options:
         threads: usual number of OpenMP threads of a run, 0 without an OpenMP runtime. The external

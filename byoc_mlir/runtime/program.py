@@ -162,7 +162,7 @@ class ObjectCode:
 class Program:
     """Native code of a model, for one set of input shapes or for all that its `sizes` accept.
 
-    See docs/architecture.md, "Native code".
+    See docs/dev-notes/architecture.md, "Native code".
     """
 
     code: Code

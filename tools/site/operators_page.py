@@ -16,7 +16,7 @@ from page import Page
 from byoc_mlir.dialects.relay.evaluate.proven import PROVEN
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.functions import has_standard_function
-from byoc_mlir.frontend.registry import find_op, registered_ops
+from byoc_mlir.frontend.registry import all_ops, find_op
 from byoc_mlir.frontend.string_labels import REWRITTEN
 
 _ROOT = Path(__file__).parents[2]
@@ -128,7 +128,7 @@ node, says what was found, and what is accepted. Refused are, for example:
 
 
 def _vendor_lines() -> Iterator[str]:
-    found = [op for op in registered_ops() if op.domain == _VENDOR]
+    found = [op for op in all_ops() if op.domain == _VENDOR]
     for name, versions in groupby(found, lambda op: op.op_type):
         yield f"| {name} | {', '.join(str(op.since) for op in versions)} |"
 

@@ -1,4 +1,4 @@
-"""The built-in backend: oneDNN. See `docs/dnnl.md`."""
+"""The built-in backend: oneDNN. See `docs/dev-notes/dnnl.md`."""
 
 from __future__ import annotations
 

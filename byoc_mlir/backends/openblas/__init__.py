@@ -1,1 +1,1 @@
-"""OpenBLAS as a backend. See `docs/openblas.md`."""
+"""OpenBLAS as a backend. See `docs/backends.md`."""

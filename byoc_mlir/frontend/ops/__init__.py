@@ -1,9 +1,30 @@
-"""Import functions, one per ONNX op, in families; all are registered with this package."""
+"""One small function per ONNX op, in families that are imported when an op of them is asked for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
-from pkgutil import walk_packages
+from pathlib import Path
 
-for _family in walk_packages(__path__, f"{__name__}."):
-    import_module(_family.name)
+
+def import_families(op_type: str = "") -> None:
+    """Imports the families whose text names an op in quotes; without a name, all families.
+
+    An op that no family names in quotes may have a name that a table composes: all are imported.
+    """
+    families = _families()
+    named = [name for name, text in families.items() if f'"{op_type}"' in text]
+    for name in named or families:
+        import_module(name)
+
+
+@cache
+def _families() -> Mapping[str, str]:
+    """Returns the texts of the families by the names of their modules."""
+    root = Path(__file__).parent
+    paths = sorted(path for path in root.rglob("*.py") if path.name != "__init__.py")
+    return {
+        ".".join((__name__, *path.relative_to(root).with_suffix("").parts)): path.read_text()
+        for path in paths
+    }

@@ -22,20 +22,6 @@ def identity(context: NodeContext, data: Value) -> Value:
     return data
 
 
-@onnx_op("Dropout")
-def dropout_by_attributes(
-    context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
-) -> Sequence[Value]:
-    return without_dropout(context, data)
-
-
-def without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
-    if not context.wants(1):
-        return (data,)
-    mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype
-    return data, arith.broadcast(context, context.constant(np.ones((), mask_type)), data.sizes)
-
-
 @onnx_op("Relu")
 def relu(context: NodeContext, data: Value) -> Value:
     return context.emit(nn.ReluOp, data)

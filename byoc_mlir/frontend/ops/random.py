@@ -22,7 +22,6 @@ from byoc_mlir.dims import Size
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
-from byoc_mlir.frontend.ops.nn import without_dropout
 from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import NodeRefused, Value, dtype_of
 
@@ -172,6 +171,13 @@ def bernoulli(
     return cast(context, arith.less(context, numbers, cast(context, data, computed)), wanted)
 
 
+@onnx_op("Dropout")
+def dropout_by_attributes(
+    context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
+) -> Sequence[Value]:
+    return _without_dropout(context, data)
+
+
 @onnx_op("Dropout", since=12)
 def dropout(
     context: NodeContext,
@@ -184,13 +190,20 @@ def dropout(
     training = training_mode is not None and context.known(training_mode, "training_mode").any()
     dropped = 0.5 if ratio is None else float(context.number(ratio, "ratio"))
     if not training or not dropped:
-        return without_dropout(context, data)
+        return _without_dropout(context, data)
     computed = _computed_in(data.dtype)
     numbers = _Generator(context, seed).uniform(data.sizes, computed)
     is_kept = arith.less(context, dropped, numbers)
     scale = 1 / (1 - dropped) if dropped < 1 else 0.0
     scaled = arith.multiply(context, cast(context, data, computed), scale)
     return cast(context, arith.where(context, is_kept, scaled, 0.0), data.dtype), is_kept
+
+
+def _without_dropout(context: NodeContext, data: Value) -> Sequence[Value]:
+    if not context.wants(1):
+        return (data,)
+    mask_type = np.dtype(np.bool_) if context.opset >= 10 else data.dtype
+    return data, arith.broadcast(context, context.constant(np.ones((), mask_type)), data.sizes)
 
 
 @onnx_op("Multinomial")

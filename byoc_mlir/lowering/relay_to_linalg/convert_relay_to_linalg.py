@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -15,34 +19,15 @@ from byoc_mlir.dialects.relay.control import ControlOp
 from byoc_mlir.dialects.relay.shape import asked
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.limits import in_time
-from byoc_mlir.lowering.relay_to_linalg import (
-    bits,
-    blockwise,
-    checked,
-    coupling,
-    elementwise,
-    image,
-    index,
-    nn,
-    pool,
-    random,
-    recurrent,
-    reduce,
-    sampling,
-    size,
-    suppression,
-    transform,
-    trees,
-    vision,
-    window,
-)
-from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowerings
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowering, Lowerings
 
-_FAMILIES = (
-    *(bits, blockwise, checked, coupling, elementwise, image, index, nn, pool, random, recurrent),
-    *(reduce, sampling, size, suppression, transform, trees, vision, window),
-)
-_LOWERINGS: Lowerings = {op: lower for one in _FAMILIES for op, lower in one.FUNCTIONS.items()}
+_FAMILIES: Mapping[str, Sequence[str]] = {
+    "logic": ("elementwise",),
+    "ml": ("coupling", "trees"),
+    "nn": ("elementwise", "nn"),
+    "vision": ("sampling", "suppression", "vision"),
+}
+"""Files here that lower a family of the dialect, where that is not the one of the same name."""
 
 _KEPT = (ConstantOp, ControlOp)
 """Ops that `bufferize` handles: their operands and results become buffers like all tensors."""
@@ -80,7 +65,7 @@ class ConvertRelayToLinalg(ModulePass):
 
 
 def _lower(op: RelayOp) -> None:
-    lowering = _LOWERINGS.get(type(op))
+    lowering = _lowering_of(type(op))
     if lowering is None:
         raise PassFailedException(
             f"{op.name} at {op.location} has no lowering on the host; let a backend take it"
@@ -91,3 +76,15 @@ def _lower(op: RelayOp) -> None:
     Rewriter.replace_op(op, (), results)
     for constant in constants:  # what a lowering packed is not kept twice
         constant.erase_if_unused()
+
+
+def _lowering_of(op: type[RelayOp]) -> Lowering | None:
+    """Returns the function for a class of ops, from the files of its family."""
+    family = op.__module__.rpartition(".")[2]
+    for name in _FAMILIES.get(family, (family,)):
+        place = f"{__package__}.{name}"
+        if find_spec(place) is not None:
+            functions: Lowerings = import_module(place).FUNCTIONS
+            if op in functions:
+                return functions[op]
+    return None

@@ -1,4 +1,4 @@
-"""Weights on huge pages, if the system has them: see docs/host-compiler.md."""
+"""Weights on huge pages, if the system has them: see docs/dev-notes/host-compiler.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit for vendors: does a backend do what it claims? See `docs/first-backend.md`."""
+"""The kit for vendors: does a backend do what it claims? See `docs/conformance.md`."""
 
 from byoc_mlir.testing.conformance.kit import run_conformance
 from byoc_mlir.testing.conformance.report import ConformanceReport, Coverage, Outcome

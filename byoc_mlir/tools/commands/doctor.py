@@ -155,7 +155,7 @@ def _calibration(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:
         with using(calibration_of(None)):
             kept = calibration(kind)
     origin = "assumed until a model asks for them" if kept is None else "measured here"
-    yield f"calibration of {kind.name}", f"{origin}; see docs/costs.md"
+    yield f"calibration of {kind.name}", f"{origin}; see docs/dev-notes/costs.md"
     for name, value, unit, source in (kept or kind()).described():
         yield "", f"{name} {value:.3g} {unit}: {source}"
 

@@ -1,4 +1,4 @@
-"""The package imports what the table in docs/architecture.md says, and nothing else."""
+"""The package imports what the table in docs/dev-notes/architecture.md says, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from package_imports import imports
 
 pytestmark = pytest.mark.xdist_group("package_imports")  # all of it is parsed once
 
-_PAGE = Path(__file__).parents[3] / "docs" / "architecture.md"
+_PAGE = Path(__file__).parents[3] / "docs" / "dev-notes" / "architecture.md"
 _HEAD = "| folder or file | what it holds | imports |\n| --- | --- | --- |\n"
 
 

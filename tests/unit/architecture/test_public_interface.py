@@ -1,6 +1,6 @@
 """Example backends, the template for new ones and importers of rare ops use public modules alone.
 
-docs/first-backend.md lists these for backends, docs/custom-ops.md for importers.
+docs/stability.md lists these for backends, docs/custom-ops.md for importers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 _ROOT = Path(__file__).parents[3]
 _HEAD = "| module | has |\n| --- | --- |\n"
 _TEMPLATE = _ROOT / "byoc_mlir/tools/templates/backend/backend.py.template"
-_BACKENDS = "docs/first-backend.md"
+_BACKENDS = "docs/stability.md"
 USERS: Mapping[Path, str] = {
     **dict.fromkeys(sorted((_ROOT / "examples/backends").rglob("*.py")), _BACKENDS),
     _TEMPLATE: _BACKENDS,

@@ -1,4 +1,4 @@
-"""Nodes that no importer knows, carried along for a backend that does: docs/onnxruntime.md."""
+"""Nodes that no importer knows, carried along for a backend that does: docs/backends.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_mlir.errors import UnsupportedModelError
 from byoc_mlir.frontend import NodeContext, Value, carry, register_op, registry
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
-PAGE = Path(__file__).parents[3] / "docs" / "onnxruntime.md"
+PAGE = Path(__file__).parents[3] / "docs" / "backends.md"
 
 
 def test_the_page_runs() -> None:

@@ -267,7 +267,7 @@ def test_the_first_processes_of_a_machine_measure_and_the_shortest_times_count(
 
 @pytest.mark.parametrize("table", [*(kind() for kind in MEASURED), ASSUMED])
 def test_the_documentation_lists_every_number(table: Table) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "costs.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "dev-notes" / "costs.md").read_text()
     for name, _, unit, _ in table.described():
         assert f"| `{name}` |" in text
         assert unit in text

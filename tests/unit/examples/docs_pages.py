@@ -52,7 +52,7 @@ ELSEWHERE: Mapping[str, str] = {
     "artifacts": "tests/unit/artifact/test_artifact_docs.py",
     "patterns": "tests/unit/partition/test_partition_docs.py",
     "partitioning": "tests/unit/partition/test_partition_docs.py",
-    "onnxruntime": "tests/unit/backends/test_carried_nodes.py",
+    "backends": "tests/unit/backends/test_carried_nodes.py",
     "pytorch": "tests/torch/test_pytorch_page.py",
 }
 """Pages whose blocks a test of their own runs."""
@@ -64,13 +64,13 @@ _LONG = "takes minutes"
 NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("README", "python -m pip install . &&"): _INSTALLS,
     ("README", "python -m pip install '.[test]'"): _INSTALLS,
-    ("README", "python -m pip install '.[bench]'"): _INSTALLS,
     ("README", "byoc new-backend my_npu"): (
         "its test compiles ResNet-18; tests/unit/backends/test_new_backend.py does with less"
     ),
     ("contributing", "python -m pip install -e '.[dev]'"): _INSTALLS,
     ("fuzzing", "byoc-fuzz --minutes 10"): _LONG,
     ("fuzzing", "byoc-fuzz --targets my_npu"): _LONG,
+    ("from-tvm", "# TVM"): "TVM's code, to compare with",
     ("host-compiler", "%1 = linalg.generic {…"): _ABRIDGED,
     ("host-compiler", "func.func @main(%arena, %x, %w"): _ABRIDGED,
     ("host-compiler", "scf.for %n = %c0 to %c32"): _ABRIDGED,
@@ -141,8 +141,14 @@ array = save(
 
 GIVEN: Mapping[str, str] = {
     "README": _CONVOLUTION,
+    "compile-and-run": """
+from byoc_mlir.testing.networks import NETWORKS
+onnx.save(NETWORKS["mnist"](), "model.onnx")
+np.savez("inputs.npz", image=rng.random((1, 1, 28, 28), np.float32))
+""",
     "debugging": _CONVOLUTION,
     "dnnl": _CONVOLUTION,
+    "from-tvm": _CONVOLUTION,
     "inference-session": "image = array",
     "language-models": """
 from byoc_mlir.testing.networks import DecoderSizes, decoder

@@ -70,6 +70,7 @@ def test_all_code_runs(page: str, tmp_path: Path, tmp_path_factory: pytest.TempP
     given = tmp_path / "given.py"
     given.write_text(MODEL + GIVEN.get(page, ""))
     site = tmp_path / "site"
+    site.mkdir()  # Python remembers folders that are not there
     paths = [str(path) for path in (tmp_path, site, given, *_written(RUN_BY_PAGE[page], tmp_path))]
     caching = {"BYOC_CACHE": "on", "BYOC_CACHE_DIR": str(cache)}
     run_forked(RUN_ALL, *paths, environment=_pip_installs_into(site) | caching)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend import NodeContext, Value, register_op, registry
 from byoc_mlir.frontend.known_ops import misfit
-from byoc_mlir.frontend.registry import OpFunction, find_op
+from byoc_mlir.frontend.registry import OpFunction, all_ops, find_op
 
 
 @pytest.fixture(autouse=True)
@@ -174,7 +175,7 @@ def test_an_installed_module_that_fails_is_named(installed_op: Path) -> None:
 
 LOADED = """
 import sys
-from byoc_mlir.frontend import importer, registry
+from byoc_mlir.frontend import registry
 
 def extra():
     return [name for name in sys.modules if name.startswith("byoc_mlir.extra_ops.")]
@@ -193,3 +194,39 @@ def test_rare_ops_are_found_as_those_of_installed_packages() -> None:
     assert result.stdout.split() == [
         *("Adagrad", "Adam", "Momentum", "SVMClassifier", "SVMRegressor", "TfIdfVectorizer")
     ]
+
+
+def test_the_versions_of_an_op_are_in_one_family() -> None:
+    places: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for op in all_ops():
+        places[op.domain, op.op_type].add(op.function.__module__)
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+def test_an_op_imports_its_family_alone() -> None:
+    script = """
+import sys
+from byoc_mlir.frontend.registry import all_ops, find_op
+assert find_op("", "DepthToSpace", 17) and find_op("", "ReduceMean", 17)
+print("byoc_mlir.frontend.ops.depth" in sys.modules, "byoc_mlir.frontend.ops.lstm" in sys.modules)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == ["True", "False"]
+
+
+def test_an_importer_of_a_known_op_is_refused_before_its_family_is_loaded() -> None:
+    script = """
+from byoc_mlir.frontend import register_op
+try:
+    @register_op("", "DepthToSpace")
+    def own(context, data, *, blocksize, mode="DCR"):
+        return data
+except Exception as error:
+    print(error)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "is registered already" in result.stdout

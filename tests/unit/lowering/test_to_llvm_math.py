@@ -272,6 +272,6 @@ def test_expansion_leaves_what_it_has_no_formula_for() -> None:
 
 
 def test_docs_state_the_errors() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "host-compiler.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "dev-notes" / "host-compiler.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", text, re.MULTILINE)
     assert {name: float(error) for name, error in rows} == _MAX_ULP

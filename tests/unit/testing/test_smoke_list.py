@@ -16,7 +16,7 @@ def test_the_smoke_selection_names_tests() -> None:
 
 
 def test_the_walks_name_files() -> None:
-    text = (ROOT / "docs" / "contributing.md").read_text()
+    text = (ROOT / "docs" / "dev-notes" / "contributing.md").read_text()
     named = re.findall(r"^\| (?:tests: )?`([^`]+\.\w+)`", text, re.MULTILINE)
     assert len(named) > 12
     for path in (path for path in named if "<" not in path):

@@ -18,7 +18,7 @@ def faster_on_host(region: FuncOp) -> str | None:
 
     Both oneDNN and the host run matmuls near the peak of the processor. But the host prefetches the
     next weights, and its code for the ops around matmuls, such as gelu, takes less time. Times are
-    in `docs/dnnl.md`.
+    in `docs/dev-notes/dnnl.md`.
     """
     if any(_is_faster_here(op) for op in region.walk()):
         return None

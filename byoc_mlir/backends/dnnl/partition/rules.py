@@ -1,7 +1,7 @@
 """Ops that oneDNN runs, and the reasons why it refuses other ops.
 
 The rules are functions of the IR and of the code that oneDNN has on this machine. See
-`docs/dnnl.md` for the policy behind the element-wise rules.
+`docs/dev-notes/dnnl.md` for the policy behind the element-wise rules.
 """
 
 from __future__ import annotations

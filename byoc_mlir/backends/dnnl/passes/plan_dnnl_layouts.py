@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Layout, Winograd
 from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Costs
 from byoc_mlir.backends.dnnl.dialect import (
+    ConvolutionOp,
     MatmulOp,
     PermuteOp,
     ReorderOp,
@@ -90,6 +91,18 @@ class _Way:
     """Layouts of the operands whose layout can be chosen."""
 
 
+def _described(op: Operation) -> object:
+    """Returns a key that convolutions of equal costs share; every other op has its own."""
+    if not isinstance(op, ConvolutionOp):
+        return op
+    operands = list(op.operands)
+    return (
+        tuple(sorted(op.properties.items())),
+        tuple((one.type, operands.index(one)) for one in operands),
+        op.output.type,
+    )
+
+
 class _Planner:
     """Search for the cheapest layouts; it caches costs, which the search needs repeatedly."""
 
@@ -107,8 +120,10 @@ class _Planner:
         }
         self._touched = {value: self._ops_that_touch(value) for value in self._free}
         self._before = {one: layout_of(one) for some in self._operands.values() for one in some}
+        equal: dict[object, Operation] = {}
+        self._first = {op: equal.setdefault(_described(op), op) for op in self._ops}
         self._ways: dict[tuple[Operation, str, str], _Way] = {}
-        self._reorders: dict[tuple[SSAValue, str, str], float] = {}
+        self._reorders: dict[tuple[Attribute, str, str], float] = {}
         self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
 
     def _ops_that_touch(self, value: SSAValue) -> list[Operation]:
@@ -189,6 +204,7 @@ class _Planner:
         return plain_layout(operand)
 
     def _way(self, op: Operation, source: str, wanted: str) -> _Way:
+        op = self._first[op]  # layers of a network are alike
         key = (op, source, wanted)
         if key not in self._ways:
             milliseconds = self._costs.op(op, layouts_in(op, source, wanted))
@@ -203,7 +219,7 @@ class _Planner:
         return sum(map(self._reorder, values, old, new))
 
     def _reorder(self, value: SSAValue, old: str, new: str) -> float:
-        key = (value, old, new)
+        key = (value.type, old, new)
         if key not in self._reorders:
             self._reorders[key] = self._costs.reorder(value, old, new)
         return self._reorders[key]

@@ -68,7 +68,7 @@ static int describe(void **md, int rank, const int64_t *dims) {
 static void hold_on_thread(void *signals) { pthread_sigmask(SIG_BLOCK, signals, NULL); }
 
 /* Signals wait, on this thread and OpenMP's: products may have the stack pointer elsewhere, see
- * docs/dnnl.md. Those that an instruction causes cannot wait. */
+ * docs/dev-notes/dnnl.md. Those that an instruction causes cannot wait. */
 static sigset_t hold_signals(void) {
   const int caused[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
   sigset_t held, before;

@@ -44,7 +44,7 @@ class DnnlEngine(Engine):
     def run(self, inputs: list[Array], outputs: list[Array]) -> None:
         for index, array in zip(self._inputs, inputs, strict=True):
             np.copyto(self._arrays[index], array)
-        with signals_held():  # products may have the stack pointer elsewhere, see docs/dnnl.md
+        with signals_held():  # matmuls may move the stack pointer, see docs/dev-notes/dnnl.md
             for call in self._calls:
                 call.run()
         for index, array in zip(self._outputs, outputs, strict=True):

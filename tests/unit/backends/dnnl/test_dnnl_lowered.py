@@ -129,6 +129,6 @@ def test_other_measurements_are_no_times(
 
 
 def test_the_documentation_has_each_pass() -> None:
-    text = (Path(__file__).parents[4] / "docs" / "dnnl.md").read_text()
+    text = (Path(__file__).parents[4] / "docs" / "dev-notes" / "dnnl.md").read_text()
     for name in DnnlBackend().passes():
         assert f"`{name}" in text
