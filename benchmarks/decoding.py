@@ -1,12 +1,12 @@
-"""A language model token by token, beside ONNX Runtime.
+"""Decoding with a language model token by token, compared with ONNX Runtime.
 
     python benchmarks/decoding.py                       f32 and 4 bits, a cache of 256 tokens
     python benchmarks/decoding.py --bits 0 8 --capacity 1024 --rounds 3
 
-Both engines get the same tokens, one after the other, in one process and on one thread, step by
-step in turns; both write their cache in place. Times are seconds of the processor. `step` is the
-median of single tokens, `ratio` the median of the ratios of steps that were made in turn. `weights`
-are the bytes that the compiled model keeps.
+Both engines get the same tokens, one after the other, in one process and on one thread; their steps
+are interleaved, and both write their cache in place. Times are seconds of the processor. `step` is
+the median of single tokens, `ratio` the median of the ratios of interleaved steps. `weights` are
+the bytes that the compiled model keeps.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from byoc_mlir.testing.reference import largest_relative_error
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Step = Callable[[Sequence[int], int], Array]
-"""The logits of the last of some new tokens behind others."""
+"""Function from new tokens and the number of earlier ones to the logits of the last token."""
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--bits", type=int, nargs="+", default=[0, 4], help="of weights; 0: f32")
     parser.add_argument("--capacity", type=int, default=256, help="tokens that the cache holds")
     parser.add_argument("--prompt", type=int, default=64, help="tokens")
     parser.add_argument("--steps", type=int, default=64, help="single tokens behind the prompt")
     parser.add_argument("--rounds", type=int, default=3, help="how often all that is done")
-    parser.add_argument("--targets", nargs="*", help="of compile; left out, its default")
+    parser.add_argument("--targets", nargs="*", help="of compile; default: its own")
     options = parser.parse_args()
     print(
         "| weights | cache | step, ms: ours, ONNX Runtime, ratio | prompt, ms: ours, ONNX Runtime"
@@ -67,13 +67,13 @@ def _row(bits: int, sizes: DecoderSizes, options: argparse.Namespace) -> str:
 
 @dataclass
 class Found:
-    """Seconds of both engines, ours first, and how far their logits are apart."""
+    """Seconds of both engines, ours first, and errors of their logits."""
 
     prompts: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     steps: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
     errors: list[float] = field(default_factory=list[float])
     others: int = 0
-    """Steps in which another token is the most probable one."""
+    """Number of steps in which another token is the most probable one."""
 
     def add(
         self,
@@ -84,7 +84,7 @@ class Found:
         *,
         is_counted: bool,
     ) -> None:
-        """One prompt and the steps behind it; not counted is what compiles."""
+        """Runs one prompt and the steps after it; the steps that compile are not counted."""
         ends = [prompt, *range(prompt + 1, prompt + 1 + steps)]
         starts = [0, *ends[:-1]]
         for start, end in zip(starts, ends, strict=True):
@@ -103,7 +103,9 @@ class Found:
 
     @property
     def accuracy(self) -> str:
-        """Of the logits of all steps."""
+        """Returns the accuracy of the logits of all steps: the largest error, and the number of
+        other tokens.
+        """
         return f"{max(self.errors):.1e} | {self.others} of {len(self.errors)}"
 
 
@@ -168,7 +170,7 @@ def _peer(model: ModelProto, sizes: DecoderSizes) -> Step:
 
 
 def _bound_order(names: Sequence[str]) -> list[str]:
-    """The order in which outputs were bound."""
+    """Returns the outputs in the order in which they were bound."""
     return [*(name for name in names if name != "logits"), "logits"]
 
 

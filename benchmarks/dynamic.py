@@ -1,11 +1,11 @@
-"""What one program for all images costs, beside a program for one size and ONNX Runtime.
+"""Cost of a shape-polymorphic program, compared with a specialised one and ONNX Runtime.
 
     python benchmarks/dynamic.py                                    ResNet-18 and U-Net
     python benchmarks/dynamic.py mobilenet_v2 --sizes 1x224x224     one size
     python benchmarks/dynamic.py unet --threads 2                   on two threads
 
-The host alone. Ratios are of the processor's time, medians of rounds in which all three take turns;
-the program for all sizes is compiled for the first one.
+The host alone. Ratios are of the processor's time, medians of rounds in which all three are
+interleaved; the shape-polymorphic program is compiled at the first size.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIZES = ("1x224x224", "2x160x192")
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _measure(name: str, sizes: Sequence[str], threads: int, rounds: int) -> None:
-    """Prints a line for each size."""
+    """Prints a row for each size."""
     model = symbolised(NETWORKS[name](), {"image": _AXES})
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -81,7 +81,7 @@ def _measure(name: str, sizes: Sequence[str], threads: int, rounds: int) -> None
 
 
 def _at(model: ModelProto, dims: dict[str, int]) -> ModelProto:
-    """The model with numbers for the sizes of its image."""
+    """Returns the model with static sizes for its image."""
     copy = ModelProto()
     copy.CopyFrom(model)
     for value in copy.graph.input:
@@ -92,7 +92,7 @@ def _at(model: ModelProto, dims: dict[str, int]) -> ModelProto:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    """The processor's time of a call."""
+    """Returns the processor time of a call in seconds."""
     start = time.process_time()
     run()
     return time.process_time() - start

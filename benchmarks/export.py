@@ -1,10 +1,11 @@
-"""Writes architectures of PyTorch packages as ONNX models, with random weights and one input each.
+"""Export of architectures of PyTorch packages as ONNX models, with random weights and one input
+each.
 
     export.py FOLDER PACKAGE:NAME...
 
-Runs in an environment of its own: see `architectures.py`. What cannot be exported is told and left
-out. Biases and scales that a network begins with are all zeros or ones, and would hide what is done
-with them: they are drawn at random, too.
+The script runs in a separate environment: see `architectures.py`. Networks that cannot be exported
+are reported and skipped. Initial biases and scales that are all zeros or ones would hide mistakes:
+they are drawn at random, too.
 """
 
 # pyright: basic
@@ -30,13 +31,15 @@ _SMALL = {
     "num_key_value_heads": 4,
     "head_dim": 32,
 }
-"""For decoders whose usual sizes are of billions of weights."""
+"""Sizes for decoders whose usual ones have billions of weights."""
 
 _SMALL_KINDS = frozenset(("bloom", "gemma2", "llama", "mamba", "phi3", "qwen3"))
 
 
 class _Positional(nn.Module):
-    """A model of `transformers` that takes its inputs in an order, and gives tensors alone."""
+    """Wrapper of a `transformers` model that takes its inputs by position, and returns tensors
+    only.
+    """
 
     def __init__(self, model: nn.Module, names: tuple[str, ...]):
         super().__init__()
@@ -104,7 +107,7 @@ _PACKAGES: dict[str, Callable[[str], tuple[nn.Module, tuple[object, ...]]]] = {
 
 
 def _shake(model: nn.Module) -> None:
-    """Draws what is the same number everywhere, and the statistics of batch norms, at random."""
+    """Replaces constant parameters, and the statistics of batch norms, by random values."""
     with torch.no_grad():
         for name, buffer in model.named_buffers():
             if name.endswith("running_mean"):
@@ -134,7 +137,7 @@ def _write(folder: Path, model: nn.Module, inputs: tuple[object, ...]) -> None:
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the models named on the command line, and skips those that fail."""
     folder, *names = sys.argv[1:]
     for number, one in enumerate(names):
         torch.manual_seed(number)
@@ -144,7 +147,7 @@ def main() -> None:
         try:
             _write(place, *_PACKAGES[package](name))
         except Exception as error:  # of whatever a package does; the others go on
-            print(f"{one} is left out: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
+            print(f"{one} is skipped: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
             for file in place.iterdir():
                 file.unlink()
             place.rmdir()

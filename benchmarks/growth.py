@@ -1,10 +1,10 @@
-"""How compile time grows with the size of a model, pass by pass.
+"""Growth of compile time with the size of a model, by pass.
 
-    python benchmarks/growth.py                      regions of oneDNN and host loops in turns
+    python benchmarks/growth.py                      oneDNN regions alternating with host loops
     python benchmarks/growth.py --targets '' -n 80   the host alone, 80, 160 and 320 layers
 
-A layer is a matrix product, an addition, a sine, a transpose and a softmax: backends that have no
-sine get one region for each layer. Times are of the processor, the least of some compilations.
+A layer is a matmul, an addition, a sine, a transpose and a softmax: backends that have no sine get
+one region for each layer. Times are of the processor, the least of some compilations.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from byoc_mlir.backends import split_targets
 
 _WIDTH = 64
 _LEAST_SECONDS = 0.02
-"""Passes that take less have no row."""
+"""Time in seconds below which passes have no row."""
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def compile_seconds(count: int, targets: Sequence[str]) -> dict[str, float]:
-    """The time of each pass, and of all."""
+    """Returns the time of each pass, and of all passes."""
     compiled = byoc_mlir.compile(chain(count), targets=targets, fallback="allow", cache=False)
     with compiled as executable:
         passes = dict(executable.report().pass_seconds)
@@ -61,12 +61,12 @@ def compile_seconds(count: int, targets: Sequence[str]) -> dict[str, float]:
 
 
 def least(times: Sequence[dict[str, float]]) -> dict[str, float]:
-    """The least time of each pass."""
+    """Returns the least time of each pass."""
     return {name: min(time[name] for time in times) for name in times[0]}
 
 
 def chain(count: int) -> onnx.ModelProto:
-    """A model of that many layers."""
+    """Returns a model of `count` layers."""
     generator = np.random.default_rng(0)
     nodes, weights, value = list[onnx.NodeProto](), list[TensorProto](), "x"
     for layer in range(count):

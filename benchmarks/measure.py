@@ -24,21 +24,21 @@ from worker import Started
 from byoc_mlir.testing.reference import largest_relative_error
 
 _ROUND_SECONDS = 0.3
-"""Time that one engine gets in one round."""
+"""Seconds of one engine in one round."""
 
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 _PAUSE_SECONDS = 0.05
-"""Lets the threads of the engine before fall asleep."""
+"""Pause in seconds in which the threads of the engine before fall asleep."""
 
 
 class WorkerError(Exception):
-    """An engine could not compile or run a model."""
+    """Error of an engine that could not compile or run a model."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One engine, one model, one number of threads."""
+    """Measurement of one engine on one model with one number of threads."""
 
     engine: str
     model: str
@@ -49,13 +49,13 @@ class Measurement:
     milliseconds: list[float] = field(default_factory=list[float])
 
     def quantile(self, fraction: float) -> float:
-        """The latency in milliseconds that `fraction` of the runs did not exceed."""
+        """Returns the latency in milliseconds that `fraction` of the runs did not exceed."""
         return float(np.quantile(self.milliseconds, fraction))
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An engine that did not answer, with the end of what it printed."""
+    """Failure of an engine, with the end of its output."""
 
     engine: str
     model: str
@@ -64,12 +64,14 @@ class Failure:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The variables of a measured process: it finds bytecode, as after an installation."""
+    """Returns the environment variables of a measured process, which finds bytecode as after an
+    installation.
+    """
     return {**{name: os.environ[name] for name in os.environ.keys() - {_NO_BYTECODE}}, **more}
 
 
 class Worker:
-    """A process that holds one compiled model; see `worker.py`."""
+    """Process that holds one compiled model; see `worker.py`."""
 
     def __init__(self, engine: str, files: ModelFiles, threads: int, outputs: Path):
         script = Path(__file__).with_name("worker.py")
@@ -87,7 +89,7 @@ class Worker:
         self.started = Started(**self._answer())
 
     def run(self, count: int) -> list[float]:
-        """Milliseconds of `count` runs."""
+        """Returns the milliseconds of `count` runs."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # there is no answer then, which says why
             self.process.stdin.write(f"{count}\n")
@@ -111,14 +113,14 @@ class Worker:
 
 
 def last_error(log: Path) -> str:
-    """The last line that speaks of an error, or the last one."""
+    """Returns the last line of a log that has an error, or the last one."""
     lines = log.read_text().strip().splitlines() or [""]
     return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A model on disk, its inputs, and where ONNX Runtime's outputs for them go."""
+    """Files of a model: the model, its inputs, and ONNX Runtime's outputs for them."""
 
     name: str
     model: Path
@@ -128,7 +130,7 @@ class ModelFiles:
 
 
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:
-    """On how many threads, how often, and which of the latencies counts."""
+    """Adds the options for numbers of threads, rounds, and the quantile of latency to compare."""
     parser.add_argument("--threads", nargs="+", type=int, default=(1, 2))
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument(
@@ -140,7 +142,7 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show_progress(result: Measurement | Failure) -> None:
-    """One line about a result, for those who wait."""
+    """Prints one line about a result as progress."""
     outcome = (
         f"{result.quantile(0.5):.3f} ms, error {result.error:.1e}"
         if isinstance(result, Measurement)
@@ -156,7 +158,7 @@ def measure(
     rounds: int,
     precision: str = "f32",
 ) -> Iterator[Measurement | Failure]:
-    """Measures every combination; the engines of one model and thread count take turns."""
+    """Measures every combination; the engines of one model and thread count are interleaved."""
     for name in models:
         with tempfile.TemporaryDirectory(prefix="byoc-benchmark-") as folder:
             model, inputs = write_model(name, Path(folder), precision)
@@ -197,7 +199,7 @@ def _measure_engines(
 def _take_turns(
     workers: Sequence[tuple[Worker, Measurement]], rounds: int
 ) -> Iterator[Measurement | Failure]:
-    """Every round runs every engine once, each time in another order."""
+    """Runs every engine once in every round, each time in another order."""
     failures: dict[str, Failure] = {}
     counts: dict[str, int] = {}
     turns = list(workers)
@@ -222,13 +224,13 @@ def _take_turns(
 
 
 def _runs_per_round(worker: Worker) -> int:
-    """Warms up, and finds how many runs fill the time of one round."""
+    """Warms up, and returns the number of runs that fill one round."""
     worker.run(3)
     return min(max(3, round(_ROUND_SECONDS * 1e3 / median(worker.run(5)))), 5000)
 
 
 def _largest_error(outputs: Path, reference: Path) -> float:
-    """Not a number where there is no reference."""
+    """Returns the largest relative error of the outputs; NaN if there is no reference."""
     if not reference.exists():
         return math.nan
     with np.load(outputs) as got, np.load(reference) as want:

@@ -1,4 +1,4 @@
-"""The models by the names that the command line takes: `resnet50`, `resnet50@8` for batch 8."""
+"""Models by the names that the command line takes: `resnet50`, `resnet50@8` for batch 8."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ DEFAULT = (
 
 
 def known_models() -> list[str]:
-    """All names without a batch."""
+    """Returns all names without a batch."""
     return [*NETWORKS, *light_networks()]
 
 
 PRECISIONS = ("f32", "int8", "bf16")
 
 _SAMPLES = 4
-"""Random inputs that the ranges of a quantised model are read from."""
+"""Number of random inputs for the ranges of a quantised model."""
 
 
 def write_model(name: str, folder: Path, precision: str = "f32") -> tuple[Path, Path]:
-    """Writes the model, for `int8` quantised, and its inputs.
+    """Writes the model, quantised for `int8`, and its inputs.
 
     Returns:
         Both paths (`.onnx`, `.npz`).
@@ -65,11 +65,11 @@ def write_model(name: str, folder: Path, precision: str = "f32") -> tuple[Path, 
 
 
 def _quantise(model: ModelProto, path: Path) -> None:
-    """Puts a model with the integers that ONNX Runtime's tools find in a file's place.
+    """Replaces a model in a file by its integer form, from ONNX Runtime's tools.
 
-    Activations are of u8 and weights of s8, per channel: the form that instructions for bytes take
-    on x86, and that ONNX Runtime's documentation asks for there. Of activations of s8, its
-    default, OpenVINO computes all in f32 with AMX, and ONNX Runtime convolutions at half the speed.
+    Activations are u8 and weights s8, per channel: x86 instructions for bytes take this form, and
+    ONNX Runtime's documentation recommends it there. With s8 activations, its default, OpenVINO
+    computes everything in f32 with AMX, and ONNX Runtime's convolutions run at half the speed.
     """
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process

@@ -1,4 +1,4 @@
-"""Seconds that the partitioner takes, pass by pass, and how they grow with the number of ops.
+"""Times of the partitioner by pass, and their growth with the number of ops.
 
     python benchmarks/partition.py
     python benchmarks/partition.py --sizes 5000 50000
@@ -49,7 +49,7 @@ CHAINS: Mapping[str, Sequence[type[Operation]]] = {
 
 
 class Names(Backend):
-    """Accepts ops by name, and generates nothing."""
+    """Backend that accepts ops by name, and generates no code."""
 
     accepted: Sequence[str]
 
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def chain(size: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
-    """A function of `size` ops, each on the result of the one before it."""
+    """Returns a function of `size` ops, each on the result of the one before it."""
     vector = TensorType(f32, [1])
     block = Block(arg_types=[vector])
     (x,) = block.args
@@ -104,7 +104,7 @@ def chain(size: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
 
 
 def densenet() -> ModuleOp:
-    """DenseNet-121, ready to be partitioned."""
+    """Returns DenseNet-121 after canonicalisation, before partitioning."""
     module = import_model(NETWORKS["densenet121"]()).module
     for pass_ in CANONICALISATION:
         pass_.apply(make_context(), module)

@@ -1,11 +1,11 @@
-"""How much of a run's time the steps of a profile explain, and what it costs to time them.
+"""Share of a run's time that the steps of a profile explain, and the cost of timing them.
 
     python benchmarks/profiles.py                    ten networks
     python benchmarks/profiles.py bert6 --runs 100
 
 `steps` is the share of the run's wall time that rows of steps have; the rest is the row "call from
-Python". `cost` is how much more CPU time a run takes that is timed: both programs run in turns, and
-the median of the ratios of turns is shown.
+Python". `cost` is the extra CPU time of a timed run: both programs run interleaved, and the median
+of the ratios is shown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TURN_SECONDS = 0.05
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -62,7 +62,9 @@ def _line(name: str, folder: Path, runs: int, turns: int) -> str:
 
 
 def _ratios(timed: Executable, plain: Executable, inputs: Any, turns: int) -> list[float]:
-    """The CPU time of the timed program, relative to that of the other, turn by turn."""
+    """Returns the CPU times of the timed program relative to the plain one, one ratio for each
+    turn.
+    """
     count = max(1, int(_TURN_SECONDS / _seconds(plain, inputs, 3)))
     return [_seconds(timed, inputs, count) / _seconds(plain, inputs, count) for _ in range(turns)]
 

@@ -1,12 +1,12 @@
 """Modules of PyTorch: `torch.compile` with this backend and with its own, and ONNX Runtime.
 
     python benchmarks/pytorch.py                times, on one thread
-    python benchmarks/pytorch.py --threads 2    the same on two, which needs a quiet machine
+    python benchmarks/pytorch.py --threads 2    the same on two, which needs an idle machine
     python benchmarks/pytorch.py --memory       what compiling a module with large parameters takes
     python benchmarks/pytorch.py --layers       dense layers with and without `copy_parameters`
 
-Engines run in turns in one process, by the processor's time, on several threads by the clock; the
-median counts. Needs the extra `torch`, and a C++ compiler for PyTorch's own backend.
+Engines run interleaved in one process, by the processor's time, on several threads by the clock;
+the median counts. Needs the extra `torch`, and a C++ compiler for PyTorch's own backend.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Arguments = tuple[Tensor, ...]
 Engine = Callable[..., object]
 
 _CASES = ("resnet18", "encoder", "branch")
-"""The encoder is called with 48, 128, 17 and 96 tokens, the branch once for each way."""
+"""Modules; the encoder is called with 48, 128, 17 and 96 tokens, the branch once for each way."""
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def _case(name: str) -> tuple[nn.Module, list[Arguments]]:
-    """A module, and the arguments of its calls."""
+    """Returns a module, and the arguments of its calls."""
     if name == "resnet18":
         module = ResNet((64, 128, 256, 512), 2, 1000)
         return randomised(module), [(torch.randn(1, 3, 224, 224),)]
@@ -130,7 +130,9 @@ def _all_of(engine: Engine, calls: Sequence[Arguments]) -> Callable[[], Mapping[
 
 
 def _error(engine: Engine, module: nn.Module, calls: Sequence[Arguments]) -> float:
-    """The largest difference from eager, over the largest number of the result."""
+    """Returns the largest difference from eager PyTorch, relative to the largest value of the
+    result.
+    """
     pairs = [(engine(*call), module(*call)) for call in calls]
     return max(float((got - want).abs().max() / want.abs().max()) for got, want in pairs)
 
@@ -163,7 +165,9 @@ def _print_layers(rounds: int) -> None:
 
 
 def _growth(target: str) -> str:
-    """How much the process grew at most while a module was compiled and called once."""
+    """Returns a row with the peak growth of the process while a module was compiled and called
+    once.
+    """
     targets = () if target == "host" else (target,)
     small, large = nn.Linear(64, 64), nn.Sequential(*(nn.Linear(3600, 3600) for _ in range(8)))
     byoc_mlir.from_torch(small, (torch.ones(4, 64),), targets=targets, fallback="allow")

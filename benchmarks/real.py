@@ -1,14 +1,14 @@
-"""Measures the networks that Python packages ship, on the work that the packages do with them.
+"""Benchmark of the networks that Python packages ship, on the work that the packages do with them.
 
     python benchmarks/real.py                             installs the packages, then measures
     python benchmarks/real.py --environment real-env      keeps the environment for the next time
     python benchmarks/real.py --packages mtcnn nudenet    only what these packages do
     python benchmarks/real.py --models pnet --rounds 3    only models whose name has this in it
 
-The packages go into an environment of their own, where `record.py` lets them work and keeps what
-they hand to ONNX Runtime. Then this project and ONNX Runtime answer the same calls here: every
-answer is compared, the largest call of each model is timed as `run.py` does it. With the packages
-at hand and no other work on the machine that takes some six minutes.
+The packages go into a separate environment, where `record.py` runs them and records their calls of
+ONNX Runtime. Then this project and ONNX Runtime run the same calls here: all outputs are compared,
+and the largest call of each model is timed as in `run.py`. With installed packages and no other
+work on the machine, this takes some six minutes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PACKAGES = ("rapidocr-onnxruntime", "ddddocr", "nudenet", "swift-f0", "mtcnn-onn
 WITHOUT_DEPENDENCIES = ("basic-pitch",)
 """Packages that require TensorFlow although they run without it."""
 NEEDED = ("librosa", "mir_eval", "pretty_midi", "resampy<0.4.3")
-"""What those need beside it."""
+"""Further packages that the packages without dependencies need."""
 
 TOLERANCE = 1e-3
 """Largest error of an output over its largest value. Packed weights and fused activations of both
@@ -33,7 +33,7 @@ sides sum in other orders, and these networks are up to a hundred layers deep.""
 
 
 def main() -> int:
-    """0 when every answer agrees."""
+    """Runs the benchmark; returns 0 if all outputs agree."""
     arguments = _parser().parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="byoc-real-")))

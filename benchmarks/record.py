@@ -1,8 +1,8 @@
-"""Runs Python packages that ship ONNX models, and keeps what they hand to ONNX Runtime.
+"""Recorder of the calls that Python packages with ONNX models make to ONNX Runtime.
 
-`record.py FOLDER [PACKAGE ...]` is run by `real.py` in an environment that has the packages. Every
-package, or those that are named, does its own work on images and audio that are made here. Each of
-its models gets a folder `PACKAGE-MODEL` with a link `model.onnx` and the inputs of the first call
+`record.py FOLDER [PACKAGE ...]` is run by `real.py` in an environment that has the packages. All
+packages, or the named ones, do their own work on images and audio that are generated here. Each of
+their models gets a folder `PACKAGE-MODEL` with a link `model.onnx` and the inputs of the first call
 of each shape: `0.npz`, `1.npz`, … with the largest inputs first.
 """
 
@@ -25,11 +25,11 @@ from PIL import Image, ImageDraw, ImageFont
 _Arrays = Mapping[str, NDArray[Any]]
 
 _SHAPES = 4
-"""Most input shapes that are kept of one model: image pyramids have a dozen."""
+"""Maximum number of input shapes kept of one model: image pyramids have a dozen."""
 
 
 class Recorder(onnxruntime.InferenceSession):
-    """A session that keeps the inputs of the first call of every shape."""
+    """Session that keeps the inputs of the first call of every shape."""
 
     sessions: list[Recorder] = []
 
@@ -40,14 +40,14 @@ class Recorder(onnxruntime.InferenceSession):
         self.sessions.append(self)
 
     def run(self, output_names: Any, input_feed: _Arrays, *arguments: Any, **options: Any) -> Any:
-        """Outputs, as a session gives them."""
+        """Records the inputs and returns the outputs of a session."""
         shapes = tuple(array.shape for array in input_feed.values())
         self.calls.setdefault(shapes, {name: np.array(array) for name, array in input_feed.items()})
         return super().run(output_names, input_feed, *arguments, **options)
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the packages named on the command line and writes their calls."""
     folder, *wanted = sys.argv[1:]
     if unknown := set(wanted) - set(PACKAGES):
         sys.exit(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(PACKAGES)}")
@@ -135,7 +135,7 @@ PACKAGES: Mapping[str, Callable[[], None]] = {
 
 
 def _page(lines: tuple[str, ...], size: tuple[int, int] = (640, 480)) -> NDArray[np.uint8]:
-    """Black lines of text on a light page with some noise."""
+    """Draws black lines of text on a light page with some noise."""
     image = Image.new("RGB", size, (245, 245, 240))
     draw = ImageDraw.Draw(image)
     height = size[1] // (len(lines) + 1)
@@ -147,7 +147,7 @@ def _page(lines: tuple[str, ...], size: tuple[int, int] = (640, 480)) -> NDArray
 
 
 def _face() -> NDArray[np.uint8]:
-    """A face on a shaded wall."""
+    """Draws a face on a shaded wall."""
     wall = np.linspace(90, 180, 480)[:, None, None] * np.ones((480, 640, 3))
     image = Image.fromarray(wall.astype(np.uint8))
     draw = ImageDraw.Draw(image)
@@ -168,7 +168,8 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
 
 
 def _tones(frequencies: tuple[float, ...], seconds: float, rate: int) -> NDArray[np.float32]:
-    """Sounds with overtones, a slow vibrato and a little noise, at most 0.8 loud."""
+    """Returns sounds with overtones, a slow vibrato and a little noise, of amplitude at most
+    0.8."""
     time = np.arange(int(seconds * rate)) / rate
     phase = 2 * np.pi * time + 0.02 * np.sin(2 * np.pi * 5 * time)
     sound = sum(

@@ -1,4 +1,4 @@
-"""Models in folders, with what they were asked: whether both engines answer alike, and how fast.
+"""Comparison of two engines on recorded models: their outputs and their speed.
 
 A folder holds `model.onnx` and `0.npz`, `1.npz` …: the inputs of calls by name, the largest first.
 """
@@ -32,7 +32,8 @@ ENGINES = ("byoc", "onnxruntime")
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """The options of a script that compares models of an environment of its own."""
+    """Returns the parser for a script that compares models of packages in a separate
+    environment."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -47,10 +48,11 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
 
 
 def environment(folder: Path, *installs: Sequence[str]) -> Path:
-    """The interpreter of the environment in `folder`, which is made if it is not complete.
+    """Returns the interpreter of the environment in `folder`, and creates the environment if it is
+    not complete.
 
     Args:
-        installs: what `pip install` is called with, one call after the other.
+        installs: arguments of `pip install`, one call after the other.
     """
     python, complete = folder / "bin" / "python", folder / "complete"
     if not complete.exists():
@@ -68,10 +70,10 @@ def compare(
     quantile: float,
     tolerance: float,
 ) -> int:
-    """Prints the times of both engines on each model's largest call, and which answers differ.
+    """Prints the times of both engines on each model's largest call, and the outputs that differ.
 
     Returns:
-        0 when every answer agrees, else 1.
+        0 if all outputs agree, else 1.
     """
     disagreements: list[str] = []
     results: list[Measurement | Failure] = []
@@ -96,7 +98,7 @@ def record(python: Path, script: str, folder: Path, *arguments: str) -> None:
 
 
 def _disagreements(folder: Path, tolerance: float) -> Iterator[str]:
-    """One line for each recorded call that is refused or answered otherwise."""
+    """Yields one line for each recorded call that is refused or whose outputs differ."""
     model = (folder / "model.onnx").resolve()
     try:
         ours, theirs = Byoc(model, 1, "f32"), OnnxRuntime(model, 1, "f32")

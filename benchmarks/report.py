@@ -13,7 +13,7 @@ from measure import Failure, Measurement
 
 @dataclass(frozen=True)
 class Row:
-    """All engines on one model with one number of threads."""
+    """Results of all engines on one model with one number of threads."""
 
     model: str
     threads: int
@@ -21,12 +21,13 @@ class Row:
     results: dict[str, Measurement | Failure]
 
     def latency(self, engine: str) -> float | None:
-        """The quantile of the latencies in milliseconds, if it was measured."""
+        """Returns the quantile of the latencies in milliseconds, or `None` if it was not
+        measured."""
         result = self.results.get(engine)
         return result.quantile(self.quantile) if isinstance(result, Measurement) else None
 
     def ratio(self, engine: str, peers: Sequence[str]) -> float | None:
-        """Latency over that of the fastest of `peers`."""
+        """Returns the latency relative to the fastest of `peers`."""
         own = self.latency(engine)
         others = [latency for peer in peers if (latency := self.latency(peer)) is not None]
         return own / min(others) if own is not None and others else None
@@ -42,24 +43,28 @@ def rows_of(results: Iterable[Measurement | Failure], quantile: float) -> list[R
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Of positive values, at least one."""
+    """Returns the geometric mean of positive values, at least one."""
     return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def contenders(engines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What is judged and what it is judged by; without ONNX Runtime and OpenVINO, by the rest."""
+    """Returns the engines of this project and their peers: ONNX Runtime and OpenVINO, or else all
+    others.
+    """
     judged = [engine for engine in engines if engine.startswith("byoc")]
     rest = [engine for engine in engines if engine not in judged]
     return judged, [engine for engine in rest if engine in PEERS] or rest
 
 
 def ratios(rows: Sequence[Row], engine: str, peers: Sequence[str]) -> list[float]:
-    """Every ratio that exists."""
+    """Returns every ratio that exists."""
     return [ratio for row in rows if (ratio := row.ratio(engine, peers)) is not None]
 
 
 def latency_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
-    """Latencies in milliseconds, ratios to the fastest peer, the largest error."""
+    """Returns the table of latencies in milliseconds, ratios to the fastest peer, and the largest
+    error.
+    """
     judged, peers = contenders(engines)
     head = ["model", "threads", *engines, *(f"{engine} / best peer" for engine in judged), "error"]
     lines = [table_row(head), table_row(["---", *["---:"] * (len(head) - 1)])]
@@ -92,7 +97,9 @@ def _latency_cell(row: Row, engine: str) -> str:
 
 
 def cost_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
-    """Seconds from file to first answer, without imports, and peak memory in MB."""
+    """Returns the table of seconds from file to first output, without imports, and of peak memory
+    in MB.
+    """
     head = [
         "model",
         "threads",
@@ -113,7 +120,7 @@ def cost_table(rows: Sequence[Row], engines: Sequence[str]) -> str:
 
 
 def plot(rows: Sequence[Row], engines: Sequence[str], path: Path) -> None:
-    """Bars of latency relative to the fastest peer, one panel for each number of threads."""
+    """Plots bars of latency relative to the fastest peer, one panel for each number of threads."""
     from matplotlib import pyplot  # only here: an optional dependency
 
     _, peers = contenders(engines)
@@ -146,7 +153,7 @@ def _largest_error(row: Row, engines: Sequence[str]) -> str:
 
 
 def rounded(value: float | None) -> str:
-    """Three digits, `-` for a value that there is not."""
+    """Returns a value with three digits; `-` for `None`."""
     if value is None:
         return "-"
     return f"{value:.3f}" if value < 1 else f"{value:.3g}" if value < 100 else f"{value:.0f}"
@@ -157,5 +164,5 @@ def _ratio(value: float | None) -> str:
 
 
 def table_row(cells: Iterable[str]) -> str:
-    """A row in Markdown."""
+    """Returns a row in Markdown."""
     return f"| {' | '.join(cells)} |"

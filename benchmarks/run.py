@@ -1,16 +1,16 @@
-"""Measures this project and its peers side by side.
+"""Benchmark of this project and its peers, side by side.
 
     python benchmarks/run.py                                  the table of the README
     python benchmarks/run.py --models mnist mlp3 --threads 1  a call's overhead
     python benchmarks/run.py --engines byoc_host,iree --models mlp mobilenet_v2
     python benchmarks/run.py --precision int8 --models resnet50 vit_tiny
 
-Every engine runs every model in a fresh process of its own; the processes of one model take turns,
-so that a machine that slows down does so for all. All run on the same number of threads, in f32
-unless another precision is asked for: models of int8 are made by ONNX Runtime's tools, with
-activations of u8 and weights of s8 per channel, and bf16 is what each engine makes of it (ONNX
-Runtime and IREE: f32); a line says so where this project computes in f32, too. Errors are against
-ONNX Runtime. An engine that dies of a model is a row without its number; the others go on.
+Every engine runs every model in a separate, fresh process; the runs of one model's processes are
+interleaved, so that a machine that slows down affects all of them. All use the same number of
+threads, and f32 unless another precision is requested. Models of int8 come from ONNX Runtime's
+tools, with u8 activations and s8 weights per channel. In bf16, each engine decides what it rounds
+(ONNX Runtime and IREE: nothing); a line says so if this project computes in f32, too. Errors are
+against ONNX Runtime. If an engine fails on a model, its cell is `-`; the other engines go on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from byoc_mlir.transforms.profitability import why_unprofitable
 
 
 def main() -> int:
-    """0 when every engine answered."""
+    """Runs the benchmark; returns 0 if every engine returned outputs."""
     arguments = _parser().parse_args()
     results: list[Measurement | Failure] = []
     for result in measure(
@@ -62,12 +62,14 @@ def main() -> int:
 
 
 def why_in_f32(precision: str) -> str | None:
-    """Why this project computes in f32 on this machine though it was asked for fewer bits."""
+    """Returns why this project computes in f32 on this machine though bf16 was requested; `None` if
+    it does not.
+    """
     return why_unprofitable(precision, default_targets()[0]) if precision == "bf16" else None
 
 
 def machine() -> dict[str, object]:
-    """What the numbers depend on beside the code."""
+    """Returns the facts about machine and packages on which the measurements depend."""
     packages = ("byoc_mlir", "onnxruntime", "openvino", "iree-base-compiler", "onednn-cpu-gomp")
     return {
         "processor": _processor(),
@@ -127,7 +129,7 @@ def _model(text: str) -> str:
 
 
 def engine_names(text: str) -> Sequence[str]:
-    """The engines of a list with commas."""
+    """Parses a list of engines, separated by commas."""
     engines = text.split(",")
     if unknown := [engine for engine in engines if engine not in ENGINES]:
         raise argparse.ArgumentTypeError(f"{', '.join(unknown)}; known: {', '.join(ENGINES)}")

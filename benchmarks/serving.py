@@ -2,9 +2,9 @@
 
     python -m pip install '.[test,ray]' && python benchmarks/serving.py
 
-Scores 10,000 rows of Parquet with two workers, one of which is killed in the middle; then 16
-clients send 2,000 requests of 1 to 8 rows over the loopback, malformed ones among them, to a
-deployment of this package and to one of ONNX Runtime behind the same protocol, in turns.
+Scores 10,000 rows of Parquet with two workers, one of which is killed in the middle. Then 16
+clients send 2,000 requests of 1 to 8 rows over the loopback, malformed ones among them, to two
+deployments behind the same protocol, interleaved: this package and ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from byoc_mlir.tensors import TensorInfo
 INPUTS, HIDDEN, OUTPUTS = 128, 1024, 16
 CLIENTS = 16
 MALFORMED = 20
-"""Each so-manieth request is malformed, in one of several ways."""
+"""Interval of malformed requests: each 20th one is malformed, in one of several ways."""
 
 
 def save_model(path: Path) -> None:
-    """A perceptron of three layers, for any number of rows."""
+    """Writes a perceptron of three layers, for any number of rows."""
     generator = np.random.default_rng(0)
     sizes = [INPUTS, HIDDEN, HIDDEN, OUTPUTS]
     weights, nodes, last = [], [], "x"
@@ -59,7 +59,7 @@ def save_model(path: Path) -> None:
 
 
 class OnnxRuntime:
-    """ONNX Runtime as the service wants a model."""
+    """Model of ONNX Runtime with the interface that the service needs."""
 
     def __init__(self, path: str):
         import onnxruntime
@@ -75,7 +75,7 @@ class OnnxRuntime:
 
 
 class OnnxRuntimeServer(ModelServer):
-    """A replica with ONNX Runtime in it."""
+    """Replica with ONNX Runtime."""
 
     def __init__(self, path: str):
         import starlette.responses
@@ -86,7 +86,7 @@ class OnnxRuntimeServer(ModelServer):
 
 
 def killing(folder: Path, at: int) -> Any:
-    """Passes a row on; the first worker that gets row `at` kills itself."""
+    """Returns a row unchanged; the first worker that gets row `at` kills itself."""
 
     def prepare(row: Mapping[str, Any]) -> Mapping[str, Any]:
         if row["id"] == at:
@@ -101,7 +101,9 @@ def killing(folder: Path, at: int) -> Any:
 
 
 def score_rows(folder: Path, rows: int) -> None:
-    """Scores rows with two workers, one of them killed; says how many are there how often."""
+    """Runs scoring with two workers, one of which is killed; prints how often each row is in the
+    result.
+    """
     import pyarrow
     import ray
     from pyarrow import parquet
@@ -142,14 +144,14 @@ def score_rows(folder: Path, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """A request, and what is wanted for it: outputs, or `None` for an error."""
+    """Request, with its expected outputs, or `None` if it must be refused."""
 
     body: bytes
     wanted: Any
 
 
 def requests(path: str, count: int) -> Sequence[Request]:
-    """Of 1 to 8 rows; some malformed."""
+    """Returns requests of 1 to 8 rows, some of them malformed."""
     generator, model = np.random.default_rng(2), OnnxRuntime(path)
     made: list[Request] = []
     for number in range(count):
@@ -164,7 +166,7 @@ def requests(path: str, count: int) -> Sequence[Request]:
 
 
 def ask(port: int, some: Sequence[Request]) -> list[tuple[float, str]]:
-    """The seconds of each request of one client, and what became of it."""
+    """Returns the seconds of each request of one client, and its outcome."""
     connection = HTTPConnection("127.0.0.1", port, timeout=120)
     found: list[tuple[float, str]] = []
     for request in some:
@@ -178,7 +180,7 @@ def ask(port: int, some: Sequence[Request]) -> list[tuple[float, str]]:
 
 
 def judged(status: int, document: Mapping[str, Any], request: Request) -> str:
-    """What became of a request."""
+    """Returns the outcome of a request."""
     if request.wanted is None:
         return "refused" if status == 400 and "type" in document else "wrong"
     if status != 200:
@@ -189,7 +191,7 @@ def judged(status: int, document: Mapping[str, Any], request: Request) -> str:
 
 
 def serve_requests(name: str, app: Any, asked: Sequence[Request]) -> None:
-    """Lets all clients ask at once; prints times and what became of the requests."""
+    """Sends the requests from all clients at once; prints times and outcomes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with serving(app, host="127.0.0.1", port=port, cores=1):
@@ -207,7 +209,7 @@ def serve_requests(name: str, app: Any, asked: Sequence[Request]) -> None:
 
 
 def main() -> None:
-    """Rows, then requests."""
+    """Runs the scoring of rows, then the requests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=2_000)
@@ -227,7 +229,7 @@ def main() -> None:
 
 
 def onnxruntime_application(path: str) -> Any:
-    """A deployment of ONNX Runtime, as that of this package is."""
+    """Returns a deployment of ONNX Runtime, equal to the deployment of this package."""
     from ray import serve
 
     deployment = serve.deployment(

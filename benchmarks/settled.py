@@ -1,9 +1,9 @@
-"""Requests whose answers rounding does not change.
+"""Requests away from thresholds, whose outputs do not depend on rounding.
 
-A detector compares scores and overlaps with thresholds, and with each other: a box is there or not.
-Of a hundred thousand scores of an image some are so near a threshold that the last digits of a sum
-decide, and each engine adds in an order of its own. Such answers cannot be compared, so requests
-are drawn until there are others.
+A detector compares scores and overlaps with thresholds, and with each other: it returns a box or
+not. Some of the hundred thousand scores of an image are so close to a threshold that the last
+digits of a sum decide, and each engine adds in its own order. Such outputs cannot be compared, so
+requests are drawn until their scores are further away.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from byoc_mlir.testing.reference import largest_relative_error
 Inputs: TypeAlias = dict[str, np.ndarray[Any, Any]]
 
 _NOISE = 2e-5
-"""Of each element. It moves the scores of `detector` by up to 4e-5; rounding does by up to 8e-6,
-where Winograd's algorithm computes convolutions."""
+"""Relative noise of each element. It moves the scores of `detector` by up to 4e-5; rounding moves
+them by up to 8e-6 if Winograd's algorithm computes convolutions.
+"""
 _DRAWS = 4
 _SAME = 1e-3
-"""Largest relative error of answers in which the same boxes are in the same places."""
+"""Largest relative error of outputs with the same boxes."""
 
 
 def settled(model: Path, requests: Iterable[Inputs]) -> Iterator[Inputs]:
-    """Those of the requests whose answers by ONNX Runtime stay what they are with some noise."""
+    """Yields the requests for which ONNX Runtime's outputs stay equal under some noise."""
     engine = Engine(model, 1, "f32")
     for request in requests:
         answer = engine.run(request)
@@ -37,7 +38,9 @@ def settled(model: Path, requests: Iterable[Inputs]) -> Iterator[Inputs]:
 
 
 def _with_noise(request: Inputs) -> Iterator[Inputs]:
-    """With noise added and subtracted: one of the two moves a score towards its threshold."""
+    """Yields the request with noise added and subtracted: one of the two moves a score towards its
+    threshold.
+    """
     rng = np.random.default_rng(0)
     for _ in range(_DRAWS):
         drawn = {name: rng.standard_normal(array.shape) for name, array in request.items()}

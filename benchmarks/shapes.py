@@ -1,4 +1,5 @@
-"""What another batch size costs a model with a symbolic batch, compiled in this process before.
+"""Compile time of a further batch size for a model with a symbolic batch, compiled in this process
+before.
 
     python benchmarks/shapes.py                                 ResNet-18 and MobileNet V2
     python benchmarks/shapes.py squeezenet --targets '' -b 1 4 8    the host alone
@@ -21,12 +22,12 @@ from byoc_mlir.testing.networks import NETWORKS
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("models", nargs="*", default=["resnet18", "mobilenet_v2"], metavar="MODEL")
-    parser.add_argument("--targets", help="left out: those that are used by default")
+    parser.add_argument("--targets", help="default: those of compile")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("-b", "--batches", type=int, nargs="+", default=[1, 2, 3, 4])
     parser.add_argument("--rounds", type=int, default=3)
@@ -50,7 +51,7 @@ def main() -> None:
 def compile_seconds(
     name: str, batches: Sequence[int], targets: Sequence[str] | None, threads: int
 ) -> list[float]:
-    """The time that each batch size takes, one after the other."""
+    """Returns the compile time of each batch size, one after the other."""
     model = NETWORKS[name]()
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.shape.dim[0].CopyFrom(

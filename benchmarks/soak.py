@@ -1,4 +1,4 @@
-"""How much memory a process gains while it compiles, runs and closes models again and again.
+"""Memory growth of a process that compiles, runs and closes models repeatedly.
 
     python benchmarks/soak.py                                   300 cycles, 100,000 runs
     python benchmarks/soak.py --models symbolic --workers 4     four at once, for each shape anew
@@ -26,11 +26,11 @@ from byoc_mlir.runtime.system.memory import return_freed_memory
 _CHANNELS = 16
 _TARGETS = {"host": (), "dnnl": ("dnnl",), "symbolic": ("dnnl",)}
 _SHAPES = 3
-"""Sizes of the batch that each executable of a symbolic model runs with."""
+"""Number of batch sizes with which each executable of a symbolic model runs."""
 
 
 def main() -> int:
-    """See the module."""
+    """Runs the benchmark; returns 1 if any growth exceeds `--limit`."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def soak_cycles(kind: str, arguments: argparse.Namespace, pool: ThreadPoolExecutor) -> float:
-    """The growth by cycles of compiling, running and closing, in megabytes."""
+    """Returns the growth in megabytes by cycles of compiling, running and closing."""
     model = network(kind)
 
     def cycle(_: int) -> None:
@@ -69,7 +69,7 @@ def soak_cycles(kind: str, arguments: argparse.Namespace, pool: ThreadPoolExecut
 
 
 def soak_runs(kind: str, arguments: argparse.Namespace, pool: ThreadPoolExecutor) -> float:
-    """The growth by runs of one executable, in megabytes."""
+    """Returns the growth in megabytes by runs of one executable."""
     inputs = requests(kind)
     with compiled(network(kind), kind, arguments.threads) as executable:
 
@@ -82,7 +82,7 @@ def soak_runs(kind: str, arguments: argparse.Namespace, pool: ThreadPoolExecutor
 def growth(
     work: Callable[[int], None], first: int, count: int, pool: ThreadPoolExecutor, workers: int
 ) -> float:
-    """Megabytes that working so often left behind, but for what the first times did."""
+    """Returns the growth in megabytes of the calls of `work` after the first ones."""
 
     def work_on(numbers: range) -> None:
         for number in numbers:
@@ -97,7 +97,7 @@ def growth(
 
 
 def resident_megabytes() -> float:
-    """The memory of this process that is in use."""
+    """Returns the resident memory of this process in megabytes, with garbage collected."""
     gc.collect()
     return_freed_memory()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -105,12 +105,14 @@ def resident_megabytes() -> float:
 
 
 def compiled(model: ModelProto, kind: str, threads: int) -> Executable:
-    """A new executable."""
+    """Returns a new executable."""
     return byoc_mlir.compile(model, _TARGETS[kind], threads=threads, fallback="allow", cache=False)
 
 
 def network(kind: str) -> ModelProto:
-    """Sums of exponentials, but for the host behind a convolution; of any batch where symbolic."""
+    """Returns sums of exponentials, after a convolution unless for the host; the batch is symbolic
+    if `kind` is.
+    """
     node = helper.make_node
     sums = [node("Exp", ["positive"], ["e"]), node("ReduceSum", ["e", "axes"], ["y"], keepdims=0)]
     weights = np.random.default_rng(0).standard_normal((_CHANNELS, _CHANNELS, 3, 3))
@@ -128,7 +130,7 @@ def network(kind: str) -> ModelProto:
 
 
 def requests(kind: str) -> Sequence[dict[str, np.ndarray]]:
-    """What an executable is run with."""
+    """Returns the inputs of an executable's runs."""
     batches = range(1, 1 + (_SHAPES if kind == "symbolic" else 1))
     return [{"x": np.ones((batch, _CHANNELS, 8, 8), np.float32)} for batch in batches]
 

@@ -1,13 +1,13 @@
-"""How long a new process takes to the first answer, and whether what is loaded runs as fast.
+"""Time of a new process to the first output, and latency of a loaded model.
 
     python benchmarks/start.py                  ResNet-50
     python benchmarks/start.py bert6 --threads 1
 
-Every start is a process of its own, with the bytecode that an installation leaves; the kinds of
-start take turns, and the quickest of each is shown. The `first` process finds an empty cache, so it
+Every start is a separate process, with the bytecode that an installation leaves. The kinds of start
+are interleaved, and the quickest of each is shown. The `first` process finds an empty cache, so it
 measures the calibration of the machine, too: `calibration`, which is in no other column. `read` is
-one pass over the file, which a start contains, as the file is hashed. Then the model as it was
-compiled and as it is loaded from a shared object run in one process, in turns.
+one pass over the file, which a start contains, as the file is hashed. Then the compiled model and
+the one loaded from a shared object run interleaved in one process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROUND_SECONDS = 0.2
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

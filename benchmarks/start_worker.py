@@ -1,4 +1,4 @@
-"""One start: a process that reads a model, compiles or loads it, and answers once.
+"""Worker for one start: a process that reads a model, compiles or loads it, and runs it once.
 
 `start_worker.py KIND PATH INPUTS THREADS` prints one JSON line with `Start`.
 """
@@ -16,27 +16,27 @@ from worker import peak_megabytes
 
 @dataclass(frozen=True)
 class Start:
-    """What the parts of a start took, in seconds."""
+    """Durations of the parts of a start, in seconds."""
 
     read: float
-    """One pass over the file, which is apart from the others."""
+    """One pass over the file, which is separate from the other parts."""
     imports: float
-    """Of the package: of the compiler, what it needs is imported while it compiles."""
+    """Import of the package; the compiler's own imports happen while it compiles."""
     compiling: float
-    """Or loading; without what is measured once on a machine."""
+    """Compilation or loading, without calibration."""
     first_run: float
     calibration: float
-    """Measuring calibration, which the first processes of a machine do."""
+    """Calibration of the machine, which its first processes measure."""
     peak_megabytes: float
 
     @property
     def whole(self) -> float:
-        """From the file to the first answer, calibration apart."""
+        """Returns the time from the file to the first output, without calibration."""
         return self.imports + self.compiling + self.first_run
 
 
 def main() -> None:
-    """See the module."""
+    """Measures one start and prints it as JSON."""
     kind, path, inputs_path, threads = sys.argv[1:]
     with np.load(inputs_path) as stored:
         inputs = dict(stored)

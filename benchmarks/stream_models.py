@@ -1,4 +1,4 @@
-"""The streams by name: a model whose sizes change, and the sizes of its requests in their order."""
+"""Streams by name: a model with dynamic shapes, and the sizes of its requests in order."""
 
 from __future__ import annotations
 
@@ -20,27 +20,33 @@ from byoc_mlir.testing.networks.sequences import recogniser, synthesiser
 from byoc_mlir.testing.reference import random_inputs
 
 Sizes = Mapping[str, int]
-"""The size of each symbol."""
+"""Sizes of the symbols."""
 
 _REPEATS = 2
-"""Requests of sizes that came before, for each new one."""
+"""Number of requests of earlier sizes for each new one."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A model, and the sizes that its requests have."""
+    """Model, and the sizes of its requests."""
 
     build: Callable[[], ModelProto]
     sizes: Callable[[random.Random, int], Sequence[Sizes]]
-    """Draws so many further sizes; the same number gives the same ones."""
+    """Function that draws further sizes; the same seed gives the same ones."""
     in_order: bool = False
-    """Whether each request follows from the one before, as tokens do; then all come twice."""
+    """True if each request depends on the one before, as tokens do; then the whole stream is
+    repeated.
+    """
     selects: bool = False
-    """Whether answers are what comparisons select; then requests are drawn that are `settled`."""
+    """True if outputs are selected by comparisons; then `settled` draws the requests, away from
+    thresholds.
+    """
 
 
 def _between(**ranges: Sequence[int]) -> Callable[[random.Random, int], Sequence[Sizes]]:
-    """Sizes drawn from what is given for each symbol, no two alike as far as there are others."""
+    """Returns a function that draws sizes from the range of each symbol, different ones as far as
+    possible.
+    """
 
     def drawn(rng: random.Random, count: int) -> Sequence[Sizes]:
         found: dict[tuple[int, ...], None] = {}
@@ -53,14 +59,14 @@ def _between(**ranges: Sequence[int]) -> Callable[[random.Random, int], Sequence
 
 
 def _tokens(_: random.Random, count: int) -> Sequence[Sizes]:
-    """A prompt, and then token by token."""
+    """Returns the sizes of a prompt, followed by single tokens."""
     prompt = 32
     steps = [{"batch": 1, "seq": 1, "past": prompt + step} for step in range(count - 1)]
     return [{"batch": 1, "seq": prompt, "past": 0}, *steps]
 
 
 def _others(_: random.Random, count: int) -> Sequence[Sizes]:
-    """Requests that differ in their values."""
+    """Returns requests that differ in their values only."""
     return [{"request": number} for number in range(count)]
 
 
@@ -97,18 +103,18 @@ STREAMS: Mapping[str, Stream] = {
 
 @dataclass(frozen=True)
 class StreamFiles:
-    """A stream on disk."""
+    """Files of a stream."""
 
     name: str
     model: Path
     inputs: tuple[Path, ...]
-    """Of each of the different requests."""
+    """Inputs of each of the different requests."""
     order: tuple[int, ...]
-    """Which of them come after another."""
+    """Order of the requests, by index."""
 
 
 def write_stream(name: str, number: int, folder: Path) -> StreamFiles:
-    """Writes the model of a stream and so many different requests."""
+    """Writes the model of a stream and `number` different requests."""
     stream, rng = STREAMS[name], random.Random(0)
     model = stream.build()
     path = folder / f"{name}.onnx"

@@ -1,9 +1,9 @@
-"""One engine that answers a stream of requests in one process.
+"""Worker for one engine that answers a stream of requests in one process.
 
 `stream_worker.py ENGINE MODEL THREADS CLOCK OUTPUTS ORDER INPUTS...` compiles the model, answers
-the requests whose numbers are in ORDER, waits for what the engine compiles beside, and answers the
-last ones again and again. It prints one JSON line with `Answered`; the first answer to each request
-is in the folder OUTPUTS.
+the requests whose numbers are in ORDER, waits for the engine's background compilation, and repeats
+the last ones. It prints one JSON line with `Answered`; the first answer to each request is in the
+folder OUTPUTS.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 @dataclass(frozen=True)
 class Answered:
-    """What a stream cost."""
+    """Cost of a stream."""
 
     compile_seconds: float
     milliseconds: list[float]
-    """Of each request in its order."""
+    """Milliseconds of each request, in order."""
     steady_milliseconds: list[float]
-    """Of the last requests, each one in the median of many calls."""
+    """Milliseconds of each of the last requests, the median of many calls."""
     peak_megabytes: float
-    """Most memory the process ever held, interpreter and libraries included."""
+    """Peak memory of the process, interpreter and libraries included."""
     beside_seconds: float
-    """Of the processor, in other processes that compiled for it."""
+    """Processor time of other processes that compiled for this one."""
     beside_megabytes: float
-    """Most memory that one of those held."""
+    """Peak memory of the processes that compiled for this one."""
 
 
 def main() -> None:
-    """See the module."""
+    """Answers one stream and prints its cost as JSON."""
     engine_name, model, threads, clock_name, outputs, order, *inputs = sys.argv[1:]
     clock = CLOCKS[clock_name]
     # the libraries print to stdout now and then; the answer keeps a stdout of its own

@@ -1,15 +1,19 @@
-"""Streams of requests whose sizes change: compiled while they are answered.
+"""Streams of requests with changing sizes, which are compiled while earlier ones are answered.
 
     python benchmarks/streams.py                                  all streams, 24 sizes each
     python benchmarks/streams.py --quick --threads 1              4 sizes
     python benchmarks/streams.py --streams encoder decoder --engines byoc,onnxruntime
 
 Every engine answers a stream in a fresh process. The first process of `byoc` finds an empty cache,
-the second one what the first has left. `whole` is the time from the model's file to the last
-answer, without imports of the engine; `first`, the first answer of a further size; `repeated`, one
-of a size that came before; `steady`, one size again and again, when nothing is compiled any more.
-`beside` is what another process takes that compiles meanwhile: seconds of the processor, and the
-most memory. Ratios are to the faster or smaller of the peers. Errors are against ONNX Runtime.
+the second one the cache of the first.
+
+- `whole`: time from the model's file to the last answer, without imports of the engine.
+- `first`: time of the first answer of a further size.
+- `repeated`: time of an answer of an earlier size.
+- `steady`: time of repeated calls at one size, when nothing is compiled any more.
+- `beside`: processor seconds and peak memory of the process that compiles in the background.
+
+Ratios are to the faster or smaller of the peers. Errors are against ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -41,12 +45,12 @@ _REFERENCE = "onnxruntime"
 
 @dataclass(frozen=True)
 class Result:
-    """What one process did with one stream."""
+    """Result of one process for one stream."""
 
     stream: str
     threads: int
     engine: str
-    """With the number of the process, for those that have a cache: `byoc, 2nd`."""
+    """Engine, with the number of the process for engines that have a cache: `byoc, 2nd`."""
     order: tuple[int, ...]
     answered: Answered
     error: float
@@ -54,27 +58,29 @@ class Result:
 
     @property
     def whole(self) -> float:
-        """Seconds of the whole stream, compilation included."""
+        """Returns the seconds of the whole stream, compilation included."""
         return self.answered.compile_seconds + sum(self.answered.milliseconds) / 1e3
 
     @property
     def first(self) -> float:
-        """Milliseconds of the first answer of a further size, in the median."""
+        """Returns the median milliseconds of the first answer of a further size."""
         return median(self._of(new=True)[1:] or self._of(new=True))
 
     @property
     def repeated(self) -> float:
-        """Milliseconds of an answer of a size that came before, in the median."""
+        """Returns the median milliseconds of an answer of a repeated size."""
         return median(self._of(new=False))
 
     @property
     def steady(self) -> float:
-        """Milliseconds of one size again and again, over several sizes."""
+        """Returns the milliseconds of repeated calls at one size, the geometric mean over several
+        sizes.
+        """
         return geometric_mean(self.answered.steady_milliseconds)
 
     @property
     def megabytes(self) -> float:
-        """The most memory that the process held."""
+        """Returns the peak memory of the process in megabytes."""
         return self.answered.peak_megabytes
 
     def _of(self, *, new: bool) -> list[float]:
@@ -91,7 +97,7 @@ _COLUMNS = ("whole", "first", "repeated", "steady", "megabytes")
 
 
 def main() -> int:
-    """0 when every engine answered."""
+    """Runs the benchmark; returns 0 if every engine returned outputs."""
     arguments = _parser().parse_args()
     count = _QUICK_COUNT if arguments.quick else arguments.sizes
     results: list[Result | Failure] = []
@@ -112,7 +118,9 @@ def main() -> int:
 
 
 def table(results: Sequence[Result | Failure]) -> str:
-    """A row for each process, with ratios to the best of the peers on that stream."""
+    """Returns a table with a row for each process, with ratios to the best of the peers on that
+    stream.
+    """
     head = ["stream", "threads", "engine", "whole s", "first ms", "repeated ms", "steady ms", "MB"]
     head += ["beside", "error"]
     lines = [table_row(head), table_row(["---", *["---:"] * (len(head) - 1)])]
@@ -134,7 +142,7 @@ def table(results: Sequence[Result | Failure]) -> str:
 
 
 def _beside(result: Result) -> str:
-    """What the processes took that compiled for one."""
+    """Returns the time and memory of the processes that compiled for the measured one."""
     answered = result.answered
     if not answered.beside_seconds:
         return "-"
@@ -142,7 +150,8 @@ def _beside(result: Result) -> str:
 
 
 def _compared(result: Result, peers: Sequence[Result], column: str) -> str:
-    """The value of a column, with its ratio to the best peer where the engine is none."""
+    """Returns the value of a column, with its ratio to the best peer unless the engine is a
+    peer."""
     value: float = getattr(result, column)
     if result.engine in PEERS or not peers:
         return rounded(value)
@@ -152,7 +161,7 @@ def _compared(result: Result, peers: Sequence[Result], column: str) -> str:
 def _measured(
     files: StreamFiles, engines: Sequence[str], threads: int, clock: str, folder: Path
 ) -> Iterator[Result | Failure]:
-    """The results of one stream; the reference answers first."""
+    """Yields the results of one stream; the reference runs first."""
     ordered = sorted(engines, key=lambda engine: engine != _REFERENCE)
     reference = folder / "reference"
     if not reference.exists():
@@ -176,7 +185,7 @@ def _measured(
 def _answered(
     files: StreamFiles, engine: str, threads: int, clock: str, outputs: Path, cache: Path | None
 ) -> Answered:
-    """One process that answers a stream."""
+    """Runs one process that answers a stream."""
     outputs.mkdir()
     order = ",".join(map(str, files.order))
     script = Path(__file__).with_name("stream_worker.py")

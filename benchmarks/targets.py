@@ -3,9 +3,9 @@
     python benchmarks/targets.py --models mlp bert6 --targets dnnl openblas
     python benchmarks/targets.py --models mobilenet_v2 --targets dnnl host tuned --tune 60
 
-Each round runs every target once, by the time of all threads of the process; the median of the
-rounds counts, as a ratio to the first target. `host` is the host alone, `tuned` the same, tuned for
-so many seconds. Nothing is kept, so an earlier run does not matter.
+Each round runs every target once, by the processor time of all threads of the process; the result
+is the median over the rounds, as a ratio to the first target. `host` is the host alone, `tuned` the
+host tuned for the given seconds. Nothing is cached, so an earlier run does not matter.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def interleaved(
     rounds: int,
     clock: Callable[[], float] = time.process_time,
 ) -> list[float]:
-    """The median of the seconds that each takes by a clock, run in turns."""
+    """Returns the median seconds of each function, with interleaved calls."""
     seconds: list[list[float]] = [[] for _ in runs]
     for _ in range(rounds):
         for run, mine in zip(runs, seconds, strict=True):

@@ -1,15 +1,15 @@
-"""Tree ensembles beside ONNX Runtime, from one row to a thousand.
+"""Tree ensembles compared with ONNX Runtime, from one row to a thousand.
 
     python benchmarks/trees.py                                 regressors and classifiers, 1 thread
     python benchmarks/trees.py --rows 1 10 --batch fixed --threads 1 2 --kinds classifier
     python benchmarks/trees.py --forests 100x8 --ends 0.2 --arrays 1
 
-A forest is `trees x depth`, random splits of random features; `--ends` is how often a node is a
-leaf before that depth. Both engines get the same arrays in turns, in one process. Times are
-microseconds of a call from Python, of the processor with one thread and of the clock with more: the
-lowest tenth of the turns. With `--arrays 1` the same rows come again and again: the processor
-has learned by heart where they go, which helps an engine that branches. A batch is of symbolic
-size, or fixed.
+A forest is `trees x depth`, random splits of random features; `--ends` is the probability that a
+node is a leaf before that depth. Both engines get the same arrays interleaved, in one process.
+Times are microseconds of a call from Python, of the processor with one thread and of the clock with
+more: the lowest tenth of the turns. With `--arrays 1` the same rows are repeated: the branch
+predictor learns their paths, which helps an engine that branches. A batch is of symbolic size, or
+fixed.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ Engine = Callable[[dict[str, Array]], Array]
 
 _FEATURES, _CLASSES = 30, 3
 _TURN_SECONDS = 0.002
-"""What a turn of one engine takes about."""
+"""Approximate duration of one engine's turn."""
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Random trees of a depth."""
+    """Number of trees and their depth."""
 
     trees: int
     depth: int
 
     @staticmethod
     def parsed(text: str) -> Forest:
-        """One written as `300x6`."""
+        """Parses a forest written as `300x6`."""
         trees, depth = map(int, text.split("x"))
         return Forest(trees, depth)
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     forests = [Forest(300, 6), Forest(100, 10), Forest(20, 4)]
     parser.add_argument("--forests", type=Forest.parsed, nargs="+", default=forests)
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def _model(kind: str, forest: Forest, ends: float, rows: int | str) -> ModelProto:
-    """One node with random trees."""
+    """Returns a model of one node with random trees."""
     attributes, outputs = _KINDS[kind](_Grown(forest, ends))
     node = helper.make_node(
         f"TreeEnsemble{kind.capitalize()}",
@@ -97,7 +97,7 @@ def _model(kind: str, forest: Forest, ends: float, rows: int | str) -> ModelProt
 
 
 class _Grown:
-    """The lists of a forest's nodes and leaves."""
+    """Lists of the nodes and leaves of a random forest."""
 
     def __init__(self, forest: Forest, ends: float):
         self._rng, self._depth, self._ends = np.random.default_rng(0), forest.depth, ends
@@ -127,7 +127,7 @@ class _Grown:
         return place - root
 
     def attributes(self, kind: str, targets: int) -> dict[str, Any]:
-        """Those of a node; each leaf has weights for all targets."""
+        """Returns the attributes of a node; each leaf has weights for all targets."""
         nodes = {f"nodes_{name}": [node[name] for node in self.nodes] for name in self.nodes[0]}
         trees, places = (np.repeat(each, targets) for each in zip(*self.leaves, strict=True))
         weights = self._rng.standard_normal(len(trees)).astype(np.float32)
@@ -173,7 +173,7 @@ def _compared(model: ModelProto, rows: int, threads: int, options: argparse.Name
 def _microseconds(
     engine: Engine, inputs: Sequence[dict[str, Array]], clock: Callable[[], float]
 ) -> float:
-    """Of a call, in the mean over the inputs."""
+    """Returns the microseconds of a call, the mean over the inputs."""
     calls, begin = 0, clock()
     while (taken := clock() - begin) < _TURN_SECONDS:
         for each in inputs:

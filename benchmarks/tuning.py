@@ -1,9 +1,10 @@
-"""What tuning gains: models on the host alone, untuned and tuned, in pairs by processor time.
+"""Speedup by tuning: models on the host alone, untuned and tuned, in pairs by processor time.
 
     python benchmarks/tuning.py small mobilenet_v2 vit_tiny --seconds 60
 
-Tunes each model, and compiles it with a file of calibration that has what was found, and with the
-same file without it. `small` has six 3x3 convolutions of 32 to 128 channels for images of 32 x 32.
+Each model is tuned, and compiled with a calibration file that has the results of tuning, and with
+the same file without them. `small` has six 3x3 convolutions of 32 to 128 channels for images of 32
+x 32.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PAIRS, PAIR_SECONDS = 31, 0.05
 
 
 def small_network() -> onnx.ModelProto:
-    """Two convolutions at each of three sizes, a pool after each two."""
+    """Returns two convolutions at each of three sizes, with a pool after each pair."""
     generator = np.random.default_rng(0)
     weights: list[TensorProto] = []
     nodes: list[onnx.NodeProto] = []
@@ -57,7 +58,7 @@ def small_network() -> onnx.ModelProto:
 
 
 def measure(name: str, seconds: float, folder: Path) -> float:
-    """Tunes a model; prints and returns its time over that of the untuned one."""
+    """Tunes a model; prints and returns its time relative to the untuned one."""
     if name == "small":
         path = folder / "small.onnx"
         onnx.save(small_network(), path)
@@ -94,7 +95,7 @@ def measure(name: str, seconds: float, folder: Path) -> float:
 
 
 def paired(tuned: Any, untuned: Any, inputs: Any) -> float:
-    """The median over pairs of short runs of both."""
+    """Returns the median ratio of times over pairs of short runs."""
 
     def seconds(executable: Any, runs: int) -> float:
         start = time.thread_time()
@@ -107,7 +108,7 @@ def paired(tuned: Any, untuned: Any, inputs: Any) -> float:
 
 
 def main() -> None:
-    """Each model in turn."""
+    """Measures each model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=["small", "mobilenet_v2", "vit_tiny"])
     parser.add_argument("--seconds", type=float, default=60.0)

@@ -20,17 +20,17 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Started:
-    """What it cost to get the first answer."""
+    """Cost of the first output."""
 
     import_seconds: float
     compile_seconds: float
     first_run_seconds: float
     peak_megabytes: float
-    """Most memory the process ever held, interpreter and libraries included."""
+    """Peak memory of the process, interpreter and libraries included."""
 
 
 def peak_megabytes() -> float:
-    """High-water mark of this process's resident memory (Linux)."""
+    """Returns the peak resident memory of this process in megabytes (Linux)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
@@ -38,7 +38,7 @@ def peak_megabytes() -> float:
 
 
 def main() -> None:
-    """See the module."""
+    """Runs one engine, driven over stdin and stdout."""
     engine_name, model, inputs_path, outputs_path, threads, precision = sys.argv[1:]
     # the libraries print to stdout now and then; the protocol keeps a stdout of its own
     answers = os.fdopen(os.dup(1), "w")

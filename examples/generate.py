@@ -1,9 +1,9 @@
-"""Generates tokens with a decoder, one by one, each printed when it is known.
+"""Generation of tokens with a decoder, each printed when it is known.
 
 python examples/generate.py [MODEL.onnx] --prompt 3,14,15 --tokens 32 [--temperature 0.8 --top 40]
 
-The model has a cache of fixed size, as `byoc_mlir.testing.networks.decoder` builds it, which is
-what is used without a file. Without a temperature the most probable token is taken.
+The model must have a cache of fixed size, as `byoc_mlir.testing.networks.decoder` builds it, which
+is used without a file. Without a temperature the most probable token is taken.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 
 
 class Choice:
-    """Which token comes next."""
+    """Choice of the next token."""
 
     def __init__(self, temperature: float, top: int, seed: int):
         self._temperature = temperature
@@ -32,7 +32,7 @@ class Choice:
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, logits: Array) -> int:
-        """The most probable token, or one of the `top`, drawn by its probability."""
+        """Returns the most probable token, or one of the `top`, drawn by its probability."""
         if not self._temperature:
             return int(logits.argmax())
         places = np.argsort(logits)[-self._top :]
@@ -43,7 +43,7 @@ class Choice:
 def generate(
     executable: byoc_mlir.Executable, prompt: Sequence[int], choice: Choice
 ) -> Iterator[int]:
-    """Tokens behind the prompt, until the cache is full, which is written in place."""
+    """Yields tokens after the prompt, until the cache, which is written in place, is full."""
     cache = {
         info.name: np.zeros(
             [size if isinstance(size, int) else 1 for size in info.shape], np.float32
@@ -69,7 +69,7 @@ def generate(
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the example."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("model", nargs="?", help="a decoder whose cache has a fixed size")
     parser.add_argument("--prompt", default="3,14,15", help="tokens, separated by commas")

@@ -1,4 +1,4 @@
-"""Compiles a network that comes with the installation, runs it, and shows where every op ran.
+"""Quick start: compiles an installed network, runs it, and prints the placement of every op.
 
 python examples/quickstart.py [MODEL.onnx]
 """
@@ -18,7 +18,7 @@ from byoc_mlir.testing.reference import random_inputs
 
 
 def main() -> None:
-    """See the module."""
+    """Runs the example."""
     if len(sys.argv) > 1:
         model = onnx.load(Path(sys.argv[1]))
     else:

@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and hooks of all tests."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ settings.load_profile("shared machine")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Pairs are for every day."""
+    """Adds the option for all combinations of parameters; by default, only pairs are covered."""
     parser.addoption(
         "--all-combinations", action="store_true", help="of the parameters of tests marked `pairs`"
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test marked `pairs`, each value of a parameter runs with each value of every other."""
+    """Selects runs of a test marked `pairs` so that each value of a parameter meets each value of
+    every other.
+    """
     if config.getoption("--all-combinations"):
         return
     tests = groupby(items, lambda item: item.nodeid.partition("[")[0])
@@ -55,7 +57,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says how to install what tests import and this Python lacks."""
+    """Prints how to install packages that tests import and this Python lacks."""
     if find_spec("ccompiler") is None:
         terminalreporter.write_line(
             "some tests need what is not installed, or not as it is now:"
@@ -70,7 +72,7 @@ def _paired(items: list[pytest.Item]) -> Iterable[pytest.Item]:
 
 
 def _place(item: pytest.Item) -> dict[str, Hashable]:
-    """What each `parametrize` gives a test."""
+    """Returns the values that each `parametrize` gives a test."""
     assert isinstance(item, pytest.Function)
     given = item.callspec.params
     place: dict[str, Hashable] = {}

@@ -1,4 +1,4 @@
-"""Measurements for tests that say what things take."""
+"""Measurements for tests of estimated times."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def measured(**groups: Mapping[str, float | str]) -> list[Measurement]:
 
 
 def write_measured(path: Path, **groups: Mapping[str, float | str]) -> None:
-    """Writes a file of calibration that says so, and nothing else."""
+    """Writes a calibration file that has only these measurements."""
     write_calibration(Calibration(measured(**groups)), path)

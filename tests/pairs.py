@@ -1,4 +1,4 @@
-"""Pairs of values in place of all combinations: most mistakes need no more than two to show."""
+"""Pairs of values in place of all combinations: most mistakes show with a pair."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ _Pair: TypeAlias = tuple[_Choice, _Choice]
 
 
 def covering_pairs(points: Sequence[Mapping[str, Hashable]]) -> list[int]:
-    """Which points are enough for each value to stand with each value of every other axis.
+    """Selects points so that each value occurs with each value of every other axis.
 
-    The one that has the most pairs that are new comes first; of those that have as many, the one
-    with the least number.
+    The point with the most new pairs is taken first; among equals, the one with the lowest number.
 
     Args:
         points: the value on each axis, by the axis' name.
 
     Returns:
-        The numbers of the points, in their order. All that can be paired is: what no point has
-        together is not asked for.
+        The numbers of the points, in order. Pairs that no point has are not required.
     """
     pairs = [_pairs(point) for point in points]
     missing = {pair for of_point in pairs for pair in of_point}
@@ -34,6 +32,8 @@ def covering_pairs(points: Sequence[Mapping[str, Hashable]]) -> list[int]:
 
 
 def _pairs(point: Mapping[str, Hashable]) -> set[_Pair]:
-    """With itself, too, so that the values of one axis alone are all there."""
+    """Returns the pairs of a point's values, each value with itself, too, so that the values of a
+    single axis are covered.
+    """
     choices = [(axis, point[axis]) for axis in sorted(point)]
     return {(one, one) for one in choices} | {*combinations(choices, 2)}

@@ -1,7 +1,7 @@
-"""Counts the concepts of a checkout: `python tools/concepts.py [--root CHECKOUT] [--json]`.
+"""Counter of the concepts of a checkout: `python tools/concepts.py [--root CHECKOUT] [--json]`.
 
-All is found in the sources below `byoc_mlir`, whatever the names there are; the last two counts
-come from a process that compiles a model. So an older checkout is counted by the same definitions;
+Most counts come from the sources below `byoc_mlir`, independent of names there; the last two come
+from a process that compiles a model. So an older checkout is counted by the same definitions;
 `--python` names the interpreter of an environment in which it is installed.
 
 - *executables*: classes that are or derive from `Executable` and have no abstract method left.
@@ -17,14 +17,14 @@ come from a process that compiles a model. So an older checkout is counted by th
   `cached_property`), and *memos*: containers of a module or an object, empty at first, that one
   function both looks up and fills.
 - *cost files*: files outside of `testing` that define a class or a function named after time and
-  what it decides: milliseconds, rates, verdicts, gains, profitability, trials, tuning, calibration,
-  measurements.
+  what it decides: milliseconds, rates, decisions, gains, profitability, trials, tuning,
+  calibration, measurements.
 - *classes of one name*: names that classes of several modules have. Ops, attributes and types of
-  dialects are left out: the dialect is a part of their names.
+  dialects are omitted: the dialect is a part of their names.
 - *code lines*: without docstrings, comments and blanks.
-- *files that run*: those of `compiler`, `runtime`, `artifact` and `interpreter` (`eager` before)
-  of which a function runs
-  while a fresh process with an empty cache compiles the perceptron of `byoc_mlir.testing.networks`.
+- *files that run*: files of `compiler`, `runtime`, `artifact` and `interpreter` (`eager` in older
+  checkouts) of which a function runs while a fresh process with an empty cache compiles the
+  perceptron of `byoc_mlir.testing.networks`.
 - *modules loaded*: in that process, when the model is compiled: all, and those of `byoc_mlir`.
 """
 
@@ -84,21 +84,21 @@ print(json.dumps({"files": sorted(files), "modules": sorted(sys.modules)}))
 
 @dataclass(frozen=True)
 class Module:
-    """A source file below `byoc_mlir`."""
+    """Source file below `byoc_mlir`."""
 
     path: Path
-    """Below the package."""
+    """Path below the package."""
     text: str
     tree: ast.Module
 
     @property
     def folder(self) -> str:
-        """The folder below the package, empty for the package itself."""
+        """Returns the folder below the package, empty for the package itself."""
         return "/".join(self.path.parts[:-1])
 
     @property
     def classes(self) -> list[ast.ClassDef]:
-        """Classes that are not inside of others."""
+        """Returns the classes of the module that are not nested."""
         return [node for node in self.tree.body if isinstance(node, ast.ClassDef)]
 
     def imports(self, name: str) -> bool:
@@ -115,7 +115,7 @@ def modules_of(root: Path) -> list[Module]:
 
 
 def counted(modules: Sequence[Module]) -> Counts:
-    """Returns the counts of all that is found in the sources."""
+    """Returns the counts of all concepts in the sources."""
     executables = executables_of(modules)
     repeated = repeated_classes(modules)
     lines = lines_by_folder(modules)
@@ -137,7 +137,7 @@ def counted(modules: Sequence[Module]) -> Counts:
 
 
 def executables_of(modules: Sequence[Module]) -> list[str]:
-    """Returns the classes of executables that can be made."""
+    """Returns the classes of executables that can be instantiated."""
     classes = {node.name: node for module in modules for node in module.classes}
 
     def ancestors(name: str) -> Iterator[ast.ClassDef]:
@@ -216,7 +216,7 @@ def repeated_meanings(modules: Sequence[Module]) -> list[str]:
 
 
 def _computed(module: Module) -> Iterator[str]:
-    """Names of the ops that a module computes, without case, `_` and `Op`."""
+    """Returns the names of the ops that a module computes, without case, `_` and `Op`."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
@@ -308,7 +308,7 @@ def _called(function: Function, methods: set[str]) -> Iterator[str]:
 
 
 def cost_files(modules: Sequence[Module]) -> list[Path]:
-    """Returns the files that define what is named after costs."""
+    """Returns the files that define a class or function named after costs."""
     return [
         module.path
         for module in modules
@@ -321,7 +321,7 @@ def cost_files(modules: Sequence[Module]) -> list[Path]:
 
 
 def repeated_classes(modules: Sequence[Module]) -> dict[str, list[Path]]:
-    """Returns the names that several classes have, with the modules of these."""
+    """Returns the class names that occur in several modules, with the modules."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
     for module in modules:
         for node in module.classes:
@@ -401,7 +401,7 @@ def _decorators(node: Function | ast.ClassDef) -> set[str]:
 
 
 def print_names(modules: Sequence[Module]) -> None:
-    """Prints what was counted."""
+    """Prints the names of the counted classes, files and functions."""
     lists: dict[str, Collection[object]] = {
         "executables": executables_of(modules),
         "kinds of program": programs_of(modules),

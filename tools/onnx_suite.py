@@ -1,4 +1,4 @@
-"""Runs ONNX's backend test suite through byoc_mlir and says what became of the cases.
+"""Runner of ONNX's backend test suite on byoc_mlir, with a report of the outcomes.
 
 python tools/onnx_suite.py [--targets dnnl] [--only REGEX] [--out results.json]
 
@@ -37,11 +37,11 @@ from byoc_mlir.onnx_backend import ByocBackend
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 DataSet: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
-"""Inputs and expected outputs in the order of the graph's: arrays, lists of them, or `None`."""
+"""Inputs and expected outputs in the graph's order: arrays, lists of arrays, or `None`."""
 
 
 def main() -> int:
-    """Prints a summary; 0 always, every case's outcome is in the file."""
+    """Prints a summary; returns 0, since every case's outcome is in the file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--targets", default="", help="backends, separated by commas")
     parser.add_argument("--only", default="", help="a regular expression that names match")
@@ -63,7 +63,7 @@ def main() -> int:
 
 @dataclass(frozen=True)
 class SuiteCase:
-    """One case: a model, and what it is to compute to within `rtol` and `atol`."""
+    """Case: a model, and its expected outputs to within `rtol` and `atol`."""
 
     name: str
     kind: str
@@ -73,40 +73,40 @@ class SuiteCase:
 
     @property
     def digest(self) -> bytes:
-        """Bytes by which cases are drawn."""
+        """Returns the bytes by which cases are drawn."""
         return hashlib.sha256(self.name.encode()).digest()
 
     def ops(self) -> frozenset[tuple[str, str]]:
-        """Domain and name of the ops in its model."""
+        """Returns domain and name of the ops in its model."""
         model, _ = self.load()
         return frozenset(_ops(model.graph))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case: it passed, or `reason` says why not."""
+    """Outcome of a case: it passed, or `reason` has the cause."""
 
     reason: str
     net: tuple[str, ...]
     """Ops that ran in the fallback interpreter."""
     seconds: float
-    """Processor time."""
+    """Processor time in seconds."""
 
     @property
     def passed(self) -> bool:
-        """Whether all outputs of all data sets are as expected."""
+        """True if all outputs of all data sets are as expected."""
         return not self.reason
 
 
 @dataclass(frozen=True)
 class Expectations:
-    """What is known of the suite: cases by name, with the reason."""
+    """Expectations of the suite: cases by name, with the reason."""
 
     not_passing: Mapping[str, str]
     through_net: Mapping[str, str]
     """Cases that pass with ops in the fallback interpreter."""
     random: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Cases whose values the standard does not fix: they run, and pass by chance alone."""
+    """Cases whose values the standard does not fix: they have to run, and pass by chance alone."""
 
     @staticmethod
     def read(path: Path) -> Expectations:
@@ -117,11 +117,11 @@ class Expectations:
         return Expectations(*(_reasons(tables.get(kind, [])) for kind in kinds))
 
     def may_fail(self, name: str) -> bool:
-        """Whether a case is not expected to pass."""
+        """True if a case is not expected to pass."""
         return name in self.not_passing or name in self.random
 
     def contradicted(self, case: SuiteCase, outcome: Outcome) -> str:
-        """What is new about an outcome, nothing when it is as expected."""
+        """Returns how an outcome contradicts the expectations; empty if it does not."""
         if case.name in self.not_passing:
             return f"{case.name} passes, and is listed" if outcome.passed else ""
         if case.name in self.random and outcome.reason.startswith(AssertionError.__name__):
@@ -141,7 +141,7 @@ def _reasons(tables: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 @cache
 def suite_cases() -> tuple[SuiteCase, ...]:
-    """All cases, by kind and name."""
+    """Returns all cases, by kind and name."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # the expected outputs hold overflows on purpose
         found = [_case(case) for kind in KINDS for case in cast(Any, load_model_tests(kind=kind))]
@@ -150,11 +150,12 @@ def suite_cases() -> tuple[SuiteCase, ...]:
 
 @cache
 def sampled_cases() -> tuple[SuiteCase, ...]:
-    """The part of the suite that the unit tests run, in the order of the whole.
+    """Returns the part of the suite that the unit tests run, in the order of the whole.
 
-    Left out are three in four of the cases whose model is another one's with the op written out by
-    its definition, and then, of the cases that have the same ops, three in four of those behind the
-    first four: they are slow to compile, and much alike.
+    Some groups of cases are thinned out, since they are slow to compile and much alike:
+
+    - Of the cases whose op is replaced by its definition (`_expanded`), three in four are omitted.
+    - Of the cases with the same ops, three in four after the first four are omitted.
     """
     alike: dict[frozenset[tuple[str, str]], list[SuiteCase]] = defaultdict(list)
     for case in suite_cases():
@@ -171,7 +172,9 @@ def _drawn(cases: Iterable[SuiteCase]) -> Iterator[SuiteCase]:
 
 
 def run_case(case: SuiteCase, targets: Sequence[str] = (), threads: int = 1) -> Outcome:
-    """Compiles a case's model, the fallback interpreter behind the targets, and compares."""
+    """Compiles a case's model, with the fallback interpreter after the targets, and compares its
+    outputs.
+    """
     start = time.process_time()
     net: set[str] = set()
     reason = ""
@@ -189,7 +192,7 @@ def run_case(case: SuiteCase, targets: Sequence[str] = (), threads: int = 1) -> 
 
 
 def _assert_similar(expected: Sequence[Any], found: Sequence[Any], case: SuiteCase) -> None:
-    """As the official runner, which cannot compare scalars in sequences."""
+    """Asserts similarity as the official runner, which cannot compare scalars in sequences."""
     assert len(found) == len(expected), f"{len(found)} values, expected {len(expected)}"
     for value, wanted in zip(found, expected, strict=True):
         assert isinstance(value, np.ndarray) == isinstance(wanted, np.ndarray | np.generic)

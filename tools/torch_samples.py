@@ -1,11 +1,11 @@
-"""Runs PyTorch's own operator samples through `torch.compile` and compares them with eager.
+"""Comparison of PyTorch's own operator samples in `torch.compile` with eager PyTorch.
 
     python tools/torch_samples.py --dtype float32 --count 3 --processes 2 --out samples.tsv
 
-Values, types, shapes, strides and shared memory have to be those of eager, in the same order. A row
-is a sample: form, `same`, `pytorch` or `differs`, its number, and the difference or the reason for
-which it runs in PyTorch. A run goes on where the last one with the same file stopped. It needs
-`torch`, `onnxscript`, `scipy` and `expecttest`.
+Values, types, shapes, strides and shared memory have to equal eager PyTorch's, in the same order. A
+row is a sample: form, `same`, `pytorch` or `differs`, its number, and the difference or the reason
+why it runs in PyTorch. A run continues the last one with the same file. It needs `torch`,
+`onnxscript`, `scipy` and `expecttest`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ import torch._dynamo
 from torch.utils import _pytree as pytree
 
 SECONDS = 600
-"""Time of a sample; after it the sample counts as different."""
+"""Maximum time in seconds of a sample; a slower one counts as different."""
 
 RANDOM = re.compile(
     "rand|bernoulli|dropout|multinomial|normal|uniform|exponential|cauchy|geometric|empty|rrelu"
     "|poisson|binomial"
 )
-"""Forms without an answer of their own."""
+"""Forms with random results."""
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _share_tables() -> None:
-    """Builds tables of PyTorch's exporter, which are the same for all models, once."""
+    """Builds tables of PyTorch's exporter once, since they are the same for all models."""
     from torch._export import utils
     from torch.export import exported_program
     from torch.onnx._internal.exporter import _registration

@@ -1,4 +1,5 @@
-"""Trains the network of `byoc demo` and writes it to the package, with pictures it has not seen.
+"""Training of the network of `byoc demo`, which is written to the package with pictures of the test
+set.
 
     python -m pip install torch scikit-learn && python tools/train_digits.py
 

@@ -1,4 +1,4 @@
-"""Checks the words of docstrings, messages and pages: `python tools/words.py [--count] [PATH…]`.
+"""Lint of the words of docstrings, messages and pages: `python tools/words.py [--count] [PATH…]`.
 
 Rules, which `docs/dev-notes/contributing.md` explains:
 
@@ -51,7 +51,7 @@ MOST_WORDS = 35_000
 
 
 class Fault(NamedTuple):
-    """A place where a rule is broken."""
+    """Place that breaks a rule."""
 
     path: Path
     line: int
@@ -125,12 +125,15 @@ def docstring_faults(path: Path, text: str) -> Iterator[Fault]:
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, Documented | None, str]]:
-    """Yields line, owner and text of each docstring; the owner of a variable's is `None`."""
+    """Yields line, owner and text of each docstring; the owner of a variable's is `None`.
+
+    A variable is one of a module or a class, or an attribute that a method sets.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, Documented) and (words := ast.get_docstring(node)) is not None:
-            yield node.body[0].lineno, node, words
-        if not isinstance(node, ast.ClassDef | ast.Module):
+        if not isinstance(node, Documented):
             continue
+        if (words := ast.get_docstring(node)) is not None:
+            yield node.body[0].lineno, node, words
         for before, after in zip(node.body, node.body[1:], strict=False):
             if isinstance(before, ast.Assign | ast.AnnAssign) and (
                 isinstance(after, ast.Expr)

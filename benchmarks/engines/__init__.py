@@ -1,4 +1,4 @@
-"""What is measured: one module per engine, each with a class `Engine`.
+"""Engines to measure: one module each, with a class `Engine`.
 
 `Engine(model, threads, precision)` compiles the ONNX file, `engine.run(inputs)` answers one
 request; both take and give arrays by name. A module imports its runtime at its top, so that a

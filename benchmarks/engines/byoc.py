@@ -1,4 +1,4 @@
-"""This project as it is installed: oneDNN and the host compiler."""
+"""Engine for this project as it is installed: oneDNN and the host compiler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byoc_mlir import compile as compile_model  # imported here, as other engine
 
 
 class Engine:
-    """An executable as `compile` makes it when it is told nothing."""
+    """Executable of `compile` with its default options."""
 
     targets: tuple[str, ...] | None = None
 
@@ -24,9 +24,9 @@ class Engine:
         )
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by name."""
+        """Returns the outputs by name."""
         return self.executable.run(inputs)
 
     def wait(self) -> None:
-        """Until nothing is compiled beside the calls."""
+        """Waits until nothing is compiled in the background."""
         self.executable.wait()

@@ -1,4 +1,4 @@
-"""This project's host compiler alone."""
+"""Engine for this project's host compiler alone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from engines import byoc
 
 
 class Engine(byoc.Engine):
-    """An executable for `targets=()`."""
+    """Executable for `targets=()`."""
 
     targets = ()

@@ -1,6 +1,6 @@
-"""IREE's llvm-cpu compiler for the instruction set of this machine.
+"""Engine for IREE's llvm-cpu compiler with the instruction set of this machine.
 
-Its default optimisation level: a higher one took twice as long and ran no faster.
+The optimisation level is the default: a higher one takes twice as long and runs no faster.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy as np
 import onnx
 
 _OPSET = 17
-"""The importer asks for at least this version of the default domain."""
+"""Opset version of the default domain that the importer requires."""
 
 
 class Engine:
-    """A module on `threads` workers of the `local-task` device."""
+    """Module on `threads` workers of the `local-task` device."""
 
     def __init__(self, model: Path, threads: int, precision: str):
         with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +44,7 @@ class Engine:
         self.main = context.modules.module[graph.name]
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by name."""
+        """Returns the outputs by name."""
         results = self.main(*(inputs[name] for name in self.inputs))
         values = results if isinstance(results, tuple) else (results,)
         return {name: value.to_host() for name, value in zip(self.outputs, values, strict=True)}

@@ -1,4 +1,4 @@
-"""ONNX Runtime with its CPU provider and all graph optimisations (the default)."""
+"""Engine for ONNX Runtime with its CPU provider and all graph optimisations (the default)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import onnxruntime
 
 
 class Engine:
-    """A session with `threads` threads inside of an op and one between ops."""
+    """Session with `threads` threads inside of an op and one between ops."""
 
     def __init__(self, model: Path, threads: int, precision: str):
         options = onnxruntime.SessionOptions()
@@ -23,6 +23,6 @@ class Engine:
         self.names = [output.name for output in self.session.get_outputs()]
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by name."""
+        """Returns the outputs by name."""
         values = cast("list[np.ndarray[Any, Any]]", self.session.run(self.names, inputs))
         return dict(zip(self.names, values, strict=True))

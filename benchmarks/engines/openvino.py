@@ -1,4 +1,4 @@
-"""OpenVINO on the CPU, tuned for latency, at full fp32 precision unless bf16 is asked for."""
+"""Engine for OpenVINO on the CPU, tuned for latency, in full f32 unless bf16 is requested."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import openvino
 
 
 class Engine:
-    """A compiled model with one stream of `threads` threads."""
+    """Compiled model with one stream of `threads` threads."""
 
     def __init__(self, model: Path, threads: int, precision: str):
         compiled = openvino.Core().compile_model(
@@ -27,7 +27,8 @@ class Engine:
         self.names = [output.names for output in compiled.outputs]
 
     def run(self, inputs: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-        """Outputs by each of their names; they are views that the next call overwrites."""
+        """Returns the outputs by each of their names; they are views that the next call
+        overwrites."""
         results = self.request.infer(inputs, share_inputs=True, share_outputs=True)
         values = zip(self.names, results.values(), strict=True)
         return {name: value for names, value in values for name in names}

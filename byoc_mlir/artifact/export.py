@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -23,6 +22,7 @@ from byoc_mlir.runtime.files.shared_object import TABLE_SYMBOL, program_table
 from byoc_mlir.runtime.files.stored_plan import PLAN, encode_plan
 from byoc_mlir.runtime.plan import Leaf, Node
 from byoc_mlir.runtime.program import PythonRegion
+from byoc_mlir.warned import warn_user
 
 _Parts: TypeAlias = ProgramParts | StagedParts
 
@@ -45,7 +45,7 @@ def export_library(model: Node, path: Path, name: str | None, triple: str | None
     """
     parts = _parts(model, path, name, triple)
     for region in _python_regions(parts):
-        warnings.warn(f"{_runs_in_python(region)}, only byoc_mlir.load can", stacklevel=3)
+        warn_user(f"{_runs_in_python(region)}, only byoc_mlir.load can")
     with tempfile.TemporaryDirectory(prefix="byoc_export_") as place:
         folder = Path(place)
         kept = [f"{TABLE_SYMBOL}*", f"{parts.name}_*"]

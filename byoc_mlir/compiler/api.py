@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
@@ -24,6 +23,7 @@ from byoc_mlir.compiler.request import OPTIONS, Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.compiler.verifying import Verifying
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.warned import warn_user
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -113,7 +113,7 @@ def _tune(request: Request, seconds: float) -> None:
 
     tuning = tune_model(request, seconds)
     if tuning.reason:
-        warnings.warn(f"tuning left the model as it was: {tuning.reason}", stacklevel=4)
+        warn_user(f"tuning left the model as it was: {tuning.reason}")
 
 
 def _with_products_kept(request: Request, samples: Sequence[Mapping[str, Any]]) -> Request:

@@ -38,7 +38,6 @@ def warn_of_denormals(module: ModuleOp) -> None:
         warn(
             f"many elements of weight {', '.join(named[:3])}{others} are denormal, which may make"
             " runs slow; denormals='flush' replaces them by zero, docs/processes.md says more",
-            stacklevel=2,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
 from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.system.threads import available_threads
+from byoc_mlir.warned import warn_user
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,7 @@ def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
 
 def _warn_of_missing(missing: Mapping[str, str]) -> None:
     for name, reason in missing.items():
-        warnings.warn(
+        warn_user(
             f"the model is compiled without backend '{name}': {reason}; targets=() is the host"
             " alone, without this warning",
-            stacklevel=2,
         )

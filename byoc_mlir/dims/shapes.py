@@ -107,9 +107,9 @@ class Facts:
         self.bound = {info.name: info for info in bound}
         self.guards = list(guards)
         self.reason = ""
-        """Who asks now: the ONNX node, for the guards."""
+        """ONNX node whose sizes are being decided, which new guards record."""
         self.ranges: Ranges = {}
-        """Of each symbol, as far as guards do not say that it is larger."""
+        """Range of each symbol, narrowed by the guards."""
         self._bounds: dict[Size, Range] = {}
         self._hints = {name: info.hint for name, info in self.symbols.items()}
         self._expected = {

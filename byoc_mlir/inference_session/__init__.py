@@ -23,7 +23,7 @@ from byoc_mlir.inference_session.session import (
 )
 
 __version__ = "1.32.0"
-"""ONNX Runtime's version that has this interface."""
+"""Version of ONNX Runtime whose interface this is."""
 
 SessionIOBinding = IOBinding
 disable_telemetry_events = enable_telemetry_events = accepted
@@ -42,7 +42,7 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """Returns what runs models in ONNX Runtime's place."""
+    """Returns the name and version of this package, in place of ONNX Runtime's."""
     return "byoc_mlir"
 
 

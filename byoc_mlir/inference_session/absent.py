@@ -9,7 +9,7 @@ from byoc_mlir.errors import ByocError
 
 
 def accepted(*_: Any, **__: Any) -> None:
-    """Accepts what is said, which changes nothing: there is no telemetry, for example."""
+    """Accepts any arguments and does nothing, as for telemetry, which there is none."""
 
 
 _NAMES: Mapping[str, str] = {
@@ -53,13 +53,13 @@ _NAMES: Mapping[str, str] = {
     "a model's ops run in their order, here": "ExecutionOrder has_collective_ops",
     "byoc_mlir.Limits(seconds=…) bounds a compilation": "set_load_cancellation_flag",
 }
-"""What to do instead, and the names that it is for."""
+"""Names that have no meaning here, by the advice on what to do instead."""
 
 _INSTEAD = {name: instead for instead, names in _NAMES.items() for name in names.split()}
 
 
 class Absent:
-    """A name that has no meaning here; whoever uses it gets a `ByocError`."""
+    """Name that has no meaning here; each use raises a `ByocError`."""
 
     def __init__(self, name: str, instead: str):
         self._refusal = f"'{name}' is ONNX Runtime's alone; {instead}"
@@ -77,7 +77,7 @@ class Absent:
 
 
 def absent(owner: str, name: str) -> Absent:
-    """Returns what stands for a name of ONNX Runtime.
+    """Returns a stand-in for a name of ONNX Runtime.
 
     Raises:
         AttributeError: ONNX Runtime has no such name either.
@@ -88,7 +88,7 @@ def absent(owner: str, name: str) -> Absent:
 
 
 class Partial:
-    """Base of classes that have the most, and not all, of ONNX Runtime's methods."""
+    """Base of classes that have most of ONNX Runtime's methods, but not all."""
 
     def __getattr__(self, name: str) -> Any:
         return absent(type(self).__name__, name)

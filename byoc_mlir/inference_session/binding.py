@@ -1,4 +1,4 @@
-"""Inputs and outputs that stay where they are from run to run."""
+"""Inputs and outputs that keep their memory from run to run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OrtValue(Partial):
-    """An array, in the form in which ONNX Runtime's users hold it."""
+    """Array in the form in which ONNX Runtime's users hold it."""
 
     def __init__(self, array: Array):
         self._array = array
@@ -28,26 +28,27 @@ class OrtValue(Partial):
     def ortvalue_from_numpy(
         cls, array: Array, device_type: str = "cpu", device_id: int = 0
     ) -> Self:
-        """The value that this array is; it is not copied."""
+        """Returns an array as a value; the array is not copied."""
         check_device(device_type)
         return cls(array)
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, array: Array, onnx_element_type: int) -> Self:
-        """Returns the value whose bytes this array has, as elements of a type of ONNX."""
+        """Returns an array's bytes as a value whose elements have a type of ONNX."""
         return cls(array.view(helper.tensor_dtype_to_np_dtype(onnx_element_type)))
 
     @classmethod
     def ortvalue_from_shape_and_type(
         cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
     ) -> Self:
-        """A value of this shape and NumPy type, whose elements are not set."""
+        """Returns a value of this shape and NumPy type, with uninitialised elements."""
         check_device(device_type)
         return cls(np.empty(tuple(shape), element_type))
 
     @classmethod
     def from_dlpack(cls, value: Any) -> Self:
-        """The value in the memory of a tensor of another library; it is not copied.
+        """Returns a tensor of another library as a value in the same memory; the tensor is not
+        copied.
 
         Raises:
             InvalidInputError: it gives no DLPack capsule, or its memory is not the processor's.
@@ -61,22 +62,22 @@ class OrtValue(Partial):
             ) from error
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The capsule by which other libraries take the value without a copy."""
+        """Returns the DLPack capsule, by which other libraries take the value without a copy."""
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The processor."""
+        """Returns the DLPack device, which is the processor."""
         return self._array.__dlpack_device__()
 
     def numpy(self) -> Array:
-        """The array."""
+        """Returns the array."""
         return self._array
 
     def update_inplace(self, array: Array) -> None:
-        """Copies the elements of an array of the same type and shape.
+        """Copies the elements of an array of the same type and shape into the value.
 
         Raises:
-            InvalidInputError: its type or its shape is another.
+            InvalidInputError: the array has another type or shape.
         """
         mine = self._array
         if array.dtype != mine.dtype or array.shape != mine.shape:
@@ -87,67 +88,67 @@ class OrtValue(Partial):
         np.copyto(mine, array)
 
     def shape(self) -> list[int]:
-        """The sizes."""
+        """Returns the sizes."""
         return list(self._array.shape)
 
     def data_type(self) -> str:
-        """The type as ONNX writes it, `tensor(float)`."""
+        """Returns the type in ONNX's notation, such as `tensor(float)`."""
         return type_name(self._array.dtype)
 
     def element_type(self) -> int:
-        """The type's number in ONNX."""
+        """Returns the type's number in ONNX."""
         return int(helper.np_dtype_to_tensor_dtype(self._array.dtype))
 
     def tensor_size_in_bytes(self) -> int:
-        """The bytes of the elements."""
+        """Returns the size of the elements in bytes."""
         return self._array.nbytes
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Returns the address of the first element."""
         return int(self._array.ctypes.data)
 
     def device_name(self) -> str:
-        """`cpu`."""
+        """Returns `cpu`."""
         return "cpu"
 
     def has_value(self) -> bool:
-        """Yes."""
+        """Returns `True`."""
         return True
 
     def is_tensor(self) -> bool:
-        """Yes."""
+        """Returns `True`."""
         return True
 
     def is_sparse_tensor(self) -> bool:
-        """No."""
+        """Returns `False`."""
         return False
 
     def is_tensor_sequence(self) -> bool:
-        """No."""
+        """Returns `False`."""
         return False
 
 
 class IOBinding(Partial):
-    """The inputs of coming runs, and where their outputs go. A session's `io_binding` makes it.
+    """Binding of inputs and outputs to memory for coming runs, created by a session's `io_binding`.
 
     Args:
-        session: that will run the model.
+        session: the session that will run the model.
     """
 
     def __init__(self, session: InferenceSession):
         self._known = tuple(session.executable.outputs)
         self.inputs: dict[str, Array] = {}
         self.destinations: dict[str, Array | None] = {}
-        """Where the outputs that are asked for go; `None`: to a new array."""
+        """Destination of each bound output; `None` for a new array."""
         self.results: dict[str, Array] = {}
-        """What the last run gave."""
+        """Outputs of the last run."""
 
     def bind_cpu_input(self, name: str, array: Array) -> None:
-        """The array is read at each run."""
+        """Binds an input to an array, which is read at each run."""
         self.inputs[name] = array
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
-        """The value is read at each run."""
+        """Binds an input to a value, which is read at each run."""
         self.inputs[name] = value.numpy()
 
     def bind_input(
@@ -159,7 +160,7 @@ class IOBinding(Partial):
         shape: Sequence[int],
         buffer_ptr: int,
     ) -> None:
-        """The memory at this address, which is the caller's, is read at each run."""
+        """Binds an input to the caller's memory at an address, which is read at each run."""
         check_device(device_type)
         self.inputs[name] = array_at(buffer_ptr, np.dtype(element_type), tuple(shape))
 
@@ -172,7 +173,7 @@ class IOBinding(Partial):
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Asks for an output: in the caller's memory at this address, or as a new array."""
+        """Binds an output to the caller's memory at this address, or to a new array."""
         check_device(device_type)
         array = None
         if buffer_ptr is not None:
@@ -184,31 +185,31 @@ class IOBinding(Partial):
         self._bind_output(name, array)
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
-        """Asks for an output in the memory of this value."""
+        """Binds an output to the memory of this value."""
         self._bind_output(name, value.numpy())
 
     def get_outputs(self) -> list[OrtValue]:
-        """What the last run gave, in the order in which outputs were bound."""
+        """Returns the outputs of the last run, in the order in which they were bound."""
         return [OrtValue(array) for array in self.copy_outputs_to_cpu()]
 
     def copy_outputs_to_cpu(self) -> list[Array]:
-        """What the last run gave, as arrays."""
+        """Returns the outputs of the last run as arrays."""
         return [self.results[name] for name in self.destinations if name in self.results]
 
     def clear_binding_inputs(self) -> None:
-        """Forgets the inputs."""
+        """Clears the bound inputs."""
         self.inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Forgets the outputs."""
+        """Clears the bound outputs."""
         self.destinations.clear()
         self.results.clear()
 
     def synchronize_inputs(self) -> None:
-        """Nothing is under way when a call returns."""
+        """Does nothing: calls return when their work is done."""
 
     def synchronize_outputs(self) -> None:
-        """Nothing is under way when a call returns."""
+        """Does nothing: calls return when their work is done."""
 
     def _bind_output(self, name: str, array: Array | None) -> None:
         if name not in self._known:

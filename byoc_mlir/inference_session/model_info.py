@@ -1,4 +1,4 @@
-"""What a model says of itself, its inputs and its outputs."""
+"""Metadata of a model, its inputs and its outputs."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TYPES_OF_NUMPY = {"float32": "float", "float64": "double", "object": "string"}
 
 @dataclass(frozen=True)
 class NodeArg:
-    """An input or an output: a dimension is a number, its symbol's name, or `None`."""
+    """Input or output; a dimension is a number, its symbol's name, or `None`."""
 
     name: str
     type: str
-    """As ONNX writes it, `tensor(float)`."""
+    """Type in ONNX's notation, such as `tensor(float)`."""
     shape: list[int | str | None]
 
 
 @dataclass(frozen=True)
 class ModelMetadata:
-    """What the file says of the model."""
+    """Metadata of the model in its file."""
 
     producer_name: str = ""
     graph_name: str = ""
@@ -40,7 +40,7 @@ class ModelMetadata:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """All that a session tells of its model."""
+    """Metadata of a session's model."""
 
     inputs: list[NodeArg]
     initialisers: list[NodeArg]
@@ -50,7 +50,7 @@ class ModelInfo:
 
     @staticmethod
     def of_proto(model: ModelProto) -> ModelInfo:
-        """What an ONNX model says."""
+        """Returns the metadata of an ONNX model."""
         graph = model.graph
         known = {tensor.name for tensor in graph.initializer}
         known |= {sparse.values.name for sparse in graph.sparse_initializer}
@@ -71,7 +71,7 @@ class ModelInfo:
 
     @staticmethod
     def of_tensors(inputs: Iterable[TensorInfo], outputs: Iterable[TensorInfo]) -> ModelInfo:
-        """Of a compiled file: what it takes and gives."""
+        """Returns the inputs and outputs of a compiled file."""
         return ModelInfo(
             [*map(_of_tensor, inputs)], [], [*map(_of_tensor, outputs)], ModelMetadata()
         )
@@ -82,7 +82,7 @@ def _of_tensor(info: TensorInfo) -> NodeArg:
 
 
 def type_name(dtype: np.dtype[Any]) -> str:
-    """The type of a tensor as ONNX writes it, `tensor(float)`."""
+    """Returns the type of a tensor in ONNX's notation, such as `tensor(float)`."""
     return f"tensor({_TYPES_OF_NUMPY.get(str(dtype), str(dtype))})"
 
 
@@ -108,7 +108,8 @@ def _type(proto: TypeProto) -> str:
 
 
 def _shape(proto: TypeProto) -> list[int | str | None]:
-    """The dimensions of a tensor; of anything else, and where the model does not say, none."""
+    """Returns the dimensions of a tensor, `None` for unknown ones; an empty list for other
+    types."""
     if proto.WhichOneof("value") != "tensor_type":
         return []
     sizes: list[int | str | None] = []

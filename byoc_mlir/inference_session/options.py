@@ -1,4 +1,4 @@
-"""What a session and a run can be told."""
+"""Options of a session and of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_mlir.tensors import Array
 
 
 class GraphOptimizationLevel(IntEnum):
-    """Accepted; every model is optimised in full."""
+    """Levels of optimisation: accepted without effect, since every model is optimised in full."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -26,7 +26,8 @@ class GraphOptimizationLevel(IntEnum):
 
 
 class ExecutionMode(IntEnum):
-    """Accepted; a model's ops run in their order, each on all threads."""
+    """Modes of execution: accepted without effect; a model's ops run in order, each on all
+    threads."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
@@ -41,13 +42,14 @@ _WITHOUT_MEANING: Mapping[str, tuple[object, str]] = {
     ),
     "terminate": (False, "a run cannot be ended from outside"),
 }
-"""Fields that would promise something if they were set: what they may be, and what to do."""
+"""Fields without an effect that may only be set to these values, with advice on what to do instead.
+"""
 
 
 class Options(Partial):
-    """Base of options: fields that there are, set to values of their types.
+    """Base of options, whose fields can only be set to values of their types.
 
-    Setting another field, or one to a value of another type, raises a `ByocError`.
+    Setting an unknown field, or a value of another type, raises a `ByocError`.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -71,7 +73,7 @@ class Options(Partial):
 
 
 def _kind_of(default: object) -> type:
-    """The type of a field: that of its default; for an enumeration any whole number will do."""
+    """Returns the type of a field by its default; for an enumeration any integer is accepted."""
     return int if isinstance(default, IntEnum) else type(default)
 
 
@@ -79,14 +81,14 @@ def _kind_of(default: object) -> type:
 class SessionOptions(Options):
     """Options of a session.
 
-    `intra_op_num_threads`, sizes given by `add_free_dimension_override_by_name`, and the entry
-    `session.set_denormal_as_zero` have an effect. The others are accepted and change nothing, since
-    they say how ONNX Runtime goes about it: no file is written to `optimized_model_filepath`. The
-    file that `enable_profiling` asks for has a reader, so it is refused.
+    `intra_op_num_threads`, sizes set by `add_free_dimension_override_by_name`, and the entry
+    `session.set_denormal_as_zero` have an effect. The others are accepted without effect, since
+    they control how ONNX Runtime works: no file is written to `optimized_model_filepath`.
+    `enable_profiling` is refused, since a user would read the file that it requests.
     """
 
     intra_op_num_threads: int = 0
-    """Threads of a run; 0: the cores that this process may use."""
+    """Number of threads of a run; 0 for all cores that this process may use."""
     inter_op_num_threads: int = 0
     graph_optimization_level: GraphOptimizationLevel = GraphOptimizationLevel.ORT_ENABLE_ALL
     execution_mode: ExecutionMode = ExecutionMode.ORT_SEQUENTIAL
@@ -107,33 +109,34 @@ class SessionOptions(Options):
     _initialisers: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def add_initializer(self, name: str, ort_value: OrtValue) -> None:
-        """Gives an initializer of the model its content; the file need not have it."""
+        """Sets the elements of an initializer; the model's file need not have them."""
         check_argument("ort_value", ort_value, OrtValue, "an OrtValue")
         self._initialisers[name] = ort_value.numpy()
 
     def add_external_initializers(self, names: Sequence[str], values: Sequence[OrtValue]) -> None:
-        """Does as `add_initializer`, for each of some names."""
+        """Sets the elements of several initializers, as `add_initializer` does."""
         for name, value in zip(names, values, strict=True):
             self.add_initializer(name, value)
 
     def has_providers(self) -> bool:
-        """Returns False: `InferenceSession` takes providers."""
+        """Returns `False`, since providers are passed to `InferenceSession`."""
         return False
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Says what a symbolic dimension of inputs or outputs is; others are refused then."""
+        """Sets the size of a symbolic dimension of inputs or outputs; other sizes are refused
+        then."""
         if size < 0:
             raise ByocError(f"the size of '{name}' is {size}, accepted are 0 and more")
         self._sizes[name] = size
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry; `session.set_denormal_as_zero` takes denormals for zero."""
+        """Sets an entry; `session.set_denormal_as_zero` treats denormals as zero."""
         if key == _FLUSH and value not in ("0", "1"):
             raise ByocError(f"{key} is {value!r}, accepted are '0' and '1'")
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """An entry that was added before.
+        """Returns an entry that was added before.
 
         Raises:
             ByocError: there is none.
@@ -141,10 +144,10 @@ class SessionOptions(Options):
         return _entry(self._entries, key)
 
     def register_custom_ops_library(self, path: str) -> None:
-        """Refused: such libraries are made for ONNX Runtime.
+        """Refuses the library, since it is built for ONNX Runtime.
 
         Raises:
-            ByocError: always; it says what to do instead.
+            ByocError: always; it names the alternative.
         """
         raise ByocError(
             f"'{path}' has code for ONNX Runtime; byoc_mlir.frontend.register_op imports ops of"
@@ -153,23 +156,23 @@ class SessionOptions(Options):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The symbolic dimensions that are known."""
+        """Returns the sizes of symbolic dimensions that are set."""
         return dict(self._sizes)
 
     @property
     def initialisers(self) -> dict[str, Array]:
-        """The content of initializers, by name."""
+        """Returns the values of initializers by name."""
         return dict(self._initialisers)
 
     @property
     def flushes_denormals(self) -> bool:
-        """Whether denormals are taken for zero."""
+        """True if denormals are treated as zero."""
         return self._entries.get(_FLUSH) == "1"
 
 
 @dataclass
 class RunOptions(Options):
-    """Options of a run: accepted, and they change nothing; `terminate` is refused."""
+    """Options of a run: accepted without effect, except for `terminate`, which is refused."""
 
     log_severity_level: int = 2
     log_verbosity_level: int = 0
@@ -179,11 +182,11 @@ class RunOptions(Options):
     _entries: dict[str, str] = field(default_factory=dict[str, str])
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry."""
+        """Sets an entry."""
         self._entries[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
-        """An entry that was added before.
+        """Returns an entry that was added before.
 
         Raises:
             ByocError: there is none.

@@ -5,7 +5,6 @@ https://onnxruntime.ai/docs/api/python/api_summary.html
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,34 +25,35 @@ from byoc_mlir.inference_session.model_info import ModelInfo, ModelMetadata, Nod
 from byoc_mlir.inference_session.options import RunOptions, SessionOptions
 from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.load import load
+from byoc_mlir.warned import warn_user
 
 _HOST = "CPUExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
-    """Returns the backends that are used by default on this machine, and the host."""
+    """Returns the default backends of this machine, and the host."""
     return [*default_targets()[0], _HOST]
 
 
 def get_all_providers() -> list[str]:
-    """Returns every backend that is installed, usable on this machine or not, and the host."""
+    """Returns every installed backend, usable on this machine or not, and the host."""
     return [*backend_names(), _HOST]
 
 
 class InferenceSession(Partial):
-    """Runs a model as ONNX Runtime's class of this name does.
+    """Session of a model, with the interface of ONNX Runtime's class of this name.
 
     Args:
         path_or_bytes: path of an `.onnx` file, of an `.mlir` file, or of a compiled `.so`; or the
             bytes of an ONNX model.
         sess_options: see `SessionOptions`.
         providers: names of backends in order of preference; `CPUExecutionProvider` is the host.
-            Left out, or the host alone: the backends that are used by default. A name of ONNX
-            Runtime's that is none of these is passed over with a warning.
+            Without any, or with the host alone: the default backends. A provider of ONNX Runtime
+            that is none of these is ignored with a warning.
         provider_options: for each provider its options, in the same order.
 
     Raises:
-        ByocError: what `byoc_mlir.compile` and `byoc_mlir.load` raise.
+        ByocError: an error of `byoc_mlir.compile` or `byoc_mlir.load`.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class InferenceSession(Partial):
         """Runs the model.
 
         Args:
-            output_names: the outputs that are wanted, in this order; `None`: all.
-            input_feed: arrays by input name; what has a default value may be left out.
+            output_names: the requested outputs, in this order; `None`: all.
+            input_feed: arrays by input name; inputs with a default value may be omitted.
 
         Raises:
             InvalidInputError: a name is unknown, or an input missing or of a wrong dtype or shape.
@@ -104,17 +104,17 @@ class InferenceSession(Partial):
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
-        """As `run`, from values to values."""
+        """Runs the model as `run` does, on `OrtValue`s in place of arrays."""
         return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values)]
 
     def io_binding(self) -> IOBinding:
-        """Says where inputs are and outputs go, for `run_with_iobinding`."""
+        """Returns a binding of inputs and outputs to memory, for `run_with_iobinding`."""
         return IOBinding(self)
 
     def run_with_iobinding(
         self, iobinding: IOBinding, run_options: RunOptions | None = None
     ) -> None:
-        """Runs the model on what is bound; errors as `run`."""
+        """Runs the model on the bound inputs and outputs; errors as in `run`."""
         wanted = iobinding.destinations
         if not wanted:
             raise InvalidInputError("no output is bound; call bind_output for those you want")
@@ -123,23 +123,23 @@ class InferenceSession(Partial):
         iobinding.results = {name: values[name] for name in wanted}
 
     def get_inputs(self) -> list[NodeArg]:
-        """What has to be given, in order."""
+        """Returns the required inputs, in order."""
         return list(self._model_info.inputs)
 
     def get_outputs(self) -> list[NodeArg]:
-        """What comes out, in order."""
+        """Returns the outputs, in order."""
         return list(self._model_info.outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Inputs with a default value. They keep it here: none can be given."""
+        """Returns the inputs with a default value, which cannot be overridden here."""
         return list(self._model_info.initialisers)
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the file says of the model."""
+        """Returns the model's metadata."""
         return self._model_info.metadata
 
     def get_providers(self) -> list[str]:
-        """The backends that were asked, then the host."""
+        """Returns the names of the requested backends, then the host."""
         return [*self._providers, _HOST]
 
     def set_providers(
@@ -153,11 +153,11 @@ class InferenceSession(Partial):
             self._executable = self._open()
 
     def get_provider_options(self) -> dict[str, dict[str, Any]]:
-        """The options of each provider."""
+        """Returns the options of each provider."""
         return {name: dict(options) for name, options in self._providers.items()} | {_HOST: {}}
 
     def get_session_options(self) -> SessionOptions:
-        """The options that the session was made with."""
+        """Returns the options with which the session was created."""
         return self._options
 
     disable_fallback = enable_fallback = release_captured_graph = set_tuning_results = accepted
@@ -167,7 +167,7 @@ class InferenceSession(Partial):
 
     @property
     def executable(self) -> Executable:
-        """The compiled model, with its report."""
+        """Returns the compiled model, with its report."""
         return self._executable
 
     def _open(self) -> Executable:
@@ -237,7 +237,7 @@ def _with_options(
     providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
     options: Sequence[Mapping[str, Any]] | None,
 ) -> dict[str, Mapping[str, Any]]:
-    """The backends that are asked for, with their options."""
+    """Returns the requested backends with their options, and warns about unknown providers."""
     asked: Sequence[str | tuple[str, Mapping[str, Any]]] = providers or ()
     if options is not None and len(options) != len(asked):
         raise InvalidInputError(
@@ -249,10 +249,9 @@ def _with_options(
         if name in backend_names():
             found[name] = own if options is None else {**own, **options[index]}
         elif name != _HOST:
-            warnings.warn(
+            warn_user(
                 f"provider '{name}' is not there, it is passed over; there are"
                 f" {', '.join(get_all_providers())}",
-                stacklevel=4,
             )
     return found
 

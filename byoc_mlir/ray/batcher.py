@@ -1,4 +1,4 @@
-"""Requests that wait run together: their rows become one batch, each gets its own rows back."""
+"""Batches of waiting requests: their rows become one batch, and each request gets its rows back."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ Outputs: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
-    """A request that waits."""
+    """Request that waits."""
 
     arrays: Arrays
     rows: int
     kind: Hashable
-    """Requests of one kind may run together; `None`: this one runs alone."""
+    """Kind of the request: requests of one kind may run together; `None`: this one runs alone."""
     answer: asyncio.Future[Outputs]
 
 
 class Batcher:
-    """Runs a model for requests, one batch after the other.
+    """Queue that runs a model for requests, one batch after the other.
 
-    Nobody waits for others to come: a batch is what has gathered while the one before ran, as far
-    as shapes fit. A batch that fails runs again, request by request, so that nobody hears of the
-    errors of another one.
+    No request waits for further ones: a batch has the requests that arrived while the one before
+    ran, as far as their shapes fit. If a batch fails, its requests run one by one, so that none
+    gets the error of another.
 
     Args:
-        model: what runs; it is called in a thread of the executor.
-        most_rows: those of a batch; 1: each request runs alone.
-        most_waiting: more requests are refused.
-        ran: is told the rows of each run.
+        model: the model; it is called in a thread of the executor.
+        most_rows: the most rows of a batch; 1: each request runs alone.
+        most_waiting: the most requests that wait; further ones are refused.
+        ran: called with the number of rows of each run.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Batcher:
         self._working: asyncio.Task[None] | None = None
 
     async def infer(self, arrays: Arrays) -> Outputs:
-        """The outputs for one request.
+        """Returns the outputs for one request, which may run in a batch with others.
 
         Raises:
             OverloadedError: too many wait.
@@ -91,7 +91,7 @@ class Batcher:
         return count, kind if 0 < count < self._most_rows else None
 
     async def _work(self) -> None:
-        """Runs batches until nobody waits."""
+        """Runs batches until no request waits."""
         loop = asyncio.get_running_loop()
         try:
             while self._waiting:
@@ -103,7 +103,9 @@ class Batcher:
             self._working = None
 
     def _next_batch(self) -> Sequence[_Waiting]:
-        """Who waits for longest, and those behind that fit."""
+        """Takes from the queue the request that has waited longest and later ones that fit its
+        batch.
+        """
         first = self._waiting.popleft()
         batch, rows, others = [first], first.rows, deque[_Waiting]()
         for one in self._waiting:
@@ -117,7 +119,9 @@ class Batcher:
         return batch
 
     def _answers(self, batch: Sequence[_Waiting]) -> Sequence[Outputs | ByocError]:
-        """What each of a batch gets, in a thread of the executor."""
+        """Returns the outputs or the error of each request of a batch; runs in a thread of the
+        executor.
+        """
         batch_outputs = self._together(batch) if len(batch) > 1 else None
         if batch_outputs is not None:
             return batch_outputs
@@ -135,7 +139,9 @@ class Batcher:
             return translated(error, "run")
 
     def _together(self, batch: Sequence[_Waiting]) -> Sequence[Outputs] | None:
-        """What one run gives for all; `None` where it fails, or gives no rows."""
+        """Runs a batch as one input and returns each request's rows of the outputs; `None` if the
+        run fails or an output has no rows.
+        """
         names, rows = batch[0].arrays, [one.rows for one in batch]
         try:
             joined = {name: np.concatenate([one.arrays[name] for one in batch]) for name in names}

@@ -12,7 +12,7 @@ from byoc_mlir.ray.served import EXTRA
 from byoc_mlir.ray.shipping import ShippedModel, ship
 
 _BATCHES_A_BLOCK = 4
-"""Ray hands out blocks of rows: small ones keep all workers busy, large ones cost less."""
+"""Batches in each block of rows: small blocks keep all workers busy, large ones cost less."""
 
 
 def score(
@@ -23,21 +23,21 @@ def score(
     batch_rows: int = 64,
     **arguments: Any,
 ) -> Any:
-    """A dataset with the model's outputs and the column `error` in place of the inputs.
+    """Returns a dataset with the model's outputs and the column `error` in place of the inputs.
 
-    The model is shipped to each node once. Ray Data starts a worker that dies again, and the
-    batches that it had are scored by whoever is there: each row is in the result once. What Ray
-    reads as one block, such as a small file, is split, so that every worker gets rows of it.
+    The model is shipped to each node once. Ray Data restarts a worker that dies, and another worker
+    scores its batches: each row is in the result once. Ray reads a small file as one block; the
+    block is split, so that every worker gets rows of it.
 
     Args:
         dataset: a `ray.data.Dataset`.
-        model: the path of an `.onnx` or `.so` file, or what `ship` gives.
+        model: the path of an `.onnx` or `.so` file, or the result of `ship`.
         workers: processes that score, a core each.
         batch_rows: rows that a worker gets at once.
-        arguments: those of `Scorer`.
+        arguments: arguments of `Scorer`.
 
     Returns:
-        A dataset that is computed when it is read, as all of Ray Data.
+        A dataset that is computed when it is read, as in all of Ray Data.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -57,7 +57,8 @@ def score(
 
 
 def apart(scored: Any) -> tuple[Any, Any]:
-    """The rows that were scored, without `error`, and those that were refused.
+    """Returns two datasets: the rows that were scored, without `error`, and the rows that were
+    refused.
 
     The dataset is computed once, for both.
     """

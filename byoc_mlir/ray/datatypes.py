@@ -1,4 +1,4 @@
-"""The datatypes of the Open Inference Protocol, and tensors in JSON and as bytes."""
+"""Datatypes of the Open Inference Protocol, and tensors in JSON and as bytes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _DTYPES = {
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 _LENGTH = struct.Struct("<I")
-"""Of a text, before it."""
+"""Length of a text in bytes, which precedes the text."""
 
 _KINDS = {"b": "b", "i": "iu", "u": "iu", "f": "iuf", "V": "iuf"}
-"""What numbers of JSON may become: by the kind of the tensor, the kinds that numpy finds."""
+"""Kinds of NumPy arrays that a JSON list may be read as, by the kind of the tensor's elements."""
 
 
 _MOST_DIMENSIONS = 64
-"""Of an array of NumPy."""
+"""Maximum number of dimensions of a NumPy array."""
 
 
 def datatype(dtype: np.dtype[Any]) -> str:
-    """What the protocol calls the elements of a tensor.
+    """Returns the protocol's name of an element type.
 
     Raises:
         InvalidInputError: it has no name for them.
@@ -45,7 +45,7 @@ def datatype(dtype: np.dtype[Any]) -> str:
 
 
 def of_json(data: object, dtype: np.dtype[Any], what: str) -> Array:
-    """The elements of a tensor in a line, from a list that may have lists in it.
+    """Returns the elements of a tensor as a 1-D array, from a list that may be nested.
 
     Args:
         what: the tensor, for errors.
@@ -99,10 +99,10 @@ def _objects(values: Sequence[object]) -> Array:
 
 
 def to_json(array: Array, what: str) -> list[Any]:
-    """The elements in a line.
+    """Returns the elements as a flat list for JSON.
 
     Raises:
-        InvalidInputError: JSON has no word for some: they can be asked for as bytes.
+        InvalidInputError: JSON cannot express an element; the client can request bytes.
     """
     datatype(array.dtype)
     flat = array.ravel()
@@ -121,7 +121,8 @@ def _text(value: object) -> str:
 
 
 def of_bytes(data: bytes, dtype: np.dtype[Any], what: str) -> Array:
-    """The elements of a tensor in a line, little-endian; texts each behind its length in 4 bytes.
+    """Returns the elements of a tensor as a 1-D array; they are little-endian, and a 4-byte length
+    precedes each text.
 
     Raises:
         InvalidInputError: they are no whole number of elements.
@@ -152,7 +153,7 @@ def _cut(data: bytes) -> Iterator[str]:
 
 
 def to_bytes(array: Array) -> bytes:
-    """The elements as `of_bytes` reads them."""
+    """Returns the elements as bytes in the format that `of_bytes` reads."""
     datatype(array.dtype)
     if array.dtype.kind != "O":
         return array.tobytes()

@@ -21,11 +21,11 @@ from byoc_mlir.ray.service import Service, ServingLimits
 _DEPLOYMENT = "byoc_mlir"
 
 _MORE_SECONDS = 10
-"""Ray waits so much longer for an answer than a replica does."""
+"""Seconds that Ray waits for an answer beyond the replica's own timeout."""
 
 _LOOPBACK = "127.0.0.1"
 _LOOPBACK_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""The environment variable that lets Ray take the loopback address for a node's, with `0`."""
+"""Environment variable that lets Ray use the loopback address for a node, if it is `0`."""
 
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -33,22 +33,22 @@ _ENVIRONMENT = {
     _LOOPBACK_VARIABLE: "0",
     "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": IMPORT_PATH,
     # serve.start waits as long, but Ray ends a proxy that takes more than 5 seconds to start, as
-    # it does on a busy machine
+    # it does under load
     "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
 }
-"""Of Ray's processes on a machine that serves alone."""
+"""Environment variables of Ray's processes on a machine that serves alone."""
 
 
 def prepare() -> None:
-    """Sets the environment for `serving`, which Ray reads in part when it is imported."""
+    """Sets the environment for `serving`, part of which Ray reads when it is imported."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
 
 
 def _keep_to_loopback() -> None:
-    """Lets servers of gRPC in this process listen on the loopback address alone.
+    """Restricts gRPC servers in this process to the loopback address.
 
-    Ray starts one in each replica, on all interfaces, and has no option for it.
+    Ray starts one in each replica, on all interfaces, and has no option to change it.
     """
     server = import_extra("grpc.aio._server", EXTRA).Server
     add_port = server.add_insecure_port
@@ -60,7 +60,7 @@ def _keep_to_loopback() -> None:
 
 
 class ModelServer:
-    """One replica: a model that is loaded once and answers requests.
+    """Replica: a model that is loaded once and answers requests.
 
     Args: as for `application`.
     """
@@ -97,16 +97,16 @@ def application(
     limits: ServingLimits | Limits | None = None,
     **options: Any,
 ) -> Any:
-    """A model as an application for `serve.run`.
+    """Returns a model as an application for `serve.run`.
 
     Args:
-        path: of an `.onnx` or `.so` file, on all nodes that have replicas.
-        name: of the model, in the paths of requests; left out, that of the file.
-        replicas: processes that answer, each with the model.
-        limits: how much each takes on; `byoc_mlir.Limits`: how much the model may ask for, which
-            is `ServingLimits(model=…)`.
-        options: those of `compile`; of a `.so` file `threads` alone. Left out, a replica uses one
-            thread.
+        path: an `.onnx` or `.so` file, on all nodes that have replicas.
+        name: the model's name in the paths of requests; by default the file's stem.
+        replicas: processes that answer requests, each with the model.
+        limits: limits of each replica; `byoc_mlir.Limits` limits the model alone and is short for
+            `ServingLimits(model=…)`.
+        options: options of `compile`; for a `.so` file `threads` alone. By default a replica uses
+            one thread.
 
     Raises:
         MissingExtraError: Ray is not installed.
@@ -129,14 +129,14 @@ def application(
 def serving(
     app: Any, *, host: str, port: int, cores: int, limits: ServingLimits | None = None
 ) -> Generator[str]:
-    """Serves an application on this machine alone, with Ray started for it, and ended after it.
+    """Serves an application on this machine alone: starts Ray, and stops it at the end.
 
     Ray's own ports are open on the loopback address alone if `prepare` is called before Ray is
     imported.
 
     Args:
-        cores: those that its replicas need.
-        limits: those of the application.
+        cores: cores for the replicas.
+        limits: limits of the application.
 
     Yields:
         The address, `http://127.0.0.1:8000`.

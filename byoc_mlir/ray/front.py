@@ -1,4 +1,5 @@
-"""What runs in Ray Serve's proxy, before replicas: it bounds bodies and repeats lost requests."""
+"""Middleware of Ray Serve's proxy, in front of replicas: bounds bodies and repeats lost
+requests."""
 
 from __future__ import annotations
 
@@ -27,22 +28,24 @@ App: TypeAlias = Callable[[Message, Receive, Send], Awaitable[None]]
 
 IMPORT_PATH = f"{__name__}.middlewares"
 BYTES_VARIABLE = "BYOC_SERVE_REQUEST_BYTES"
-"""The environment variable for the longest body, since Ray passes no arguments."""
+"""Environment variable for the maximum length of a body, since Ray passes no arguments."""
 
 _DEFAULT_BYTES = 64 << 20
 _MOST_BODIES = 8
-"""Bodies of full length that are in memory at the same time."""
+"""Maximum number of bodies of full length in memory at the same time."""
 _BODY_SECONDS = 60
-"""Until a body is complete."""
+"""Maximum time in seconds until a body is complete."""
 _TRIES = 2
-"""A request whose replica dies is repeated once: inference changes nothing."""
+"""Maximum number of tries: a request whose replica dies is repeated once, since inference changes
+nothing.
+"""
 
 
 class Front:
-    """An ASGI application that answers like another one, for the paths of the protocol.
+    """ASGI application around another one, for the paths of the protocol.
 
     Args:
-        app: the other one: Ray's proxy, which passes requests to replicas.
+        app: the other application: Ray's proxy, which passes requests to replicas.
     """
 
     def __init__(self, app: App):
@@ -70,7 +73,7 @@ class Front:
             await send(message)
 
     async def _read(self, body: bytearray, receive: Receive) -> None:
-        """Appends the body to `body`.
+        """Reads the body and appends it to `body`.
 
         Raises:
             RequestTooLargeError: it is too long.
@@ -109,11 +112,11 @@ class Front:
 
 @dataclass
 class _Request:
-    """One try: the body as an application receives it, and the answer that it sends."""
+    """State of one try: the body for the application, and the messages of its answer."""
 
     body: bytes
     then: Receive
-    """Receives what follows the body: that the client is gone."""
+    """Receiver of the message after the body: that the client is gone."""
     messages: list[Message] = field(default_factory=list[Message])
     is_read: bool = False
 
@@ -128,7 +131,9 @@ class _Request:
 
     @property
     def status_of_ray(self) -> int | None:
-        """The status of an error that Ray and no replica answers with; 500 if a replica died."""
+        """Returns the status of an error that Ray itself sends, 500 if a replica died; `None` for a
+        replica's answer.
+        """
         start = self.messages[0]
         types = [value for name, value in start["headers"] if name.lower() == b"content-type"]
         is_ours = start["status"] < 400 or types[:1] == [b"application/json"]
@@ -145,7 +150,7 @@ def _of_ray(status: int) -> ByocError:
 
 
 def _messages(error: ByocError) -> list[Message]:
-    """Returns an error of the protocol as an application sends it."""
+    """Returns the messages by which an application sends an error of the protocol."""
     answer = Answer.of(described(error), status_of(error))
     headers = [
         *((name.encode(), value.encode()) for name, value in answer.headers.items()),

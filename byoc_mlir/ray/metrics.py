@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus."""
+"""Metrics of a server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Metrics:
     """Counts of one server process.
 
     Args:
-        model: the name of what is served.
-        replica: tells the process from others that serve the same.
+        model: the name of the model.
+        replica: name of the process among others that serve the same model.
     """
 
     def __init__(self, model: str, replica: str):
@@ -32,7 +32,7 @@ class Metrics:
         self._rows = self._histogram("byoc_batch_rows", "Rows of a run of the model.", _ROWS)
 
     def answered(self, status: int, kind: str, seconds: float) -> None:
-        """Counts a request for an inference that was answered.
+        """Counts an inference request that was answered.
 
         Args:
             kind: the class of the error; empty if there was none.
@@ -41,11 +41,12 @@ class Metrics:
         self._seconds.observe(seconds)
 
     def ran(self, rows: int) -> None:
-        """Counts a run of the model; a request that ran alone for want of rows counts as 0."""
+        """Counts a run of the model; a request that ran alone because it has no rows counts as
+        0."""
         self._rows.observe(rows)
 
     def text(self) -> bytes:
-        """Returns all counts as Prometheus reads them."""
+        """Returns all counts in Prometheus's format."""
         return generate_latest(self._registry)
 
     def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> Histogram:

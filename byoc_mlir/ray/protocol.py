@@ -16,13 +16,15 @@ from byoc_mlir.ray.refusals import RequestTooLargeError
 from byoc_mlir.tensors import TensorInfo
 
 HEADER_LENGTH = "inference-header-content-length"
-"""The header that says how much of a body is JSON; the bytes of tensors follow."""
+"""Header with the length of a body's JSON; the bytes of tensors follow the JSON."""
 
 MOST_ELEMENTS = 2_000_000
-"""Of the JSON of a request or an answer: Python reads or writes so many in about a second."""
+"""Maximum number of elements in the JSON of a request or an answer: Python reads or writes as many
+in about a second.
+"""
 
 _LARGEST = 1 << 200
-"""Of a size in a shape: the product of 64 of them can still be written in decimal."""
+"""Largest size in a shape: the product of 64 such sizes can still be written in decimal."""
 
 _JSON = "application/json"
 _BYTES = "application/octet-stream"
@@ -30,7 +32,7 @@ _BYTES = "application/octet-stream"
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent to the client."""
+    """Answer to the client."""
 
     status: int
     body: bytes = b""
@@ -38,18 +40,18 @@ class Answer:
 
     @staticmethod
     def of(document: object, status: int = 200) -> Answer:
-        """A document of JSON."""
+        """Returns an answer whose body is a JSON document."""
         return Answer(status, json.dumps(document, allow_nan=False).encode())
 
 
 @dataclass(frozen=True)
 class Inference:
-    """What a client asks a model."""
+    """Client's request to run the model."""
 
     arrays: Mapping[str, Array]
     id: str | None
     outputs: Mapping[str, bool]
-    """Those that are wanted, and whether as bytes."""
+    """Requested outputs by name; `True` for outputs that are sent as bytes."""
 
 
 def read_inference(
@@ -59,12 +61,12 @@ def read_inference(
     outputs: Sequence[str],
     elements: int = MOST_ELEMENTS,
 ) -> Inference:
-    """What is asked of a model.
+    """Parses a request to run a model.
 
     Args:
         header_length: the value of the header of that name, if there is one.
-        inputs: what the model takes.
-        outputs: the names of what it gives.
+        inputs: inputs of the model.
+        outputs: names of the model's outputs.
         elements: the most elements that the JSON document may have.
 
     Raises:
@@ -98,13 +100,13 @@ def inference_answer(
     version: str,
     elements: int = MOST_ELEMENTS,
 ) -> Answer:
-    """The outputs that are wanted.
+    """Returns the answer with the requested outputs.
 
     Args:
         elements: the most elements that are written as JSON.
 
     Raises:
-        InvalidInputError: one cannot be written as it is wanted.
+        InvalidInputError: an output cannot be written in the requested form.
     """
     in_json = elements_of(outputs[name] for name, as_bytes in asked.outputs.items() if not as_bytes)
     if in_json > elements:
@@ -143,20 +145,20 @@ def elements_of(outputs: Iterable[Any]) -> int:
 
 
 def tensor_metadata(info: TensorInfo) -> dict[str, Any]:
-    """An input or output as metadata has it; -1 for sizes that are not known."""
+    """Returns the metadata of an input or output; unknown sizes are -1."""
     shape = [size if isinstance(size, int) else -1 for size in info.shape]
     return {"name": info.name, "datatype": datatype(info.dtype), "shape": shape}
 
 
 class _Tail:
-    """The bytes behind the document, taken tensor by tensor."""
+    """Bytes after the document, read tensor by tensor."""
 
     def __init__(self, data: bytes):
         self._data = data
         self._place = 0
 
     def take(self, size: int) -> bytes:
-        """The next so many."""
+        """Returns the next `size` bytes and moves past them."""
         found = self._data[self._place : self._place + size]
         if len(found) < size:
             raise InvalidInputError(f"the body ends {size - len(found)} bytes before its tensors")
@@ -181,9 +183,9 @@ def _header_end(body: bytes, header_length: str | None) -> int:
 
 
 def _parsed(text: bytes, elements: int) -> object:
-    """Returns the document; one of too many elements is refused before memory is spent on it.
+    """Parses a document; too many elements are refused before memory is spent on them.
 
-    The parser of Python holds up the other requests of a process while it runs.
+    Python's parser blocks the other requests of a process while it runs.
     """
     found = sum(text.count(mark) for mark in (b",", b"[", b"{"))
     if found > elements:
@@ -256,7 +258,9 @@ def _shape(sizes: Sequence[object], info: TensorInfo) -> tuple[int, ...]:
 
 
 def _wanted(document: Mapping[str, Any], outputs: Sequence[str]) -> dict[str, bool]:
-    """The outputs that are wanted, and whether as bytes: all where the request names none."""
+    """Returns the requested outputs, `True` for outputs as bytes; all outputs if the request names
+    none.
+    """
     default: object = _parameters(document, "the request").get("binary_data_output", False)
     if "outputs" not in document:
         return dict.fromkeys(outputs, default is True)

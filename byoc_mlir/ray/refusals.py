@@ -1,4 +1,4 @@
-"""Why a request is refused, as the client hears it: a status of HTTP and a document."""
+"""Refusals of requests, as the client receives them: a status of HTTP and a document."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from byoc_mlir.errors import (
 
 
 class RefusedRequestError(ByocError):
-    """A request that is refused before the model runs."""
+    """Error of a request that is refused before the model runs."""
 
     status = 400
 
 
 class UnknownPathError(RefusedRequestError):
-    """There is nothing at that path, or no such model."""
+    """Error for a path that does not exist, or names an unknown model."""
 
     status = 404
 
 
 class WrongMethodError(RefusedRequestError):
-    """The path is asked with another method."""
+    """Error for a path that was requested with another method."""
 
     status = 405
 
 
 class RequestTooLargeError(RefusedRequestError):
-    """The body has more bytes, or the tensors more rows, than a request may have."""
+    """Error of a request whose body has too many bytes, or whose tensors have too many rows."""
 
     status = 413
 
 
 class RequestTimeoutError(RefusedRequestError):
-    """The answer takes longer than a request may take."""
+    """Error of a request that takes longer than the time limit."""
 
     status = 504
 
 
 class OverloadedError(RefusedRequestError):
-    """More requests wait than may; the client may ask again later."""
+    """Error of a request beyond the queue's limit; the client may try again later."""
 
     status = 503
 
 
 def status_of(error: ByocError) -> int:
-    """Returns the status of HTTP for an error: what the client did wrong is 400 to 499.
+    """Returns the HTTP status of an error: 400 to 499 for errors of the client.
 
-    The server has compiled the model before, so that a model is refused for the request's sizes
-    and values.
+    The server has compiled the model before, so a model's refusal is due to the request's sizes and
+    values.
     """
     if isinstance(error, RefusedRequestError):
         return error.status
@@ -64,6 +64,8 @@ def status_of(error: ByocError) -> int:
 
 
 def described(error: ByocError) -> dict[str, str]:
-    """What the client is told: `error` as the protocol says, and the class of it."""
+    """Returns the JSON document for an error: the message as `error`, its class as `type`, and its
+    ONNX node.
+    """
     document = {"error": str(error), "type": type(error).__name__}
     return {**document, "node": error.node} if error.node else document

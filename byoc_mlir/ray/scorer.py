@@ -1,4 +1,4 @@
-"""Rows of a dataset through a model: what Ray Data's `map_batches` calls."""
+"""Scoring of a dataset's rows by a model, for Ray Data's `map_batches`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_mlir.ray.shipping import ShippedModel
 from byoc_mlir.tensors import TensorInfo
 
 ERROR = "error"
-"""The column that says why a row was refused; empty where it was scored."""
+"""Column with the reason why a row was refused; empty for scored rows."""
 
 Row: TypeAlias = Mapping[str, Any]
 Prepare: TypeAlias = Callable[[Row], Row]
@@ -26,21 +26,22 @@ _LOG = logging.getLogger(__name__)
 
 
 class Scorer:
-    """Scores batches of rows. Each worker makes one, which loads the model.
+    """Scorer of batches of rows. Each worker creates one, which loads the model.
 
-    A row that does not fit the model, or that it refuses, hurts no other: its outputs are NaN, 0 or
-    empty, and the column `error` says why.
+    A row that does not fit the model, or that the model refuses, does not affect other rows: its
+    outputs are NaN, 0 or empty, and the column `error` has the reason.
 
     Args:
-        model: a path that is good on all nodes, or what `ship` gives.
-        columns: the column that an input of the model is read from; left out, that of its name.
-        prepare: makes the inputs of a row of its columns, in place of `columns`; what it raises is
-            the row's error.
-        keep: the columns that stay beside the outputs; left out, those that are no inputs.
-        options: those of `compile`.
+        model: a path that is valid on all nodes, or the result of `ship`.
+        columns: the column from which each input of the model is read; by default the column of the
+            input's name.
+        prepare: computes the inputs of a row from its columns, in place of `columns`; an exception
+            that it raises is the row's error.
+        keep: the columns that stay beside the outputs; by default all that are not inputs.
+        options: options of `compile`.
 
     Raises:
-        ByocError: the model cannot be loaded or compiled, or takes something else than tensors.
+        ByocError: the model cannot be loaded or compiled, or has an input that is not a tensor.
     """
 
     def __init__(
@@ -62,11 +63,12 @@ class Scorer:
         self._keep = keep
 
     def __call__(self, batch: Mapping[str, Array]) -> dict[str, Array]:
-        """A batch of columns, with the outputs and the errors in place of the inputs.
+        """Runs the model on a batch: returns its columns, with the outputs and the errors in place
+        of the inputs.
 
         Raises:
-            InvalidInputError: a column is missing that the inputs are read from, or that stays.
-            ByocError: running the model fails for another reason than the rows.
+            InvalidInputError: a column is missing that is an input or is kept.
+            ByocError: the run fails for a reason other than the rows.
         """
         kept = self._kept(batch)
         count = len(next(iter(batch.values()))) if batch else 0
@@ -99,7 +101,9 @@ class Scorer:
     def _read(
         self, batch: Mapping[str, Array], count: int, errors: list[str]
     ) -> Sequence[_Numbered]:
-        """The rows that fit the model, with their numbers."""
+        """Returns the rows that fit the model, with their numbers, and records the errors of the
+        others.
+        """
         found: list[_Numbered] = []
         for number in range(count):
             try:
@@ -109,7 +113,7 @@ class Scorer:
         return found
 
     def _inputs(self, row: Row) -> Mapping[str, Array]:
-        """The inputs of one row.
+        """Returns the model's inputs for one row.
 
         Raises:
             InvalidInputError: they do not fit the model.
@@ -137,7 +141,7 @@ class Scorer:
         return array
 
     def _run(self, group: Sequence[_Numbered], errors: list[str]) -> Sequence[tuple[int, Row]]:
-        """The results of rows of one shape; those that are refused get their error."""
+        """Returns the results of rows of one shape, and records the errors of refused rows."""
         together = self._rows.count or len(group) if self._rows is not None else 1
         results: list[tuple[int, Row]] = []
         for start in range(0, len(group), together):
@@ -162,7 +166,7 @@ class Scorer:
             return []
 
     def _ran(self, some: Sequence[_Numbered], together: int) -> Sequence[tuple[int, Row]]:
-        """One run; where a model takes more rows than there are, the last one fills them up."""
+        """Runs the model once; if it takes more rows than there are, the last row is repeated."""
         if self._rows is None:
             ((number, arrays),) = some
             return [(number, self._model.run(arrays))]
@@ -181,7 +185,7 @@ class Scorer:
         ]
 
     def _column(self, info: TensorInfo, results: Sequence[Row | None]) -> Array:
-        """An output of all rows; of those that were refused something that says nothing."""
+        """Returns an output of all rows as one column; refused rows get NaN, 0 or an empty text."""
         known = [result[info.name] for result in results if result is not None]
         shapes = {np.shape(one) for one in known}
         declared = info.shape if self._rows is None else info.shape[1:]
@@ -208,7 +212,8 @@ def _prepared(prepare: Prepare, row: Row) -> Row:
 
 
 def _converted(value: object, info: TensorInfo) -> Array:
-    """A value as an array of the input's type, if that loses no more than digits."""
+    """Returns a value as an array of the input's type, if the conversion loses no more than
+    digits."""
     try:
         array = np.asarray(value)
         if array.dtype == object and info.dtype != object:
@@ -224,7 +229,9 @@ def _converted(value: object, info: TensorInfo) -> Array:
 
 
 def _can_become(array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether no more than digits is lost. A column of whole numbers that has gaps is of floats."""
+    """True if a conversion to `dtype` loses no more than digits. Integers with gaps come as floats,
+    so integral floats may become integers.
+    """
     if dtype.kind not in "iu":
         return np.can_cast(array.dtype, dtype, "same_kind")
     if array.dtype.kind not in "biuf":
@@ -234,7 +241,7 @@ def _can_become(array: Array, dtype: np.dtype[Any]) -> bool:
 
 
 def _groups(rows: Sequence[_Numbered]) -> Sequence[Sequence[_Numbered]]:
-    """The rows of each shape."""
+    """Groups rows by the shapes of their inputs."""
     groups: dict[object, list[_Numbered]] = {}
     for number, arrays in rows:
         key = tuple(array.shape for array in arrays.values())
@@ -243,7 +250,7 @@ def _groups(rows: Sequence[_Numbered]) -> Sequence[Sequence[_Numbered]]:
 
 
 def _nothing(info: TensorInfo) -> Any:
-    """The element that stands for none."""
+    """Returns the element that stands for a missing output: NaN, an empty text, or 0."""
     if info.dtype.kind in "fV":
         return np.nan
     return "" if info.dtype.kind == "O" else 0

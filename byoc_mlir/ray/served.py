@@ -1,4 +1,4 @@
-"""What is served and scored with: a model as requests and rows see it."""
+"""Models for serving and scoring: their interface to requests and rows."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 EXTRA = "ray"
-"""The extra of this package that installs Ray."""
+"""Extra of this package that installs Ray."""
 
 
 class Model(Protocol):
-    """What runs: an `Executable`, or something of another library that looks like one."""
+    """Interface of a model that runs: an `Executable`, or a similar class of another library."""
 
     @property
     def inputs(self) -> Sequence[TensorInfo]:
-        """What it takes."""
+        """Returns the model's inputs."""
         ...
 
     def run(self, inputs: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """The outputs by name.
+        """Runs the model and returns its outputs by name.
 
         Raises:
             ByocError: the inputs are wrong, or running them failed.
@@ -40,14 +40,16 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """How the inputs of a model are made of rows."""
+    """Row dimension of a model's inputs: the first dimension, if all inputs share it."""
 
     count: int | None
-    """The rows of each run, where the model says; `None` where it is any number."""
+    """Number of rows of each run, if the model fixes it; `None` if it may be any number."""
 
     @staticmethod
     def of(inputs: Sequence[TensorInfo]) -> Rows | None:
-        """`None` where the inputs have no common first dimension that is none but the rows'."""
+        """Returns the row dimension; `None` if the inputs share no first dimension, or another
+        dimension depends on it.
+        """
         firsts = {info.shape[0] if info.shape else 0 for info in inputs}
         first = firsts.pop() if len(firsts) == 1 else 0
         if isinstance(first, int):
@@ -57,15 +59,15 @@ class Rows:
 
 
 def _words(size: int | str) -> Sequence[str]:
-    """The names in the text of a size."""
+    """Returns the names in the text of a size, such as `n` in `2*n`."""
     return re.findall(r"[^\W\d]\w*", str(size))
 
 
 def check_tensors(inputs: Sequence[TensorInfo]) -> None:
-    """Refuses models that take more than tensors.
+    """Refuses models with inputs that are not tensors.
 
     Raises:
-        UnsupportedModelError: some inputs are sequences, optionals or maps; it lists them.
+        UnsupportedModelError: some inputs are sequences, optionals or maps; the message lists them.
     """
     problems = [
         NodeProblem(info.name, f"input, {info.kind}", "", "requests and rows have tensors alone")
@@ -77,13 +79,13 @@ def check_tensors(inputs: Sequence[TensorInfo]) -> None:
 
 
 def open_model(path: str | Path, **options: Any) -> Model:
-    """A compiled model: loaded from a `.so` file, else compiled.
+    """Returns a compiled model: loads a `.so` file, and compiles any other file.
 
     Args:
-        options: those of `compile`; of a file that is compiled, `threads` alone.
+        options: options of `compile`; for a `.so` file `threads` alone.
 
     Raises:
-        ByocError: what `load` and `compile` raise.
+        ByocError: an error of `load` or `compile`.
     """
     import byoc_mlir
 
@@ -93,7 +95,7 @@ def open_model(path: str | Path, **options: Any) -> Model:
 
 
 def output_tensors(path: str | Path, model: Model) -> Sequence[TensorInfo]:
-    """What a model in a file gives; sizes that the file does not say are `?`.
+    """Returns the outputs of a model in a file; sizes that the file does not declare are `?`.
 
     Raises:
         InvalidModelError: the file is no model.
@@ -122,8 +124,8 @@ def _tensor_info(value: ValueInfoProto) -> TensorInfo:
 
 
 def warm_up(model: Model) -> None:
-    """Lets a model be compiled before the first request, as far as shapes are known: for zeros, of
-    one row and of two.
+    """Runs a model on zeros, one row and two rows, so that it is compiled before the first request;
+    models with unknown shapes are skipped.
     """
     rows = Rows.of(model.inputs)
     for count in (1, 2) if rows == Rows(None) else (0,):

@@ -1,4 +1,4 @@
-"""A model behind the paths of the Open Inference Protocol; knows no web server."""
+"""Service of the Open Inference Protocol's paths for one model, independent of the web server."""
 
 from __future__ import annotations
 
@@ -37,28 +37,31 @@ from byoc_mlir.ray.served import Model, check_tensors
 from byoc_mlir.tensors import TensorInfo
 
 _SMALL = 1 << 16
-"""Bytes of a request and elements of an answer that are handled without a thread of their own."""
+"""Maximum bytes of a request, or elements of an answer, that are handled without a separate thread.
+"""
 
 VERSION = "1"
-"""That of every model: there is one."""
+"""Version of every model: there is one."""
 
 
 @dataclass(frozen=True)
 class ServingLimits:
-    """How much one replica takes on."""
+    """Limits of one replica."""
 
     request_bytes: int = 64 << 20
-    """Of the body of a request."""
+    """Maximum size of a request's body."""
     batch_rows: int = 32
-    """Of requests that run together; 1: each runs alone."""
+    """Maximum number of rows that run as one batch; with 1, each request runs alone."""
     waiting: int = 256
-    """Requests that wait for the model; further ones are refused with status 503."""
+    """Maximum number of waiting requests; further ones are refused with status 503."""
     json_elements: int = MOST_ELEMENTS
-    """Of the JSON of a request or an answer; tensors as bytes do not count."""
+    """Maximum number of elements in the JSON of a request or an answer; tensors as bytes do not
+    count.
+    """
     seconds: int = 120
-    """Until a request is answered."""
+    """Maximum time in seconds until a request is answered."""
     model: Limits = DEFAULT_LIMITS
-    """How much the model may ask for, for each request, too."""
+    """Limits of the model, which hold for each request, too."""
 
     def __post_init__(self) -> None:
         check_argument("limits: model", self.model, Limits, "byoc_mlir.Limits")
@@ -71,15 +74,15 @@ class ServingLimits:
 
 
 class Service:
-    """Answers requests for one model.
+    """Service that answers requests for one model.
 
     Args:
-        name: what the paths call the model.
-        outputs: what it gives.
-        replica: tells the process from others, in metrics.
+        name: the model's name in paths.
+        outputs: the model's outputs.
+        replica: name of the process in metrics.
 
     Raises:
-        UnsupportedModelError: the model takes something else than tensors.
+        UnsupportedModelError: an input of the model is not a tensor.
         InvalidInputError: the protocol has no name for the elements of some tensor.
     """
 
@@ -120,7 +123,7 @@ class Service:
         self._parser.shutdown(cancel_futures=True)
 
     def refuse_length(self, length: str | None) -> None:
-        """Refuses a body by the header that says its length, before it is read.
+        """Refuses a body by the header with its length, before the body is read.
 
         Raises:
             RequestTooLargeError: it is too long.
@@ -131,10 +134,10 @@ class Service:
     async def answer(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes
     ) -> Answer:
-        """The answer to one request; whatever is wrong with it is an answer, too.
+        """Returns the answer to one request; errors become answers, too.
 
         Args:
-            headers: their names in small letters.
+            headers: header values; the names are in lower case.
         """
         start, is_inference = time.perf_counter(), path.endswith("/infer")
         kind = ""

@@ -1,4 +1,4 @@
-"""A model on its way to the nodes of a cluster: each gets it once."""
+"""Distribution of a model to the nodes of a cluster: each node gets it once."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from byoc_mlir.ray.served import EXTRA
 
 @dataclass(frozen=True)
 class ShippedModel:
-    """The files of a model in Ray's object store.
+    """Files of a model in Ray's object store.
 
     A node fetches an object once for all of its workers, and the first of them writes the files.
     """
 
     name: str
-    """Of the model's file."""
+    """Name of the model's file."""
     digest: str
-    """The hash of all files."""
+    """Hash of all files."""
     files: Mapping[str, Any]
     """References to their bytes, by paths relative to the model's folder."""
 
     def place(self) -> Path:
-        """The model's file on this node.
+        """Returns the path of the model's file on this node, and writes the files there first if
+        they are missing.
 
         Raises:
             UnsafeCacheError: others may write to the folder for it.
@@ -52,15 +53,14 @@ class ShippedModel:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a file that appears complete or not at all, whoever else does the same."""
+    """Writes a file that appears complete or not at all, even if several processes write it."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}")
     unfinished.write_bytes(content)
     unfinished.replace(path)
 
 
 def ship(path: str | Path) -> ShippedModel:
-    """Puts a model, an `.onnx` file with its external data or a `.so` file, where all nodes find
-    it.
+    """Puts a model, an `.onnx` file with its external data or a `.so` file, into the object store.
 
     Raises:
         MissingExtraError: Ray is not installed.

@@ -101,7 +101,7 @@ class Instance:
         self._limits = limits
         self._output_sizes = [tuple(map(parse_size, spec.shape)) for spec in program.outputs]
         self.outputs: list[tuple[Shape, np.dtype[Any]]] = []
-        """Shapes and types of the outputs; used if the program takes no sizes."""
+        """Shapes and types of the outputs, if no sizes are arguments."""
         if program.sizes is None:
             self.outputs = [(spec.static_shape, spec.dtype) for spec in program.outputs]
         self._lock = ForkSafeLock()

@@ -11,7 +11,7 @@ __all__ = ["run_conformance"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imports the kit, and with it the compiler, when it is asked for."""
+    """Imports the conformance kit, and with it the compiler, at its first use."""
     if name not in __all__:
         raise AttributeError(f"module 'byoc_mlir.testing' has no attribute {name!r}")
     from byoc_mlir.testing import conformance

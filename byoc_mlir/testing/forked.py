@@ -1,7 +1,7 @@
-"""Scripts in forks of a process that has imported the compiler and loaded no library yet.
+"""Scripts in forks of a process that has imported the compiler, but loaded no library.
 
-Importing takes most of what a small script takes. Libraries read their environment and the
-processor's features when they are loaded: that is in the fork.
+Imports take most of the time of a small script. Libraries read their environment and the
+processor's features when they are loaded, which happens in the fork.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PRELOADED = (
     "byoc_mlir.testing.networks",
     "byoc_mlir.testing.reference",
 )
-"""What compiling needs: else each fork imports it."""
+"""Modules that the compiler needs, imported before the fork so that not each fork imports them."""
 
 CONTEXT.set_forkserver_preload([*PRELOADED])
 
@@ -45,18 +45,18 @@ CONTEXT.set_forkserver_preload([*PRELOADED])
 def run_forked(
     script: str, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 300
 ) -> str:
-    """Runs a script as `python -c` would, with this process' search path and environment.
+    """Runs a script as `python -c` would, with this process's search path and environment.
 
     Args:
-        arguments: what `sys.argv` has after the first one.
-        environment: variables that the script has beside those of this process.
-        seconds: how long it may take.
+        arguments: `sys.argv` after the first element.
+        environment: variables besides those of this process.
+        seconds: the maximum time of the script.
 
     Returns:
-        What it printed.
+        The script's output.
 
     Raises:
-        AssertionError: it failed; what it printed is in the message.
+        AssertionError: the script failed; its output is in the message.
     """
     variables = {**os.environ, **(environment or {})}
     with tempfile.TemporaryDirectory() as folder:

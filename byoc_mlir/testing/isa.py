@@ -20,7 +20,9 @@ getattr(importlib.import_module(module), function)(*arguments)
 
 
 def distinct_levels(*levels: str) -> list[str]:
-    """Of levels at which a process of this machine does the same, the first one."""
+    """Returns the first level of each group of levels at which a process of this machine behaves
+    the same.
+    """
     first: dict[int, str] = {}
     for level in levels:
         first.setdefault(_reached(level), level)
@@ -30,20 +32,20 @@ def distinct_levels(*levels: str) -> list[str]:
 def call_at(
     level: str, function: Callable[..., object], *arguments: str, seconds: float = 300
 ) -> str:
-    """Calls a function in a new process that keeps to a level of `isa.LEVELS`.
+    """Calls a function in a new process that is limited to a level of `isa.LEVELS`.
 
-    A level above the machine's, or above the one of this process, is the same as that one.
+    Levels above the machine's, or above this process's, are lowered to that.
 
     Args:
-        function: one at the top of a module whose file can be imported by its name.
-        arguments: what it is called with.
-        seconds: how long it may take.
+        function: a function at the top of a module whose file can be imported by its name.
+        arguments: its arguments.
+        seconds: the maximum time of the call.
 
     Returns:
-        What it printed.
+        The process's output.
 
     Raises:
-        AssertionError: it raised an error, which is in the message, or the process died.
+        AssertionError: the function raised an error, which is in the message, or the process died.
     """
     path = Path(inspect.getfile(function))
     return run_at(
@@ -52,17 +54,17 @@ def call_at(
 
 
 def run_at(level: str, code: str, *arguments: str, seconds: float = 300) -> str:
-    """Runs a script in a new process that keeps to a level; otherwise as `call_at`."""
+    """Runs a script in a new process that is limited to a level; see `call_at`."""
     return run_forked(code, *arguments, environment={MAX_ISA: _lowered(level)}, seconds=seconds)
 
 
 def _reached(level: str) -> int:
-    """How many levels, from the lowest on, the machine has at a level."""
+    """Returns the number of levels, from the lowest on, that the machine supports up to `level`."""
     missing = missing_by_level(Cpu.machine().features)
     allowed = LEVELS[: LEVELS.index(_lowered(level)) + 1]
     return sum(1 for _ in takewhile(lambda name: not missing[name], allowed))
 
 
 def _lowered(level: str) -> str:
-    """A level, or that of this process where it is lower."""
+    """Returns a level, or the level of this process if that is lower."""
     return min(level, max_level() or level, key=LEVELS.index)

@@ -1,7 +1,7 @@
-"""The nine `light_*` networks that come with the `onnx` package.
+"""Light networks: the nine `light_*` networks that come with the `onnx` package.
 
-Their weights are `ConstantOfShape` nodes of one value, so every channel computes the same number
-and many mistakes stay hidden. `with_random_weights` gives them weights that show mistakes.
+Their weights are `ConstantOfShape` nodes of one value, so every channel computes the same value and
+many mistakes stay hidden. `with_random_weights` gives them weights that show mistakes.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ _Shape: TypeAlias = tuple[int, ...]
 
 
 def light_networks() -> dict[str, Path]:
-    """Name (`light_resnet50`) to file of every light network in the installed `onnx`."""
+    """Returns the file of each light network in the installed `onnx`, by name
+    (`light_resnet50`)."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     return {path.stem: path for path in sorted(folder.glob("light_*.onnx"))}
 
 
 def with_random_weights(model: ModelProto, seed: int = 0) -> ModelProto:
-    """A copy of `model` whose float parameters are seeded random numbers.
+    """Returns a copy of `model` whose float parameters are seeded random values.
 
-    Parameters are the outputs of `ConstantOfShape` nodes and the float initializers. What they are
-    drawn from depends on the op that reads them, and keeps activations near one. In the result
-    all of them are initializers, and no initializer is a graph input.
+    Parameters are the outputs of `ConstantOfShape` nodes and the float initializers. Their
+    distribution depends on the op that reads them, and keeps activations near one. In the result
+    all parameters are initializers, and no initializer is a graph input.
     """
     graph = model.graph
     nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
@@ -70,16 +71,17 @@ def _parameter_shapes(model: ModelProto) -> dict[str, _Shape]:
 
 @dataclass(frozen=True)
 class _Role:
-    """What a value is to the first op that reads it."""
+    """Role of a value for the first op that reads it."""
 
     op_type: str
     operand: int
     in_branch: bool
-    """Whether that op ends a residual branch, which must not dominate the sum."""
+    """True if that op ends a residual branch, which must not dominate the sum."""
 
 
 def _roles(nodes: Sequence[NodeProto]) -> dict[str, _Role]:
-    """Role of every value, seen through the ops that only change a parameter's shape."""
+    """Returns the role of every value, seen through the ops that only change a parameter's
+    shape."""
     summed = {name for node in nodes if node.op_type == "Sum" for name in node.input}
     roles: dict[str, _Role] = {}
     for node in reversed(nodes):
@@ -98,7 +100,9 @@ def _draw(rng: np.random.Generator, shape: _Shape, role: _Role) -> _Floats:
 
 
 def _he(rng: np.random.Generator, shape: _Shape) -> _Floats:
-    """Keeps the second moment behind a ReLU; the first axis longer than one is the output's."""
+    """Draws weights that keep the second moment behind a ReLU; the output axis is the first longer
+    than one.
+    """
     outputs = next(size for size in shape if size > 1)
     return _normal(math.sqrt(2.0 * outputs / math.prod(shape)))(rng, shape)
 
@@ -132,4 +136,4 @@ _DRAWS: dict[tuple[str, int], _Draw] = {
     ("Mul", 1): _uniform(0.7, 1.2),
     ("Add", 1): _normal(0.2),
 }
-"""Op and operand to the distribution of a parameter that stands there."""
+"""Distributions of parameters, by op and operand."""

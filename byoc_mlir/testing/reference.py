@@ -1,4 +1,4 @@
-"""ONNX Runtime as the independent oracle, inputs to feed it, and the comparison of answers."""
+"""Independent oracle: ONNX Runtime, inputs for it, and the comparison of outputs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 def run_onnxruntime(
     model: ModelProto | bytes, inputs: Arrays, *, threads: int = 1
 ) -> dict[str, npt.NDArray[Any]]:
-    """The outputs of `model` by name, computed by ONNX Runtime on the CPU.
+    """Computes the outputs of `model` by name with ONNX Runtime on the CPU.
 
-    Sums of `u8` by constants of `i8` are exact where its optimiser knows the op; left alone, they
-    saturate on processors without VNNI.
+    Sums of `u8` times constant `i8` are exact if its optimiser knows the op; else they saturate on
+    processors without VNNI.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -58,10 +58,10 @@ def _session(content: bytes, threads: int, entries: Mapping[str, str]) -> Any:
 def random_inputs(
     model: ModelProto, seed: int = 0, dims: Mapping[str, int] | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Seeded random inputs for `model`; initializers get none.
+    """Returns seeded random inputs for `model`, without its initializers.
 
-    Floats are standard normal. Integers are 0 or 1, or any row when a `Gather` reads a table with
-    them. `dims` gives the sizes of symbolic dimensions, 1 where it is silent.
+    Floats are standard normal. Integers are 0 or 1, or any row if a `Gather` reads a table with
+    them. `dims` has the sizes of symbolic dimensions, by default 1.
     """
     rng = np.random.default_rng(seed)
     constants = {tensor.name for tensor in model.graph.initializer}
@@ -90,7 +90,9 @@ def _random_input(
 
 
 def _table_rows(model: ModelProto) -> dict[str, int]:
-    """Rows of the constant table that each value selects from by `Gather` on axis 0."""
+    """Returns the number of rows of the constant table that each value indexes by `Gather` on axis
+    0.
+    """
     sizes = {tensor.name: tensor.dims for tensor in model.graph.initializer}
     return {
         node.input[1]: sizes[node.input[0]][0]
@@ -100,8 +102,9 @@ def _table_rows(model: ModelProto) -> dict[str, int]:
 
 
 def assert_agrees(got: Arrays, want: Arrays, tolerance: float = 1e-4) -> None:
-    """Same names, dtypes and shapes; errors of each output at most `tolerance` of its largest
-    value. Integers and booleans must be equal."""
+    """Asserts that names, dtypes and shapes agree, integers and booleans are equal, and errors are
+    at most `tolerance` of each output's largest value.
+    """
     assert set(got) == set(want), f"outputs {sorted(got)}, expected {sorted(want)}"
     for name, expected in want.items():
         found = got[name]

@@ -40,7 +40,7 @@ COMMANDS = (
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """The entry point of the `byoc` command; 0 on success, 1 on a user's error, 2 on bad usage."""
+    """Runs the `byoc` command; returns 0 on success, 1 on a user's error, 2 on bad usage."""
     parser = Parser(prog="byoc", description=__doc__)
     parser.add_argument("--version", action="version", version=f"byoc_mlir {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -56,12 +56,14 @@ if TYPE_CHECKING:
 
 
 class ByocOptMain(xDSLOptMain):
-    """xDSL's opt tool with our dialects and passes, ONNX input and users' backends."""
+    """Driver of passes: xDSL's opt tool with our dialects and passes, ONNX input and users'
+    backends.
+    """
 
     _nodes: Sequence[OnnxNode] = ()
-    """What became of the nodes of the model that was read."""
+    """Nodes of the input model, with the result of each."""
     _lines: dict[Operation, int]
-    """Lines of the ops that were parsed, where diagnostics are verified."""
+    """Lines of the parsed ops, if diagnostics are verified."""
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         super().register_all_arguments(arg_parser)
@@ -193,7 +195,7 @@ class ByocOptMain(xDSLOptMain):
 
 
 _PIPELINE_ERRORS = (ArgSpecParseError, ValueError)
-"""What xDSL raises for a malformed pipeline; the first is no `Exception`."""
+"""Errors of xDSL for a malformed pipeline; `ArgSpecParseError` is no `Exception`."""
 
 
 def _llvm_ir_target() -> type[Target]:
@@ -203,7 +205,7 @@ def _llvm_ir_target() -> type[Target]:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """The entry point of the `byoc-opt` command.
+    """Runs the `byoc-opt` command.
 
     Returns:
         0 on success, 1 on a user's error; argparse exits with 2 on bad usage.
@@ -222,7 +224,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(tool: ByocOptMain) -> None:
-    """Runs the tool; what xDSL's passes and parser say is for the user as it is.
+    """Runs the tool; messages of xDSL's passes and parser are passed on unchanged.
 
     Raises:
         CompilationError: a pass failed; where it is known, the message names the ONNX node.
@@ -239,10 +241,10 @@ def _run(tool: ByocOptMain) -> None:
 
 
 def _tool(args: Sequence[str] | None) -> ByocOptMain:
-    """The tool for these arguments.
+    """Returns the tool for these arguments.
 
     Raises:
-        ByocError: the pipeline, a backend or the input's name is not as it must be.
+        ByocError: the pipeline, a backend or the input's name is invalid.
     """
     try:
         tool = ByocOptMain("modular optimizer driver of byoc_mlir", args)
@@ -256,7 +258,7 @@ def _tool(args: Sequence[str] | None) -> ByocOptMain:
 
 
 def _check_input(tool: ByocOptMain) -> None:
-    """Finds a bundled network; refuses a file whose name does not say what is in it."""
+    """Finds a bundled network; refuses a file whose name has an unknown ending."""
     name = tool.args.input_file
     if name in bundled_networks():
         tool.args.input_file = str(find_model(name))

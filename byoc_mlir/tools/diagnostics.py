@@ -1,4 +1,6 @@
-"""`byoc-opt --verify-diagnostics`: what is raised is compared with comments, as `mlir-opt` does."""
+"""Diagnostics of `byoc-opt --verify-diagnostics`: errors are compared with comments, as in
+`mlir-opt`.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +19,23 @@ _EXPECTED = re.compile(
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Text that is raised, or expected, at a line; `None` is any line."""
+    """Text of an error that is raised or expected at a line; line `None` is any line."""
 
     kind: str
     text: str
     line: int | None
 
     def fits(self, found: Diagnostic) -> bool:
-        """True if this is expected and `found` is it."""
+        """True if `found` matches this expected diagnostic."""
         is_there = None in (self.line, found.line) or self.line == found.line
         return self.kind == found.kind and self.text in found.text and is_there
 
     @staticmethod
     def of(error: BaseException, lines: Mapping[Operation, int]) -> Diagnostic:
-        """Returns an error at the line of the op that was worked on when it was raised.
+        """Returns an error at the line of the op that was being processed when it was raised.
 
         Args:
-            lines: those of the ops that were parsed.
+            lines: lines of the parsed ops.
         """
         if isinstance(error, ParseError):
             return Diagnostic("error", error.msg, error.span.get_location().line)
@@ -47,7 +49,7 @@ class Diagnostic:
 
 
 def expected_in(text: str) -> list[Diagnostic]:
-    """Returns what the comments of a text expect."""
+    """Returns the diagnostics that the comments of a text expect."""
     lines = text.splitlines()
     code = [number for number, line in enumerate(lines, 1) if not _EXPECTED.search(line)]
 
@@ -69,10 +71,10 @@ def expected_in(text: str) -> list[Diagnostic]:
 def differences(
     expected: Sequence[Diagnostic], found: Sequence[Diagnostic], offset: int
 ) -> Iterator[str]:
-    """Yields what was expected or found alone.
+    """Yields diagnostics that were only expected, or only found.
 
     Args:
-        offset: lines of the file before those that are counted.
+        offset: number of the file's lines before the text.
     """
     left = list(expected)
     for one in found:

@@ -1,4 +1,4 @@
-"""Where each op of a partitioned module went, as text."""
+"""Placement of each op of a partitioned module, as text."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from byoc_mlir.runtime.report import Report
 
 
 def placement_table(module: ModuleOp, nodes: Sequence[OnnxNode] = ()) -> str:
-    """One line for each ONNX node if the module comes from a model, else for each op."""
+    """Returns one line for each ONNX node if the module comes from a model, else for each op."""
     return f"{Report(tuple(report_rows(module, nodes)))}\n"

@@ -1,4 +1,4 @@
-"""Options of `compile` on the command line: `OptionInfo.flag` says which there are."""
+"""Options of `compile` on the command line: the options with an `OptionInfo.flag`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTES = {
     "targets": "Separated by commas; '' for none",
     "limits": f"Names are {', '.join(_LIMITS)}",
 }
-"""Sentences that the help has beside the documentation of `compile`."""
+"""Sentences that the help adds to the documentation of `compile`."""
 
 
 def add_option_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def add_option_argument(parser: argparse.ArgumentParser, name: str, **changed: A
     """Adds one option.
 
     Args:
-        changed: words of `add_argument` that are others in this command.
+        changed: arguments of `add_argument` that differ in this command.
     """
     info, default = OPTIONS[name], _DEFAULTS[name]
     flag, _, metavar = info.flag.partition(" ")
@@ -53,7 +53,7 @@ def add_option_argument(parser: argparse.ArgumentParser, name: str, **changed: A
 
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Returns the options that the arguments say, as `compile` takes them."""
+    """Returns the options given on the command line, as `compile` takes them."""
     return {
         name: _COLLECTED.get(name, _as_it_is)(value)
         for name, value in vars(args).items()
@@ -62,12 +62,12 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def limits_of(args: argparse.Namespace) -> Limits:
-    """Returns the limits that the arguments say."""
+    """Returns the limits given on the command line."""
     return _limits(args.limits)
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Returns what reads a whole number for `argparse`."""
+    """Returns a parser of integers of at least `least`, for `argparse`."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -78,10 +78,10 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def read_inputs(path: str) -> dict[str, Any]:
-    """Returns the arrays of an `.npz` file, by name.
+    """Reads the arrays of an `.npz` file, by name.
 
     Raises:
-        InvalidInputError: it is something else.
+        InvalidInputError: the file is no such archive.
     """
     try:
         with open_file(path, InvalidInputError) as file:
@@ -91,7 +91,7 @@ def read_inputs(path: str) -> dict[str, Any]:
 
 
 def _help(name: str, info: OptionInfo) -> str:
-    """Returns the documentation of an option, without its marks of code."""
+    """Returns the documentation of an option, without Markdown's backticks."""
     meaning = " ".join(info.meaning.split())
     notes = [meaning.replace("`", "").replace('"', "").replace("%", "%%")]
     default = _DEFAULTS[name]
@@ -105,7 +105,7 @@ def _help(name: str, info: OptionInfo) -> str:
 
 
 def _size(text: str) -> tuple[str, int]:
-    """Returns the dimension and the number of `batch=8`."""
+    """Parses the dimension and the size of `batch=8`."""
     name, _, size = text.rpartition("=")
     if not name or not size.isdecimal():
         raise argparse.ArgumentTypeError(f"'{text}' is not of the form NAME=SIZE")
@@ -113,7 +113,7 @@ def _size(text: str) -> tuple[str, int]:
 
 
 def _limit(text: str) -> tuple[str, float]:
-    """Returns the limit and the number of `nodes=1000`."""
+    """Parses the limit and the number of `nodes=1000`."""
     name, _, value = text.partition("=")
     try:
         number = float(value) if name == "seconds" else int(value)
@@ -147,7 +147,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "sizes": _size,
     "limits": _limit,
 }
-"""What reads an argument that is no plain text."""
+"""Parser of each option whose argument is no plain text."""
 
 _COLLECTED: Mapping[str, Callable[[Any], Any]] = {
     "targets": _targets,
@@ -155,4 +155,4 @@ _COLLECTED: Mapping[str, Callable[[Any], Any]] = {
     "limits": _limits,
     "samples": _samples,
 }
-"""What makes the value for `compile` of what the arguments say, where these are not the same."""
+"""Converter of each option whose value for `compile` differs from the parsed arguments."""

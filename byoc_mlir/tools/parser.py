@@ -1,4 +1,4 @@
-"""The parser of the command line, which guesses what was meant."""
+"""Parser of the command line, which suggests names for misspelt ones."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _UNKNOWN = re.compile(r"unrecognized arguments: (?P<found>--?[^\s=]+)")
 
 
 class Parser(argparse.ArgumentParser):
-    """As `argparse` has it; its messages end with the nearest name that there is."""
+    """Parser of `argparse` whose messages end with the nearest known name."""
 
     _options: tuple[str, ...] = ()
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """Also notes the names of options, to guess from."""
+        """Adds an argument and records the names of options, for suggestions."""
         self._options += tuple(name for name in names if str(name).startswith("-"))
         return super().add_argument(*names, **options)
 
     def parsed(self, args: Sequence[str] | None) -> argparse.Namespace:
-        """The arguments; what is not known is the matter of the subcommand, `parser`."""
+        """Returns the parsed arguments; the parser of the subcommand reports unknown ones."""
         found, unknown = self.parse_known_args(args)
         if unknown:
             chosen: Parser = getattr(found, "parser", self)

@@ -1,4 +1,4 @@
-"""Every pass of the compiler, by name."""
+"""Passes of the compiler, by name."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _FOLDERS = (
     "lowering/relay_to_linalg",
     "lowering/to_llvm",
 )
-"""The folders with passes: one in a file, which has the pass's name."""
+"""Folders with passes: one in a file, which has the pass's name."""
 
 
 def all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    """Returns by name a function that imports and returns the pass class."""
+    """Returns for each name a function that imports and returns the pass class."""
     return dict(_passes())
 
 
 def _passes() -> Iterator[tuple[str, Callable[[], type[ModulePass]]]]:
-    """Yields the passes of the files that define the name that they have."""
+    """Yields the passes of the files that define a pass of their name."""
     for folder in _FOLDERS:
         for file in sorted((_PACKAGE / folder).glob("*.py")):
             name = file.stem.replace("_", "-")

@@ -10,11 +10,12 @@ _IN_PYTHON = (
     (r"targets=\(\)", "--targets ''"),
     (r"call run or warmup( first)?", "give the shapes of its inputs, --shape NAME=1,2,3"),
 )
-"""What a message tells a caller in Python to do, and how a user of the commands does it."""
+"""Advice in messages for callers in Python, as patterns, with the advice for users of the commands.
+"""
 
 
 def on_command_line(text: str) -> str:
-    """A message that tells what to do on the command line, not in Python."""
+    """Returns a message with its advice put for the command line instead of Python."""
     for python, command in _IN_PYTHON:
         text = re.sub(python, command, text)
     return text

@@ -1,4 +1,4 @@
-"""A module as a graph, by PyTorch's exporter."""
+"""Capture of a module as a graph, by PyTorch's exporter."""
 
 from __future__ import annotations
 
@@ -54,9 +54,11 @@ def _value(output: Any) -> Any:
 def _of_our_own(
     arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as tensors of the same memory: the exporter writes on a tensor which of its
-    sizes are dynamic, and whatever the user does with it next would read that. Arguments that share
-    memory get memory of their own, since the exporter takes no changes of shared memory.
+    """Returns the arguments as new tensors of the same memory.
+
+    The exporter marks dynamic sizes on a tensor, and later uses of the caller's tensors would read
+    the marks. Arguments that share memory are moved to separate memory, since the exporter refuses
+    changes of shared memory.
     """
     torch, seen = pytorch(), set[int]()
 
@@ -86,7 +88,7 @@ def check_effects(program: Any) -> None:
 
 
 def _without_names(shapes: Any, dynamic: Any) -> Any:
-    """Dynamic shapes with `dynamic` in the place of names, which the exporter does not take."""
+    """Returns dynamic shapes with `dynamic` in place of names, which the exporter does not take."""
     if isinstance(shapes, str):
         return dynamic
     if isinstance(shapes, Mapping):
@@ -105,13 +107,13 @@ def _refused(module: Any, place: str, reason: str) -> UnsupportedModelError:
 
 
 def _summary(error: Exception) -> str:
-    """The beginning of what PyTorch says, which goes on for pages."""
+    """Returns the first paragraph of PyTorch's message, which may go on for pages."""
     text = str(error).split("\n\n")[0].strip()
     return f"PyTorch cannot export it: {type(error).__name__}: {text}"
 
 
 def _changes(program: Any) -> Iterator[NodeProblem]:
-    """What the module changes, instead of computing outputs only."""
+    """Yields the tensors that the module changes in place."""
     signature = program.graph_signature
     for changed in (
         *signature.buffers_to_mutate.values(),
@@ -140,4 +142,4 @@ def _random_nodes(program: Any) -> Iterator[NodeProblem]:
 
 
 _NO_CHANCE = ("dropout_p", "dropout", "train")
-"""Arguments of operations that draw nothing if one of these is zero."""
+"""Arguments of operations that draw no random values if one of these is zero."""

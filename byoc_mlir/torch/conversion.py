@@ -1,4 +1,4 @@
-"""A captured module as an ONNX model that shares its parameters."""
+"""Conversion of a captured module to an ONNX model that shares its parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.torch.places import place_of_node
 from byoc_mlir.torch.tensors import EXTRA, array_of, pytorch
 
 _LEAST_BYTES = 1024
-"""Smaller tensors are copied into the model."""
+"""Size in bytes below which tensors are copied into the model."""
 
 _TARGET = re.compile(r"\[target=torch\.ops\.(?P<target>[\w.]+)\]")
 
@@ -28,12 +28,12 @@ _TARGET = re.compile(r"\[target=torch\.ops\.(?P<target>[\w.]+)\]")
 def convert(
     program: Any, sizes: Sequence[Any] | None = None, copy_parameters: bool = False
 ) -> ModelInMemory:
-    """The ONNX model of an `ExportedProgram`.
+    """Converts an `ExportedProgram` into an ONNX model.
 
     Args:
-        program: what was captured.
-        sizes: what is said of each tensor that it takes; names in it name dimensions.
-        copy_parameters: the model has parameters of its own, else those of the program.
+        program: the captured program.
+        sizes: the dynamic sizes of each tensor that it takes; names in it name dimensions.
+        copy_parameters: if true, the model has copies of the parameters, else it shares them.
 
     Raises:
         UnsupportedModelError: ONNX has nothing for an operation.
@@ -52,7 +52,7 @@ def convert(
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Suppresses what PyTorch's exporter warns of, which is not for our users."""
+    """Suppresses warnings of PyTorch's exporter, which are not for our users."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -65,7 +65,7 @@ def _quiet() -> Generator[None]:
 
 
 def _in_memory(model: Any, copy: bool) -> ModelInMemory:
-    """The model, whose large tensors stay where they are, or are copied."""
+    """Returns the model in memory; its large tensors are shared or copied."""
     ir = import_extra("onnx_ir", EXTRA)
     arrays: dict[str, Array] = {}
     for name, value in model.graph.initializers.items():
@@ -87,7 +87,8 @@ def _array(tensor: Any, name: str) -> Array:
 
 
 def _refused(program: Any, error: Exception) -> UnsupportedModelError:
-    """What ONNX has nothing for: the operation, and the line of the user's code."""
+    """Returns the error for an operation that ONNX does not have, with the line of the user's
+    code."""
     target = _target(error)
     places = _places(program)
     cause: BaseException = error
@@ -109,7 +110,9 @@ def _target(error: BaseException | None) -> str:
 
 
 def _places(program: Any) -> Mapping[str, str]:
-    """The first place of each operation of a program, and of those that it is made of."""
+    """Returns the first line of user code for each operation, and for the operations it decomposes
+    into.
+    """
     places: dict[str, str] = {}
     for node in (*program.graph.nodes, *program.run_decompositions().graph.nodes):
         places.setdefault(str(node.target), place_of_node(node))

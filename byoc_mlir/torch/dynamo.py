@@ -1,4 +1,4 @@
-"""The backend of `torch.compile`: graphs that PyTorch has traced, compiled for inference."""
+"""Backend of `torch.compile`: graphs that PyTorch has traced, compiled for inference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from byoc_mlir.torch.module import CompiledModule, check_options, compile_progra
 from byoc_mlir.torch.tensors import array_of, pytorch
 
 _MOST_PROGRAMS = 16
-"""For one graph: it may be called with the parameters of several modules, and with many sizes."""
+"""Maximum number of programs of one graph, which may be called with the parameters of several
+modules, and with many sizes.
+"""
 
 
 def dynamo_backend(
@@ -24,11 +26,11 @@ def dynamo_backend(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """What `torch.compile(module, backend="byoc_mlir")` calls.
+    """Returns the compiled graph for `torch.compile(module, backend="byoc_mlir")`.
 
-    A graph that wants gradients, or that cannot be compiled, runs in PyTorch, with a warning that
-    says why. Graphs are compiled when they are first called: while PyTorch traces a module, it
-    would take what is captured here for a part of that.
+    A graph that requires gradients, or that cannot be compiled, runs in PyTorch, with a warning
+    that gives the reason. Graphs are compiled at their first call: while PyTorch traces a module,
+    it would trace the capture, too.
 
     Args:
         graph: a `torch.fx.GraphModule`.
@@ -41,28 +43,32 @@ def dynamo_backend(
 
 @dataclass(frozen=True)
 class _Input:
-    """One input of a graph."""
+    """Input of a graph."""
 
     name: str
     kind: str
-    """`tensor`, `parameter`, `size`: of a tensor, or `value`: a number that is compiled in."""
+    """Kind of the input: `tensor`, `parameter`, `size` (of a tensor), or `value` (a number that is
+    compiled in).
+    """
     dynamic: tuple[int, ...] = ()
-    """Of a tensor, the dimensions that change from call to call."""
+    """Dimensions of a tensor that change from call to call."""
     source: tuple[int, int] = (0, 0)
-    """Of a size, the position of the tensor's input and the dimension."""
+    """Source of a size: the position of a tensor among the inputs, and its dimension."""
 
 
 @dataclass(frozen=True)
 class _Program:
-    """A compiled graph."""
+    """Compiled program of a graph."""
 
     module: CompiledModule
     arguments: Sequence[Any]
-    """What it was compiled for, held so that no other tensor has the memory of a parameter."""
+    """Arguments for which the program was compiled, held so that no other tensor reuses a
+    parameter's memory.
+    """
 
 
 class CompiledGraph:
-    """A graph with a program for each set of parameters, and of sizes where these must be known.
+    """Graph with a program for each set of parameters, and of sizes if the compiler must know them.
 
     Args:
         graph: a `torch.fx.GraphModule`.
@@ -77,13 +83,13 @@ class CompiledGraph:
         self._parameters, self._values = self._positions("parameter"), self._positions("value")
         self._is_dynamic = any(one.dynamic for one in self._inputs)
         self._sized: list[int] = []
-        """The tensors whose shapes must be known."""
+        """Positions of the tensors whose shapes the compiler must know."""
         self._programs: dict[tuple[Any, ...], _Program] = {}
         self._runs_in_pytorch = False
 
     @property
     def programs(self) -> int:
-        """How many programs there are."""
+        """Returns the number of programs."""
         return len(self._programs)
 
     def __call__(self, *arguments: Any) -> Any:
@@ -102,7 +108,7 @@ class CompiledGraph:
         return self._graph(*arguments)
 
     def _positions(self, kind: str) -> list[int]:
-        """Where the inputs of a kind are."""
+        """Returns the positions of the inputs of a kind."""
         return [position for position, one in enumerate(self._inputs) if one.kind == kind]
 
     def _program(self, arguments: Sequence[Any]) -> CompiledModule:
@@ -118,7 +124,7 @@ class CompiledGraph:
         return module
 
     def _key(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
-        """What a program is right for."""
+        """Returns the key of a program: the parameters, values and shapes for which it is valid."""
         parameters = [arguments[position].data_ptr() for position in self._parameters]
         values = [arguments[position] for position in self._values]
         shapes = [tuple(arguments[position].shape) for position in self._sized]
@@ -182,7 +188,8 @@ def _dynamic_dimensions(torch: Any, value: Any) -> tuple[int, ...]:
 
 
 def _frozen(graph: Any, inputs: Sequence[_Input], arguments: Sequence[Any]) -> Any:
-    """The graph as a module of its tensors, which has the parameters that it is given."""
+    """Returns the graph as a module that takes its tensors, with the given parameters as
+    buffers."""
     torch = pytorch()
 
     class Frozen(torch.nn.Module):

@@ -1,7 +1,7 @@
-"""Modules whose `forward` takes any keywords, as ones that take those of an example.
+"""Signatures of modules whose `forward` takes any keywords, with the keywords of an example.
 
-PyTorch's exporter looks for sizes that change under the name of `**others` at first, then under the
-names of what is in it. Arguments of their own have the same name for both.
+PyTorch's exporter looks up dynamic sizes first under the name `**others`, then under the names of
+the keywords in it. Separate arguments have the same name for both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def with_named_keywords(module: Any, keywords: Iterable[str]) -> Any:
-    """The module, with keywords in the place of `**others`.
+    """Returns the module with the given keywords in place of `**others`.
 
     Args:
         module: whose `forward` names the arguments.
@@ -34,7 +34,7 @@ def with_named_keywords(module: Any, keywords: Iterable[str]) -> Any:
 
 
 def others_of(module: Any) -> str | None:
-    """The name of the `**others` of `forward`, if it has them."""
+    """Returns the name of `**others` in the signature of `forward`, or `None` if it has none."""
     for name, parameter in inspect.signature(module.forward).parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             return name
@@ -42,7 +42,7 @@ def others_of(module: Any) -> str | None:
 
 
 def _with_signature(module: Any, signature: inspect.Signature) -> Any:
-    """A copy of the module, whose `forward` has another signature and does the same."""
+    """Returns a copy of the module whose `forward` has another signature and does the same."""
     module = copy.copy(module)
     forward = module.forward
 

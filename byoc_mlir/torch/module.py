@@ -1,4 +1,4 @@
-"""`from_torch`: a module of PyTorch, compiled whole."""
+"""Modules of PyTorch, compiled whole by `from_torch`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from byoc_mlir.torch.sizes import checked_sizes
 from byoc_mlir.torch.tensors import array_of, pytorch, tensor_of
 
 _WHOLE = 256
-"""Words of the largest parameter that is compared as a whole."""
+"""Size in words of the largest parameter that is compared as a whole."""
 
 _SAMPLES = 16
-"""Words of each larger parameter that are compared."""
+"""Number of words of each larger parameter that are compared."""
 
 
 class Parameters:
-    """Tensors as they were when a module was compiled.
+    """State of tensors at the time when a module was compiled.
 
-    PyTorch counts changes of a tensor, but for changes through its `.data` and of tensors that are
-    made in inference mode. Words of the memory, spread over it, show these.
+    PyTorch counts changes of a tensor, except for changes through its `.data` and changes of
+    tensors that are created in inference mode. Samples of words, spread over the memory, detect
+    these.
 
     Args:
         named: tensors with their names.
@@ -46,7 +47,7 @@ class Parameters:
         self._all_seen = self._all()
 
     def changed(self) -> str | None:
-        """Returns the name of a tensor that was changed since, if one was."""
+        """Returns the name of a tensor that has changed since, or `None`."""
         for name, tensor, state in self._held:
             if _state(tensor) != state:
                 return name
@@ -60,12 +61,12 @@ class Parameters:
 
 
 def _state(tensor: Any) -> tuple[int, int]:
-    """Returns where a tensor is, and how often PyTorch knows it to have changed."""
+    """Returns a tensor's address, and how often PyTorch has recorded a change of it."""
     return tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version
 
 
 def _words(tensor: Any, name: str) -> Array:
-    """Returns words of a tensor's memory: all of it, or some that are spread over it."""
+    """Returns words of a tensor's memory: all, or samples spread over it."""
     sizes = zip(tensor.shape, tensor.stride(), strict=True)
     length = 1 + sum((size - 1) * stride for size, stride in sizes) if tensor.numel() else 0
     memory = array_of(tensor.detach().as_strided((length,), (1,)), name)
@@ -88,7 +89,7 @@ class _Place:
 
         Args:
             specs: inputs of the signature.
-            tensors: names of tensors in the model, which need not be those of the program.
+            tensors: names of tensors in the model, which may differ from the program's.
         """
         arguments = [spec.arg for spec in specs if spec.kind.name == "USER_INPUT"]
         names = iter(tensors)
@@ -100,7 +101,7 @@ class _Place:
         ]
 
     def check(self, leaf: Any, tensor: type) -> None:
-        """Refuses what is not as in the example; `tensor` is the class of tensors."""
+        """Refuses an argument that is not like the example's; `tensor` is the class of tensors."""
         if self.is_tensor:
             if not isinstance(leaf, tensor):
                 raise InvalidInputError(f"argument '{self.name}' is {leaf!r}, accepted is a tensor")
@@ -111,10 +112,10 @@ class _Place:
 
 
 class CompiledModule:
-    """A compiled module: called as the module is, with tensors, it gives what the module gives.
+    """Compiled module: called as the module is, with tensors, it returns the module's results.
 
     Attributes:
-        executable: what runs, with `report()` and `export_library()`.
+        executable: the executable, with `report()` and `export_library()`.
     """
 
     def __init__(self, program: Any, results: Results, executable: Executable):
@@ -130,10 +131,10 @@ class CompiledModule:
         self._parameters = Parameters(chain(program.named_parameters(), program.named_buffers()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the module; no tensor has a gradient.
+        """Runs the module; no result has a gradient.
 
         Raises:
-            InvalidInputError: the arguments are not like the example's, or want a gradient.
+            InvalidInputError: the arguments are not like the example's, or require a gradient.
             ExecutionError: a parameter was changed since the module was compiled.
         """
         with boundary("run"):
@@ -147,16 +148,16 @@ class CompiledModule:
             return self._tree.tree_unflatten(results, self._call.out_spec)
 
     def run_leaves(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """Runs the module without a look at its parameters.
+        """Runs the module without checking that its parameters are unchanged.
 
         Args:
-            leaves: the arguments, without the structure that they have.
+            leaves: the arguments, without their structure.
 
         Returns:
-            The results, without theirs.
+            The results, without their structure.
 
         Raises:
-            InvalidInputError: as when it is called.
+            InvalidInputError: as when the module is called.
         """
         arrays: dict[str, Any] = {}
         for place, leaf in zip(self._inputs, leaves, strict=True):
@@ -169,7 +170,7 @@ class CompiledModule:
         return self._results.of(leaves, [tensor_of(arrays[name]) for name in self._outputs])
 
     def changed_parameter(self) -> str | None:
-        """The name of a parameter that was changed since the module was compiled, if one was."""
+        """Returns the name of a parameter that changed after compilation, or `None` if none did."""
         return self._parameters.changed()
 
     def close(self) -> None:
@@ -180,7 +181,7 @@ class CompiledModule:
         return f"<CompiledModule of {self.executable!r}>"
 
     def _leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
-        """The arguments without their structure, which is that of the example."""
+        """Returns the arguments without their structure, which must equal the example's."""
         if set(kwargs) == set(self._keywords):
             kwargs = {name: kwargs[name] for name in self._keywords}
         leaves, spec = self._tree.tree_flatten((tuple(args), dict(kwargs)))
@@ -204,22 +205,22 @@ def from_torch(
 
     Args:
         module: a `torch.nn.Module` in evaluation mode.
-        example: arguments to capture it with; their sizes and values that are no tensors are
+        example: arguments for the capture; their sizes, and values that are no tensors, are
             compiled in.
-        kwargs: keyword arguments that belong to them.
-        dynamic_shapes: which sizes change from call to call, as `torch.export.export` takes it;
+        kwargs: keyword arguments of the example.
+        dynamic_shapes: the sizes that change from call to call, as for `torch.export.export`;
             names of dimensions may be text, `{"tokens": {1: "length"}}`.
-        copy_parameters: all matrices are copied into the layout that is the fastest; left out,
-            kernels read them where they are, if they can.
-        options: of `byoc_mlir.compile`; `threads`, left out, is what PyTorch uses. Nothing is put
-            into a cache.
+        copy_parameters: if true, all matrices are copied into the fastest layout, else kernels read
+            them in place if they can.
+        options: of `byoc_mlir.compile`; the default of `threads` is PyTorch's. Nothing is put into
+            a cache.
 
     Raises:
-        InvalidInputError: the module does not take the example, or the example has not the sizes
-            that `dynamic_shapes` names.
+        InvalidInputError: the module does not take the example, or the example does not have the
+            sizes that `dynamic_shapes` names.
         UnsupportedModelError: the module cannot be captured, or has operations that cannot be
-            compiled; it names the operation and the line of the user's code.
-        MissingExtraError: PyTorch is not installed. All others as `byoc_mlir.compile` raises them.
+            compiled; the message has the operation and the line of the user's code.
+        MissingExtraError: PyTorch is not installed. Other errors are those of `byoc_mlir.compile`.
     """
     with boundary("from_torch"):
         torch = pytorch()
@@ -244,9 +245,9 @@ def compile_program(
 
     Args:
         program: an `ExportedProgram`.
-        results: of the module, from what the program computes.
-        options: of `from_torch`, `copy_parameters` among them; so are the errors.
-        sizes: what is said of each tensor that it takes; names in it name dimensions.
+        results: the module's results, from the tensors that the program computes.
+        options: options of `from_torch`, `copy_parameters` among them; errors are as there.
+        sizes: the dynamic sizes of each tensor that it takes; names in it name dimensions.
     """
     options = {"threads": pytorch().get_num_threads(), **options}
     model = convert(program, sizes, options.pop("copy_parameters", False))
@@ -257,7 +258,7 @@ def check_options(options: Mapping[str, Any]) -> None:
     """Refuses options that `from_torch` does not have.
 
     Raises:
-        ByocError: it says which are accepted.
+        ByocError: an option is unknown; the message has the accepted ones.
     """
     if "cache" in options:
         raise ByocError("cache is not accepted: what shares a module's memory is not kept")

@@ -1,4 +1,4 @@
-"""Where in the user's code something happened."""
+"""Locations in the user's code."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def place_of_node(node: Any) -> str:
-    """Where a node of a graph comes from, `model.py:12`; its own name where that is not known."""
+    """Returns the location of a graph's node in the user's code, `model.py:12`; the node's name if
+    it is unknown.
+    """
     found = _FRAME.findall(node.meta.get("stack_trace") or "")
     return _last_of_user(found) or node.name
 
 
 def place_of_error(error: BaseException) -> str:
-    """The innermost line of the user's code that raised an error; empty if there is none."""
+    """Returns the innermost line of the user's code that raised an error; empty if there is
+    none."""
     return _last_of_user(
         (frame.filename, str(frame.lineno))
         for cause in _causes(error)

@@ -1,7 +1,7 @@
-"""Operations whose form in PyTorch's exporter is not exact, as other operations.
+"""Repairs of operations whose form in PyTorch's exporter is not exact.
 
-`REPAIRS` are decompositions: a captured graph has other operations in the place of these. A form
-that has no other operations is refused by `check_forms`.
+`REPAIRS` are decompositions: a captured graph has other operations in place of these. A form for
+which there are no other operations is refused by `check_forms`.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def _atan2(y: Any, x: Any) -> Any:
 
 
 def _is_negative(x: Any) -> Any:
-    """True for elements with a sign, -0 among them."""
+    """Returns a mask of the elements with a sign, -0 among them."""
     return (x < 0) | (1 / x < 0)
 
 
 def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) -> Any:
-    """Returns the one number of a row of one step, which the exporter makes a scalar."""
+    """Returns a `linspace` of one step as a vector, which the exporter would make a scalar."""
     if steps != 1:
         return NotImplemented
     return _tensor(start, dtype or pytorch().get_default_dtype()).reshape(1)
@@ -103,7 +103,7 @@ def _linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, **_: Any) 
 def _logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, **_: Any
 ) -> Any:
-    """As `_linspace`, of exponents."""
+    """Computes `logspace` as powers of `_linspace`."""
     if steps != 1:
         return NotImplemented
     torch = pytorch()
@@ -122,7 +122,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
 
 
 def _divide(a: Any, b: Any, rounding_mode: str | None) -> Any:
-    """Returns the quotient as PyTorch rounds it; of integers, without a float in between."""
+    """Returns the quotient as PyTorch rounds it; integers are divided without floats."""
     torch = pytorch()
     kind = torch.result_type(a, b)
     if rounding_mode is None or kind == torch.bool:
@@ -188,7 +188,7 @@ def _of_type(form: Any) -> Callable[..., Any]:
 
 
 def _pool(form: Any) -> Callable[..., Any]:
-    """Returns an average with a divisor of its own, as one of padded windows."""
+    """Returns an average pool with its own divisor, as a pool of padded windows."""
 
     def pooled(
         x: Any,
@@ -234,7 +234,7 @@ def _resize_1d(x: Any, size: Any, align_corners: bool, scales: Any) -> Any:
 
 
 def _aligned(form: Any) -> Callable[..., Any]:
-    """Returns a form of which sizes, not scales, say where the corners are."""
+    """Returns a resize whose corners are aligned by sizes instead of scales."""
 
     def resized(x: Any, size: Any, align_corners: bool, scales: Any) -> Any:
         if not align_corners or scales is None:
@@ -260,7 +260,7 @@ def _encoder_layer(
     mask: Any = None,
     mask_type: int | None = None,
 ) -> Any:
-    """Returns what `nn.TransformerEncoderLayer` computes in one operation without gradients."""
+    """Returns the result of `nn.TransformerEncoderLayer`'s fused operation for inference."""
     if mask is not None or len(weights) != 8:
         return NotImplemented
     functional = pytorch("torch.nn.functional")

@@ -1,7 +1,7 @@
 """Results of a captured module: tensors that a program computes, and views that PyTorch takes.
 
-A compiled program gives new tensors in C order. PyTorch gives views of arguments, of parameters and
-of other results, complex numbers, and strides of its own. So the program computes the tensors below
+A compiled program returns new tensors in C order. PyTorch returns views of arguments, of parameters
+and of other results, complex numbers, and other strides. So the program computes the tensors below
 the views, in the order of their memory, and PyTorch takes the views.
 """
 
@@ -41,7 +41,8 @@ class Results:
 
 
 def split_results(program: Any, eager: Sequence[Any]) -> Results:
-    """Leaves a program the tensors to compute, and returns how the results come from them.
+    """Changes a program so that it returns the tensors to compute, and returns how the results
+    follow from them.
 
     Args:
         program: a functional `ExportedProgram`, whose outputs are changed.
@@ -164,7 +165,7 @@ def _inserted(graph: Any, target: Any, node: Any, *arguments: Any) -> Any:
 
 
 def _leave(program: Any, nodes: Sequence[Any]) -> None:
-    """Leaves a program these outputs, in the places of its first ones."""
+    """Changes the outputs of a program to these nodes, in the places of its first ones."""
     signature, specs = pytorch("torch.export.graph_signature"), program.graph_signature.output_specs
     for spec in specs:
         spec.arg = signature.ConstantArgument(name="", value=None)
@@ -175,7 +176,7 @@ def _leave(program: Any, nodes: Sequence[Any]) -> None:
 
 
 def _parameters(program: Any) -> Iterator[Any]:
-    """Yields what a program takes before its arguments."""
+    """Yields the inputs of a program before its arguments."""
     for spec in program.graph_signature.input_specs:
         if spec.kind.name != "USER_INPUT":
             known = program.state_dict if spec.target in program.state_dict else program.constants
@@ -183,7 +184,7 @@ def _parameters(program: Any) -> Iterator[Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """True if a program writes a tensor as PyTorch does."""
+    """True if a program writes a tensor with PyTorch's layout."""
     return not value.is_complex() and _has_plain_strides(value)
 
 

@@ -1,4 +1,4 @@
-"""What a caller says of sizes that change, against the example, before PyTorch sees it."""
+"""Validation of the caller's dynamic sizes against the example, before PyTorch sees them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from byoc_mlir.torch.keywords import others_of
 from byoc_mlir.torch.tensors import pytorch
 
 _Sizes: TypeAlias = Iterator[tuple[str, int, Any]]
-"""Which dimension, its size in the example, and what is said of it."""
+"""Triples of a dimension's name, its size in the example, and the caller's declaration."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is said of the sizes of an example. PyTorch names sizes by position, so these are in the
-    order in which it takes the arguments.
+    """Declared sizes of an example, in the order in which `forward` takes the arguments, since
+    PyTorch names sizes by position.
     """
 
     of_arguments: Mapping[str, Any]
-    """By name, in the structure of each; keywords are in the place of `**others`."""
+    """Sizes by argument, in the argument's structure; keywords stand in place of `**others`."""
     of_tensors: Sequence[Any]
-    """Of each tensor, without that structure."""
+    """Sizes of each tensor, without the structure of arguments."""
 
 
 def checked_sizes(
     module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], shapes: Any
 ) -> Sizes | None:
-    """The sizes that change, compared with an example.
+    """Returns the dynamic sizes, checked against an example.
 
     Args:
-        module: whose `forward` names the arguments.
-        arguments: of the example.
+        module: a module whose `forward` names the arguments.
+        arguments: positional arguments of the example.
         keywords: its keyword arguments.
-        shapes: the sizes that change, as a caller says them; `None` if there are none.
+        shapes: the dynamic sizes that the caller declares; `None` if there are none.
 
     Raises:
-        InvalidInputError: the module does not take the example, or that does not have the sizes; it
-            says which argument, what was found and what is accepted.
+        InvalidInputError: the module does not take the example, or the example lacks a declared
+            size; the message has the argument, its value and the accepted ones.
     """
     others = others_of(module)
     given = _arguments(module, arguments, keywords)
@@ -81,7 +81,7 @@ def _sizes_of(given: Mapping[str, Any], said: Mapping[str, Any]) -> Sizes:
 
 
 def _of_leaves(value: Any, said: Any) -> Iterator[Any]:
-    """What is said of each tensor, and of what else is in a value."""
+    """Yields the declaration of each tensor and of each other leaf in a value."""
     parts = _parts(value)
     if said is None:
         yield from (None for _ in pytorch("torch.utils._pytree").tree_leaves(value))
@@ -96,7 +96,7 @@ def _of_leaves(value: Any, said: Any) -> Iterator[Any]:
 def _arguments(
     module: Any, arguments: Sequence[Any], keywords: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments by name, as `forward` has them."""
+    """Returns the arguments by their names in `forward`."""
     signature = inspect.signature(module.forward)
     try:
         return dict(signature.bind(*arguments, **keywords).arguments)
@@ -107,7 +107,7 @@ def _arguments(
 
 
 def _sizes(where: str, value: Any, said: Any) -> _Sizes:
-    """The dimensions of all tensors in a value, each with what is said of it."""
+    """Yields the dimensions of all tensors in a value, each with its declaration."""
     if said is None:
         return
     if isinstance(value, pytorch().Tensor):
@@ -152,7 +152,7 @@ def _sizes_of_parts(where: str, parts: Mapping[Any, Any], said: Any) -> _Sizes:
 
 
 def _parts(value: Any) -> Mapping[Any, Any] | None:
-    """The parts of a structure by key; `None` if it has none."""
+    """Returns the parts of a structure by key; `None` for a leaf."""
     if isinstance(value, Mapping):
         return cast("Mapping[Any, Any]", value)
     if isinstance(value, list | tuple):
@@ -161,7 +161,7 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
 
 
 def _by_key(parts: Mapping[Any, Any], said: Any) -> dict[Any, Any]:
-    """What is said of each of some parts; empty if it does not fit them."""
+    """Returns the declaration of each part; empty if the declarations do not fit the parts."""
     if said is None:
         return dict.fromkeys(parts)
     if isinstance(said, Mapping):

@@ -16,12 +16,12 @@ EXTRA = "torch"
 
 _NAMES = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 _EXTENDED = {name: np.dtype(getattr(ml_dtypes, name)) for name in _NAMES}
-"""Types that PyTorch makes no arrays of, by their name there."""
+"""Types of which PyTorch creates no arrays, by their name in PyTorch."""
 
 
 @cache
 def pytorch(module: str = "torch") -> Any:
-    """The package, or a module of it.
+    """Imports PyTorch, or a module of it.
 
     Raises:
         ByocError: it is not installed.
@@ -30,14 +30,14 @@ def pytorch(module: str = "torch") -> Any:
 
 
 def array_of(tensor: Any, what: str) -> Array:
-    """The array that shares a tensor's memory; complex numbers are pairs along a last axis.
+    """Returns an array that shares a tensor's memory; complex elements are pairs along a last axis.
 
     Args:
-        tensor: of PyTorch, on the processor.
+        tensor: a tensor of PyTorch, in the processor's memory.
         what: the tensor's name, for errors.
 
     Raises:
-        InvalidInputError: the tensor is elsewhere, sparse, of another type, or wants a gradient.
+        InvalidInputError: the tensor is elsewhere, sparse, of another type, or requires a gradient.
     """
     try:
         array = tensor.numpy()
@@ -47,7 +47,9 @@ def array_of(tensor: Any, what: str) -> Array:
 
 
 def _array_of_another(tensor: Any, what: str) -> Array:
-    """The array of a tensor that PyTorch makes none of: `bfloat16`, parameters, and the like."""
+    """Returns the array of a tensor that PyTorch does not convert: `bfloat16`, parameters, and the
+    like.
+    """
     torch = pytorch()
     if tensor.requires_grad and torch.is_grad_enabled():
         raise InvalidInputError(
@@ -78,7 +80,7 @@ def _array_of_another(tensor: Any, what: str) -> Array:
 
 
 def tensor_of(array: Array) -> Any:
-    """The tensor that shares an array's memory."""
+    """Returns a tensor that shares an array's memory."""
     torch = pytorch()
     if array.dtype.name in _EXTENDED:
         plain = array.view(np.int16 if array.itemsize == 2 else np.uint8)

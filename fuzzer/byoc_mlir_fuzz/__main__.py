@@ -20,10 +20,10 @@ from byoc_mlir_fuzz.report import summary
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a campaign and prints what it found.
+    """Runs a campaign and prints its findings.
 
     Returns:
-        0 when nothing failed, 1 when something did, 2 when the campaign could not run.
+        0 if nothing failed, 1 if something did, 2 if the campaign could not run.
     """
     args = _parser().parse_args(arguments)
     os.environ.setdefault(STRICT_VARIABLE, "on")
@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--interpreter",
         action="store_true",
-        help="node by node, as models run until they are compiled",
+        help="in the interpreter tier, as models run until they are compiled",
     )
     add("--mutate", action="store_true", help="damaged models: a typed error or success")
     add("--threads", type=int, default=1, help="threads per run (default: 1)")

@@ -1,4 +1,4 @@
-"""A campaign: cases until the time is up, failures grouped, the first of each group minimised."""
+"""Campaigns: cases until the time is up, failures grouped, the first of each group minimised."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from byoc_mlir_fuzz.minimise import minimised
 from byoc_mlir_fuzz.pool import Pool, worker_pool
 
 _ON_ONE_GROUP = 40.0
-"""Seconds of minimising."""
+"""Maximum time in seconds of minimising one group's case."""
 
 
 @dataclass
 class Group:
-    """Failures that look like one."""
+    """Group of failures that look alike."""
 
     kind: Kind
     signature: str
     case: Case
-    """The first one, as small as it got."""
+    """First case of the group, minimised."""
     outcome: Outcome
     names: list[str] = field(default_factory=list[str])
     path: Path | None = None
@@ -35,7 +35,7 @@ class Group:
 
 @dataclass
 class Tally:
-    """What came out of a campaign."""
+    """Results of a campaign."""
 
     kinds: Counter[str] = field(default_factory=Counter[str])
     ops: Counter[str] = field(default_factory=Counter[str])
@@ -44,11 +44,11 @@ class Tally:
     seconds: float = 0.0
 
     def failures(self) -> list[Group]:
-        """The groups that are failures, most frequent first."""
+        """Returns the groups that are failures, most frequent first."""
         return self._sorted(refused=False)
 
     def refusals(self) -> list[Group]:
-        """Valid models that were refused."""
+        """Returns the groups of valid models that were refused."""
         return self._sorted(refused=True)
 
     def _sorted(self, refused: bool) -> list[Group]:
@@ -58,18 +58,18 @@ class Tally:
 
 @dataclass(frozen=True)
 class Campaign:
-    """How to run the cases of a campaign."""
+    """Settings of a campaign."""
 
     settings: Settings
     jobs: int = 1
     timeout: float = 60.0
     out: Path | None = None
-    """Where failures are written to."""
+    """Folder to which failures are written."""
     say: Callable[[str], None] = lambda text: None
-    """Is told of every new failure."""
+    """Callback for every new failure."""
 
     def run(self, cases: Iterable[Case], seconds: float | None = None) -> Tally:
-        """Judges the cases, no new ones once the time is up; failures are then minimised."""
+        """Judges the cases, no new ones once the time is up, and minimises failures."""
         start = time.monotonic()
         deadline = None if seconds is None else start + seconds
         tally = Tally()
@@ -117,7 +117,7 @@ def _same(outcome: Outcome, group: Group) -> bool:
 
 
 def _merged(groups: Iterable[Group]) -> dict[tuple[str, str], Group]:
-    """Groups whose smallest cases turned out alike are one."""
+    """Merges groups whose minimised cases are alike."""
     merged: dict[tuple[str, str], Group] = {}
     for group in groups:
         there = merged.setdefault((group.kind, group.signature), group)

@@ -1,4 +1,4 @@
-"""What the fuzzer tries, and what came of it."""
+"""Cases of the fuzzer, and their outcomes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Kind: TypeAlias = Literal[
     "wrong value",
     "nondeterminism",
 ]
-"""How a case ends.
+"""Outcome of a case.
 
-- `agrees`: as an oracle says; for a mutated model: success or a typed error.
-- `invalid`: no oracle runs the model, and it is refused. `undecided`: no oracle gives an answer,
-  and there is one.
-- `ill-conditioned`: the answer differs, but so does the oracle's own when its inputs move by a
-  rounding error.
+- `agrees`: the outputs equal an oracle's; for a mutated model: success or a typed error.
+- `invalid`: no oracle runs the model, and it is refused.
+- `undecided`: the model runs, but no oracle has an answer.
+- `ill-conditioned`: the outputs differ, but the oracle's own outputs differ as much when its inputs
+  change by a rounding error.
 - `refused`: every oracle that knows the ops runs the model, and it is refused.
-- the rest are failures; `failed stage` is a `CompilationError` or `ExecutionError` about a model
+- All others are failures; `failed stage` is a `CompilationError` or `ExecutionError` for a model
   that the oracles run.
 """
 
@@ -45,44 +45,44 @@ FAILURES: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class Case:
-    """One model, and the inputs to run it with, one after the other."""
+    """Model, with the inputs of one or more runs."""
 
     name: str
-    """`seed/number`: enough to make it again."""
+    """Name, `seed/number`, from which the case can be generated again."""
     model: bytes
     """An ONNX model, or the text of an `.mlir` file."""
     feeds: tuple[Feeds, ...] = ()
     form: Literal["onnx", "mlir"] = "onnx"
     mutated: bool = False
-    """Whether only survival is asked for: success or a typed error."""
+    """True if only survival counts: success or a typed error."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a case is run."""
+    """Settings for the run of a case."""
 
     targets: tuple[str, ...] | None = None
-    """As in `byoc_mlir.compile`."""
+    """Targets, as in `byoc_mlir.compile`."""
     backends: tuple[str, ...] = ()
     """Modules that register backends."""
     threads: int = 1
     memory: int = 6 << 30
-    """Bytes of address space that a worker may have."""
+    """Maximum bytes of a worker's address space."""
     interpreter: bool = False
-    """Whether models are run node by node, not compiled."""
+    """True if models run in the interpreter tier instead of being compiled."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a case ended."""
+    """Outcome of a case, with its details."""
 
     kind: Kind
     message: str = ""
-    """For people; of an error its type comes first."""
+    """Message for people; an error's begins with its type."""
     signature: str = ""
-    """What failures of one cause have in common, as far as one can tell."""
+    """Common part of the messages of failures with one cause, as far as that can be derived."""
     placements: Mapping[str, int] = field(default_factory=Counter[str])
-    """How many nodes ran where."""
+    """Number of nodes by placement."""
 
     @property
     def failed(self) -> bool:

@@ -1,4 +1,4 @@
-"""The cases of a campaign: a seed and a number say which one."""
+"""Cases of a campaign, each defined by a seed and a number."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from byoc_mlir_fuzz.symbolic import with_symbols
 
 @dataclass(frozen=True)
 class Plan:
-    """Which cases there are; equal plans and numbers give equal cases on every machine."""
+    """Plan of a campaign's cases; equal plans and numbers give equal cases on every machine."""
 
     seed: int = 0
     symbolic: bool = False
-    """Whether sizes of inputs are symbolic."""
+    """True if sizes of inputs are symbolic."""
     mutate: bool = False
-    """Whether models are damaged, and only survival counts."""
+    """True if models are damaged, and only survival counts."""
 
     def case(self, number: int) -> Case:
-        """The case of a number."""
+        """Returns the case of a number."""
         rng = Random(f"byoc {self.seed}/{number}")
         graph, model = random_graph(rng)
         feeds = ({entry.tensor.name: entry.value for entry in graph.inputs},)
@@ -44,5 +44,5 @@ class Plan:
         return replace(case, model=damaged, feeds=(), mutated=True)
 
     def cases(self, start: int = 0) -> Iterator[Case]:
-        """All cases from a number on, without end."""
+        """Returns an endless iterator over the cases from a number on."""
         return map(self.case, count(start))

@@ -1,4 +1,4 @@
-"""Where a difference is no mistake: answers that rounding decides, and what ONNX leaves open."""
+"""Differences that are no mistake: results that rounding decides, or that ONNX leaves open."""
 
 from __future__ import annotations
 
@@ -34,24 +34,26 @@ ORDERING = frozenset(
         *("GridSample", "Attention"),
     )
 )
-"""Ops for which ONNX leaves open what becomes of a not-a-number; docs/semantics.md decides."""
+"""Ops for which ONNX does not define the effect of NaN; docs/semantics.md does."""
 
 
 def has_nan(model: onnx.ModelProto, feeds: Feeds) -> bool:
-    """Whether the numbers of a model hold one, or an infinity, which may become one."""
+    """True if an initializer or an input of a model has a NaN, or an infinity, which may become
+    one.
+    """
     tensors = [numpy_helper.to_array(tensor) for tensor in model.graph.initializer]
     return not all(map(_is_finite, (*tensors, *feeds.values())))
 
 
 def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
-    """Whether an oracle computes a not-a-number within a model that another need not have.
+    """True if an oracle computes a NaN within a model that a correct program may not have, or the
+    reverse.
 
-    A node reads it of which ONNX leaves open what becomes of it, or it may come from an infinity
-    that does not count. Or the oracle loses it, in a layer that another node reads, or a recurrent
-    layer in its next step. The same holds
-    of what the reference evaluator casts to integers that hold no infinity or has for the logarithm
-    of a share that is too small for its type, and of what ONNX Runtime has for the largest of no
-    numbers.
+    Such a NaN reaches a node for which ONNX does not define its effect, or comes from an infinity
+    with weight zero. Or the oracle loses a NaN in a layer that another node reads, or in the next
+    step of a recurrent layer. The same holds for three known values: the reference evaluator's
+    casts of infinities to integers and its logarithms of underflowed softmax elements, and ONNX
+    Runtime's maximum of an empty window.
     """
     read = {operand for node in model.graph.node for operand in node.input}
     lost_in = [node for node in model.graph.node if node.op_type in losing(name)]
@@ -79,7 +81,7 @@ def leaves_open(name: str, model: onnx.ModelProto, feeds: Feeds) -> bool:
 
 
 def _quantises_by_zero(model: onnx.ModelProto, feeds: Feeds) -> bool:
-    """Whether a number is divided by a scale of zero, and the quotient is to be an integer."""
+    """True if a value is divided by a scale of zero and the quotient is cast to an integer."""
     scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
     given = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     computed = scales & {name for node in model.graph.node for name in node.output}
@@ -88,14 +90,16 @@ def _quantises_by_zero(model: onnx.ModelProto, feeds: Feeds) -> bool:
 
 
 def _has_vanished_shares(model: onnx.ModelProto, feeds: Feeds) -> bool:
-    """Whether the reference evaluator takes the logarithm of a share that became zero."""
+    """True if the reference evaluator takes the logarithm of a softmax element that underflowed to
+    zero.
+    """
     shares = {node.output[0] for node in model.graph.node if node.op_type == "LogSoftmax"}
     values = _values(reference_answer, model, feeds, shares).values()
     return any(bool(np.isneginf(value.astype(np.float64)).any()) for value in values)
 
 
 def _has_empty_windows(model: onnx.ModelProto, feeds: Feeds) -> bool:
-    """Whether ONNX Runtime finds the lowest number to be the largest of a window."""
+    """True if ONNX Runtime returns the type's lowest value as the maximum of a window."""
     pooled = {node.output[0] for node in model.graph.node if node.op_type == "MaxPool"}
     return any(
         is_float(value.dtype) and bool((value == ml_dtypes.finfo(value.dtype).min).any())
@@ -104,10 +108,10 @@ def _has_empty_windows(model: onnx.ModelProto, feeds: Feeds) -> bool:
 
 
 def overflows_within(model: onnx.ModelProto, feeds: Feeds, report: Report) -> bool:
-    """Whether a node in a region of a backend overflows, though what the region reads is finite.
+    """True if a node in a region of a backend overflows, though the region's inputs are finite.
 
-    What becomes of an infinity that arises within a region is not promised: backends look at what
-    goes in. An oracle says what the nodes compute.
+    The result of an infinity that arises within a region is not guaranteed: backends check only the
+    inputs. The values are an oracle's.
     """
     results: dict[str, set[str]] = {}
     for row in report:
@@ -121,7 +125,7 @@ def overflows_within(model: onnx.ModelProto, feeds: Feeds, report: Report) -> bo
 
 
 def _overflows(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, made: Set[str]) -> bool:
-    """Whether one of the nodes with these results does, and all that comes in is finite."""
+    """True if a node with results in `made` overflows, and the inputs from outside are finite."""
     nodes = [node for node in model.graph.node if not made.isdisjoint(node.output)]
     read = {operand for node in nodes for operand in node.input}
     computed = {result for node in model.graph.node for result in node.output if result}
@@ -138,7 +142,7 @@ def _overflows(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, made: Set[s
 _UNDEFINED_SOMEWHERE = frozenset(
     ("Acos", "Acosh", "Asin", "Atanh", "Div", "Log", "Mod", "Pow", "Reciprocal", "Sqrt")
 )
-"""Ops that have no answer for some finite numbers, which is no overflow."""
+"""Ops that are undefined for some finite values, which is no overflow."""
 
 
 def _is_finite(array: Array) -> bool:
@@ -146,7 +150,7 @@ def _is_finite(array: Array) -> bool:
 
 
 def _ordered(model: onnx.ModelProto) -> Set[str]:
-    """What nodes of the main graph compute, and others put in order."""
+    """Returns the computed values that ops of `ORDERING` read."""
     computed = {name for node in model.graph.node for name in node.output}
     return computed & {
         name for node in model.graph.node if node.op_type in ORDERING for name in node.input
@@ -154,12 +158,14 @@ def _ordered(model: onnx.ModelProto) -> Set[str]:
 
 
 def _of_unit(model: onnx.ModelProto) -> Set[str]:
-    """Small results of terms of about one, whose errors are those of the terms."""
+    """Returns the results that are small sums of terms of about one, so that their errors are the
+    terms' errors.
+    """
     return {name for node in model.graph.node if node.op_type in _OF_UNIT for name in node.output}
 
 
 def _values(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, names: Set[str]) -> Answer:
-    """The values of names within a model."""
+    """Returns an oracle's values for names within a model."""
     if not names:
         return {}
     shown = _copy(model)
@@ -169,10 +175,12 @@ def _values(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, names: Set[str
 
 
 def slack_of(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds, answer: Answer) -> Answer:
-    """How far the oracle's own answer moves when the model's numbers do by a rounding error.
+    """Returns by how much the oracle's own outputs change when its inputs change by a rounding
+    error.
 
-    Infinite where it is finite only for some of them. A model of one node has none, recurrent
-    layers, windows and normalisations of narrow types aside: its answer is to be right.
+    The change is infinite if an output is finite for only some of the inputs. A model of one node
+    has no slack, except for recurrent layers, windows and normalisations of narrow types: its
+    output has to be right.
     """
     nodes = [node for node in model.graph.node if node.op_type != "Constant"]
     approximate = _OF_UNIT | {"Sigmoid"} if oracle is onnxruntime_answer else _OF_UNIT
@@ -198,14 +206,15 @@ _OF_UNIT = RECURRENT | {
     *("Gelu", "BiasGelu", "FastGelu", "Mish"),
     *("LogSoftmax", "ReduceLogSumExp", "SoftmaxCrossEntropyLoss"),
 }
-"""Ops that compute small results from terms of about one, or of that many times what they read. In
-ONNX Runtime the sigmoid is one, too."""
+"""Ops that compute small results from terms of about one, or from terms that many times as large as
+their inputs. In ONNX Runtime the sigmoid is one, too.
+"""
 _APPROXIMATE = 3e-7
-"""How far off those are, however small they are."""
+"""Absolute error of these ops, however small the result is."""
 
 
 def apart(one: Answer, other: Answer) -> Answer:
-    """How far two oracles are from each other, twice."""
+    """Returns twice the distance between the outputs of two oracles."""
     return {
         name: 2 * _distance(value, other[name])
         for name, value in one.items()
@@ -214,16 +223,16 @@ def apart(one: Answer, other: Answer) -> Answer:
 
 
 def _distance(one: Array, other: Array) -> Array:
-    """How far numbers are from each other; strings that differ are infinitely."""
+    """Returns the distances between elements; infinity for strings that differ."""
     if one.dtype == object:
         return np.where(one == other, 0.0, np.inf)
     return distance(one, other)
 
 
 def _statistics_error(nodes: Sequence[onnx.NodeProto], dtypes: Sequence[np.dtype[Any]]) -> float:
-    """How far off means and deviations are, in the measure of their largest.
+    """Returns the error of means and deviations, relative to the largest.
 
-    The reference evaluator has them in the type of the data, whatever the type they are given in.
+    The reference evaluator computes them in the type of the data, whatever type the model declares.
     """
     if all(node.op_type != "LayerNormalization" for node in nodes):
         return 0.0
@@ -231,7 +240,9 @@ def _statistics_error(nodes: Sequence[onnx.NodeProto], dtypes: Sequence[np.dtype
 
 
 def _beyond_double(nodes: Sequence[onnx.NodeProto], value: Array) -> Array:
-    """One where an oracle's mean of integers, computed in double precision, has lost digits."""
+    """Returns 1 for elements for which an oracle's mean of integers, computed in f64, has lost
+    digits.
+    """
     if value.dtype.kind not in "iu" or all(node.op_type != "ReduceMean" for node in nodes):
         return np.zeros(value.shape)
     return (np.abs(value.astype(np.float64)) > 1 << 53).astype(np.float64)
@@ -262,7 +273,9 @@ def _moved_answers(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Iter
 
 
 def _without_denormals(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Answer:
-    """What nodes hand on of which something is denormal: some libraries take that for zero."""
+    """Returns the intermediate values that have denormals, with the denormals set to zero, as some
+    libraries do.
+    """
     read = {name for node in model.graph.node for name in node.input}
     handed_on = read & {name for node in model.graph.node for name in node.output if name}
     flushed: dict[str, Array] = {}
@@ -276,7 +289,7 @@ def _without_denormals(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> 
 
 
 def _asked(oracle: Oracle, model: onnx.ModelProto, feeds: Feeds) -> Answer:
-    """What an oracle says, nothing where it fails."""
+    """Returns an oracle's outputs, or none if it fails."""
     try:
         return oracle(model, feeds)
     except Exception:  # an oracle raises what it likes; then it says nothing
@@ -292,7 +305,7 @@ def _with_moved_constants(rng: np.random.Generator, model: onnx.ModelProto) -> o
 
 
 def _with_values(model: onnx.ModelProto, values: Answer) -> onnx.ModelProto:
-    """The model with constants in place of what nodes compute."""
+    """Returns the model with constants in place of computed values."""
     changed = _copy(model)
     for node in changed.graph.node:
         for index, name in enumerate(node.output):
@@ -310,7 +323,9 @@ def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _moved(rng: np.random.Generator, array: Array, beside: float = 0.0) -> Array:
-    """Numbers moved by rounding errors of their own, and by those of a number `beside` them."""
+    """Adds random rounding errors to elements: relative ones, and absolute ones of a value
+    `beside`.
+    """
     if not is_float(array.dtype):
         return array
     step = _step(array)
@@ -321,11 +336,11 @@ def _moved(rng: np.random.Generator, array: Array, beside: float = 0.0) -> Array
 
 
 def _shifted(array: Array, beside: float) -> Array:
-    """Numbers that all have the largest error of a number `beside` them, with its sign."""
+    """Adds to all elements the largest rounding error of a value `beside`, with its sign."""
     with np.errstate(all="ignore"):
         return np.asarray(array.astype(np.float64) + _step(array) * beside, array.dtype)
 
 
 def _step(array: Array) -> float:
-    """A rounding error of a number of about one."""
+    """Returns a rounding error of a value of about one."""
     return 4 * float(ml_dtypes.finfo(array.dtype).eps)

@@ -1,4 +1,4 @@
-"""Failures as files: the model, its inputs, and a script that says whether it still fails."""
+"""Files of a failure: the model, its inputs, and a script that checks if it still fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from byoc_mlir_fuzz.pool import worker_pool
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 _MARK = ":bfloat16"
-"""Behind the name of an array whose type the file format lacks; it is stored as integers."""
+"""Suffix of the name of an array whose type the file format lacks; the array is stored as integers.
+"""
 
 _SCRIPT = '''\
 """{kind}: {message}
@@ -30,7 +31,7 @@ if __name__ == "__main__":
 
 
 def write_case(case: Case, folder: Path, stem: str) -> Path:
-    """Writes the model and its inputs; the model's path."""
+    """Writes the model and its inputs; returns the model's path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{stem}.{case.form}"
     path.write_bytes(case.model)
@@ -44,7 +45,7 @@ def write_case(case: Case, folder: Path, stem: str) -> Path:
 
 
 def read_case(path: Path) -> Case:
-    """What `write_case` wrote."""
+    """Reads a case that `write_case` wrote."""
     with np.load(path.with_suffix(".npz"), allow_pickle=False) as stored:
         arrays: dict[str, Any] = dict(stored)
     feeds: list[dict[str, Array]] = [{} for _ in range(int(arrays.pop("runs")))]
@@ -78,7 +79,7 @@ def write_script(case: Case, outcome: Outcome, settings: Settings, path: Path) -
 
 
 def reproduce(script: str, settings: Settings, timeout: float = 60.0) -> None:
-    """Runs the case beside a script in a process of its own, and prints OK or FAIL."""
+    """Runs the case beside a script in a separate process, and prints OK or FAIL."""
     path = Path(script)
     model = next(p for p in map(path.with_suffix, (".onnx", ".mlir")) if p.exists())
     with worker_pool(settings, 1, timeout) as pool:

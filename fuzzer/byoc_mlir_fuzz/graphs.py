@@ -9,7 +9,7 @@ from byoc_mlir.frontend.order import read_names
 
 
 def ops_in(graph: onnx.GraphProto) -> frozenset[str]:
-    """The ops of a graph and of the graphs in it, with their domain where it is not ONNX's own."""
+    """Returns the ops of a graph and its subgraphs, with the domain if it is not ONNX's own."""
     return frozenset(
         f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         for node in all_nodes(graph.node)
@@ -17,7 +17,7 @@ def ops_in(graph: onnx.GraphProto) -> frozenset[str]:
 
 
 def part_of(model: onnx.ModelProto, output: str) -> onnx.ModelProto:
-    """The model with one of its outputs alone, and what that follows from."""
+    """Returns the model with only one of its outputs and the nodes that it depends on."""
     part = onnx.ModelProto()
     part.CopyFrom(model)
     for other in [value for value in model.graph.output if value.name != output]:

@@ -1,4 +1,4 @@
-"""Runs one case in this process, and says how it ended."""
+"""Judgement of one case in this process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from byoc_mlir_fuzz.oracles import (
 )
 
 Say = Callable[[str], None]
-"""Tells what comes next, for whoever must explain a crash: `compile`, `run`, an oracle's name."""
+"""Callback that reports the next step, `compile`, `run` or an oracle's name, to explain a crash."""
 
 _RANDOM = frozenset(("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")) | {
     "Bernoulli",
@@ -53,13 +53,13 @@ _RANDOM = frozenset(("RandomNormal", "RandomNormalLike", "RandomUniform", "Rando
 def judge(
     case: Case, settings: Settings, say: Say, without: frozenset[str] = frozenset()
 ) -> Outcome:
-    """Compiles and runs a case, and compares it with what the oracles say.
+    """Compiles and runs a case, and compares its outputs with the oracles'.
 
     Args:
         case: the case.
         settings: how to compile it.
-        say: is called before each step.
-        without: oracles that are not to be asked.
+        say: called before each step.
+        without: oracles that are not used.
     """
     judge = _Judge(settings, say, without)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -81,7 +81,8 @@ class _Judge:
     without: frozenset[str]
 
     def survives(self, case: Case) -> Outcome:
-        """Whether nothing but a typed error comes of a case that was changed at random."""
+        """Returns the outcome of a mutated case: `agrees` if it succeeds or ends in a typed
+        error."""
         try:
             executable = self._compiled(case)
             feeds = _small_inputs(executable)
@@ -93,7 +94,9 @@ class _Judge:
             return _raised(error) if _is_defect(error) else Outcome("agrees", _first_line(error))
 
     def agrees(self, case: Case) -> Outcome:
-        """Whether a model's outputs are the same twice, and those of an oracle."""
+        """Returns the outcome of a model: its outputs have to be equal in two runs, and to agree
+        with an oracle.
+        """
         model = onnx.ModelProto.FromString(case.model)
         answers: list[Answer] = []
         try:
@@ -138,10 +141,10 @@ class _Judge:
     def _compared(
         self, model: onnx.ModelProto, feeds: Feeds, got: Answer, report: Report
     ) -> Outcome:
-        """Each output is to be what one of the oracles says, of the model or of what it follows
-        from.
+        """Compares each output with the oracles' outputs of the model, or of the part that the
+        output depends on.
 
-        An oracle that fails on a model may well know those nodes that the output follows from.
+        An oracle that fails on a model may know the nodes on which one output depends.
         """
         outcome = self._judged(model, feeds, got)
         if outcome.kind != "wrong value":
@@ -152,7 +155,7 @@ class _Judge:
     def _judged_part(
         self, part: onnx.ModelProto, feeds: Feeds, got: Answer, report: Report
     ) -> Outcome:
-        """Of one output: the feeds and answers are those of the whole model."""
+        """Judges one output; feeds and outputs are the whole model's."""
         [output] = part.graph.output
         given = {value.name: feeds[value.name] for value in part.graph.input if value.name in feeds}
         its = {name: got[name] for name in got if name.removesuffix(KEYS) == output.name}
@@ -238,8 +241,8 @@ def _raised(error: BaseException) -> Outcome:
 
 
 def _is_defect(error: BaseException) -> bool:
-    """Whether it is no error that a user can meet: not typed, of the class for defects, or of the
-    base class, which says what is wrong with arguments, never with a model.
+    """True if an error is a defect: not typed, of the class for defects, or of the base class,
+    which reports wrong arguments, never a model.
     """
     named = {kind.__name__ for kind in type(error).__mro__}
     return not isinstance(error, ByocError) or type(error) is ByocError or "InternalError" in named
@@ -257,7 +260,7 @@ def _source(case: Case) -> Generator[bytes | Path]:
 
 
 def _small_inputs(executable: Executable) -> Feeds | None:
-    """Zeros and ones for the inputs; nothing when they are many or not numbers."""
+    """Returns ones for the inputs; `None` if they are large or strings."""
     feeds: dict[str, Array] = {}
     for info in executable.inputs:
         shape = [size if isinstance(size, int) else 2 for size in info.shape]
@@ -276,7 +279,7 @@ def _same_bits(one: Answer, two: Answer) -> bool:
 
 
 def _bits(array: Array) -> Any:
-    """The bytes of an array, of strings those."""
+    """Returns the bytes of an array, or its strings."""
     return array.tolist() if array.dtype == object else array.tobytes()
 
 
@@ -293,6 +296,6 @@ def _first_line(error: BaseException) -> str:
 
 
 def _normalised(text: str) -> str:
-    """A message without the names and numbers of one model."""
+    """Returns a message without the names and numbers of one model."""
     text = re.sub(r"\b[cinqsvxe]_?(\w_)?\d+\b", "_", text)
     return re.sub(r"-?\d+(\.\d+)?", "#", text)[:160]

@@ -1,4 +1,4 @@
-"""Makes a failing case small: fewer nodes, attributes, inputs, smaller sizes, plain numbers."""
+"""Reduction of a failing case: fewer nodes, attributes, inputs, smaller sizes, plain values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Reduction: TypeAlias = Callable[[Case, ModelProto], Iterator[Case]]
 
 
 def minimised(case: Case, fails: Fails, seconds: float) -> Case:
-    """The smallest case that was found in the given time and still fails."""
+    """Returns the smallest case found in the given time that still fails."""
     deadline = time.monotonic() + seconds
     if case.form == "mlir":
         return _first_failing(case, _fewer_lines, fails, deadline)
@@ -41,7 +41,7 @@ def minimised(case: Case, fails: Fails, seconds: float) -> Case:
 def _first_failing(
     case: Case, candidates: Callable[[Case], Iterator[Case]], fails: Fails, deadline: float
 ) -> Case:
-    """Takes the first candidate that still fails, and begins again with that."""
+    """Replaces the case by the first candidate that still fails, and repeats until none does."""
     improved = True
     while improved and time.monotonic() < deadline:
         improved = False
@@ -68,7 +68,7 @@ def _fewer_lines(case: Case) -> Iterator[Case]:
 
 
 def _earlier_output(case: Case, model: ModelProto) -> Iterator[Case]:
-    """One output alone, the earliest that does."""
+    """Yields cases with one output only, the earliest first."""
     names = [name for node in model.graph.node for name in node.output if name]
     if [output.name for output in model.graph.output] == names[:1]:
         return
@@ -82,7 +82,7 @@ def _earlier_output(case: Case, model: ModelProto) -> Iterator[Case]:
 
 
 def _later_input(case: Case, model: ModelProto) -> Iterator[Case]:
-    """A node's outputs as inputs, with the values that the reference evaluator finds for them."""
+    """Yields cases with a node's outputs as inputs, with the values of the reference evaluator."""
     if len(case.feeds) != 1:
         return
     values = _all_values(model, case.feeds[0])
@@ -116,7 +116,7 @@ def _fewer_operands(case: Case, model: ModelProto) -> Iterator[Case]:
 
 
 def _smaller_sizes(case: Case, model: ModelProto) -> Iterator[Case]:
-    """One size, wherever it occurs, made smaller."""
+    """Yields cases with one size reduced wherever it occurs."""
     if len(case.feeds) != 1:
         return
     tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
@@ -178,7 +178,8 @@ def _rebuilt(
     outputs: list[onnx.ValueInfoProto] | None = None,
     feeds: Feeds | None = None,
 ) -> Case:
-    """The case with another model, without what its outputs do not need."""
+    """Returns the case with another model, without nodes and inputs that its outputs do not
+    need."""
     copy = _copy(model)
     if outputs is not None:
         del copy.graph.output[:]

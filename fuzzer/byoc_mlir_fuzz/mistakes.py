@@ -1,4 +1,4 @@
-"""What the oracles are known to be wrong about."""
+"""Known errors of the oracles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byoc_mlir_fuzz.oracles import RECURRENT, Answer
 
 
 def knows(name: str, model: onnx.ModelProto) -> bool:
-    """Whether an oracle is right about a model of these ops, where it gives an answer."""
+    """True if an oracle is right about a model of these ops, provided it has an answer."""
     ops = ops_in(model.graph)
     opset = next((entry.version for entry in model.opset_import if not entry.domain), 0)
     if name == "reference" and any(opset < _REFERENCE_SINCE.get(op, 0) for op in ops):
@@ -32,15 +32,15 @@ def knows(name: str, model: onnx.ModelProto) -> bool:
 
 
 _TELL_SMALL_FROM_ZERO = frozenset(("Sqrt", "Log", "Unique", "Floor", "Ceil", "Sign"))
-"""Ops whose answer for a small number is not near that for zero, or one more."""
+"""Ops whose result for a small value is not close to that for zero, or has one element more."""
 
 
 def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
-    """The oracles that are wrong about a forest of two classes.
+    """Returns the oracles that are wrong about a tree ensemble with two classes.
 
-    Where both have weights, ONNX Runtime answers 1 or 0 instead of a label, and the reference
-    evaluator compares the scores once they are transformed, be they in order or not. Where the
-    second alone has, that gives the first what is the second's.
+    If both classes have weights, ONNX Runtime returns 1 or 0 instead of a label, and the reference
+    evaluator compares the transformed scores, even if the transformation reverses their order. If
+    only the second class has weights, the reference evaluator assigns them to the first.
     """
     if node.op_type != "TreeEnsembleClassifier":
         return frozenset()
@@ -57,17 +57,17 @@ def _wrong_about_two_classes(node: onnx.NodeProto) -> Set[str]:
 
 _LABELS = ("classlabels_int64s", "classlabels_strings")
 _IN_ORDER = (b"NONE", b"LOGISTIC", b"SOFTMAX")
-"""Transformations of scores that leave the largest one the largest."""
+"""Transformations of scores that keep the order."""
 
 
 def _is_misread(node: onnx.NodeProto) -> bool:
-    """Whether ONNX Runtime has another idea of a node."""
+    """True if ONNX Runtime computes a node otherwise than ONNX defines."""
     ideas = (_pads_without_dilation, _leaves_out_in_front, _may_lack_elements)
     return any(idea(node) for idea in ideas)
 
 
 def _is_mistaken(node: onnx.NodeProto) -> bool:
-    """Whether the reference evaluator has another idea of a node."""
+    """True if the reference evaluator computes a node otherwise than ONNX defines."""
     ideas = (
         _takes_first_bias,
         _begins_at_the_extremes,
@@ -78,8 +78,9 @@ def _is_mistaken(node: onnx.NodeProto) -> bool:
 
 
 def _may_lack_elements(node: onnx.NodeProto) -> bool:
-    """Whether it is a transposed convolution of which `auto_pad` may ask for more elements than it
-    has: ONNX Runtime makes the result smaller, the reference evaluator adds some in front.
+    """True if the node is a transposed convolution whose `auto_pad` may require more elements than
+    it computes: ONNX Runtime returns a smaller result, the reference evaluator adds elements in
+    front.
     """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     if node.op_type != "ConvTranspose" or not given.get("auto_pad", b"").startswith(b"SAME"):
@@ -90,20 +91,26 @@ def _may_lack_elements(node: onnx.NodeProto) -> bool:
 
 
 def _begins_at_the_extremes(node: onnx.NodeProto) -> bool:
-    """Whether it is a forest whose least of no leaves is the largest number, or the reverse."""
+    """True if the node is a tree ensemble whose minimum of no leaves is the largest value, or the
+    reverse.
+    """
     given = {item.name: item.s for item in node.attribute}
     is_extreme = given.get("aggregate_function") in (b"MIN", b"MAX")
     return node.op_type == "TreeEnsembleRegressor" and is_extreme
 
 
 def _takes_first_bias(node: onnx.NodeProto) -> bool:
-    """Whether it is a transposed convolution in groups with a bias: all take that of the first."""
+    """True if the node is a grouped transposed convolution with a bias: all groups take the bias of
+    the first.
+    """
     groups = [item.i for item in node.attribute if item.name == "group"]
     return node.op_type == "ConvTranspose" and len(node.input) > 2 and groups > [1]
 
 
 def _pads_without_dilation(node: onnx.NodeProto) -> bool:
-    """Whether it is a dilated pool that keeps the size: ONNX Runtime pads as if it had no holes."""
+    """True if the node is a dilated pool with `auto_pad` `SAME_…`: ONNX Runtime pads as if it were
+    not dilated.
+    """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     is_dilated = max(given.get("dilations", [1]), default=1) > 1
     is_same = given.get("auto_pad") in (b"SAME_UPPER", b"SAME_LOWER")
@@ -111,9 +118,9 @@ def _pads_without_dilation(node: onnx.NodeProto) -> bool:
 
 
 def _leaves_out_in_front(node: onnx.NodeProto) -> bool:
-    """Whether it is an average that keeps the size, whose strides may be longer than its windows:
-    ONNX Runtime lets the first window begin behind the border, as if the padding were negative;
-    its maximum of the same attributes refuses that.
+    """True if the node is an average pool with `auto_pad` `SAME_…` whose strides may exceed its
+    windows: ONNX Runtime starts the first window after the border, as if the padding were negative;
+    its max pool refuses these attributes.
     """
     given = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     if given.get("auto_pad") not in (b"SAME_UPPER", b"SAME_LOWER"):
@@ -124,10 +131,10 @@ def _leaves_out_in_front(node: onnx.NodeProto) -> bool:
 
 
 def _moves_to_border(node: onnx.NodeProto) -> bool:
-    """True if it samples by cubics and takes places outside for the border.
+    """True if the node samples by cubic interpolation and pads with the border.
 
-    ONNX Runtime and PyTorch interpolate at the place itself, between elements that are the
-    border's; the standard's evaluator moves the place to the border.
+    ONNX Runtime and PyTorch interpolate at the position itself, between elements that repeat the
+    border; the standard's evaluator moves the position to the border.
     """
     texts = {attribute.name: attribute.s for attribute in node.attribute}
     is_cubic = texts.get("mode") in (b"cubic", b"bicubic")
@@ -135,15 +142,17 @@ def _moves_to_border(node: onnx.NodeProto) -> bool:
 
 
 def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
-    """The oracles that are wrong about a node of a model, because of what it reads.
+    """Yields the oracles that are wrong about a node of a model, because of the types of its
+    inputs.
 
-    The reference evaluator has products of integers and their interpolations in double precision,
-    and their squares in the type of the integers, though the root would fit; it sums numbers of
-    `bf16` in that type, for means and variances, too, has the weights of cubic interpolation in
-    `f32`, places that are given as halves in halves, and takes the element before a place that
-    rounding put just behind one. ONNX Runtime takes `beta` of a product for 1 where the sums have
-    no terms, corners of sizes that are no whole numbers for those of the size below, and in double
-    precision the logarithm of a share beside an infinity for minus infinity.
+    The reference evaluator computes integer matmuls and interpolations in f64, and squares of
+    integers in the integer type, though the root would fit. It sums `bf16` in `bf16`, for means and
+    variances, too, and has the weights of cubic interpolation in `f32` and f16 positions in f16. It
+    takes the element before a position that rounding put just after it.
+
+    ONNX Runtime takes `beta` of a `Gemm` for 1 if K is 0, and floors fractional sizes before it
+    aligns corners. In f64 it returns minus infinity for the logarithm of a softmax element beside
+    an infinity.
     """
     graph = shape_inference.infer_shapes(model).graph
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
@@ -181,7 +190,7 @@ def _wrong_about_types(model: onnx.ModelProto) -> Iterator[str]:
 def _aligns_fractions(
     node: onnx.NodeProto, shape: onnx.TensorShapeProto, constants: Answer
 ) -> bool:
-    """Whether corners are those of sizes that a scale makes, and one may be no whole number."""
+    """True if aligned corners depend on a size that a scale makes fractional."""
     texts = {attribute.name: attribute.s for attribute in node.attribute}
     if texts.get("coordinate_transformation_mode") != b"align_corners":
         return False
@@ -195,8 +204,8 @@ def _aligns_fractions(
 
 
 def _takes_nearest(node: onnx.NodeProto, shape: onnx.TensorShapeProto, constants: Answer) -> bool:
-    """Whether it takes the nearest elements, and sizes make a scale or a place that may be a
-    fraction.
+    """True if a resize takes the nearest elements, and the given sizes lead to a scale or position
+    that may be fractional.
     """
     texts = {attribute.name: attribute.s for attribute in node.attribute}
     if texts.get("mode", b"nearest") != b"nearest":
@@ -232,7 +241,7 @@ _WRONG_IN_REFERENCE = frozenset(
         "AffineGrid",  # always in single precision
         "Unique",  # sorted though it should not be, and not along the axis
         "BatchNormalization",  # of opset 9, as if it was trained
-        "LRN",  # the last channel of a window is left out
+        "LRN",  # the last channel of a window is omitted
         "Slice",  # backwards from before the first element nothing is left, not that element
         "SequenceInsert",  # at the end it inserts at the start
         *("Optional", "OptionalGetElement"),  # the tensor becomes a list of one
@@ -257,7 +266,9 @@ _REFERENCE_SINCE = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), 13),  # of one axis, not of rows
     "RoiAlign": 16,  # half a pixel away
 }
-"""The opset whose version of an op the reference evaluator has for older ones, too."""
+"""Opset from which on the reference evaluator is right about an op, since it computes older
+versions in the same way.
+"""
 _WRONG: Mapping[str, Set[str]] = {
     "reference": _WRONG_IN_REFERENCE,
     "onnxruntime": {"NonZero"},  # of scalars, as if they had an axis

@@ -19,7 +19,7 @@ Mutation: TypeAlias = Callable[[Random, onnx.GraphProto], None]
 
 
 def mutated_bytes(rng: Random, model: bytes) -> bytes:
-    """The file with some bytes changed, lost, doubled or cut off."""
+    """Changes, deletes, doubles or cuts off some bytes of the file."""
     data = bytearray(model)
     for _ in range(rng.choice([1, 1, 2, 4, 16])):
         if not data:
@@ -42,7 +42,7 @@ def mutated_bytes(rng: Random, model: bytes) -> bytes:
 
 
 def mutated_model(rng: Random, model: onnx.ModelProto) -> bytes:
-    """The model with one to four of its fields changed."""
+    """Changes one to four fields of the model."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for _ in range(rng.choice([1, 1, 2, 4])):
@@ -192,7 +192,7 @@ def _tensor(rng: Random, graph: onnx.GraphProto) -> None:
 
 
 def _contents(rng: Random, tensor: TensorProto) -> None:
-    """Another number, most of them far from what an axis or a shape can be."""
+    """Replaces elements by integers, most of them far beyond any axis or shape."""
     numbers = b"".join(
         (rng.choice(_NUMBERS) % 2**64).to_bytes(8, "little")
         for _ in range(len(tensor.raw_data) // 8)

@@ -15,7 +15,7 @@ _STRAY = ('"', "<", ">", "(", ")", "{", "}", "%", "@", "!", "tensor<?xf32>", "i1
 
 
 def mutated_text(rng: Random, model: bytes) -> bytes | None:
-    """The model as text with some tokens changed; `None` when it cannot be imported."""
+    """Returns the model as text with some tokens changed; `None` if it cannot be imported."""
     try:
         text = str(import_model(model).module)
     except ByocError:

@@ -1,4 +1,4 @@
-"""Cases that are run node by node, as models are until they are compiled."""
+"""Cases that run in the interpreter tier, as models do until they are compiled."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from byoc_mlir.tensors import Array
 
 
 class NotRunError(Exception):
-    """The model is not run so, or not on these inputs: the compiled program answers."""
+    """Error of a model or inputs that the interpreter tier does not run: the compiled program
+    would.
+    """
 
 
 class NodeByNode:
-    """Runs a model as `InterpretedModel` does.
+    """Runner of a model in the interpreter tier, as `InterpretedModel`.
 
     Raises:
-        NotRunError: it is none that is run so.
+        NotRunError: the interpreter tier does not run the model.
     """
 
     def __init__(self, model: onnx.ModelProto, threads: int):
@@ -32,10 +34,10 @@ class NodeByNode:
         self._model = InterpretedModel(model, tensors, threads)
 
     def run(self, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The outputs by name.
+        """Returns the outputs by name.
 
         Raises:
-            NotRunError: an op does not answer, for whatever reason.
+            NotRunError: an op fails, for whatever reason.
         """
         try:
             return self._model.run(feeds)
@@ -43,5 +45,5 @@ class NodeByNode:
             raise NotRunError(str(error)) from error
 
     def report(self) -> Report:
-        """Nothing was placed anywhere."""
+        """Returns an empty report: no node was placed."""
         return Report()

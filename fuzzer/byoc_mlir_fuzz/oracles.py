@@ -1,4 +1,4 @@
-"""Who says what a model computes: ONNX Runtime, and ONNX's reference evaluator."""
+"""Oracles for the outputs of a model: ONNX Runtime, and ONNX's reference evaluator."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from byoc_mlir_fuzz.case import Array, Feeds
 from byoc_mlir_fuzz.values import is_float
 
 Answer: TypeAlias = Mapping[str, Array]
-"""The outputs by name."""
+"""Outputs by name."""
 
 Oracle: TypeAlias = Callable[[onnx.ModelProto, Feeds], Answer]
 
 
 def require_onnxruntime() -> None:
-    """Checks that the first oracle is there.
+    """Checks that ONNX Runtime is installed.
 
     Raises:
-        ToolchainError: it is not; the message says what to install.
+        ToolchainError: it is not; the message has the package to install.
     """
     if find_spec("onnxruntime") is None:
         raise ToolchainError(
@@ -37,14 +37,16 @@ def require_onnxruntime() -> None:
 
 
 def onnxruntime_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
-    """The outputs as ONNX Runtime has them."""
+    """Returns the outputs of ONNX Runtime."""
     from byoc_mlir.testing.reference import run_onnxruntime
 
     return as_arrays(run_onnxruntime(model, feeds))
 
 
 def as_arrays(outputs: Mapping[str, Any]) -> Answer:
-    """Outputs of which some are maps, one a row: those are their numbers, and their keys."""
+    """Returns outputs as arrays; an output of one map a row becomes an array of its values and one
+    of its keys.
+    """
     arrays: dict[str, Array] = {}
     for name, value in outputs.items():
         if not isinstance(value, list):
@@ -57,11 +59,11 @@ def as_arrays(outputs: Mapping[str, Any]) -> Answer:
 
 
 KEYS = ":keys"
-"""Behind the name of an output that is a map, for its keys."""
+"""Suffix of the name of an output that is a map, for its keys."""
 
 
 def reference_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
-    """The outputs as the reference evaluator has them."""
+    """Returns the outputs of the reference evaluator."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         values = cast("Sequence[Any]", ReferenceEvaluator(model).run(None, dict(feeds)))
@@ -70,7 +72,9 @@ def reference_answer(model: onnx.ModelProto, feeds: Feeds) -> Answer:
 
 
 def _as_declared(output: onnx.ValueInfoProto, found: Any) -> Any:
-    """A number in the type that the model says: numpy's promotion gives others."""
+    """Converts an output to the type that the model declares, since numpy's promotion may change
+    it.
+    """
     declared = output.type.tensor_type.elem_type
     if not declared:
         return found
@@ -95,13 +99,14 @@ RECURRENT = frozenset(("LSTM", "GRU", "RNN"))
 
 
 def finite_only(name: str, got: Answer, want: Answer, ops: Set[str]) -> Answer:
-    """What is got, as an oracle says where either is not finite, if that multiplies infinities.
+    """Returns `got`, with the oracle's elements if either is not finite, for ops in which it
+    multiplies infinities.
 
-    Beside an infinity the oracles multiply it by zero, in elements that do not count: in
-    interpolations, slopes of zeros, and the reference evaluator in the holes of dilated windows.
-    ONNX Runtime subtracts from the sum of a window what leaves it, multiplies the mean of a
-    normalisation by its scale, takes roots of variances that rounding made negative, says that the
-    mean of nothing is 0, and loses not-a-numbers in recurrent layers.
+    The oracles multiply an infinity by zero in elements that do not count: in interpolations,
+    slopes of zeros, and in the reference evaluator the holes of dilated windows. ONNX Runtime
+    subtracts elements that leave a window from its sum, and multiplies the mean of a normalisation
+    by its scale. It takes roots of variances that rounding made negative, returns 0 for the mean of
+    no elements, and loses NaN in recurrent layers.
     """
     if ops.isdisjoint(spreading(name)):
         return got
@@ -109,12 +114,12 @@ def finite_only(name: str, got: Answer, want: Answer, ops: Set[str]) -> Answer:
 
 
 def spreading(name: str) -> Set[str]:
-    """The ops in which an oracle may have not-a-numbers where infinities do not count."""
+    """Returns the ops in which an oracle may have NaN where infinities do not count."""
     return _INTERPOLATING | _SPREADING[name]
 
 
 def losing(name: str) -> Set[str]:
-    """The ops in which an oracle may have numbers where there are none."""
+    """Returns the ops in which an oracle may have a number in place of NaN."""
     return RECURRENT | {"Gelu"} if name == "onnxruntime" else frozenset()
 
 
@@ -144,10 +149,12 @@ def _finite_only(got: Array, want: Array) -> Array:
 
 
 def differences(got: Answer, want: Answer, slack: Answer | None = None) -> Mapping[str, str]:
-    """The outputs in which two answers differ so that it counts, each with the first difference.
+    """Returns the outputs in which two answers differ beyond tolerance, each with the first
+    difference.
 
-    Integers and booleans must be equal, floats close in the measure of their type; not-a-numbers
-    and infinities stand at the same places. `slack` is how far each element may be off beyond that.
+    Integers and booleans must be equal, floats close in the measure of their type; NaN and
+    infinities must be at the same positions. `slack` is the further error that each element may
+    have.
     """
     found: dict[str, str] = {}
     for name, expected in want.items():
@@ -176,7 +183,7 @@ def _difference(got: Array, want: Array, slack: Array | None) -> str:
 
 
 TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-7}
-"""Relative, by type. In double precision some functions of the oracles are short of it."""
+"""Relative tolerances by type. In f64 some functions of the oracles are less accurate."""
 
 
 def _close(got: Array, want: Array, slack: Any) -> Array:

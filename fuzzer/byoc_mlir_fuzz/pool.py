@@ -26,7 +26,7 @@ _STARTS_WITHIN = 120.0
 
 
 class Worker:
-    """One child process and the case that it works on."""
+    """Child process, with the case that it works on."""
 
     def __init__(self, settings: Settings, timeout: float, folder: Path):
         self.settings = settings
@@ -40,7 +40,7 @@ class Worker:
         self._connection: Connection | None = None
 
     def give(self, case: Case, without: frozenset[str] = frozenset()) -> None:
-        """Starts on a case, in a new process where the last one is gone."""
+        """Starts on a case, in a new process if the last one is gone."""
         if self._connection is None:
             self._start()
         self.case, self._without, self._step = case, without, "compile"
@@ -53,7 +53,7 @@ class Worker:
         return self._connection
 
     def outcome(self) -> Outcome | None:
-        """How the case ended, if it has."""
+        """Returns the outcome of the case, or `None` while it runs."""
         try:
             while self.connection.poll():
                 message = self.connection.recv()
@@ -107,7 +107,8 @@ class Worker:
         )
 
     def _ended(self, kind: Any, message: str, signature: str) -> Outcome | None:
-        """An outcome; none when it is an oracle that failed: the case is tried without it."""
+        """Returns an outcome; if an oracle failed, restarts the case without it and returns
+        `None`."""
         case, without, step = self.case, self._without, self._step
         self.stop()
         if step not in ORACLES:
@@ -123,13 +124,13 @@ class Worker:
 
 
 class Pool:
-    """Some workers."""
+    """Pool of workers."""
 
     def __init__(self, settings: Settings, jobs: int, timeout: float, folder: Path):
         self._workers = [Worker(settings, timeout, folder) for _ in range(jobs)]
 
     def judged(self, cases: Iterator[Case]) -> Iterator[tuple[Case, Outcome]]:
-        """Every case with its outcome, in the order in which they end."""
+        """Yields every case with its outcome, in the order in which they end."""
         more = True
         while True:
             for worker in self._workers:
@@ -149,7 +150,7 @@ class Pool:
                     yield cast(Case, case), outcome
 
     def judge(self, case: Case) -> Outcome:
-        """The outcome of one case, when no others are at work."""
+        """Returns the outcome of one case; no other case may be running."""
         ((_, outcome),) = self.judged(iter([case]))
         return outcome
 
@@ -161,7 +162,7 @@ class Pool:
 
 @contextmanager
 def worker_pool(settings: Settings, jobs: int, timeout: float) -> Generator[Pool]:
-    """A pool that is ended when the context is left."""
+    """Yields a pool, and stops it when the context is left."""
     with tempfile.TemporaryDirectory(prefix="byoc-fuzz-") as folder:
         pool = Pool(settings, jobs, timeout, Path(folder))
         try:

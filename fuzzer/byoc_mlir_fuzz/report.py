@@ -1,4 +1,4 @@
-"""What a campaign found, as text."""
+"""Findings of a campaign, as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NOT_OFFLOADED = ("host", "folded", "removed", "reference")
 
 
 def summary(tally: Tally, mutated: bool) -> str:
-    """The counts, the ops, the failures."""
+    """Returns the counts, the ops, and the failures as text."""
     return "\n".join(_lines(tally, mutated))
 
 

@@ -19,10 +19,11 @@ _ATTEMPTS = 8
 def with_symbols(
     rng: Random, model: onnx.ModelProto, inputs: list[GraphInput]
 ) -> tuple[onnx.ModelProto, tuple[Feeds, ...]]:
-    """A model with names for some sizes of its inputs, and inputs of up to three shapes.
+    """Returns a model with symbolic dimensions for some sizes of its inputs, and inputs of up to
+    three shapes.
 
-    Sizes that are equal mostly get one name. A shape is kept when ONNX's shape inference accepts
-    the model with it.
+    Equal sizes mostly get one name. A shape is kept if ONNX's shape inference accepts the model
+    with it.
     """
     symbols = _symbols(rng, inputs)
     feeds: list[Feeds] = [{entry.tensor.name: entry.value for entry in inputs}]
@@ -34,7 +35,7 @@ def with_symbols(
 
 
 def _symbols(rng: Random, inputs: list[GraphInput]) -> dict[tuple[str, int], str]:
-    """Input and axis to the name of its size."""
+    """Returns the name of each size that becomes symbolic, by input and axis."""
     by_size = rng.random() < 0.8
     symbols: dict[tuple[str, int], str] = {}
     for entry in inputs:

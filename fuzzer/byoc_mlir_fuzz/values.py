@@ -19,8 +19,11 @@ from byoc_mlir_fuzz.case import Array
 Dtype: TypeAlias = np.dtype[Any]
 Shape: TypeAlias = tuple[int, ...]
 Style: TypeAlias = Literal["plain", "positive", "integral", "extreme", "limits"]
-"""What numbers an array holds: small ones, small ones above zero, multiples of a half; `extreme`:
-also infinities, not-a-numbers and zeros with a sign; `limits`: also denormals and the largest."""
+"""Style of an array's values: small ones, small ones above zero, multiples of a half.
+
+`extreme` adds infinities, NaN and signed zeros; `limits` also adds denormals and the largest
+values.
+"""
 
 MAX_ELEMENTS = 4096
 
@@ -29,7 +32,7 @@ _RANKS = (0, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 6)
 
 
 def random_shape(rng: Random, least: int = 0, most: int = 6, empty: float = 0.02) -> Shape:
-    """A shape of rank `least` to `most` with at most `MAX_ELEMENTS` elements.
+    """Returns a shape of rank `least` to `most` with at most `MAX_ELEMENTS` elements.
 
     `empty` is the probability that an axis has no elements.
     """
@@ -43,13 +46,13 @@ def random_shape(rng: Random, least: int = 0, most: int = 6, empty: float = 0.02
 
 
 def broadcastable(rng: Random, shape: Sequence[int]) -> Shape:
-    """A shape that broadcasts to `shape`."""
+    """Returns a shape that broadcasts to `shape`."""
     kept = shape[rng.randint(0, len(shape)) :] if rng.random() < 0.4 else shape
     return tuple(1 if rng.random() < 0.3 else size for size in kept)
 
 
 def random_array(rng: Random, dtype: Dtype, shape: Sequence[int], style: Style) -> Array:
-    """An array in the given style."""
+    """Returns an array in the given style."""
     count = math.prod(shape)
     words = np.frombuffer(rng.randbytes(2 * count), "<i2").astype(np.int64)
     if dtype == np.bool_:
@@ -64,15 +67,15 @@ def random_array(rng: Random, dtype: Dtype, shape: Sequence[int], style: Style) 
 
 
 def is_float(dtype: Dtype) -> bool:
-    """Whether the type is a floating-point one, bfloat16 included."""
+    """True if the type is a floating-point one, bfloat16 included."""
     return dtype.kind == "f" or dtype == ml_dtypes.bfloat16
 
 
 def _specials(dtype: Dtype, largest: bool) -> Array:
-    """The numbers of a type at which mistakes show.
+    """Returns the values of a type at which mistakes show.
 
-    Sums of its largest floats are finite in one order and infinite in another; denormals may
-    become zero, and so a not-a-number beside an infinity, when a factor is multiplied in.
+    Sums of its largest floats are finite in one order and infinite in another. Denormals may become
+    zero, and so NaN beside an infinity, when a factor is multiplied in.
     """
     if is_float(dtype):
         info = ml_dtypes.finfo(dtype)

@@ -1,4 +1,4 @@
-"""A child process that judges one case after the other, so that a crash costs only itself."""
+"""Child process that judges one case after the other, so that a crash costs only itself."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from byoc_mlir_fuzz.case import Case, Settings
 
 
 def serve(connection: Connection, settings: Settings, log: str) -> None:
-    """Takes `(case, oracles to leave out)` and gives back an outcome, until `None` comes.
+    """Receives pairs of a case and the oracles to omit, and sends back outcomes, until `None`
+    comes.
 
-    Between them it sends the name of each step, a text. What native code writes goes to `log`.
+    Between them it sends the name of each step, a text. The output of native code goes to `log`.
     """
     _redirect(log)
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]

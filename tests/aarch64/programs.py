@@ -1,4 +1,4 @@
-"""C programs for aarch64 that run a model, and `qemu-user`, which runs them here."""
+"""C programs for aarch64 that run a model, and `qemu-user`, which runs them on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 TRIPLE = "aarch64-linux-gnu"
 _SYSTEM = Path("/usr") / TRIPLE
-"""Where the cross compiler's package has the C library and libgomp."""
+"""Folder of the C library and libgomp in the cross compiler's package."""
 
 _MAIN = """
 #include <stdio.h>
@@ -42,8 +42,8 @@ def run_on_aarch64(
 
     Args:
         folder: has `model.o` or `model.so`, and `model.h`.
-        outputs: what the model gives for these inputs.
-        sizes: what the C function takes before the tensors.
+        outputs: the model's outputs for these inputs, for their types and shapes.
+        sizes: arguments of the C function before the tensors.
     """
     given = [(f"in_{number}", array.nbytes) for number, array in enumerate(inputs.values())]
     wanted = [
@@ -92,8 +92,9 @@ def differences(
     threads: int = 2,
     file: str = "model.o",
 ) -> dict[str, float]:
-    """How far aarch64 is from this machine's host compiler, for each output: the largest difference
-    of two elements, of the largest element."""
+    """Returns the largest difference between aarch64 and this machine's host compiler for each
+    output, relative to the output's largest element.
+    """
     shapes = None if sizes else {name: array.shape for name, array in inputs.items()}
     byoc_mlir.cross_compile(model, folder / file, TRIPLE, shapes=shapes, threads=threads)
     with byoc_mlir.compile(model, targets=(), threads=1) as executable:

@@ -1,4 +1,4 @@
-"""Models compiled for aarch64 run under `qemu-user`, near to what this machine computes."""
+"""Models compiled for aarch64: their outputs under `qemu-user` are close to this machine's."""
 
 from __future__ import annotations
 

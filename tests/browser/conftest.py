@@ -1,4 +1,4 @@
-"""A browser for the tests of the page: Chromium, where Debian puts it or BYOC_CHROMIUM says."""
+"""Browser for the tests of the page: Chromium, from Debian's path or BYOC_CHROMIUM."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Opens a page of a report; at the end nothing may have gone wrong in it, and nothing may have
-    been loaded but its file."""
+    """Opens a page of a report; at the end, checks that the page had no error and loaded no file
+    but its own.
+    """
     problems: list[str] = []
     loaded: list[str] = []
     contexts = []

@@ -50,7 +50,7 @@ _DETAILS = Details(
 
 
 def page() -> str:
-    """A page with a profile, errors, IR and code."""
+    """Returns a page with a profile, errors, IR and code."""
     errors = [("sin", 1e-7, True), ("add", 0.5, False)]
     verification = Verification(
         "onnxruntime",
@@ -63,7 +63,9 @@ def page() -> str:
 
 
 def large_page(nodes: int = 2000, in_region: int = 20) -> str:
-    """A page of many nodes: regions in a row, with branches, and ops of the host between."""
+    """Returns a page of many nodes: a chain of regions, with branches, and ops of the host between
+    them.
+    """
     rows: list[ReportRow] = []
     for at in range(nodes):
         group, inside = divmod(at, in_region)
@@ -78,7 +80,7 @@ def large_page(nodes: int = 2000, in_region: int = 20) -> str:
 
 
 def host_page(nodes: int = 2000) -> str:
-    """A page of many nodes that are all on the host."""
+    """Returns a page of many nodes that are all on the host."""
     rows = [
         ReportRow(
             f"op_{at}",
@@ -93,5 +95,5 @@ def host_page(nodes: int = 2000) -> str:
 
 
 def framed() -> str:
-    """What a notebook shows of a report."""
+    """Returns the HTML of a report in a notebook."""
     return _REPORT._repr_html_()

@@ -1,4 +1,4 @@
-"""The page in a browser: what is drawn, and what mouse and keys do."""
+"""Page in a browser: its drawing, and its reactions to mouse and keys."""
 
 from __future__ import annotations
 

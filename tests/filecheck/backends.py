@@ -15,7 +15,7 @@ from byoc_mlir.patterns import is_tuple_get_item as item
 
 
 def accept(op: Operation) -> None:
-    """A rule without conditions."""
+    """Accepts every op."""
 
 
 def ungrouped(op: Operation) -> str | None:
@@ -85,7 +85,7 @@ def _of_windows(op: Operation) -> str | None:
 
 @register_backend
 class Gamma(NoCode):
-    """Has instructions for `bf16`."""
+    """Backend with instructions for `bf16`."""
 
     name = "gamma"
 

@@ -1,6 +1,6 @@
-"""Runs a command in a process that `server.py` forks: `client.py SOCKET COMMAND ARGUMENTS...`.
+"""Client of a command in a process that `server.py` forks: `client.py SOCKET COMMAND ARGUMENTS...`.
 
-Needs nothing but the standard library, and starts in a hundredth of a second.
+It needs nothing but the standard library, and starts in 10 ms.
 """
 
 import json

@@ -14,7 +14,7 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir"]
 config.test_source_root = str(here)
 config.substitutions.append(("%backends", str(here / "backends.py")))
-config.maxIndividualTestTime = 300  # only what hangs takes longer, on a busy machine too
+config.maxIndividualTestTime = 300  # only tests that hang take longer, under load too
 # The tree that the tests stand in, also where another one is installed (a git worktree).
 config.environment["PYTHONPATH"] = str(here.parents[1])
 config.environment["BYOC_CACHE"] = "off"

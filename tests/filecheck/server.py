@@ -1,8 +1,9 @@
-"""The commands of RUN lines, each in a fork of this process, which has imported them.
+"""Server of the commands of RUN lines: each runs in a fork of this process, which has imported
+them.
 
-Importing takes most of what a command takes, and there are four hundred of them. A fork has its
-client's arguments, folder, environment and files; a command cannot see what another one did.
-`server.py SOCKET` says `ready` when it is, and ends when its input is closed.
+Imports take most of a command's time, and there are four hundred commands. A fork has its client's
+arguments, folder, environment and files; commands do not share state. `server.py SOCKET` prints
+`ready` when it is, and ends when its input is closed.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from byoc_mlir.tools.passes import all_passes
 
 COMMANDS = {"byoc-opt": byoc_opt, "filecheck": filecheck}
 SECONDS = 300
-"""After these a command is ended."""
+"""Maximum time of a command in seconds."""
 
 
 def preload() -> None:
-    """Imports what commands would import when they need it."""
+    """Imports the modules that commands import on demand."""
     for load in all_passes().values():
         load()
     for name in backend_names():
@@ -57,7 +58,7 @@ def serve(address: str) -> None:
 
 
 def _answer(client: socket.socket) -> None:
-    """Runs what the client asks for and tells it the exit code."""
+    """Runs a client's command and sends it the exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.alarm(SECONDS)
     length, descriptors, *_ = socket.recv_fds(client, 8, 3)

@@ -1,8 +1,8 @@
-"""Memory of runs between pages that cannot be touched: who reads or writes outside of it dies.
+"""Memory of runs between guard pages: a read or write outside of it kills the process.
 
-A module for `Settings.backends` of the fuzzer's workers. Inputs, outputs and the arena end where a
-page begins that faults, in the next run they begin where one ends. What models may ask for is
-little, so that sizes near the ends of int64 are refused, and not tried.
+This is a module for `Settings.backends` of the fuzzer's workers. Inputs, outputs and the arena end
+before a page that faults; in the next run they begin after one. The limits of models are small, so
+that sizes near the ends of int64 are refused, and not tried.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _at_end = [True]
 
 
 def guarded_memory(size: int, alignment: int, *, at_end: bool) -> Array:
-    """Returns bytes with a page that faults right behind them, or right before."""
+    """Returns bytes with a page that faults right after them, or right before."""
     pages = -(-size // PAGE) * PAGE
     start: int = _libc.mmap(0, pages + 2 * PAGE, _NOTHING, _PRIVATE_ANONYMOUS, -1, 0)
     if start == _MAP_FAILED or _libc.mprotect(start + PAGE, pages, _READ_WRITE):
@@ -58,7 +58,7 @@ def guarded_memory(size: int, alignment: int, *, at_end: bool) -> Array:
 
 
 def guarded_empty(shape: Sequence[int], dtype: Any) -> Array:
-    """Returns an array whose memory lies between guards; as `numpy.empty`."""
+    """Returns an array whose memory lies between guard pages, otherwise as `numpy.empty`."""
     kind = np.dtype(dtype)
     size = math.prod(shape) * kind.itemsize
     if kind.hasobject or not size:
@@ -67,7 +67,7 @@ def guarded_empty(shape: Sequence[int], dtype: Any) -> Array:
 
 
 def guarded(array: Array) -> Array:
-    """Returns a copy whose memory lies between guards."""
+    """Returns a copy whose memory lies between guard pages."""
     copy = guarded_empty(array.shape, array.dtype)
     copy[...] = array
     return copy
@@ -80,7 +80,7 @@ def _allocate(self: instance.Context, size: int) -> None:
 
 
 def install() -> None:
-    """Puts the memory of all runs of this process between guards."""
+    """Installs guard pages around the memory of all runs of this process."""
     run, compile_ = Executable.run, byoc_mlir.compile
 
     def guarded_run(self: Executable, inputs: Any, out: Any = None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Models of one node of each op, with one integer of it replaced by one near the ends of int64.
+"""Models of one node of each op, with one of its integers replaced by one near the ends of int64.
 
-Integers are those of attributes and of operands that can only be integers, or are sizes; in place
-of scales and places that are floats stand huge ones. The sizes of inputs are numbers or symbols.
+Integers are attributes, and operands that can only be integers or are sizes; scales and positions
+that are floats are replaced by huge ones. The sizes of inputs are static or symbolic.
 
 `python tests/helpers/integer_ends.py --help` runs all of them, or a part.
 """
@@ -54,7 +54,7 @@ _FLAGS = frozenset(
         *("onesided", "inverse", "is_causal", "interleaved", "unidirectional", "do_rotary"),
     }
 )
-"""Attributes that are true or false; what others mean is not said."""
+"""Attributes that are true or false; ONNX does not define other values."""
 _SIZES: Mapping[str, tuple[int, ...]] = {
     "AffineGrid": (0,),
     "GridSample": (1,),
@@ -66,12 +66,12 @@ _SIZES: Mapping[str, tuple[int, ...]] = {
     "RoiAlign": (1,),
     "Upsample": (1,),
 }
-"""Operands that may be floats, and are sizes or places."""
+"""Operands that may be floats, and are sizes or positions."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A number of a node: of an attribute, or of an operand."""
+    """Number of a node: in an attribute, or in an operand."""
 
     node: int
     name: str
@@ -79,12 +79,12 @@ class Slot:
 
 
 def cases(seed: int = 0, samples: int = 1, symbolic: bool | None = None) -> Iterator[Case]:
-    """All cases: by op and sample the slots, and the numbers in them.
+    """Yields all cases: by op and sample the slots, and the numbers in them.
 
     Args:
-        seed: of the samples.
+        seed: seed of the samples.
         samples: nodes of each op.
-        symbolic: whether inputs have symbolic sizes; left out, both.
+        symbolic: if true, inputs have symbolic sizes; `None` for both kinds.
     """
     for domain, op_type in importable_ops():
         for sample in range(samples):
@@ -134,7 +134,7 @@ def _slots(rng: Random, op_type: str, model: onnx.ModelProto, feeds: Feeds) -> I
 
 
 def _counts(model: onnx.ModelProto, node: onnx.NodeProto, place: int, array: Array) -> bool:
-    """True for an operand that says sizes or places."""
+    """True if an operand holds sizes or positions."""
     if place in _SIZES.get(node.op_type, ()):
         return array.dtype.kind in "if"
     if node.op_type == "Loop" and place == 0:
@@ -164,7 +164,8 @@ def _arrays(model: onnx.ModelProto, feeds: Feeds) -> dict[str, Array]:
 def _replaced(
     model: onnx.ModelProto, feeds: tuple[Feeds, ...], slot: Slot, number: float
 ) -> tuple[Feeds, ...] | None:
-    """The feeds after a number is replaced in them or in the model; `None`: it does not fit."""
+    """Replaces a number in the model or the feeds and returns the feeds; `None` if it does not
+    fit."""
     node = model.graph.node[slot.node]
     for attribute in node.attribute:
         if attribute.name == slot.name:
@@ -200,7 +201,7 @@ def _replaced(
 
 
 def settings(targets: tuple[str, ...] | None) -> Settings:
-    """How cases are run: between guards."""
+    """Returns the settings by which cases run: between guards."""
     return Settings(targets=targets, backends=(str(GUARDS),), memory=8 << 30)
 
 
@@ -210,7 +211,7 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Runs cases and prints what was found."""
+    """Runs cases and prints the findings."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--samples", type=int, default=1, help="nodes of each op")
@@ -218,7 +219,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="run those with this text in their names")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float)
-    parser.add_argument("--targets", help="as in byoc compile; left out: the host")
+    parser.add_argument("--targets", help="as in byoc compile; default: the host")
     parser.add_argument("--out", type=Path, help="a folder for what fails, made smaller")
     args = parser.parse_args()
     targets = () if args.targets is None else split_targets(args.targets)

@@ -1,4 +1,4 @@
-"""The programs that an executable has now, by what they are for."""
+"""Programs that an executable has now, by kind."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from byoc_mlir.runtime.program import Program
 
 
 def generic_programs(executable: Executable) -> Sequence[Program]:
-    """Those that take sizes, of a model that runs in one piece."""
+    """Returns the programs that take sizes, of a model that is not split into segments."""
     return [one for one in _programs(executable) if one.sizes is not None]
 
 
 def fixed_programs(executable: Executable) -> Sequence[Program]:
-    """Those for one set of shapes, of a model that runs in one piece."""
+    """Returns the programs for one set of shapes, of a model that is not split into segments."""
     return [one for one in _programs(executable) if one.sizes is None]
 
 
 def is_symbolic(executable: Executable) -> bool:
-    """True if the model runs in one piece, and its sizes come with its inputs."""
+    """True if the model is not split into segments and has dynamic shapes."""
     is_leaf = isinstance(executable.plan, Leaf)
     return is_leaf and not all(info.is_static for info in executable.inputs)
 

@@ -1,4 +1,4 @@
-"""Verifies IR as xDSL does, in a fraction of the time."""
+"""Verification of IR as in xDSL, in a fraction of the time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ _ELSEWHERE = (HasParent, IsTerminator, SymbolOpInterface, SymbolUserOpInterface)
 """Traits whose verifiers look at other ops."""
 
 _DIALECTS = ("arith", "llvm", "math", "memref", "vector")
-"""Those whose ops come in thousands, and mean the same wherever they stand."""
+"""Dialects whose ops occur by thousands and are verified independently of their context."""
 
 
 def verify_module(module: Operation) -> None:
-    """Verifies an op and all in it.
+    """Verifies an op and all ops in it.
 
-    Of the ops of one class that have the same types and attributes, one is verified, where nothing
-    else matters to it. Code for the host has thousands of ops and some hundred kinds of them.
+    Among ops of one class with the same types and attributes, only one is verified, if nothing else
+    affects the verification. Code for the host has thousands of ops, but only some hundred such
+    kinds.
 
     Raises:
-        VerifyException: an op is not what its definition says.
-        ValueError: an op does not know where it stands, or uses a value that is gone.
+        VerifyException: an op violates its definition.
+        ValueError: an op does not know its parent, or uses a value that was erased.
     """
     _verify(module, set())
 
@@ -58,7 +59,9 @@ def _verify_block(block: Block, verified: set[_Kind]) -> None:
 
 
 def _kind(op: Operation) -> _Kind | None:
-    """All that verifying an op depends on; `None` where its place or more matters, too."""
+    """Returns the key of everything that an op's verification depends on; `None` if its context
+    matters, too.
+    """
     if op.next_op is None or op.regions or op.successors or not _stands_alone(type(op)):
         return None
     operands = tuple(op.operands)
@@ -75,6 +78,6 @@ def _kind(op: Operation) -> _Kind | None:
 
 @cache
 def _stands_alone(op: type[Operation]) -> bool:
-    """Whether types and attributes are all that its verifier looks at."""
+    """True if the op's verifier depends on types and attributes only."""
     known = issubclass(op, IRDLOperation) and op.name.partition(".")[0] in _DIALECTS
     return known and not any(op.has_trait(trait) for trait in _ELSEWHERE)

@@ -12,7 +12,7 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 @pytest.fixture(scope="session")
 def ray_machine() -> Iterator[None]:
-    """Two workers' worth of Ray."""
+    """Starts Ray with room for two workers."""
     import ray
 
     ray.init(

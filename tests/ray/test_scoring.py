@@ -1,4 +1,4 @@
-"""Rows of a dataset are scored by two workers, each row once, whoever dies."""
+"""Rows of a dataset are scored by two workers, each row once, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _model(path: Path) -> None:
 
 
 def _table(folder: Path) -> None:
-    """Rows in Parquet, some of another length than the model takes."""
+    """Writes rows in Parquet, some of a length that the model does not take."""
     import pyarrow
     from pyarrow import parquet
 
@@ -41,9 +41,9 @@ def _table(folder: Path) -> None:
 
 
 def _dying(marker: Path) -> Any:
-    """Reads the row's input; the first worker that has the row in the middle dies.
+    """Returns a function that reads a row's input; the first worker that gets the middle row dies.
 
-    A function in a function, since workers cannot import a test.
+    It is a nested function, since workers cannot import a test.
     """
 
     def prepare(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -82,7 +82,9 @@ def test_each_row_is_scored_once_though_a_worker_dies(ray_machine: None, tmp_pat
 
 
 def _meeting(folder: Path) -> Any:
-    """Reads the row's input; the first row of each worker waits until two workers have rows."""
+    """Returns a function that reads a row's input; the first row of each worker waits until two
+    workers have rows.
+    """
 
     def prepare(row: Mapping[str, Any]) -> Mapping[str, Any]:
         own = folder / str(os.getpid())

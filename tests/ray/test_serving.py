@@ -1,4 +1,4 @@
-"""`byoc serve` answers over HTTP on the loopback; what is malformed hurts no other request."""
+"""Answers of `byoc serve` over HTTP on the loopback; malformed requests affect no other request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _free_port() -> int:
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a server that is started, and told to end."""
+    """Starts a server, yields its port, and stops it."""
     path, port = tmp_path_factory.mktemp("served") / "twice.onnx", _free_port()
     _save_model(path)
     before = _open_to_others()
@@ -55,7 +55,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def _open_to_others() -> set[str]:
-    """The sockets that listen on other addresses than the loopback ones."""
+    """Returns the sockets that listen on addresses other than the loopback."""
     rows = [
         line.split()
         for name in ("tcp", "tcp6")
@@ -83,7 +83,7 @@ def _request(rows: np.ndarray[Any, Any]) -> bytes:
 
 
 def _of_bytes(rows: int) -> bytes:
-    """A request as JSON for so many rows of zeros."""
+    """Returns a JSON request for `rows` rows of zeros."""
     return _request(np.zeros((rows, 2), np.int8))
 
 

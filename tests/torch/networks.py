@@ -8,7 +8,7 @@ from torch.nn import functional
 
 
 class Block(nn.Module):
-    """Two convolutions around which the input is added."""
+    """Two convolutions with a residual connection around them."""
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A residual network; `widths=(64, 128, 256, 512), blocks=2` is ResNet-18."""
+    """Residual network; `widths=(64, 128, 256, 512), blocks=2` is ResNet-18."""
 
     def __init__(
         self, widths: tuple[int, ...] = (16, 32), blocks: int = 1, classes: int = 10
@@ -53,7 +53,7 @@ class ResNet(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A BERT-style encoder: tokens and a mask to vectors, `[batch, length, width]`."""
+    """BERT-style encoder: tokens and a mask to vectors, `[batch, length, width]`."""
 
     def __init__(
         self, width: int = 64, heads: int = 4, layers: int = 2, vocabulary: int = 500
@@ -73,7 +73,7 @@ class Encoder(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Attention and two dense layers, each with what comes in added and normalised."""
+    """Attention and two dense layers, each with a residual connection and a normalisation."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class EncoderLayer(nn.Module):
 
 
 class Branch(nn.Module):
-    """What it computes depends on what it computed: two graphs for `torch.compile`."""
+    """Module with data-dependent control flow: two graphs for `torch.compile`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class Branch(nn.Module):
 
 
 class Condition(Branch):
-    """The same in one graph."""
+    """Module with the control flow of `Branch` in one graph."""
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.tanh(self.inner(x))
@@ -120,7 +120,7 @@ class Condition(Branch):
 
 
 def randomised(module: nn.Module, seed: int = 0) -> nn.Module:
-    """The module in evaluation mode, with statistics that batch norm could have found."""
+    """Returns the module in evaluation mode, with statistics that batch norm could have found."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, tensor in (*module.named_parameters(), *module.named_buffers()):
@@ -134,7 +134,7 @@ def randomised(module: nn.Module, seed: int = 0) -> nn.Module:
 
 
 def tokens(length: int, batch: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Inputs of an encoder: the last row ends earlier."""
+    """Returns inputs of an encoder: the last row ends earlier."""
     generator = torch.Generator().manual_seed(seed)
     mask = torch.ones(batch, length, dtype=torch.bool)
     mask[-1, max(1, length // 2) :] = False

@@ -1,4 +1,4 @@
-"""A compiled function gives what eager gives: memory, strides, types and values."""
+"""Results of a compiled function equal eager PyTorch's: memory, strides, types and values."""
 
 from __future__ import annotations
 

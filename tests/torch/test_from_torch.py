@@ -56,7 +56,7 @@ def test_a_condition() -> None:
 
 
 class Structured(nn.Module):
-    """Arguments and results that are no plain tensors."""
+    """Module whose arguments and results are no plain tensors."""
 
     def forward(
         self, pair: tuple[Tensor, Tensor], scale: float, *, shift: Tensor | None = None

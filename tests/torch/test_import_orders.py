@@ -1,4 +1,4 @@
-"""Libraries with an OpenMP runtime of their own in one process with ours, in every order."""
+"""Libraries with their own OpenMP runtime in one process with ours, in every order of imports."""
 
 from __future__ import annotations
 

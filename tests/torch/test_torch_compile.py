@@ -14,7 +14,7 @@ from byoc_mlir.torch.dynamo import CompiledGraph, dynamo_backend
 
 
 class Counted:
-    """The backend, and the graphs that it got."""
+    """Backend that records the graphs that it gets."""
 
     def __init__(self) -> None:
         self.graphs: list[CompiledGraph] = []
@@ -25,7 +25,7 @@ class Counted:
 
     @property
     def programs(self) -> list[int]:
-        """How many programs each graph has."""
+        """Returns the number of programs of each graph."""
         return [graph.programs for graph in self.graphs]
 
 

@@ -17,7 +17,7 @@ Backends are named in `targets=` and `--targets`, with options in braces where w
 
 
 def backend_page() -> Page:
-    """All backends."""
+    """Returns the page of all backends."""
     sections = [_section(get_backend(name)) for name in backend_names()]
     text = "\n".join([f"# Backends\n\n{_INTRODUCTION}", *sections])
     return Page("Backends", "reference/backends.md", text)

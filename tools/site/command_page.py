@@ -1,4 +1,4 @@
-"""The reference of the commands: what `--help` prints, at 80 columns."""
+"""Reference of the commands: the output of `--help`, at 80 columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALL_PASSES = re.compile(r"(available passes are:)[\w\s,-]*?(?=\n  --)", re.IGNO
 
 
 def command_page() -> Page:
-    """All commands."""
+    """Returns the page of all commands."""
     names = [command.__name__.rpartition(".")[2] for command in byoc.COMMANDS]
     commands = [name.strip("_").replace("_", "-") for name in names]
     sections = [
@@ -42,7 +42,9 @@ def _section(title: str, main: Callable[[Sequence[str]], int], args: Sequence[st
 
 
 def _help(title: str, main: Callable[[Sequence[str]], int], args: Sequence[str]) -> str:
-    """The help; where `byoc-opt` lists all passes, xDSL's too, it is shortened."""
+    """Returns the help of a command, without `byoc-opt`'s list of all passes, which xDSL's are in,
+    too.
+    """
     printed = io.StringIO()
     program = patch("sys.argv", [title.partition(" ")[0]])
     columns = patch.dict(os.environ, {"COLUMNS": "80"})

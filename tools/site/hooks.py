@@ -1,4 +1,4 @@
-"""The hooks of mkdocs.yml: the pages that are made of the code, and the links between pages.
+"""Hooks of mkdocs.yml: generated pages, and links between pages.
 
 mkdocs calls them by their names.
 """
@@ -39,14 +39,14 @@ _OUTSIDE_LINK = re.compile(
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the pages that are made behind the others."""
+    """Adds the generated pages to the navigation, after the others."""
     assert config.nav is not None
     config.nav.append({"Reference": _reference_nav()})
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds them, the README as the first page, and the list of changes."""
+    """Adds the generated pages, the README as the first page, and the list of changes."""
     texts = {page.path: page.text for pages in _reference().values() for page in pages}
     texts["index.md"] = (_ROOT / "README.md").read_text().replace("](docs/", "](")
     texts["changes.md"] = (_ROOT / "CHANGELOG.md").read_text()
@@ -56,7 +56,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
-    """Makes links of the pages that a text mentions, and text of links to what is no page."""
+    """Turns mentions of pages into links, and links to files that are no pages into text."""
     up = "../" * (len(Path(page.file.src_uri).parts) - 1)
 
     def link(match: re.Match[str]) -> str:
@@ -68,7 +68,7 @@ def on_page_markdown(markdown: str, page: SitePage, config: MkDocsConfig, files:
 
 
 def on_post_page(output: str, page: SitePage, config: MkDocsConfig) -> str:
-    """Refuses a page that loads anything from another host: the site is read offline, too."""
+    """Refuses a page that loads anything from another host, since the site is read offline, too."""
     for pattern in (_OUTSIDE, _OUTSIDE_LINK):
         found = pattern.search(output)
         if found:
@@ -78,7 +78,7 @@ def on_post_page(output: str, page: SitePage, config: MkDocsConfig) -> str:
 
 @cache
 def _reference() -> dict[str, list[Page]]:
-    """Returns the pages that are made, by chapter."""
+    """Returns the generated pages, by chapter."""
     return {
         "ONNX": [operators_page(), op_types_page()],
         "Ops": op_pages(),

@@ -1,6 +1,6 @@
-"""The table of element types: which backend takes an ONNX op of which element type.
+"""Table of element types: the backends that take an ONNX op of an element type.
 
-Of each op and type some models of one node are made, as the fuzzer makes them, and partitioned for
+For each op and type some models of one node are generated as the fuzzer does, and partitioned for
 each backend. A backend takes the op if it takes it in one of them.
 """
 
@@ -31,17 +31,17 @@ from byoc_mlir.frontend.stages.split import first_stage
 from byoc_mlir.testing.isa import call_at
 
 LEVEL = "avx2"
-"""The instruction set that the table is made for: what oneDNN takes depends on it."""
+"""Instruction set of the table, on which oneDNN's support depends."""
 
 BACKENDS = ("dnnl", "openblas")
-"""Those of the table; the host takes what they do not."""
+"""Backends of the table; the host takes all other ops."""
 
 _TYPES = (
     *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16),
     *(TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL),
 )
 TYPES: tuple[Dtype, ...] = tuple(map(helper.tensor_dtype_to_np_dtype, _TYPES))
-"""The columns of the table: of the op's first input, or of its output if it has none."""
+"""Columns of the table: element types of the op's first input, or of its output if it has none."""
 
 _SAMPLES, _ATTEMPTS = 3, 24
 _SIGNS = {
@@ -54,7 +54,7 @@ _SIGNS = {
 }
 
 _OTHERWISE = ("folded", "removed", "refused")
-"""What becomes of models that say nothing of their type."""
+"""Results of models that are independent of the element type."""
 
 _TEXT = f"""\
 # Element types
@@ -82,12 +82,12 @@ def op_types_page() -> Page:
 
 @dataclass(frozen=True)
 class OpTypes:
-    """A line of the table."""
+    """Row of the table."""
 
     domain: str
     op_type: str
     cells: tuple[str, ...]
-    """By `TYPES`."""
+    """Cells, in the order of `TYPES`."""
 
     def __str__(self) -> str:
         return f"| {self.op_type} | {' | '.join(self.cells)} |"
@@ -105,9 +105,7 @@ def print_page() -> None:
 
 
 def op_types(ops: Iterable[tuple[str, str]]) -> Iterator[OpTypes]:
-    """The lines of some ops, given by domain and name; those that no model can be made of have
-    none.
-    """
+    """Yields the row of each op, given by domain and name; ops without a model have none."""
     for domain, op_type in ops:
         cells = tuple(_cell(domain, op_type, dtype) for dtype in TYPES)
         if any(cells):
@@ -115,7 +113,9 @@ def op_types(ops: Iterable[tuple[str, str]]) -> Iterator[OpTypes]:
 
 
 def _cell(domain: str, op_type: str, dtype: Dtype) -> str:
-    """Who takes the op of that type; empty where there is no such model."""
+    """Returns the signs of the targets that take the op of that type; empty if there is no such
+    model.
+    """
     found, samples = set[str](), 0
     for model in _models(domain, op_type, dtype):
         places = {_placement(model, op_type, target) for target in BACKENDS}
@@ -128,7 +128,7 @@ def _cell(domain: str, op_type: str, dtype: Dtype) -> str:
 
 
 def _models(domain: str, op_type: str, dtype: Dtype) -> Iterator[ModelProto]:
-    """Some models of a node of that type."""
+    """Yields some models of a node of that type."""
     for number in range(_ATTEMPTS):
         graph = _OfType(Random(number), MAX_OPSET, preferred=dtype)
         add_node(graph, op_type, domain)
@@ -138,7 +138,7 @@ def _models(domain: str, op_type: str, dtype: Dtype) -> Iterator[ModelProto]:
 
 @dataclass
 class _OfType(GraphBuilder):
-    """Often makes tensors of the preferred type, where an op accepts it."""
+    """Builder that often picks the preferred type, if an op accepts it."""
 
     preferred: Dtype = TYPES[0]
 
@@ -159,7 +159,8 @@ def _type_of(graph: GraphBuilder, op_type: str) -> Dtype | None:
 
 
 def _placement(model: ModelProto, op_type: str, target: str) -> str:
-    """Who takes the last node of that op; a name that the table has not, where it is folded."""
+    """Returns the target that takes the last node of that op, or `folded`, `removed` or
+    `refused`."""
     request = Request(model, targets=(target,), threads=1, fallback="allow")
     try:
         with warnings.catch_warnings(), ir_boundary("import"):

@@ -55,21 +55,21 @@ def operators_page() -> Page:
 
 @dataclass(frozen=True)
 class OpRow:
-    """One op of the table."""
+    """Op of the table."""
 
     domain: str
     name: str
     versions: tuple[int, ...]
-    """The versions that can be compiled."""
+    """Versions that can be compiled."""
     others: tuple[int, ...]
-    """The versions that cannot."""
+    """Versions that cannot be compiled."""
     support: str
     passed: int
     cases: int
 
 
 def operator_rows(expectations: Expectations) -> list[OpRow]:
-    """A row for every op of the ONNX standard, by domain and name."""
+    """Returns a row for every op of the ONNX standard, by domain and name."""
     passed, cases = _case_counts(expectations)
     return [
         _row(versions, passed[domain, name], cases[domain, name])

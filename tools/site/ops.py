@@ -53,7 +53,7 @@ _KINDS = {
     "WeightAttr": "weight",
     "DenseIntOrFPElementsAttr": "dense elements",
 }
-"""What the attributes of properties are called."""
+"""Names of the kinds of property attributes."""
 
 _ELEMENTS = tuple(
     relay_type(np.dtype(name))
@@ -81,7 +81,7 @@ model in these ops, and names in rules and patterns of backends leave `relay.` o
 
 
 def op_pages() -> list[Page]:
-    """An index, and a page for each family."""
+    """Returns an index, and a page for each family."""
     families = [(family, ops) for family in FAMILIES if (ops := _ops_of(family))]
     pages = [_family_page(family, ops) for family, ops in families]
     rows = [
@@ -96,7 +96,7 @@ def op_pages() -> list[Page]:
 
 
 def example_of(op: type[Operation]) -> str:
-    """The op as text: its first sample that is valid, or else what its tests have.
+    """Returns the op as text: its first valid sample, or else a line of its tests.
 
     Raises:
         LookupError: neither has one.
@@ -112,7 +112,7 @@ def example_of(op: type[Operation]) -> str:
 
 @cache
 def _tested_lines() -> dict[str, str]:
-    """For each op a line of a FileCheck test that is to parse."""
+    """Returns for each op a line of a FileCheck test that is valid."""
     lines: dict[str, str] = {}
     for path in sorted(_TESTS.rglob("*.mlir")):
         if "invalid" in path.name:
@@ -179,14 +179,14 @@ def _default(definition: Any) -> str:
 
 
 def _written(value: Attribute) -> str:
-    """An attribute as properties of `relay` ops are written."""
+    """Returns an attribute in the syntax of `relay` ops' properties."""
     stream = io.StringIO()
     print_properties(Printer(stream), {"x": value})
     return stream.getvalue().removeprefix(" {x = ").removesuffix("}")
 
 
 def _kind(name: str, constraint: object) -> str:
-    """What a property holds, in words."""
+    """Returns the kind of a property's value, in words."""
     match constraint:
         case AnyOf(attr_constrs=parts):
             return " or ".join(_kind(name, part) for part in parts)
@@ -199,7 +199,7 @@ def _kind(name: str, constraint: object) -> str:
 
 
 def _accepted_elements(op: type[IRDLOperation]) -> str:
-    """The element types that the first operand may have, in words; empty if that is not known."""
+    """Returns the element types that the first operand may have, in words; empty if unknown."""
     samples = samples_of(_short(op))
     if not samples or not samples[0].dtypes.keys().isdisjoint([0]):
         return ""
@@ -235,5 +235,5 @@ def _anchor(op: type[Operation]) -> str:
 
 
 def op_names() -> Iterator[type[IRDLOperation]]:
-    """Every op of the dialect."""
+    """Yields every op of the dialect."""
     yield from (op for op in RELAY.operations if issubclass(op, IRDLOperation))

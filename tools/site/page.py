@@ -1,4 +1,4 @@
-"""A page that is made when the site is built."""
+"""Pages that are generated when the site is built."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Page:
-    """A page in Markdown."""
+    """Page in Markdown."""
 
     title: str
     path: str
-    """Below the folder of the docs."""
+    """Path below the folder of the docs."""
     text: str
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown; bars inside of cells are escaped."""
+    """Returns a table in Markdown; bars inside of cells are escaped."""
     lines = [heads, ["---"] * len(heads), *rows]
     cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in cells) + "\n"
 
 
 def code(text: str, language: str = "") -> str:
-    """A block of code."""
+    """Returns a block of code."""
     return f"```{language}\n{text.rstrip()}\n```\n"

@@ -25,8 +25,8 @@ name, with `-` for `_`; lists are separated by commas:
 byoc-opt model.onnx -p 'fold-constants,partition-for{targets=dnnl}'
 ```
 
-*May be left out* says whether `disable=` and `--disable` accept the name. How to add a pass of your
-own is in [Write a pass](../../passes.md).
+*Can be disabled* means that `disable=` and `--disable` accept the name. To add a pass of your own,
+see [Write a pass](../../passes.md).
 """
 
 _CHAPTERS = {
@@ -37,7 +37,7 @@ _CHAPTERS = {
 
 
 def pass_pages() -> list[Page]:
-    """An index, a page for each folder of passes, and one for those of backends."""
+    """Returns an index, a page for each folder of passes, and one for the passes of backends."""
     pages = [
         _page(
             title, text, {name: kind for name, kind in _ours() if f".{folder}" in kind.__module__}
@@ -78,14 +78,14 @@ def _section(name: str, kind: type[ModulePass]) -> str:
     if rows:
         parts.append(table(("option", "type", "default"), rows))
     if name in OPTIONAL_PASSES:
-        parts.append("May be left out.\n")
+        parts.append("Can be disabled.\n")
     elif name in REQUIRED_PASSES:
-        parts.append(f"May not be left out: {REQUIRED_PASSES[name]}.\n")
+        parts.append(f"Cannot be disabled: {REQUIRED_PASSES[name]}.\n")
     return "\n".join(parts)
 
 
 def _described(kind: type[ModulePass]) -> str:
-    """The docstring, its options as a list."""
+    """Returns the docstring of a pass, with its options as a list."""
     text = inspect.cleandoc(kind.__doc__ or "")
     return re.sub(
         r"^    (\w+): ", r"- `\1`: ", text.replace("Options:\n", "Options:\n\n"), flags=re.M

@@ -19,12 +19,12 @@ MODULES = {
 
 
 def python_pages() -> list[Page]:
-    """A page for each module that users import."""
+    """Returns a page for each module that users import."""
     return [_page(module, text) for module, text in MODULES.items()]
 
 
 def public_names(module: str) -> list[str]:
-    """What a module offers, in the order of the alphabet."""
+    """Returns the public names of a module in alphabetical order."""
     found = import_module(module)
     if hasattr(found, "__all__"):
         return sorted(name for name in found.__all__ if not name.startswith("__"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from byoc_mlir.errors import ArtifactError, ByocError, UnsafeCacheError
 from byoc_mlir.files import open_regular
 from byoc_mlir.runtime.files.container import Container, read_container, write_container
 from byoc_mlir.runtime.files.serialise import Blob, Json
+from byoc_mlir.warned import warn_user
 
 SWITCH_VARIABLE = "BYOC_CACHE"
 FOLDER_VARIABLE = "BYOC_CACHE_DIR"
@@ -233,14 +233,14 @@ def own_folder(folder: Path) -> Path:
 @cache
 def _warn_once(text: str) -> None:
     """Warns once in a process, because each model would repeat the warning."""
-    warnings.warn(text, stacklevel=2)
+    warn_user(text)
 
 
 def _delete(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        warnings.warn(f"'{path}' cannot be deleted from the cache: {error}", stacklevel=2)
+        warn_user(f"'{path}' cannot be deleted from the cache: {error}")
 
 
 def _limit() -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from byoc_mlir.runtime.files.container import Container
 from byoc_mlir.runtime.files.serialise import Blob, Json, decode, encode
 from byoc_mlir.runtime.files.stored import decode_program, encode_program
 from byoc_mlir.runtime.program import Array, ObjectCode, Program
+from byoc_mlir.warned import warn_user
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class StoredPrograms:
         if program is None or _libraries(program) != said.libraries:
             return None
         for text in said.warnings:
-            warnings.warn(text, stacklevel=2)
+            warn_user(text)
         seconds = (("cache", time.perf_counter() - start),)
         report = replace(program.report, compile_seconds=seconds, pass_seconds=())
         return replace(program, report=report)

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 import weakref
 from collections.abc import Mapping
 from contextlib import suppress
@@ -36,6 +35,7 @@ from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.memory import return_freed_memory
 from byoc_mlir.runtime.system.threads import starts
+from byoc_mlir.warned import warn_user
 
 _SCRIPT = """
 import json, sys
@@ -132,12 +132,11 @@ class CompilingProcess:
     def _compiled_here(self) -> LoadedNode:
         compiled = compile_here(self._cached.request, self._cached).node
         if self._process.returncode and not self._is_stopped:
-            warnings.warn(
+            warn_user(
                 f"the process that compiled '{self._cached.request.plain_file}' beside the calls"
                 f" ended with status {self._process.returncode}, so the model was compiled in this"
                 f" process{self._complaint()}; `compile(..., interpreter=False)` starts no other"
                 " process",
-                stacklevel=2,
             )
         return compiled
 

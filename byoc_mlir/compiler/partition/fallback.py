@@ -67,7 +67,7 @@ def interpreter_for(nodes: Sequence[OnnxNodeOp], options: CompileOptions) -> str
     if options.fallback == "forbid":
         raise FallbackForbiddenError(f"{message}, which is forbidden:\n{listed}")
     if options.fallback == "warn":
-        warn(f"{message}, which is slow:\n{listed}", stacklevel=2)
+        warn(f"{message}, which is slow:\n{listed}")
     return name
 
 

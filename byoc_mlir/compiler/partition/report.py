@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -127,26 +126,7 @@ def check_fallback(report: Report, fallback: Fallback, targets: Sequence[str]) -
         warn(
             f"{len(heavy)} heavy node(s) stay on the host:\n{_listed(heavy)}\n"
             '  fallback="allow" silences this, fallback="forbid" makes it an error',
-            stacklevel=_frames_to_user() + 1,
         )
-
-
-def _frames_to_user() -> int:
-    """Returns the number of stack frames from the caller to the first code outside of this
-    package.
-    """
-    frames = 1
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and _is_ours(frame.f_globals["__name__"]):
-        frame, frames = frame.f_back, frames + 1
-    return frames
-
-
-def _is_ours(module: str) -> bool:
-    """True if a module belongs to this package, or to a package whose decorators wrap this
-    package's functions.
-    """
-    return module.split(".")[0] in ("byoc_mlir", "contextlib")
 
 
 def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportRow]:

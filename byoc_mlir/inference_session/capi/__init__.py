@@ -1,4 +1,4 @@
-"""The module of ONNX Runtime's interface that has its exceptions."""
+"""Module of ONNX Runtime's interface that has its exceptions."""
 
 from byoc_mlir.inference_session.capi import onnxruntime_pybind11_state
 

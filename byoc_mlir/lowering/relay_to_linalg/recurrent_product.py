@@ -227,7 +227,7 @@ class _Product:
         self._panel = self._size * _LANES if is_packed else _LANES
         """Elements between panels of the weight."""
         self._step = _LANES if is_packed else self._width
-        """Distance, in elements of the weight, between successive products of a sum."""
+        """Elements between successive terms of a sum in the weight."""
         self._steps = self._size
 
     def write(self, rows: int, columns: tuple[int, int]) -> None:

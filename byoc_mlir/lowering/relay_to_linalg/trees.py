@@ -178,7 +178,7 @@ class _Walks:
         self._features, self._thresholds, self._tops = tops
         self._columns = columns
         self._ends = k.stack(_CHUNK, i32)
-        """Node that the walk of each row has reached."""
+        """Node that each row has reached."""
         self._rows, self._places = k.stack(_CHUNK, i32), k.stack(_CHUNK, i32)
         """Rows that have not reached a leaf, and their nodes."""
 

@@ -109,7 +109,7 @@ class LoadedStaged(LoadedNode):
                 raise ExportError(
                     f"{self._because()}; {what} is compiled when the model runs: run it once on"
                     " inputs of the usual kind, then export it; on the command line, give such"
-                    " inputs as --input FILE.npz"
+                    " inputs as --inputs FILE.npz"
                 )
             saying, node = found[number]
             nodes = (exported_part(node, what),)

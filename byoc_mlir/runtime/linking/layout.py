@@ -35,11 +35,11 @@ class Layout:
         self.segments: list[tuple[int, int, int]] = []
         """Segments of whole pages: offset, size and protection."""
         self.offsets: list[dict[int, int]] = [{} for _ in objects]
-        """For each file, the offsets of its sections, by section number."""
+        """Offsets of the sections of each file, by section number."""
         sections = [(part, one) for part, file in enumerate(objects) for one in file.sections]
         self._place(item for item in sections if item[1].is_executable)
         self.jumps = self._places(called, _JUMP_STEP)
-        """Offsets of the jumps to names that are defined elsewhere, which may be far away."""
+        """Offsets of jumps to names that are defined elsewhere, which may be far away."""
         self._end_segment(mmap.PROT_READ | mmap.PROT_EXEC)
         self._place(item for item in sections if item[1].is_constant)
         self.table = self._places(dict.fromkeys((*listed, *called)), POINTER_BYTES)

@@ -1,4 +1,6 @@
-"""The kit for vendors: does a backend do what it claims? See `docs/conformance.md`."""
+"""Conformance kit for vendors, which tests that a backend does what it claims:
+`docs/conformance.md`.
+"""
 
 from byoc_mlir.testing.conformance.kit import run_conformance
 from byoc_mlir.testing.conformance.report import ConformanceReport, Coverage, Outcome

@@ -1,4 +1,4 @@
-"""Tries a saved case of the conformance kit again: does the backend compute what it should?"""
+"""Command that repeats a saved case of the conformance kit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.testing.conformance.saved import COMMAND, read_case
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the result is 0 when the backend is right, 1 when it is wrong."""
+    """Runs the command; returns 0 if the backend's results are right, 1 if they are wrong."""
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("case", type=Path, metavar="CASE.mlir")
     parser.add_argument("--target", required=True, help="the backend")

@@ -1,10 +1,10 @@
-"""The right answer of a case, and how far off an answer may be.
+"""Expected results of a case, and their accepted error.
 
-The answer is computed in float64. What is accepted follows from the element types and from how
-many numbers are added up: a sum of `n` products in a type of precision `eps` is off by about
-`eps * n` at worst. Half precision is to be accumulated in float32 and rounded once for each op.
-Integers and booleans are exact, but for results that are rounded to a quantised type: a few may be
-one step off, where rounding is close to a tie.
+Results are computed in float64. The accepted error follows from the element types and from the
+number of terms in each sum: a sum of `n` terms in a type of precision `eps` has an error of at most
+about `eps * n`. f16 values have to be accumulated in f32 and rounded once for each op. Integers and
+booleans are exact, except for results that are rounded to a quantised type: a few of their elements
+may be one step off, if rounding is close to a tie.
 """
 
 from __future__ import annotations
@@ -27,23 +27,27 @@ from byoc_mlir.dialects.relay.evaluate import evaluate, evaluate_op
 from byoc_mlir.transforms.work import estimated_work
 
 SLACK = 64
-"""Roundings beside those of sums: approximations of functions, of weights, of scales."""
+"""Number of accepted roundings besides those of sums: approximations of functions, of weights, of
+scales.
+"""
 
 _NEAR_TIES = 1 / 64
-"""The share of a quantised result's elements that may be one step off."""
+"""Share of a quantised result's elements that may be one step off."""
 
 _NOT_ROUNDED_BETWEEN = 1 / 8
-"""The same, where a backend may leave out a rounding between two ops."""
+"""Share of elements that may be one step off if a backend omits a rounding between two ops."""
 
 _ROUNDS = ("qnn.quantize", "qnn.requantize", "qnn.add", "qnn.multiply", "qnn.avg_pool")
-"""How the names of ops begin that round to a quantised type."""
+"""Prefixes of the names of ops that round to a quantised type."""
 
 _READS_TYPES = frozenset({"cast", "reinterpret"})
-"""Ops whose result depends on what type their operand is, not on its values alone."""
+"""Ops whose result depends on the type of their operand, not on its values alone."""
 
 
 def expected(function: FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """The results of a function of relay ops, computed in float64, in the types of its results."""
+    """Computes the results of a function of relay ops in float64, and returns them in the types of
+    the function's results.
+    """
     ops = [op for op in function.body.block.ops if isinstance(op, RelayOp)]
     if any(relay_name(op) in _READS_TYPES for op in ops):
         return evaluate(function, inputs)
@@ -59,7 +63,7 @@ def expected(function: FuncOp, inputs: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def accepted_error(function: FuncOp) -> float:
-    """How far off each result may be, in the measure of `error_of`."""
+    """Returns the maximum accepted error of each result, in the measure of `error_of`."""
     ops = [
         op
         for op in function.body.block.ops
@@ -78,9 +82,10 @@ def accepted_error(function: FuncOp) -> float:
 
 
 def error_of(got: Array, want: Array) -> float:
-    """How far off a result is, relative to its largest value.
+    """Returns the error of a result, relative to its largest value.
 
-    Of integers, the share of elements that are one step off; infinite where one is further off.
+    For integers, returns the share of elements that are one step off; infinity if an element is
+    further off.
     """
     if got.dtype != want.dtype:
         return math.inf
@@ -93,14 +98,14 @@ def error_of(got: Array, want: Array) -> float:
 
 
 def _terms(op: Operation) -> float:
-    """How many numbers are added up for each element of an op's result."""
+    """Returns the number of terms that are summed for each element of an op's result."""
     written = max(1, sum(math.prod(shape_of(result)) for result in op.results))
     read = math.prod(shape_of(op.operands[0])) if op.operands else 0
     return max(estimated_work(op) / 2, read) / written
 
 
 def _precision(dtype: np.dtype[Any]) -> float:
-    """The distance from 1 to the next number of a type; 0 for integers and booleans."""
+    """Returns the distance from 1 to the next value of a type; 0 for integers and booleans."""
     return 0.0 if dtype.kind in "iub" else float(ml_dtypes.finfo(dtype).eps)
 
 

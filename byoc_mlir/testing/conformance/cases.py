@@ -1,4 +1,4 @@
-"""A case for each sample of an op."""
+"""Cases of single ops: one for each sample."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from byoc_mlir.testing.conformance.samples import Sample
 
 
 def op_cases(name: str, samples: Sequence[Sample]) -> Iterator[Case]:
-    """A model of one op for each sample that is valid.
+    """Yields a model of one op for each valid sample.
 
-    The first one that has a constant comes again with other constants of the same shapes, and the
-    first one whose result has its operand's type comes twice in a row.
+    The first sample with a constant is repeated with other constants of the same shapes. The first
+    sample whose result has its operand's type is repeated as two ops in sequence.
     """
     has_twin = has_chain = False
     for sample in samples:
@@ -37,7 +37,8 @@ def op_cases(name: str, samples: Sequence[Sample]) -> Iterator[Case]:
 def _case(
     name: str, sample: Sample, *, seed: int = 0, times: int = 1, note: str = ""
 ) -> Case | None:
-    """The model of a sample; `None` where the op has no such form."""
+    """Returns the model of a sample; `None` if the op does not support the sample's element
+    type."""
     graph = CaseBuilder(seed)
     try:
         op = _add(graph, name, sample, None)
@@ -56,7 +57,9 @@ def _case(
 
 
 def _add(graph: CaseBuilder, name: str, sample: Sample, first: SSAValue | None) -> Operation:
-    """The op of a sample; `first` is its first operand, where that is not new."""
+    """Adds the op of a sample and returns it; `first` is its first operand, or `None` for a new
+    one.
+    """
     operands = [first] if first is not None else []
     shapes = (sample.data, *sample.rest(sample.data))
     for index in range(len(operands), len(shapes)):

@@ -1,4 +1,4 @@
-"""Building the small models that a backend is tried on."""
+"""Builder of the small models that test a backend."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from byoc_mlir.testing.conformance.samples import Range, Shape
 OPS: dict[str, type[RelayOp]] = {
     kind.name.removeprefix("relay."): kind for kind in RELAY.operations if issubclass(kind, RelayOp)
 }
-"""Relay names to the classes of the ops."""
+"""Op classes by Relay name."""
 
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 1.0, -1.0)
-"""Numbers at which shortcuts show."""
+"""Values at which shortcuts show."""
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A small model with inputs, made for one op or pattern that a backend claims."""
+    """Small model with inputs, for one op or pattern that a backend claims."""
 
     subject: str
     label: str
@@ -39,7 +39,7 @@ class Case:
 
 
 class CaseBuilder:
-    """A function under construction, with random inputs and constants."""
+    """Function under construction, with random inputs and constants."""
 
     def __init__(self, seed: int = 0):
         self._rng = np.random.default_rng(seed)
@@ -49,11 +49,11 @@ class CaseBuilder:
     def array(
         self, shape: Shape, dtype: str, values: Range | None, *, special: bool = False
     ) -> Array:
-        """Random numbers of an element type, from a range or a normal distribution.
+        """Returns random values of an element type, from a range or a normal distribution.
 
         Args:
-            values: the least and the largest number.
-            special: whether many floats are NaN, infinities, zeros of both signs, and ones.
+            values: the smallest and the largest value.
+            special: if true, many floats are NaN, infinities, zeros of both signs, and ones.
         """
         if dtype == "bool":
             return self._rng.random(shape) < 0.5
@@ -75,19 +75,19 @@ class CaseBuilder:
         return array
 
     def input(self, array: Array) -> SSAValue:
-        """A new input of the model, which gets `array`."""
+        """Adds an input to the model, which is fed `array`, and returns its value."""
         type_ = TensorType(relay_type(array.dtype), array.shape)
         self._arrays.append(array)
         return self._block.insert_arg(type_, len(self._block.args))
 
     def constant(self, array: Array) -> SSAValue:
-        """A new constant with the content of `array`."""
+        """Adds a constant with the elements of `array`, and returns its value."""
         op = ConstantOp.of(f"constant_{len(self._block.ops)}", array)
         self._block.add_op(op)
         return op.output
 
     def op(self, name: str, operands: Sequence[SSAValue], **attributes: PyValue) -> Operation:
-        """A new op by its Relay name.
+        """Adds an op by its Relay name and returns it.
 
         Raises:
             VerifyException: operands and attributes do not fit together.
@@ -99,7 +99,7 @@ class CaseBuilder:
         return op
 
     def case(self, subject: str, label: str, results: Sequence[SSAValue]) -> Case:
-        """The finished model, which returns `results`."""
+        """Returns the finished model, which returns `results`, as a case."""
         self._block.add_op(ReturnOp(*results))
         types = [value.type for value in results]
         function = FuncOp("main", (list(self._block.arg_types), types), Region(self._block))

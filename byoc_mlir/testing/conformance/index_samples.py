@@ -1,4 +1,4 @@
-"""Samples of ops that read or write at computed places."""
+"""Samples of ops that read or write at computed positions."""
 
 from __future__ import annotations
 
@@ -96,4 +96,4 @@ SAMPLES_WITH_PLACES: Mapping[str, Sequence[Sample]] = {
     "cumsum": list(_scans()),
     "cumprod": list(_scans()),
 }
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

@@ -1,4 +1,4 @@
-"""Trying a backend: every op and pattern that it claims, and whole networks."""
+"""Test of a backend: every op and pattern that it claims, and whole networks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from byoc_mlir.transforms.placement import Placement, placements
 from byoc_mlir.transforms.work import estimated_work
 
 NETWORK_TOLERANCE = 1e-4
-"""The largest error of a network that is accepted, relative to its output's largest value."""
+"""Maximum accepted error of a network, relative to its output's largest value."""
 
 
 def run_conformance(
@@ -61,23 +61,23 @@ def run_conformance(
     finite: bool = False,
     save: str | Path | None = None,
 ) -> ConformanceReport:
-    """Tries all that a backend claims against the reference in numpy.
+    """Tests everything that a backend claims against the reference in numpy.
 
-    Each op with a rule is tried on samples: what the rule accepts must be offloaded and compute
-    the same; what it refuses must stay on the host, with a reason. Each pattern is tried on graphs
-    made from it. Networks are compiled, compared, and summed up. A claim that no case tries is
-    untested, and the backend does not pass.
+    Each op with a rule is tested on samples. Accepted samples must be offloaded, with the
+    reference's results; refused ones must stay on the host, with a reason. Each pattern is tested
+    on graphs generated from it. Networks are compiled and compared, and the report has the share
+    that is offloaded. A backend with a claim that no case tests does not pass.
 
     Args:
         backend: its target, `"npu"` or `"npu{tiles=4}"`, or its class.
-        only: the ops and composites to try, `("nn.conv2d",)`; left out: all that it claims.
+        only: the ops and composites to try, `("nn.conv2d",)`; by default all that it claims.
         samples: further samples of ops, by Relay name.
-        networks: what to sum up, by name; left out: a small MNIST network and ResNet-18.
-        tolerance: errors up to it, relative to the largest value, are accepted even where element
-            types and lengths of sums promise less.
-        known_untested: claims that may stay untested, because the vendor's own tests have them.
-        finite: for a backend that promises nothing for NaN and infinities: none are tried.
-        save: a folder for failing cases, as models that run alone.
+        networks: networks to compile, by name; by default a small MNIST network and ResNet-18.
+        tolerance: errors up to it, relative to the largest value, are accepted even if element
+            types and lengths of sums allow less.
+        known_untested: claims that may stay untested, because the vendor's own tests cover them.
+        finite: if true, no NaN and infinities are used, for backends that do not support them.
+        save: a folder for failing cases, as models that run by themselves.
 
     Raises:
         BackendError: the backend is unknown or cannot be used on this machine.
@@ -113,18 +113,18 @@ def run_conformance(
 
 
 class _WrongError(Exception):
-    """A case did not do what it should."""
+    """Error of a case whose placement is not as required."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """A case that compiles, and what its partitioning made of it."""
+    """Case that compiles, with its placement."""
 
     case: Case
     status: Status
     detail: str
     runs: bool
-    """Whether the backend had a part in it."""
+    """True if the backend took part in the case."""
 
 
 class _Kit:
@@ -135,7 +135,7 @@ class _Kit:
         self._finite, self._save = finite, save
 
     def try_op(self, name: str, rule: Rule, more: Sequence[Sample]) -> Iterator[Outcome]:
-        """The outcomes of all samples of an op that has a rule."""
+        """Yields the outcomes of all samples of an op that has a rule."""
         known = [s for s in samples_of(name) if not (self._finite and s.special)]
         cases = list(op_cases(name, [*known, *more]))
         if not cases:
@@ -148,7 +148,7 @@ class _Kit:
             yield Outcome(name, "all samples", "untested", said)
 
     def try_pattern(self, row: CompositePattern) -> Iterator[Outcome]:
-        """The outcomes of the graphs made from a row of the pattern table."""
+        """Yields the outcomes of the graphs generated from a row of the pattern table."""
         try:
             cases = list(pattern_cases(row, finite=self._finite))
         except NotGeneratedError as error:
@@ -161,7 +161,7 @@ class _Kit:
             yield Outcome(row.name, "all graphs", "untested", said)
 
     def coverage(self, name: str, model: ModelProto) -> Coverage:
-        """How much of a network the backend runs."""
+        """Returns the share of a network that the backend runs."""
         module = self._partitioned(read_source(model).bind({}, {}).module)
         mine, all_ops = _computing_ops(module, self._backend.name), _computing_ops(module, None)
         inputs = random_inputs(model)
@@ -176,7 +176,7 @@ class _Kit:
         )
 
     def _outcomes(self, cases: Sequence[Case], rule: Rule | None) -> list[Outcome]:
-        """What became of the cases of an op or a pattern, in their order."""
+        """Returns the outcomes of the cases of an op or a pattern, in their order."""
         placed = [self._placed(case, rule) for case in cases]
         running = [one for one in placed if isinstance(one, _Placed) and one.runs]
         tried = [one.case for one in running]
@@ -187,7 +187,7 @@ class _Kit:
         ]
 
     def _placed(self, case: Case, rule: Rule | None) -> _Placed | Outcome:
-        """What partitioning makes of a case, or the outcome where that is a failure."""
+        """Partitions a case; returns its placement, or the outcome if partitioning fails."""
         try:
             rows = placements(self._partitioned(case.module.clone()))
             status, detail = self._judge(case, rows, rule)
@@ -199,7 +199,7 @@ class _Kit:
         return _Placed(case, status, detail, mine or bool(self._backend.module_passes()))
 
     def _after(self, placed: _Placed, finding: Finding | None, tried: Sequence[Case]) -> Outcome:
-        """The outcome of a case after it ran; `tried` are all that were in the model with it."""
+        """Returns the outcome of a case after its run; `tried` are all cases in the same model."""
         case = placed.case
         if finding is None:
             return Outcome(case.subject, case.label, placed.status, placed.detail)
@@ -215,7 +215,9 @@ class _Kit:
     def _judge(
         self, case: Case, rows: Sequence[Placement], rule: Rule | None
     ) -> tuple[Status, str]:
-        """What became of a case, if its numbers are right."""
+        """Returns the status of a case with correct results, and its detail; `_WrongError` if the
+        placement contradicts the rule.
+        """
         if rule is None:
             composites = {row.composite for row in rows}
             if case.subject in composites:
@@ -259,14 +261,15 @@ class _Kit:
 
 
 def _why(case: Case, rows: Sequence[Placement]) -> str:
-    """Why ops did not become the composite that a case is for."""
+    """Returns the reasons why ops did not become the composite that a case is for."""
     listed = [part.partition(": ") for row in rows for part in row.reason.split("; ")]
     reasons = [reason for names, _, reason in listed if case.subject in names.split(", ")]
     return "; ".join(dict.fromkeys(reasons)) or "the pattern does not match"
 
 
 def _computing_ops(module: ModuleOp, backend: str | None) -> list[Operation]:
-    """The ops of the regions of a backend, or all; composites as what is in them."""
+    """Returns the ops in the regions of a backend, or all ops; composites count as their inner
+    ops."""
     found: list[Operation] = []
     for function in module.body.block.ops:
         if isinstance(function, FuncOp) and backend in (None, region_compiler(function)):

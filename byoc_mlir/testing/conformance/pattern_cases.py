@@ -1,4 +1,4 @@
-"""Cases for the ways in which a pattern can look."""
+"""Cases for the alternative forms of a pattern."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from byoc_mlir.testing.conformance.sample_table import IMAGE, samples_of
 from byoc_mlir.testing.conformance.samples import Range, Sample, Shape
 
 STRUCTURES = 16
-"""How many combinations of the alternatives in one pattern are tried."""
+"""Maximum number of combinations of alternatives that are tried for one pattern."""
 
 
 class NotGeneratedError(Exception):
-    """No model can be made from a pattern; the message says why."""
+    """Error of a pattern from which no model can be generated; the message has the reason."""
 
 
 @dataclass
 class _Choices:
-    """What to decide while a model is made.
+    """Choices that are made while a model is generated.
 
     The structure is which alternative each part of the pattern is, and which of its names each op
     has. Details are the sample that an op is like, and which of its operands are constants.
@@ -47,25 +47,25 @@ class _Choices:
 
     structure: tuple[int, ...] = ()
     detail: tuple[int, int] = (-1, 0)
-    """The number of one detail, and its choice; all others are 0."""
+    """Index of one detail, and its choice; all other details are 0."""
     structures: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     details: list[int] = field(default_factory=list[int])
 
     def alternative(self, count: int) -> int:
-        """Which of the alternatives of a part to take."""
+        """Returns the index of the alternative to take for a part of the pattern."""
         position = len(self.structures)
         choice = self.structure[position] if position < len(self.structure) else 0
         self.structures.append((choice, count))
         return choice
 
     def choose(self, count: int) -> int:
-        """Which form of a detail to take."""
+        """Returns the index of the form to take for a detail."""
         self.details.append(count)
         number, choice = self.detail
         return choice if len(self.details) - 1 == number else 0
 
     def following(self) -> tuple[int, ...] | None:
-        """The next structure, in lexical order."""
+        """Returns the next structure in lexical order, or `None` after the last."""
         made = list(self.structures)
         while made:
             choice, count = made.pop()
@@ -75,10 +75,10 @@ class _Choices:
 
 
 def pattern_cases(row: CompositePattern, *, finite: bool = False) -> Iterator[Case]:
-    """Models that the pattern should match, for all ways in which its alternatives can be chosen.
+    """Yields models that the pattern should match, for all combinations of its alternatives.
 
-    For the first of them there are more: each with another detail, and some that the check may
-    refuse: in other element types, and with all values inside of the pattern used outside as well.
+    The first combination has further models: one for each other detail, and some that the check may
+    refuse, in other element types and with all inner values used outside as well.
 
     Args:
         finite: without NaN and infinities.
@@ -121,7 +121,7 @@ def _others(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a leaf should be."""
+    """Required shape, type and values of a leaf."""
 
     shape: Shape
     dtype: str = ""
@@ -130,7 +130,7 @@ class _Wanted:
 
 
 class _PatternGraph:
-    """Builds what a pattern describes."""
+    """Builder of a graph that a pattern describes."""
 
     def __init__(
         self, choices: _Choices, dtype: str = "float32", *, seed: int = 0, finite: bool = False
@@ -140,10 +140,10 @@ class _PatternGraph:
         self._made: dict[Pattern, Operation | SSAValue] = {}
         self._ops: list[Operation] = []
         self.changed = ""
-        """What the choice of a detail means."""
+        """Description of the chosen detail."""
 
     def case(self, row: CompositePattern, note: str = "", *, escaping: bool = False) -> Case:
-        """The model of a pattern; `escaping`: all values inside are results of it too."""
+        """Returns the model of a pattern; with `escaping`, all inner values are results, too."""
         root = _value(self._build(row.pattern, None))
         kinds = "".join(f"{relay_name(op)} " for op in self._ops)
         inner = [op.results[0] for op in self._ops if op.results[0] is not root]
@@ -152,7 +152,9 @@ class _PatternGraph:
         return self._graph.case(row.name, label, [root, *(inner if escaping else ())])
 
     def _build(self, pattern: Pattern, wanted: _Wanted | None) -> Operation | SSAValue:
-        """What a pattern matches; `wanted` is how a new value is, where something asks for one."""
+        """Builds ops that a pattern matches; `wanted` describes a new value, if the user of the
+        value requires one.
+        """
         if pattern not in self._made:
             self._made[pattern] = self._new(pattern, wanted)
         return self._made[pattern]
@@ -212,7 +214,9 @@ class _PatternGraph:
         return op
 
     def _operands(self, pattern: CallPattern, sample: Sample) -> list[SSAValue]:
-        """Operands in order; those that are ops themselves say what shape the others have."""
+        """Returns the operands in order; ops come first, since their shapes determine the other
+        operands' shapes.
+        """
         count = 1 + len(sample.rest(sample.data))
         if pattern.args is None:
             args: list[Pattern] = [WildcardPattern() for _ in range(count)]
@@ -227,7 +231,9 @@ class _PatternGraph:
 
 
 def _wanted(sample: Sample, known: tuple[int, SSAValue] | None, index: int) -> _Wanted:
-    """An operand as in a sample, fitting to one that is there: its position, and the value."""
+    """Returns the form of an operand as in a sample, fitted to a known operand, given as its
+    position and value.
+    """
     data = sample.data if known is None else shape_of(known[1])
     shapes = (data, *sample.rest(data))
     dtype = sample.dtypes.get(index, "" if sample.dtype == "float32" else sample.dtype)

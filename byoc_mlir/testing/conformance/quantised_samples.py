@@ -1,7 +1,7 @@
 """Samples of ops on quantised tensors.
 
-No scale is a power of two, nor a quotient of two: halves, on whose rounding backends may differ,
-are rare.
+No scale, and no quotient of two scales, is a power of two: so ties, which backends may round
+differently, are rare.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ZERO: Range = (0, 0)
 
 
 def _symmetric(sample: Sample, *zero_points: int) -> Sample:
-    """The sample on signed bytes, with zero points of 0, as devices without others take it."""
+    """Returns the sample on int8 with zero points of 0, for devices that support no others."""
     zeros = dict.fromkeys(zero_points, _ZERO)
     types = {index: "int8" if kind == "uint8" else kind for index, kind in sample.dtypes.items()}
     ranges = {**sample.ranges, **zeros}
@@ -31,18 +31,18 @@ def _symmetric(sample: Sample, *zero_points: int) -> Sample:
 
 
 def _scales(size: int, first: float) -> Range:
-    """Another scale than at the places beside it."""
+    """Returns scales of which neighbours differ, as an exact range."""
     scales = [first * (1 + place % 4) for place in range(size)]
     return scales, scales
 
 
 def _and_scalars(rest: Rest, count: int) -> Rest:
-    """What `rest` says, and some operands that are one number."""
+    """Appends `count` scalar operands to the shapes of `rest`."""
     return lambda data: (*rest(data), *((),) * count)
 
 
 def quantised_convolutions(plain: Iterable[Sample]) -> Iterator[Sample]:
-    """Convolutions of bytes, of the forms that convolutions of floats have."""
+    """Yields quantised convolutions, in the forms of the float convolutions."""
     forms = [sample for sample in plain if not sample.special]
     for sample in forms:
         yield replace(
@@ -59,7 +59,7 @@ def quantised_convolutions(plain: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def quantised_pools(plain: Iterable[Sample]) -> Iterator[Sample]:
-    """Means of bytes, of the forms that those of floats have."""
+    """Yields quantised average pools, in the forms of the float ones."""
     forms = [sample for sample in plain if not sample.special and sample.values is None]
     for sample in forms:
         yield from _rescaled(sample)
@@ -80,7 +80,9 @@ def _rescaled(sample: Sample) -> Iterator[Sample]:
 
 
 def _affine(dtypes: Mapping[int, str], values: Range | None) -> Iterator[Sample]:
-    """Numbers and integers: one parameter, one for each place, one for each block."""
+    """Yields samples of (de)quantisation with parameters for the tensor, for each index of an axis,
+    and for each block.
+    """
     data: Shape = (3, 8, 5)
     plain = Sample(
         data,
@@ -154,7 +156,7 @@ def _products(shape: Shape, weight: Shape, *zeros: Shape, **attributes: PyValue)
 
 
 def _with_symmetric_weights(sample: Sample) -> Sample:
-    """The sample with a zero point of 0 for the weights, the usual kind."""
+    """Returns the sample with a zero point of 0 for the weights, as is usual."""
     return replace(sample, ranges={**sample.ranges, 3: _ZERO}, note="symmetric weights")
 
 
@@ -221,4 +223,4 @@ QUANTISED_SAMPLES: Mapping[str, Sequence[Sample]] = {
         for constants in (True, False)
     ],
 }
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

@@ -25,7 +25,7 @@ def _gru(directions: int, batch: int) -> Rest:
 
 
 def _layers(gates: int, rest: Mapping[str, Rest], **more: PyValue) -> Iterator[Sample]:
-    """A layer in each direction, with the state and the weights computed, and constant."""
+    """Yields a layer in each direction, with constant and with computed states and weights."""
     for direction, count in _DIRECTIONS.items():
         data: Shape = (_STEPS, count, _BATCH, gates * _HIDDEN)
         sample = Sample(data, rest[direction], {"direction": direction, **more})
@@ -52,4 +52,4 @@ RECURRENT_SAMPLES: Mapping[str, Sequence[Sample]] = {
         *_layers(3, _GRU, linear_before_reset=True),
     ],
 }
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

@@ -1,4 +1,4 @@
-"""What the kit found, and how it is shown."""
+"""Findings of the kit, and tables of them."""
 
 from __future__ import annotations
 
@@ -15,53 +15,57 @@ Status: TypeAlias = Literal["offloaded", "refused", "folded", "untested", "faile
 
 @dataclass(frozen=True)
 class Outcome:
-    """One case: an op or a composite, and what became of it."""
+    """Outcome of one case of an op or a composite."""
 
     subject: str
     label: str
     status: Status
-    """`offloaded`: the backend ran it; `refused`: its rules left it to the host; `folded`: nothing
-    of it was left after simplification; `untested`: no model that the kit has is offloaded, so
-    nothing is known of the claim."""
+    """Outcome of a case.
+
+    - `offloaded`: the backend ran it.
+    - `refused`: the backend's rules left it to the host.
+    - `folded`: simplification removed it.
+    - `untested`: no model of the kit is offloaded, so the claim is not tested.
+    """
     detail: str = ""
-    """The reason, or what went wrong."""
+    """Reason for a refusal, or description of a failure."""
     error: float = 0.0
-    """The largest error, relative to the largest value."""
+    """Largest error, relative to the largest value."""
     reproduce: str = ""
-    """The command that tries a failing case again, where it was saved."""
+    """Command that repeats a failing case, if the case was saved."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of a network the backend ran: pairs of a part and the whole."""
+    """Share of a network that the backend ran, as pairs of a part and the whole."""
 
     network: str
     nodes: tuple[int, int]
     kinds: tuple[int, int]
     work: tuple[int, int]
-    """Arithmetic operations, estimated."""
+    """Numbers of arithmetic operations, estimated."""
     regions: int
     error: float
 
 
 @dataclass(frozen=True)
 class ConformanceReport:
-    """The outcomes of a run of the kit; `str()` gives tables."""
+    """Outcomes of a run of the kit; `str()` returns them as tables."""
 
     backend: str
     outcomes: tuple[Outcome, ...]
     coverage: tuple[Coverage, ...]
     known_untested: frozenset[str] = frozenset()
-    """Ops and composites of which the vendor knows that the kit cannot try them."""
+    """Ops and composites that the kit cannot test, as the vendor knows."""
 
     @property
     def failures(self) -> Sequence[Outcome]:
-        """What went wrong."""
+        """Returns the outcomes that failed."""
         return [outcome for outcome in self.outcomes if outcome.status == "failed"]
 
     @property
     def untested(self) -> Sequence[Outcome]:
-        """What was claimed and could not be tried, without what is known."""
+        """Returns the claims that could not be tried, without the known ones."""
         return [
             outcome
             for outcome in self.outcomes
@@ -70,7 +74,7 @@ class ConformanceReport:
 
     @property
     def passed(self) -> bool:
-        """Whether every claim was tried, and nothing went wrong."""
+        """True if every claim was tried and nothing failed."""
         return not self.failures and not self.untested
 
     def __str__(self) -> str:
@@ -90,7 +94,7 @@ class ConformanceReport:
         return file.getvalue()
 
     def subjects_table(self) -> Table:
-        """A row for each op and composite."""
+        """Returns a table with a row for each op and composite."""
         counts = f"{len(self.failures)} failed, {len(self.untested)} untested"
         decision = "passed" if self.passed else counts
         table = Table(title=f"backend '{self.backend}': {decision}", title_justify="left")
@@ -114,7 +118,7 @@ class ConformanceReport:
         return table
 
     def coverage_table(self) -> Table:
-        """A row for each network."""
+        """Returns a table with a row for each network."""
         table = Table(title="offloaded", title_justify="left")
         for name in ("network", "nodes", "op kinds", "estimated work", "regions", "largest error"):
             table.add_column(name, justify="left" if name == "network" else "right")

@@ -1,8 +1,8 @@
-"""Compiling cases and running them, in ways in which mistakes show.
+"""Compilation and runs of cases, in ways in which mistakes show.
 
-The cases of one op or pattern become one model, so that they are compiled once and what a backend
-shares between regions is seen to be right. It runs with three sets of inputs, with the first again,
-and in two threads at once. Inputs lie between guards, and must not be changed.
+The cases of one op or pattern become one model: they are compiled once, and state that a backend
+shares between regions is tested, too. The model runs with three sets of inputs, with the first
+again, and in two threads at once. Inputs lie between guard elements, and must not be changed.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from byoc_mlir.testing.conformance.accuracy import accepted_error, error_of, exp
 from byoc_mlir.testing.conformance.graph import Case
 
 RETRIES = 3
-"""How many wrong cases of a model are tried again alone."""
+"""Maximum number of wrong cases of a model that are repeated alone."""
 
 GUARD = 64
-"""Elements before and behind each input, of a value that shows in results."""
+"""Number of guard elements before and after each input, whose value shows in results."""
 
 THREAD_RUNS = 4
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of running a case."""
+    """Result of running a case."""
 
     error: float = 0.0
     accepted: float = 0.0
     problem: str = ""
-    """What is wrong, empty when nothing is."""
+    """Description of the problem; empty if there is none."""
     is_right_alone: bool = False
-    """Whether it is wrong only where the model has other regions too."""
+    """True if the case is wrong only in a model with other regions."""
 
 
 def run_cases(target: str, cases: Sequence[Case], least: float = 0.0) -> list[Finding]:
-    """Compiles and runs cases together, and says of each what came of it.
+    """Compiles and runs cases in one model, and returns the finding of each.
 
-    When the model cannot be compiled or run, its halves are tried, down to the cases at fault.
+    If the model cannot be compiled or run, its halves are tried, down to the faulty cases.
 
     Args:
-        target: the backend's.
+        target: the backend's target.
         cases: models with inputs.
-        least: errors up to it are accepted whatever the types are.
+        least: errors up to it are accepted for all types.
     """
     if not cases:
         return []
@@ -79,12 +79,12 @@ def run_cases(target: str, cases: Sequence[Case], least: float = 0.0) -> list[Fi
 
 
 class _WrongError(Exception):
-    """The model did not compile as it should, or a run did what it must not."""
+    """Error of a model that did not compile as required, or of a run that changed its inputs."""
 
 
 @dataclass(frozen=True)
 class _Feed:
-    """Inputs of all cases, and the right results for them."""
+    """Inputs of all cases, and their expected results."""
 
     inputs: Sequence[Sequence[Array]]
     wanted: Sequence[Sequence[Array]]
@@ -124,16 +124,16 @@ def _run_together(target: str, cases: Sequence[Case], least: float) -> list[Find
 
 
 class _Run:
-    """One run of all cases, and what is right for it."""
+    """Results of one run of all cases, and the expected ones."""
 
     def __init__(self, executable: Executable, feed: _Feed, which: str):
         self._which, self._wanted = which, feed.wanted
         self._got, self._changed = _outputs(executable, feed)
 
     def judged(self, findings: Sequence[Finding], which: str = "") -> list[Finding]:
-        """The findings, with what this run adds to those without a problem.
+        """Returns the findings, with the problems of this run added to findings without a problem.
 
-        What the run returned is looked at now, not when it was returned.
+        The returned arrays are compared now, not when the run returned them.
         """
         results = zip(findings, self._got, self._wanted, self._changed, strict=True)
         return [
@@ -160,7 +160,9 @@ def _judge(
 def _outputs(
     executable: Executable, feed: _Feed
 ) -> tuple[Sequence[Sequence[Array]], Sequence[bool]]:
-    """The outputs of each case, and whether one of its inputs is not what it was."""
+    """Returns the outputs of each case, and `True` for each case one of whose inputs was changed by
+    the run.
+    """
     guarded = [[_guarded(array) for array in each] for each in feed.inputs]
     arrays = [array for each in guarded for array in each]
     outputs = executable.run({f"arg{index}": array for index, array in enumerate(arrays)})
@@ -178,7 +180,7 @@ def _same(one: Array, other: Array) -> bool:
 def _run_in_threads(
     executable: Executable, feeds: Sequence[_Feed], findings: Sequence[Finding]
 ) -> list[Finding]:
-    """The findings after runs with two sets of inputs at once."""
+    """Runs the model in two threads at once, each with its own inputs, and returns the findings."""
     barrier = threading.Barrier(len(feeds))
 
     def work(feed: _Feed) -> list[Finding]:
@@ -198,9 +200,10 @@ def _run_in_threads(
 
 
 def _others(inputs: Sequence[Sequence[Array]], seed: int) -> Sequence[Sequence[Array]]:
-    """The same numbers at other places, so that they are of the same ranges.
+    """Returns inputs with the same elements at other positions, so that their ranges are equal.
 
-    Each goes elsewhere along the first axis that is longer than one: ranges depend on the last.
+    Elements are permuted along the first axis that is longer than one, since ranges depend on the
+    last axis.
     """
     rng = np.random.default_rng(seed)
 
@@ -212,7 +215,9 @@ def _others(inputs: Sequence[Sequence[Array]], seed: int) -> Sequence[Sequence[A
 
 
 def _guarded(array: Array) -> Array:
-    """A copy between guards: who reads outside of it gets numbers that show."""
+    """Returns a copy between guard elements, whose values show if a kernel reads outside of the
+    array.
+    """
     around = np.zeros(array.size + 2 * GUARD, array.dtype)
     around[:] = _loud(array)
     inner = around[GUARD : GUARD + array.size].reshape(array.shape)
@@ -227,7 +232,7 @@ def _loud(array: Array) -> float | int | bool:
 
 
 def joined(cases: Sequence[Case]) -> Case:
-    """One model with the inputs, the ops, and the results of all cases."""
+    """Returns one model with the inputs, the ops, and the results of all cases."""
     block = Block()
     results: list[SSAValue] = []
     for function in (main_function(case.module) for case in cases):

@@ -1,7 +1,7 @@
-"""The samples of each Relay op.
+"""Samples of each Relay op.
 
-Every property of an op has two values among its samples, so that a backend which ignores one is
-found: `tests/unit/conformance/test_samples.py` holds the table to it.
+Every property of an op has two values among its samples, so that a backend which ignores a property
+is found: `tests/unit/conformance/test_samples.py` checks this.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ IMAGE, ROWS, SEQUENCE, VECTOR = (2, 4, 9, 8), (3, 8), (2, 5, 8), (7,)
 SPATIAL: Mapping[int, Shape] = {1: (2, 4, 9), 2: IMAGE, 3: (1, 4, 6, 5, 7)}
 POSITIVE: Range = (0.2, 3.0)
 LONG = 5000
-"""Numbers in a long sum."""
+"""Number of terms in a long sum."""
 LARGE = (2, 8, 20, 16)
-"""Enough for a backend that refuses what is small."""
+"""Shape that is large enough for a backend that refuses small ones."""
 
 
 def samples_of(name: str) -> Sequence[Sample]:
-    """Instances of a Relay op; its first one also in other element types. Empty: none is known."""
+    """Returns the samples of a Relay op, the first also in other element types; empty if none are
+    known.
+    """
     known = tuple(_SAMPLES.get(name, ()))
     if not known or known[0].dtype != "float32":
         return known
@@ -54,7 +56,9 @@ def _window(rank: int, stride: int = 1, padding: int = 0, dilation: int = 1) -> 
 
 
 def _uneven(rank: int) -> dict[str, PyValue]:
-    """Another stride and padding on each axis, and another padding at each end."""
+    """Returns attributes with different strides and paddings on each axis, and different paddings
+    at its ends.
+    """
     return {
         "strides": [1, 2, 1][:rank] if rank > 1 else [2],
         "padding": [[1, 0, 1][:rank], [0, 1, 0][:rank]][0] + [2, 1, 0][:rank],
@@ -172,7 +176,7 @@ def _products(rest: Rest) -> Iterator[Sample]:
 
 
 def _stacks() -> Iterator[Sample]:
-    """Products of stacks of matrices, with each way of sharing and of transposing an operand."""
+    """Yields batched matmuls, with each way of broadcasting and transposing an operand."""
     yield Sample(SEQUENCE, shapes.fixed((8, 6)), note="shared right-hand side")
     yield Sample((5, 8), shapes.fixed((2, 8, 6)), note="shared left-hand side")
     yield Sample((2, 1, 5, 8), shapes.fixed((3, 8, 6)), note="both are stretched")
@@ -384,4 +388,4 @@ _SAMPLES: Mapping[str, Sequence[Sample]] = {
     **VISION_SAMPLES,
     **RECURRENT_SAMPLES,
 }  # fmt: skip
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

@@ -1,4 +1,4 @@
-"""Small instances of Relay ops: what a backend's rules are tried on."""
+"""Samples: small instances of Relay ops, on which a backend's rules are tested."""
 
 from __future__ import annotations
 
@@ -11,41 +11,44 @@ from byoc_mlir.dialects.relay.base import PyValue
 Shape: TypeAlias = tuple[int, ...]
 Rest: TypeAlias = Callable[[Shape], Sequence[Shape]]
 Range: TypeAlias = tuple[float | Sequence[float], float | Sequence[float]]
-"""The least and the largest value; sequences say it for each place along the last axis."""
+"""Smallest and largest value; sequences give them for each index of the last axis."""
 
 
 def alone(data: Shape) -> Sequence[Shape]:
-    """No operands behind the first."""
+    """Returns no further shapes: the op has one operand."""
     return ()
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One op: the shape of its first operand, from which the others' follow, and its properties."""
+    """Sample of one op: the shape of its first operand, from which the others' follow, and its
+    properties.
+    """
 
     data: Shape
     rest: Rest = alone
     attributes: Mapping[str, PyValue] = field(default_factory=dict[str, PyValue])
     dtype: str = "float32"
     constants: bool = False
-    """Whether the operands behind the first are constants."""
+    """True if the operands after the first are constants."""
     values: Range | None = None
-    """The range of the values; without one floats are of a normal distribution, and integers
-    small ones of both signs."""
+    """Range of the values; by default floats are normally distributed, and integers small and of
+    both signs.
+    """
     dtypes: Mapping[int, str] = field(default_factory=dict[int, str])
-    """The element types of the operands that have one of their own, by position."""
+    """Element types of operands that differ from the first operand's, by position."""
     ranges: Mapping[int, Range] = field(default_factory=dict[int, Range])
-    """The ranges of the values of the operands that have one of their own, by position."""
+    """Ranges of operands that differ from `values`, by position."""
     first_constant: bool = False
-    """Whether the first operand is a constant."""
+    """True if the first operand is a constant."""
     special: bool = False
-    """Whether NaN, infinities and zeros of both signs are among the values of the inputs."""
+    """True if the inputs have NaN, infinities and zeros of both signs among their values."""
     note: str = ""
-    """What the sample is for."""
+    """Purpose of the sample."""
 
     @property
     def label(self) -> str:
-        """What tells it from other samples of the op."""
+        """Returns a label that distinguishes the sample from other samples of the op."""
         shapes = ", ".join(str(list(shape)) for shape in (self.data, *self.rest(self.data)))
         attributes = "".join(f" {name}={value}" for name, value in self.attributes.items())
         constants = " constant" if self.constants else ""
@@ -54,13 +57,13 @@ class Sample:
         return f"{self.dtype} {shapes}{first}{constants}{attributes}{note}"
 
     def dtype_of(self, index: int) -> str:
-        """The element type of an operand."""
+        """Returns the element type of an operand."""
         return self.dtypes.get(index, self.dtype)
 
     def range_of(self, index: int) -> Range | None:
-        """The range of the values of an operand."""
+        """Returns the range of the values of an operand."""
         return self.ranges.get(index, self.values)
 
     def is_constant(self, index: int) -> bool:
-        """Whether an operand is a constant."""
+        """True if an operand is a constant."""
         return self.constants if index else self.first_constant

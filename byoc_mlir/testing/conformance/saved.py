@@ -1,4 +1,4 @@
-"""Cases as files: a model, its inputs, and the command that tries them again."""
+"""Cases as files: a model, its inputs, and the command that repeats them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ COMMAND = "python -m byoc_mlir.testing.conformance"
 
 
 def save_case(case: Case, folder: Path, target: str) -> str:
-    """Writes a case: `.mlir` with its weights, `.npz` with its inputs, `.onnx` where ONNX has it.
+    """Writes a case: `.mlir` with its weights, `.npz` with its inputs, and `.onnx` if ONNX has the
+    op.
 
     Returns:
         The command that runs it on the backend and compares.
@@ -40,7 +41,7 @@ def save_case(case: Case, folder: Path, target: str) -> str:
 
 
 def read_case(path: Path) -> Case:
-    """The case that `save_case` wrote.
+    """Reads a case that `save_case` wrote.
 
     Raises:
         InvalidModelError: the file is not MLIR text.

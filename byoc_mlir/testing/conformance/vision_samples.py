@@ -1,4 +1,4 @@
-"""Samples of ops of images: resizing, sampling at computed places, detection."""
+"""Samples of ops on images: resizing, sampling at computed positions, detection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.testing.conformance.shapes import fixed
 _IMAGE: Shape = (2, 3, 9, 8)
 _REGIONS = 5
 _CORNERS: Range = ((0.0, 0.0, 4.2, 4.2), (3.6, 3.6, 9.4, 9.4))
-"""Of regions: the first corner lies before the second."""
+"""Range of the corners of regions: the first corner lies before the second."""
 
 
 def _resizes() -> Iterator[Sample]:
@@ -116,7 +116,7 @@ def _suppressions() -> Iterator[Sample]:
 
 
 def _deformed() -> Iterator[Sample]:
-    """Convolutions that read each tap at a computed place."""
+    """Yields deformable convolutions, which read each tap at a computed position."""
 
     def window(stride: int = 1, padding: int = 1, dilation: int = 1) -> dict[str, PyValue]:
         return {
@@ -153,4 +153,4 @@ VISION_SAMPLES: Mapping[str, Sequence[Sample]] = {
         Sample((2, 2), values=(0.5, 0.5), note="singular"),
     ],
 }
-"""By Relay name; the first sample of an op is its plainest."""
+"""Samples by Relay name; the first sample of an op is its plainest."""

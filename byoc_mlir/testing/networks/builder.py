@@ -22,10 +22,10 @@ Array = npt.NDArray[Any]
 
 
 class GraphBuilder:
-    """Builds one model node by node; values are their ONNX names.
+    """Builder of one model; values are their ONNX names.
 
     The builder knows the channel count of the values that layers read (axis 1 of images, the last
-    axis elsewhere), so that a layer only says what it produces.
+    axis elsewhere), so that a layer only names the size of its result.
     """
 
     def __init__(self, name: str, *, seed: int, opset: int = 17):
@@ -49,7 +49,7 @@ class GraphBuilder:
         dtype: int = TensorProto.FLOAT,
         channel_axis: int = 1,
     ) -> str:
-        """A graph input of static `shape`, but for dimensions that are names."""
+        """Adds a graph input of static `shape`; dimensions that are names are symbolic."""
         self._inputs.append(helper.make_tensor_value_info(name, dtype, shape))
         channels = shape[channel_axis] if len(shape) > channel_axis else ""
         if isinstance(channels, int):
@@ -63,18 +63,20 @@ class GraphBuilder:
         shape: Sequence[int | str | None] | None,
         dtype: int = TensorProto.FLOAT,
     ) -> None:
-        """Makes `value` the graph output `name`; `None` is a size or a rank known only when run."""
+        """Declares `value` as the graph output `name`; `None` is a size or a rank known only at run
+        time.
+        """
         self._nodes.append(helper.make_node("Identity", [value], [name], name=f"/{name}"))
         self._outputs.append(helper.make_tensor_value_info(name, dtype, shape))
 
     def declare(
         self, value: str, shape: Sequence[int | str | None], dtype: int = TensorProto.FLOAT
     ) -> None:
-        """Makes `value` a graph output under its own name."""
+        """Declares `value` as a graph output under its own name."""
         self._outputs.append(helper.make_tensor_value_info(value, dtype, shape))
 
     def build(self) -> ModelProto:
-        """The finished model."""
+        """Returns the finished model."""
         graph = helper.make_graph(
             self._nodes, self.name, self._inputs, self._outputs, self._initializers
         )
@@ -89,7 +91,7 @@ class GraphBuilder:
 
     @contextmanager
     def scope(self, name: str) -> Generator[None]:
-        """Prefixes the names of the nodes built inside, `/layer1.0/Conv`."""
+        """Adds a prefix to the names of the nodes built inside, `/layer1.0/Conv`."""
         self._scope.append(name)
         try:
             yield
@@ -97,16 +99,17 @@ class GraphBuilder:
             self._scope.pop()
 
     def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """One node with one output; its channels are taken to be those of the first input."""
+        """Adds one node with one output, whose channels are taken from the first input."""
         (output,) = self.ops(op_type, *inputs, outputs=1, **attributes)
         return output
 
     def ops(
         self, op_type: str, *inputs: str, outputs: int | Sequence[str], **attributes: Any
     ) -> list[str]:
-        """One node with several outputs: so many, or those named; an empty name leaves one out.
+        """Adds one node with `outputs` outputs, or with the named ones; an empty name omits an
+        output.
 
-        Names are prefixed with the node's, but for those with a dot in them.
+        Names are prefixed with the node's, except names with a dot.
         """
         name = self._unique("/" + "/".join([*self._scope, op_type]))
         if isinstance(outputs, int):
@@ -120,26 +123,26 @@ class GraphBuilder:
     # constants
 
     def constant(self, value: npt.ArrayLike, name: str = "constant") -> str:
-        """An initializer."""
+        """Adds an initializer."""
         unique = self._unique(".".join([*self._scope, name]))
         self._initializers.append(numpy_helper.from_array(np.asarray(value), unique))
         return unique
 
     def ints(self, *values: int) -> str:
-        """A 1-D int64 initializer: a shape, axes, split sizes."""
+        """Adds a 1-D int64 initializer: a shape, axes, split sizes."""
         return self.constant(np.array(values, np.int64))
 
     def scalar(self, value: float) -> str:
-        """A rank-0 float initializer."""
+        """Adds a rank-0 float initializer."""
         return self.constant(np.array(value, np.float32))
 
     def normal(self, shape: Sequence[int], deviation: float, name: str = "weight") -> str:
-        """A float initializer drawn from a normal distribution of mean zero."""
+        """Adds a float initializer drawn from a normal distribution of mean zero."""
         drawn = self.rng.standard_normal(tuple(shape), dtype=np.float32)
         return self.constant(drawn * np.float32(deviation), name)
 
     def uniform(self, shape: Sequence[int], low: float, high: float, name: str) -> str:
-        """A float initializer drawn from a uniform distribution."""
+        """Adds a float initializer drawn from a uniform distribution."""
         drawn = self.rng.random(tuple(shape), dtype=np.float32)
         return self.constant(drawn * np.float32(high - low) + np.float32(low), name)
 
@@ -157,7 +160,9 @@ class GraphBuilder:
         bias: bool = True,
         gain: float = RELU_GAIN,
     ) -> str:
-        """`[N, C, H, W]` to `[N, channels, H', W']`; padding defaults to half of the kernel."""
+        """Adds `Conv`: `[N, C, H, W]` to `[N, channels, H', W']`; padding defaults to half of the
+        kernel.
+        """
         height, width = (kernel, kernel) if isinstance(kernel, int) else kernel
         if padding is None:
             padding = (height // 2, width // 2)
@@ -181,7 +186,9 @@ class GraphBuilder:
         return y
 
     def conv_transpose(self, x: str, channels: int, kernel: int, stride: int) -> str:
-        """`[N, C, H, W]` to `[N, channels, H*stride, W*stride]` for `kernel == stride`."""
+        """Adds `ConvTranspose`: `[N, C, H, W]` to `[N, channels, H*stride, W*stride]` for `kernel
+        == stride`.
+        """
         fan_in = self.channels[x] * kernel * kernel / stride**2
         weight = self.normal(
             (self.channels[x], channels, kernel, kernel), RELU_GAIN / math.sqrt(fan_in)
@@ -202,7 +209,7 @@ class GraphBuilder:
         return y
 
     def batch_norm(self, x: str, *, gain: float = 1.0) -> str:
-        """Inference batch norm; a small `gain` keeps a residual branch from dominating."""
+        """Adds inference batch norm; a small `gain` keeps a residual branch from dominating."""
         shape = (self.channels[x],)
         return self.op(
             "BatchNormalization",
@@ -216,25 +223,25 @@ class GraphBuilder:
         )
 
     def relu(self, x: str) -> str:
-        """`max(x, 0)`."""
+        """Adds `Relu`: `max(x, 0)`."""
         return self.op("Relu", x)
 
     def relu6(self, x: str) -> str:
-        """`Clip` to [0, 6], with its bounds as inputs."""
+        """Adds `Clip` to [0, 6], with its bounds as inputs."""
         return self.op("Clip", x, self.scalar(0.0), self.scalar(6.0))
 
     def swish(self, x: str) -> str:
-        """`x * sigmoid(x)` in two nodes."""
+        """Adds `x * sigmoid(x)` in two nodes."""
         return self.op("Mul", x, self.op("Sigmoid", x))
 
     def add(self, a: str, b: str) -> str:
-        """`a + b`."""
+        """Adds `a + b`."""
         return self.op("Add", a, b)
 
     def max_pool(
         self, x: str, kernel: int, stride: int, *, padding: int = 0, ceil: bool = False
     ) -> str:
-        """Max pooling with a square window."""
+        """Adds max pooling with a square window."""
         return self.op(
             "MaxPool",
             x,
@@ -245,7 +252,7 @@ class GraphBuilder:
         )
 
     def average_pool(self, x: str, kernel: int, stride: int, *, padding: int = 0) -> str:
-        """Average pooling with a square window."""
+        """Adds average pooling with a square window."""
         return self.op(
             "AveragePool",
             x,
@@ -256,20 +263,20 @@ class GraphBuilder:
         )
 
     def concat(self, *values: str) -> str:
-        """Concatenation along the channels of images."""
+        """Adds a concatenation along the channels of images."""
         y = self.op("Concat", *values, axis=1)
         self.channels[y] = sum(self.channels[value] for value in values)
         return y
 
     def classifier(self, x: str, classes: int, gain: float = 2.0) -> str:
-        """Global average pool, flatten, dense: `[N, C, H, W]` to `[N, classes]`."""
+        """Adds global average pool, flatten and dense: `[N, C, H, W]` to `[N, classes]`."""
         pooled = self.op("GlobalAveragePool", x)
         return self.gemm(self.op("Flatten", pooled, axis=1), classes, gain=gain)
 
     # layers on [..., C]
 
     def gemm(self, x: str, features: int, *, gain: float = RELU_GAIN) -> str:
-        """`Gemm` with a transposed weight: `[N, C]` to `[N, features]`."""
+        """Adds `Gemm` with a transposed weight: `[N, C]` to `[N, features]`."""
         width = self.channels[x]
         weight = self.normal((features, width), gain / math.sqrt(width))
         bias = self.normal((features,), 0.1, "bias")
@@ -278,7 +285,7 @@ class GraphBuilder:
         return y
 
     def linear(self, x: str, features: int, *, gain: float = 1.0, bias: bool = True) -> str:
-        """`MatMul` and `Add`: `[..., C]` to `[..., features]`."""
+        """Adds `MatMul` and `Add`: `[..., C]` to `[..., features]`."""
         width = self.channels[x]
         y = self.op("MatMul", x, self.normal((width, features), gain / math.sqrt(width)))
         self.channels[y] = features
@@ -289,13 +296,13 @@ class GraphBuilder:
         return y
 
     def reshape(self, x: str, *shape: int) -> str:
-        """`Reshape` to a constant shape; the last dimension becomes the channels."""
+        """Adds `Reshape` to a constant shape; the last dimension becomes the channels."""
         y = self.op("Reshape", x, self.ints(*shape))
         self.channels[y] = shape[-1]
         return y
 
     def transpose(self, x: str, *permutation: int) -> str:
-        """`Transpose`; set `channels` afterwards where a layer reads the result."""
+        """Adds `Transpose`; set `channels` afterwards if a layer reads the result."""
         return self.op("Transpose", x, perm=permutation)
 
     def _unique(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Image networks of other shapes: VGG, Inception, DenseNet, U-Net."""
+"""Image networks of several forms: VGG, Inception, DenseNet, U-Net."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 
 
 def vgg16(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """VGG-16 (Simonyan and Zisserman, 2015): `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds VGG-16 (Simonyan and Zisserman, 2015): `image [N, 3, H, W]` to `logits [N, 1000]`."""
     b = GraphBuilder("vgg16", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     for channels, depth in [(64, 2), (128, 2), (256, 3), (512, 3), (512, 3)]:
@@ -24,8 +24,9 @@ def vgg16(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
 
 
 def inception_v3(*, seed: int = 0, batch: int = 1, image: int = 299) -> ModelProto:
-    """Inception-v3 (Szegedy et al., 2016) with its 1x7 and 7x1 convolutions:
-    `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds Inception-v3 (Szegedy et al., 2016) with its 1x7 and 7x1 convolutions: `image [N, 3,
+    H, W]` to `logits [N, 1000]`.
+    """
     b = GraphBuilder("inception_v3", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     x = _unit(b, x, 32, 3, stride=2, padding=0)
@@ -111,8 +112,9 @@ def _inception_e(b: GraphBuilder, x: str) -> str:
 
 
 def densenet121(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """DenseNet-121 (Huang et al., 2017), batch norm before the convolutions:
-    `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds DenseNet-121 (Huang et al., 2017), batch norm before the convolutions: `image [N, 3,
+    H, W]` to `logits [N, 1000]`.
+    """
     b = GraphBuilder("densenet121", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     x = b.relu(b.batch_norm(b.conv(x, 64, 7, stride=2, bias=False, gain=1.0)))
@@ -131,8 +133,9 @@ def densenet121(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProt
 
 
 def unet(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
-    """U-Net (Ronneberger et al., 2015), 32 to 512 channels, transposed convolutions upwards:
-    `image [N, 3, H, W]` to `mask [N, 2, H, W]`."""
+    """Builds U-Net (Ronneberger et al., 2015), 32 to 512 channels, transposed convolutions upwards:
+    `image [N, 3, H, W]` to `mask [N, 2, H, W]`.
+    """
     b = GraphBuilder("unet", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     skips: list[str] = []

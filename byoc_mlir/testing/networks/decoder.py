@@ -17,7 +17,7 @@ _EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class DecoderSizes:
-    """The sizes of a decoder; queries have `heads` heads, keys and values `shared_heads`."""
+    """Sizes of a decoder; queries have `heads` heads, keys and values `shared_heads`."""
 
     layers: int = 2
     width: int = 64
@@ -27,9 +27,9 @@ class DecoderSizes:
     inner: int = 128
     vocabulary: int = 256
     capacity: int = 80
-    """The tokens that the cache has room for."""
+    """Number of tokens for which the cache has room."""
     block: int = 32
-    """The elements that share a scale, of weights with few bits."""
+    """Number of elements that share a scale, in weights with few bits."""
 
 
 def decoder(
@@ -39,14 +39,16 @@ def decoder(
     family: Literal["llama", "qwen"] = "llama",
     bits: int | None = None,
 ) -> ModelProto:
-    """A decoder: `input_ids [batch, new]`, `seqlens_k [batch]` (tokens so far with the new ones,
-    less one), `total_sequence_length []` and each layer's `past_key_values.N.key` and `.value
-    [batch, shared_heads, capacity, head_size]` to `logits` and `present.N.key` and `.value`.
+    """Builds a decoder with a cache of fixed size.
+
+    Inputs: `input_ids [batch, new]`, `seqlens_k [batch]` (all tokens with the new ones, less one),
+    `total_sequence_length []` and each layer's `past_key_values.N.key` and `.value [batch,
+    shared_heads, capacity, head_size]`. Outputs: `logits` and `present.N.key` and `.value`.
 
     Args:
-        family: `llama` has the rotary embedding in its attention; `qwen` has nodes of its own for
-            it, with the input `position_ids [batch, new]`, and biases for queries, keys, values.
-        bits: of the weights of products, 4 or 8; without it they are f32.
+        family: `llama` has the rotary embedding in its attention; `qwen` has separate nodes for it,
+            with the input `position_ids [batch, new]`, and biases for queries, keys, values.
+        bits: bits of the matmuls' weights, 4 or 8; by default weights are f32.
     """
     graph = _Decoder(sizes or DecoderSizes(), family, bits, seed)
     return graph.build()
@@ -88,7 +90,7 @@ class _Decoder:
         return b.build()
 
     def _norm(self, residual: str, new: str) -> tuple[str, str]:
-        """The sum of both normalised, and the sum."""
+        """Adds `residual` and `new`; returns the normalised sum, and the sum."""
         outputs = ["norm", "", "", "sum"]
         found = self._b.ops(
             "SkipSimplifiedLayerNormalization",
@@ -142,7 +144,7 @@ class _Decoder:
         return self._product(y, sizes.width, "o_proj")
 
     def _feed_forward(self, x: str) -> str:
-        """SwiGLU."""
+        """Adds a SwiGLU feed-forward block."""
         gate, up = (self._product(x, self._sizes.inner, name) for name in ("gate_proj", "up_proj"))
         y = self._b.op("Mul", self._b.swish(gate), up)
         return self._product(y, self._sizes.width, "down_proj")
@@ -173,7 +175,7 @@ _NORM = {"axis": -1, "epsilon": _EPSILON, "stash_type": 1}
 
 
 def _angles(sizes: DecoderSizes) -> tuple[Array, Array]:
-    """The cosines and sines of each place."""
+    """Returns the cosines and sines of each position."""
     half = sizes.head_size // 2
     frequencies = 10000.0 ** -(np.arange(half) / half)
     angles = np.arange(sizes.capacity)[:, None] * frequencies
@@ -181,8 +183,8 @@ def _angles(sizes: DecoderSizes) -> tuple[Array, Array]:
 
 
 def quantised(weight: Array, bits: int, block: int) -> tuple[Array, Array]:
-    """`[features, width]` as codes `[features, blocks, bytes]` and scales `[features, blocks]`, as
-    MatMulNBits has them; the zero point is in the middle.
+    """Quantises a weight `[features, width]` for MatMulNBits: codes `[features, blocks, bytes]` and
+    scales `[features, blocks]`, with the zero point in the middle.
     """
     features, width = weight.shape
     middle = 2 ** (bits - 1)

@@ -1,4 +1,4 @@
-"""A single-shot detector (Liu et al., 2016) on a small backbone."""
+"""Single-shot detector (Liu et al., 2016) on a small backbone."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ _RATIOS = (1.0, 2.0, 0.5, 3.0)
 
 
 def ssd(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
-    """The detector with `NonMaxSuppression` at its end: `image [N, 3, H, W]` to
-    `selected [K, 3]`, `boxes [N, A, 4]` and `scores [N, 20, A]`."""
+    """Builds the detector with `NonMaxSuppression` at its end: `image [N, 3, H, W]` to `selected
+    [K, 3]`, `boxes [N, A, 4]` and `scores [N, 20, A]`.
+    """
     b = GraphBuilder("ssd", seed=seed)
     boxes, scores = _detections(b, batch, image)
     b.output(_suppressed(b, boxes, scores), "selected", [None, 3], TensorProto.INT64)
@@ -23,8 +24,9 @@ def ssd(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
 
 
 def detector(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
-    """The detector that gives what it found alone: `image [N, 3, H, W]` to `boxes [K, 4]` in
-    pixels and their `scores [K]`."""
+    """Builds the detector that returns only its detections: `image [N, 3, H, W]` to `boxes [K, 4]`
+    in pixels and their `scores [K]`.
+    """
     b = GraphBuilder("detector", seed=seed)
     boxes, scores = _detections(b, batch, image)
     selected = _suppressed(b, boxes, scores)
@@ -36,7 +38,7 @@ def detector(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
 
 
 def _suppressed(b: GraphBuilder, boxes: str, scores: str) -> str:
-    """The indices `[K, 3]` of what is found: image, class, box."""
+    """Adds suppression; returns the indices `[K, 3]` of detections: image, class, box."""
     return b.op(
         "NonMaxSuppression",
         boxes,
@@ -48,8 +50,9 @@ def _suppressed(b: GraphBuilder, boxes: str, scores: str) -> str:
 
 
 def ssd_raw(*, seed: int = 0, batch: int = 1, image: int = 256) -> ModelProto:
-    """The detector before suppression: `image [N, 3, H, W]` to `boxes [N, A, 4]` and
-    `scores [N, 20, A]`."""
+    """Builds the detector without suppression: `image [N, 3, H, W]` to `boxes [N, A, 4]` and
+    `scores [N, 20, A]`.
+    """
     b = GraphBuilder("ssd_raw", seed=seed)
     boxes, scores = _detections(b, batch, image)
     _detection_outputs(b, boxes, scores, batch, image)
@@ -63,7 +66,7 @@ def _detection_outputs(b: GraphBuilder, boxes: str, scores: str, batch: int, ima
 
 
 def _detections(b: GraphBuilder, batch: int, image: int) -> tuple[str, str]:
-    """Decoded boxes `[N, A, 4]` and class scores without background `[N, 20, A]`."""
+    """Adds decoded boxes `[N, A, 4]` and class scores without background `[N, 20, A]`."""
     maps = _backbone(b, b.input("image", [batch, 3, image, image]))
     offsets = b.op("Concat", *(_head(b, x, 4, batch, 0.5) for x in maps), axis=1)
     logits = b.op("Concat", *(_head(b, x, _CLASSES, batch, 3.0) for x in maps), axis=1)
@@ -73,7 +76,7 @@ def _detections(b: GraphBuilder, batch: int, image: int) -> tuple[str, str]:
 
 
 def _backbone(b: GraphBuilder, x: str) -> list[str]:
-    """Feature maps at strides 8, 16 and 32."""
+    """Adds feature maps at strides 8, 16 and 32."""
     maps: list[str] = []
     for stage, channels in enumerate((32, 64, 128, 256, 256)):
         with b.scope(f"stage{stage}"):
@@ -85,13 +88,13 @@ def _backbone(b: GraphBuilder, x: str) -> list[str]:
 
 
 def _head(b: GraphBuilder, x: str, values: int, batch: int, gain: float) -> str:
-    """`[N, C, H, W]` to `[N, H*W*4, values]`."""
+    """Adds a head: `[N, C, H, W]` to `[N, H*W*4, values]`."""
     y = b.conv(x, len(_RATIOS) * values, 3, gain=gain)
     return b.reshape(b.transpose(y, 0, 2, 3, 1), batch, -1, values)
 
 
 def _decode(b: GraphBuilder, offsets: str, anchors: npt.NDArray[np.float32]) -> str:
-    """Offsets relative to the anchors to corners, both `[N, A, 4]`."""
+    """Decodes offsets relative to the anchors into corners, both `[N, A, 4]`."""
     near, far = b.ops("Split", offsets, b.ints(2, 2), outputs=2, axis=2)
     centres, sizes = b.constant(anchors[:, :2]), b.constant(anchors[:, 2:])
     near = b.op("Mul", b.op("Mul", near, b.scalar(0.1)), sizes)
@@ -102,7 +105,7 @@ def _decode(b: GraphBuilder, offsets: str, anchors: npt.NDArray[np.float32]) -> 
 
 
 def _anchors(image: int) -> npt.NDArray[np.float32]:
-    """Centres and sizes `[A, 4]`, relative to the image."""
+    """Returns the centres and sizes of anchors `[A, 4]`, relative to the image."""
     levels: list[npt.NDArray[np.float32]] = []
     for stride, scale in ((8, 0.1), (16, 0.3), (32, 0.6)):
         steps = (np.arange(image // stride) + 0.5) * stride / image

@@ -1,4 +1,4 @@
-"""An encoder with symbolic sizes, in the forms that exporters write."""
+"""Encoder with symbolic sizes, in the forms that exporters write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 
 
 def symbolised(model: ModelProto, names: Mapping[str, Mapping[int, str]]) -> ModelProto:
-    """The model with names for some sizes of its inputs."""
+    """Returns the model with symbolic dimensions for some sizes of its inputs."""
     copy = ModelProto()
     copy.CopyFrom(model)
     for value in copy.graph.input:
@@ -25,20 +25,20 @@ def symbolised(model: ModelProto, names: Mapping[str, Mapping[int, str]]) -> Mod
 
 
 class _Encoder:
-    """An encoder that reads its sizes with Shape and Gather, and reshapes by them."""
+    """Builder of an encoder that reads its sizes with Shape and Gather, and reshapes by them."""
 
     def __init__(self, width: int, heads: int, layers: int, longest: int):
         self.b = GraphBuilder("encoder", seed=0)
         self.width, self.heads, self.layers, self.longest = width, heads, layers, longest
 
     def size(self, of: str, axis: int) -> str:
-        """The size of an axis, as a vector of one."""
+        """Adds the size of an axis, as a vector of one element."""
         b = self.b
         index = b.constant(np.array(axis, np.int64))
         return b.op("Unsqueeze", b.op("Gather", b.op("Shape", of), index, axis=0), b.ints(0))
 
     def reshaped(self, x: str, *sizes: str | int) -> str:
-        """A reshape by sizes that are computed."""
+        """Adds a reshape to computed sizes."""
         b = self.b
         parts = [size if isinstance(size, str) else b.ints(size) for size in sizes]
         return b.op("Reshape", x, b.op("Concat", *parts, axis=0))
@@ -71,7 +71,7 @@ class _Encoder:
         return y
 
     def mask_bias(self, mask: str, batch: str, seq: str) -> str:
-        """The mask expanded to [batch, 1, seq, seq], as PyTorch's exporter writes it."""
+        """Adds the mask expanded to `[batch, 1, seq, seq]`, as PyTorch's exporter writes it."""
         b = self.b
         spread = b.op("Unsqueeze", mask, b.ints(1, 2))
         wanted = b.op("Concat", batch, b.ints(1), seq, seq, axis=0)
@@ -82,7 +82,9 @@ class _Encoder:
         return b.op("Mul", b.op("Sub", b.scalar(1.0), kept), b.scalar(-10000.0))
 
     def positions(self, seq: str) -> str:
-        """Embeddings of the first places: of a table cut by a table of places, and of a Range."""
+        """Adds embeddings of the first positions: one by a slice of a table of positions, one by a
+        `Range`.
+        """
         b = self.b
         table = b.normal((self.longest, self.width), 0.3, "position_embeddings")
         places = b.constant(np.arange(self.longest, dtype=np.int64)[None], "position_ids")
@@ -116,5 +118,7 @@ def _scalar(number: int) -> TensorProto:
 
 
 def encoder(*, width: int = 32, heads: int = 4, layers: int = 2, longest: int = 512) -> ModelProto:
-    """`input_ids, attention_mask [batch, seq]` to `last_hidden_state [batch, seq, width]`."""
+    """Builds an encoder: `input_ids, attention_mask [batch, seq]` to `last_hidden_state [batch,
+    seq, width]`.
+    """
     return _Encoder(width, heads, layers, longest).build()

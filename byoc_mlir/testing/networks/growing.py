@@ -1,4 +1,4 @@
-"""A language model whose cache of keys and values grows with each call."""
+"""Language model whose cache of keys and values grows with each call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 def growing_decoder(
     *, seed: int = 0, width: int = 512, heads: int = 8, layers: int = 4, vocabulary: int = 8192
 ) -> ModelProto:
-    """A GPT-style decoder: `input_ids [batch, seq]` and each layer's `past.N.key` and `.value
-    [batch, heads, past, size]` to `logits` and `present.N.key` and `.value`, which have
-    `past + seq` places.
+    """Builds a GPT-style decoder: `input_ids [batch, seq]` and each layer's `past.N.key` and
+    `.value [batch, heads, past, size]` to `logits` and `present.N.key` and `.value`, which have
+    `past + seq` positions.
     """
     return _Decoder(seed, width, heads, layers, vocabulary).build()
 
@@ -68,7 +68,7 @@ class _Decoder:
         return b.linear(b.reshape(y, 0, 0, self._width), self._width)
 
     def _extended(self, past: str, new: str, name: str) -> str:
-        """The past with what is new behind it, an output of the model."""
+        """Appends the new keys or values to the past ones, as an output of the model."""
         b = self._b
         (value,) = b.ops("Concat", past, new, outputs=[name], axis=2)
         b.declare(value, ["batch", self._heads, "past + seq", self._width // self._heads])

@@ -10,8 +10,9 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 
 
 def lstm2(*, seed: int = 0, batch: int = 1, steps: int = 64) -> ModelProto:
-    """Two bidirectional LSTM layers of 256 and a dense layer at every step:
-    `features [T, N, 128]` to `logits [T, N, 64]`."""
+    """Builds two bidirectional LSTM layers of 256 and a dense layer at every step: `features [T, N,
+    128]` to `logits [T, N, 64]`.
+    """
     b = GraphBuilder("lstm2", seed=seed)
     x = b.input("features", [steps, batch, 128], channel_axis=2)
     for index in range(2):
@@ -22,7 +23,7 @@ def lstm2(*, seed: int = 0, batch: int = 1, steps: int = 64) -> ModelProto:
 
 
 def _bidirectional(b: GraphBuilder, x: str, hidden: int) -> str:
-    """`[T, N, C]` to `[T, N, 2*hidden]`."""
+    """Adds a bidirectional LSTM: `[T, N, C]` to `[T, N, 2*hidden]`."""
     width = b.channels[x]
     y, _, _ = b.ops(
         "LSTM",

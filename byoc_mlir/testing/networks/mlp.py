@@ -8,7 +8,7 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 
 
 def mlp(*, seed: int = 0, batch: int = 1) -> ModelProto:
-    """Four dense layers: `input [N, 784]` to `output [N, 1000]`, softmax at the end."""
+    """Builds four dense layers with softmax at the end: `input [N, 784]` to `output [N, 1000]`."""
     b = GraphBuilder("mlp", seed=seed)
     x = b.input("input", [batch, 784])
     for features in (2048, 2048, 1024):
@@ -18,7 +18,9 @@ def mlp(*, seed: int = 0, batch: int = 1) -> ModelProto:
 
 
 def mlp3(*, seed: int = 0, batch: int = 1) -> ModelProto:
-    """Three small dense layers, where a call costs more than the sums: `[N, 64]` to `[N, 10]`."""
+    """Builds three dense layers so small that the call costs more than the MACs: `[N, 64]` to `[N,
+    10]`.
+    """
     b = GraphBuilder("mlp3", seed=seed)
     x = b.relu(b.gemm(b.input("input", [batch, 64]), 128, gain=1.0))
     x = b.relu(b.gemm(x, 64))
@@ -27,7 +29,8 @@ def mlp3(*, seed: int = 0, batch: int = 1) -> ModelProto:
 
 
 def mnist(*, seed: int = 0, batch: int = 1) -> ModelProto:
-    """LeCun's LeNet-5 with ReLU and max pooling: `image [N, 1, 28, 28]` to `output [N, 10]`."""
+    """Builds LeCun's LeNet-5 with ReLU and max pooling: `image [N, 1, 28, 28]` to `output [N,
+    10]`."""
     b = GraphBuilder("mnist", seed=seed)
     x = b.input("image", [batch, 1, 28, 28])
     x = b.max_pool(b.relu(b.conv(x, 6, 5, gain=1.0)), 2, 2)

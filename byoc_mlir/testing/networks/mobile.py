@@ -1,4 +1,4 @@
-"""Networks made for phones: depthwise convolutions, gates, channel shuffles."""
+"""Networks for phones: depthwise convolutions, gates, channel shuffles."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from onnx import ModelProto
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 _SWISH_GAIN = 1.7
-"""Swish leaves 0.36 of the second moment of a standard normal value."""
+"""Gain of a layer behind swish, which leaves 0.36 of the second moment of a standard normal value.
+"""
 
 
 def mobilenet_v2(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """MobileNetV2 (Sandler et al., 2018): `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds MobileNetV2 (Sandler et al., 2018): `image [N, 3, H, W]` to `logits [N, 1000]`."""
     b = GraphBuilder("mobilenet_v2", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     x = b.relu6(b.batch_norm(b.conv(x, 32, 3, stride=2, bias=False, gain=1.0)))
@@ -47,8 +48,9 @@ def _inverted_residual(b: GraphBuilder, x: str, expansion: int, channels: int, s
 
 
 def efficientnet_b0(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """EfficientNet-B0 (Tan and Le, 2019), swish as two nodes: `image [N, 3, H, W]` to
-    `logits [N, 1000]`."""
+    """Builds EfficientNet-B0 (Tan and Le, 2019), swish as two nodes: `image [N, 3, H, W]` to
+    `logits [N, 1000]`.
+    """
     b = GraphBuilder("efficientnet_b0", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     x = b.swish(b.batch_norm(b.conv(x, 32, 3, stride=2, bias=False, gain=1.0)))
@@ -95,7 +97,7 @@ def _squeeze_excite(b: GraphBuilder, x: str, squeezed: int) -> str:
 
 
 def squeezenet(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """SqueezeNet 1.1 (Iandola et al., 2016): `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds SqueezeNet 1.1 (Iandola et al., 2016): `image [N, 3, H, W]` to `logits [N, 1000]`."""
     b = GraphBuilder("squeezenet", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     x = b.relu(b.conv(x, 64, 3, stride=2, padding=0, gain=1.0))
@@ -115,7 +117,9 @@ def squeezenet(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto
 
 
 def shufflenet(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """ShuffleNet with 3 groups (Zhang et al., 2018): `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds ShuffleNet with 3 groups (Zhang et al., 2018): `image [N, 3, H, W]` to `logits [N,
+    1000]`.
+    """
     b = GraphBuilder("shufflenet", seed=seed)
     x = b.input("image", [batch, 3, image, image])
     x = b.relu(b.batch_norm(b.conv(x, 24, 3, stride=2, bias=False, gain=1.0)))
@@ -134,7 +138,8 @@ def shufflenet(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto
 def _shuffle_unit(
     b: GraphBuilder, x: str, channels: int, batch: int, size: int, groups: int, down: bool
 ) -> str:
-    """One unit; `size` is that of its output, `down` halves the image and concatenates."""
+    """Adds one unit; `size` is the height of its output, `down` halves the image and
+    concatenates."""
     stride = 2 if down else 1
     width = channels // 4
     y = b.relu(b.batch_norm(b.conv(x, width, 1, groups=groups, bias=False)))

@@ -10,18 +10,20 @@ from onnx import ModelProto
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 _Block: TypeAlias = Callable[[GraphBuilder, str, int, int], str]
-"""Builder, input, width, stride; the residual branch up to its last batch norm."""
+"""Function that adds a residual branch up to its last batch norm, from builder, input, width and
+stride.
+"""
 
 _BRANCH_GAIN = 0.4
 
 
 def resnet18(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """ResNet-18: `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds ResNet-18: `image [N, 3, H, W]` to `logits [N, 1000]`."""
     return _resnet("resnet18", _basic_block, (2, 2, 2, 2), 1, seed, batch, image)
 
 
 def resnet50(*, seed: int = 0, batch: int = 1, image: int = 224) -> ModelProto:
-    """ResNet-50: `image [N, 3, H, W]` to `logits [N, 1000]`."""
+    """Builds ResNet-50: `image [N, 3, H, W]` to `logits [N, 1000]`."""
     return _resnet("resnet50", _bottleneck, (3, 4, 6, 3), 4, seed, batch, image)
 
 

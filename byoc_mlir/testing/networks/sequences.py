@@ -1,4 +1,4 @@
-"""Networks from images to text and from text to sound, whose lengths change."""
+"""Networks with sequences of any length, from images to text and from text to sound."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from byoc_mlir.testing.networks.builder import RELU_GAIN, GraphBuilder
 
 
 def recogniser(*, seed: int = 0, classes: int = 96) -> ModelProto:
-    """A recogniser of lines of text (Shi et al., 2015), convolutions and then two bidirectional
-    LSTM layers: `image [batch, 1, 32, width]` to `logits [width/4, batch, classes]`."""
+    """Builds a recogniser of lines of text (Shi et al., 2015), convolutions and then two
+    bidirectional LSTM layers: `image [batch, 1, 32, width]` to `logits [width/4, batch, classes]`.
+    """
     b = GraphBuilder("recogniser", seed=seed)
     x = b.input("image", ["batch", 1, 32, "width"])
     for index, channels in enumerate((32, 64, 128, 256)):
@@ -30,8 +31,9 @@ def recogniser(*, seed: int = 0, classes: int = 96) -> ModelProto:
 
 
 def synthesiser(*, seed: int = 0, width: int = 192, phonemes: int = 80) -> ModelProto:
-    """A synthesiser of speech in one pass (Ren et al., 2019): `phonemes [1, length]` to
-    `features [1, 80, frames]`. How many frames each phoneme gets is computed."""
+    """Builds a synthesiser of speech in one pass (Ren et al., 2019): `phonemes [1, length]` to
+    `features [1, 80, frames]`. The model computes the number of frames of each phoneme.
+    """
     b = GraphBuilder("synthesiser", seed=seed)
     ids = b.input("phonemes", [1, "length"], TensorProto.INT64)
     x = b.transpose(b.op("Gather", b.normal((phonemes, width), 1.0, "embedding"), ids), 0, 2, 1)
@@ -48,7 +50,7 @@ def _halved_height(b: GraphBuilder, x: str) -> str:
 
 
 def _bidirectional(b: GraphBuilder, x: str, hidden: int) -> str:
-    """`[T, N, C]` to `[T, N, 2*hidden]`."""
+    """Adds a bidirectional LSTM: `[T, N, C]` to `[T, N, 2*hidden]`."""
     width = b.channels[x]
     y, *_ = b.ops(
         "LSTM",
@@ -79,14 +81,14 @@ def _convolutions(b: GraphBuilder, x: str, name: str, count: int) -> str:
 
 
 def _durations(b: GraphBuilder, x: str) -> str:
-    """`[1, C, L]` to the frames of each phoneme, `[1, L]`: 1 to 7."""
+    """Adds the number of frames of each phoneme, 1 to 7: `[1, C, L]` to `[1, L]`."""
     share = b.op("Sigmoid", b.op("Squeeze", _conv1d(b, x, 1), b.ints(1)))
     frames = b.op("Add", b.op("Round", b.op("Mul", share, b.scalar(6.0))), b.scalar(1.0))
     return b.op("Cast", frames, to=TensorProto.INT64)
 
 
 def _lengthened(b: GraphBuilder, x: str, durations: str) -> str:
-    """`[1, C, L]` to `[1, C, frames]`: each column as often as its duration says."""
+    """Repeats each column as often as its duration says: `[1, C, L]` to `[1, C, frames]`."""
     zero, one = (b.constant(np.array(number, np.int64)) for number in (0, 1))
     total = b.op("ReduceSum", durations, keepdims=0)
     frames = b.op("Unsqueeze", b.op("Range", zero, total, one), b.ints(1))

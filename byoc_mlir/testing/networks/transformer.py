@@ -13,7 +13,8 @@ from onnx import ModelProto, TensorProto
 from byoc_mlir.testing.networks.builder import GraphBuilder
 
 _GELU_GAIN = 1.5
-"""Gelu leaves 0.43 of the second moment of a standard normal value."""
+"""Gain of a layer behind gelu, which leaves 0.43 of the second moment of a standard normal value.
+"""
 
 _MASKED = float(np.finfo(np.float32).min)
 
@@ -28,8 +29,9 @@ def vit_tiny(
     layers: int = 12,
     classes: int = 1000,
 ) -> ModelProto:
-    """ViT-tiny, patches of 16 (Dosovitskiy et al., 2021), q, k and v from one matmul:
-    `image [N, 3, H, W]` to `logits [N, classes]`."""
+    """Builds ViT-tiny, patches of 16 (Dosovitskiy et al., 2021), q, k and v from one matmul: `image
+    [N, 3, H, W]` to `logits [N, classes]`.
+    """
     b = GraphBuilder("vit_tiny", seed=seed)
     patches = (image // 16) ** 2
     x = b.input("image", [batch, 3, image, image])
@@ -50,7 +52,7 @@ def vit_tiny(
 
 
 def _fused_attention(b: GraphBuilder, x: str, batch: int, tokens: int, heads: int) -> str:
-    """Attention whose projections are one matmul, split by `Split` and `Squeeze`."""
+    """Adds attention whose projections are one matmul, split by `Split` and `Squeeze`."""
     width = b.channels[x]
     size = width // heads
     qkv = b.reshape(b.linear(x, 3 * width), batch, tokens, 3, heads, size)
@@ -72,8 +74,9 @@ def bert6(
     heads: int = 12,
     layers: int = 6,
 ) -> ModelProto:
-    """A BERT-style encoder of 6 layers, layer norm in single nodes:
-    `input_ids, attention_mask, token_type_ids [N, T]` to `last_hidden_state [N, T, width]`."""
+    """Builds a BERT-style encoder of 6 layers, layer norm as separate ops: `input_ids,
+    attention_mask, token_type_ids [N, T]` to `last_hidden_state [N, T, width]`.
+    """
     b = GraphBuilder("bert6", seed=seed)
     ids = b.input("input_ids", [batch, tokens], TensorProto.INT64)
     mask = b.input("attention_mask", [batch, tokens], TensorProto.INT64)
@@ -95,7 +98,7 @@ def bert6(
 
 
 def _mask_bias(b: GraphBuilder, mask: str) -> str:
-    """`[N, T]` of 0 and 1 to the addend `[N, 1, 1, T]` of the scores."""
+    """Converts a mask `[N, T]` of 0 and 1 to the addend `[N, 1, 1, T]` of the scores."""
     mask = b.op("Unsqueeze", b.op("Unsqueeze", mask, b.ints(1)), b.ints(2))
     mask = b.op("Cast", mask, to=TensorProto.FLOAT)
     return b.op("Mul", b.op("Sub", b.scalar(1.0), mask), b.scalar(_MASKED))
@@ -104,7 +107,7 @@ def _mask_bias(b: GraphBuilder, mask: str) -> str:
 def _masked_attention(
     b: GraphBuilder, x: str, bias: str, batch: int, tokens: int, heads: int
 ) -> str:
-    """Attention with three projections, the scale as a `Div` and the mask as an `Add`."""
+    """Adds attention with three projections, the scale as a `Div` and the mask as an `Add`."""
     width = b.channels[x]
     size = width // heads
 
@@ -129,8 +132,9 @@ def gpt4(
     heads: int = 8,
     layers: int = 4,
 ) -> ModelProto:
-    """A GPT-style decoder of 4 layers, with a causal mask and the tanh form of gelu:
-    `input_ids [N, T]` to `logits [N, T, vocabulary]`."""
+    """Builds a GPT-style decoder of 4 layers, with a causal mask and the tanh form of gelu:
+    `input_ids [N, T]` to `logits [N, T, vocabulary]`.
+    """
     b = GraphBuilder("gpt4", seed=seed, opset=18)
     ids = b.input("input_ids", [batch, tokens], TensorProto.INT64)
     causal = b.constant(np.tri(tokens, dtype=np.bool_)[None, None], "causal_mask")
@@ -150,7 +154,7 @@ def gpt4(
 def _causal_attention(
     b: GraphBuilder, x: str, causal: str, batch: int, tokens: int, heads: int
 ) -> str:
-    """Attention whose one projection is split in its last axis, masked by `Where`."""
+    """Adds attention whose one projection is split in its last axis, masked by `Where`."""
     width = b.channels[x]
     size = width // heads
     parts = b.ops("Split", b.linear(x, 3 * width), b.ints(width, width, width), outputs=3, axis=2)
@@ -175,7 +179,7 @@ def _layer_norm(b: GraphBuilder, x: str) -> str:
 
 
 def _decomposed_layer_norm(b: GraphBuilder, x: str) -> str:
-    """Layer norm as exporters below opset 17 write it, with `ReduceMean`, `Pow` and `Sqrt`."""
+    """Adds layer norm as exporters below opset 17 write it, with `ReduceMean`, `Pow` and `Sqrt`."""
     scale, bias = _norm_parameters(b, b.channels[x])
     centred = b.op("Sub", x, b.op("ReduceMean", x, axes=[-1]))
     variance = b.op("ReduceMean", b.op("Pow", centred, b.scalar(2.0)), axes=[-1])

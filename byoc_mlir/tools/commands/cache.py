@@ -1,4 +1,4 @@
-"""`byoc cache`: where compiled models are kept, how much that is, and how to be rid of it."""
+"""`byoc cache`: show or clear the cache of compiled models."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _print_json(cache: Cache | None, *, clear: bool) -> int:
 
 
 def describe(cache: Cache) -> str:
-    """One line on the place and the size of a cache."""
+    """Returns one line with the folder and the size of a cache."""
     entries = cache.entries()
     size = sum(entry.size for entry in entries)
     return (

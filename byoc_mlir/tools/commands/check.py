@@ -1,4 +1,4 @@
-"""`byoc check`: all of a model that cannot be compiled, by op."""
+"""`byoc check`: list the nodes of a model that cannot be compiled, by op."""
 
 from __future__ import annotations
 

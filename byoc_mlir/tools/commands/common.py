@@ -1,4 +1,4 @@
-"""What the subcommands share: naming a model, choosing targets, inventing inputs."""
+"""Helpers that subcommands share: naming a model, choosing targets, generating inputs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
 
 def add_model_argument(parser: argparse.ArgumentParser) -> None:
-    """The model."""
+    """Adds the argument for the model."""
     parser.add_argument(
         "model",
         nargs="?",
@@ -49,7 +49,7 @@ def add_model_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """The model, and how to compile it."""
+    """Adds the arguments for the model and for the options of `compile`."""
     add_model_argument(parser)
     add_option_arguments(parser)
     parser.add_argument(
@@ -69,7 +69,7 @@ def compile_model(
     dump_ir: Path | None = None,
     interpreter: bool = False,
 ) -> Executable:
-    """Compiles the model that the arguments name; the others are those of `compile`."""
+    """Compiles the model that the arguments name; the other parameters are `compile`'s."""
     _load_backends(args)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -86,7 +86,7 @@ def compile_model(
 
 
 def request_of(args: argparse.Namespace) -> Request:
-    """Returns the checked request of the arguments, for what does more than to compile."""
+    """Returns the checked request of the arguments, for commands that do more than compile."""
     _load_backends(args)
     return Request(find_model(args.model), **options_of(args)).checked()
 
@@ -99,10 +99,10 @@ def _load_backends(args: argparse.Namespace) -> None:
 def open_model(
     args: argparse.Namespace, *, profile: bool = False, interpreter: bool = False
 ) -> Executable:
-    """As `compile_model`; a `.so` file, which is compiled already, is loaded.
+    """Compiles a model as `compile_model` does, or loads a `.so` file.
 
     Raises:
-        InvalidInputError: targets, sizes or a precision are given for such a file.
+        InvalidInputError: targets, sizes or a precision are given for a `.so` file.
     """
     if not args.model.endswith(".so"):
         return compile_model(args, profile=profile, interpreter=interpreter)
@@ -114,7 +114,7 @@ def open_model(
 
 
 def seconds(text: str) -> float:
-    """A time above 0, for `argparse`."""
+    """Parses a time above 0 in seconds, for `argparse`."""
     try:
         found = float(text)
     except ValueError:
@@ -125,7 +125,7 @@ def seconds(text: str) -> float:
 
 
 def shape_of_input(text: str) -> tuple[str, tuple[int, ...]]:
-    """`x=1,3,224,224`, for `argparse`."""
+    """Parses the shape of an input, such as `x=1,3,224,224`, for `argparse`."""
     name, _, sizes = text.rpartition("=")
     try:
         shape = tuple(int(size) for size in sizes.split(",") if size)
@@ -137,19 +137,19 @@ def shape_of_input(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def add_shape_argument(parser: argparse.ArgumentParser) -> None:
-    """The shapes of inputs, which `shapes_of` reads."""
+    """Adds the option for shapes of inputs, which `shapes_of` reads."""
     parser.add_argument(
         "--shape", action="append", default=[], type=shape_of_input, metavar="NAME=1,3,…"
     )
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
-    """Whether a JSON document is printed."""
+    """Adds the option to print a JSON document."""
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
 def add_annotate_argument(parser: argparse.ArgumentParser) -> None:
-    """A file for the model with metadata, which `annotate` writes."""
+    """Adds the option for the file with metadata that `annotate` writes."""
     parser.add_argument(
         "--annotate",
         metavar="FILE.onnx",
@@ -159,7 +159,7 @@ def add_annotate_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def annotate(args: argparse.Namespace, report: Report, profile: Profile | None = None) -> None:
-    """Writes the annotated model, if there is to be one."""
+    """Writes the annotated model, if the arguments name a file for it."""
     if args.annotate is None:
         return
     from byoc_mlir.compiler.debugging.annotate import write_annotated  # few calls need it
@@ -178,27 +178,27 @@ def print_json(document: object) -> None:
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """Adds a row of texts without markup: models choose the names in them."""
+    """Adds a row of texts without markup, since models choose the names in them."""
     table.add_row(*(escape(printable(cell)) for cell in cells))
 
 
 def shapes_of(args: argparse.Namespace) -> dict[str, tuple[int, ...]]:
-    """The shapes that the arguments say, by input."""
+    """Returns the shapes given on the command line, by input."""
     return dict(args.shape)
 
 
 def _print_warning(message: Warning | str, *details: object, **options: object) -> None:
-    """In place of Python's form, which names a line of code."""
+    """Prints a warning without the line of code that Python's own form names."""
     print(f"warning: {on_command_line(printable_lines(str(message)))}", file=sys.stderr)
 
 
 def bundled_networks() -> Sequence[str]:
-    """The names of the networks inside the onnx package."""
+    """Returns the names of the networks inside the onnx package."""
     return sorted(path.stem.removeprefix("light_") for path in _LIGHT.glob("light_*.onnx"))
 
 
 def find_model(name: str) -> Path:
-    """The file of a model given by path or by a bundled network's name.
+    """Returns the file of a model, given by path or by a bundled network's name.
 
     Raises:
         InvalidModelError: there is neither.
@@ -237,11 +237,12 @@ def _scratch_folder() -> TemporaryDirectory[str]:
 def random_inputs(
     inputs: Sequence[TensorInfo], shapes: dict[str, tuple[int, ...]], seed: int = 0
 ) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
-    """Inputs for a model: floats from a normal distribution, small integers, random booleans.
+    """Returns random inputs for a model: floats from a normal distribution, integers 0 and 1,
+    booleans.
 
     Raises:
         InvalidInputError: a dimension is symbolic and `shapes` does not bind it, or `shapes` names
-            an input that there is not.
+            an unknown input.
     """
     for name in shapes.keys() - {info.name for info in inputs}:
         listed = ", ".join(map(str, inputs))

@@ -1,4 +1,4 @@
-"""`byoc compile`: compile a model, say how long each stage took, write it to a file."""
+"""`byoc compile`: compile a model, print the time of each stage, write it to a file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compile for another machine, 'aarch64-linux-gnu', by the host compiler alone",
     )
     parser.add_argument(
-        "--input",
+        "--inputs",
         metavar="FILE.npz",
         help="inputs by name: the model is run on them before it is written, which compiles the"
         " stages of one that runs in several",
@@ -110,11 +110,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
-    """The program for this machine, and the files that were written."""
+    """Compiles for this machine; returns the program and the files that were written."""
     cache = False if args.time_passes or args.write_calibration else None
     with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
-        if args.input:
-            executable.run(read_inputs(args.input))
+        if args.inputs:
+            executable.run(read_inputs(args.inputs))
         elif shapes:
             executable.warmup(shapes)
         files = _export(executable, args.output, shapes) if args.output else []
@@ -125,12 +125,12 @@ def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, l
 
 
 def _cross_compile(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
-    """The program for another machine, and the files that were written."""
+    """Compiles for another machine; returns the program and the files that were written."""
     from byoc_mlir.compiler.cross import program_for, write_program  # the rest of the compiler
 
-    if args.input:
+    if args.inputs:
         raise InvalidInputError(
-            "--input runs the model, and a program for another machine does not run here; leave it"
+            "--inputs runs the model, and a program for another machine does not run here; leave it"
             " out, or --triple"
         )
     if args.write_calibration:
@@ -155,7 +155,9 @@ def _code_size(program: Program) -> str:
 
 
 def _sizes(program: Program) -> dict[str, int]:
-    """The bytes of code and weights; nothing of a program that is in a file."""
+    """Returns the bytes of code and weights; an empty mapping for a program that was loaded from a
+    file.
+    """
     code = program.code
     if not isinstance(code, ObjectCode):
         return {}
@@ -164,7 +166,7 @@ def _sizes(program: Program) -> dict[str, int]:
 
 
 def _export(executable: Executable, path: Path, shapes: _Shapes) -> list[Path]:
-    """Writes a program to a file; the path, and that of the header."""
+    """Writes a program to a file; returns the paths of the file and of the header."""
     writers = {".so": executable.export_library, ".o": executable.export_object}
     if path.suffix not in writers:
         raise ExportError(f"'{path}' must end in .so (a shared object) or .o (an object file)")

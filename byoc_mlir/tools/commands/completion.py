@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def script(shell: str, parsers: _Parsers) -> str:
-    """The script for one of `SHELLS`; `parsers` are those of the commands."""
+    """Returns the script for one of `SHELLS`; `parsers` are the parsers of the commands."""
     if shell == "fish":
         return "\n".join([*_fish_lines(parsers), ""])
     text = _BASH.format(
@@ -93,12 +93,12 @@ def _fish_lines(parsers: _Parsers) -> Iterator[str]:
 
 
 def _options(parser: argparse.ArgumentParser) -> Sequence[Sequence[str]]:
-    """The options, each with its names."""
+    """Returns the options of a parser, each with its names."""
     return [action.option_strings for action in parser._actions if action.option_strings]
 
 
 def _choices(parser: argparse.ArgumentParser) -> Iterator[tuple[str, Sequence[str]]]:
-    """By option: the words that it takes, where it takes no others."""
+    """Yields each option that takes only certain words, with these words."""
     for action in parser._actions:
         for option in action.option_strings if action.choices else ():
             yield option, list(map(str, action.choices or ()))

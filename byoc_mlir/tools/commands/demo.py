@@ -18,7 +18,7 @@ from byoc_mlir.tools.commands.run import median_seconds, placement_table
 from byoc_mlir.tools.options import at_least
 
 SEVEN = 19
-"""A picture of a seven."""
+"""Index of a picture of a seven."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

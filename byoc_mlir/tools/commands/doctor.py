@@ -1,4 +1,4 @@
-"""`byoc doctor`: what this machine offers, and what is missing."""
+"""`byoc doctor`: show what this machine supports, and what is missing."""
 
 from __future__ import annotations
 
@@ -34,19 +34,20 @@ from byoc_mlir.tools.commands.common import add_json_argument, print_json
 _MAPS = Path("/proc/self/maps")
 
 _NAME = re.compile(r"lib(gomp(?!-plugin)|iomp5|omp)([-.].*)?\.so(\..*)?")
-"""GCC's, Intel's and LLVM's; a package's own copy has a hash in its name."""
+"""Names of GCC's, Intel's and LLVM's OpenMP runtimes; a package's own copy has a hash in its name.
+"""
 
 
 def is_openmp_runtime(path: PurePath) -> bool:
-    """Whether a file is an OpenMP runtime, by its name."""
+    """True if a file is an OpenMP runtime, by its name."""
     return _NAME.fullmatch(path.name) is not None
 
 
 def loaded_runtimes(maps: str | None = None) -> Sequence[Path]:
-    """The runtimes that this process has loaded, each once.
+    """Returns the OpenMP runtimes that this process has loaded, each once.
 
     Args:
-        maps: what `/proc/self/maps` says; left out, it is read.
+        maps: the text of `/proc/self/maps`, which is read if it is not given.
     """
     if maps is None:
         maps = _MAPS.read_text() if _MAPS.is_file() else ""
@@ -56,7 +57,7 @@ def loaded_runtimes(maps: str | None = None) -> Sequence[Path]:
 
 
 def packaged_runtimes() -> Sequence[tuple[str, Path]]:
-    """The runtimes in installed packages, with the packages' names."""
+    """Returns the OpenMP runtimes in installed packages, with the packages' names."""
     return [
         (distribution.name, Path(str(file.locate())).resolve())
         for distribution in distributions()
@@ -68,7 +69,8 @@ def packaged_runtimes() -> Sequence[tuple[str, Path]]:
 def describe_runtimes(
     loaded: Sequence[Path], packaged: Iterable[tuple[str, Path]]
 ) -> list[tuple[str, str]]:
-    """Rows of a table: what there is, and what is wrong with it."""
+    """Returns rows of a table on OpenMP runtimes: their paths, and a warning if there are
+    several."""
     rows = [("OpenMP, loaded", str(path)) for path in loaded]
     others = [(name, path) for name, path in packaged if path not in loaded]
     rows += [("OpenMP, installed", f"{path}: comes with {name}") for name, path in others]
@@ -127,7 +129,9 @@ def _import(module: str) -> None:
 
 
 def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
-    """What there is, each with what was found; rows that go on with the one before have no name."""
+    """Yields rows of the table, each a name and a finding; a row that continues the one before has
+    no name.
+    """
     yield "byoc_mlir", __version__
     for package in ("xdsl", "llvmlite", "onnx", "numpy"):
         yield package, version(package)
@@ -149,7 +153,7 @@ def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
 
 
 def _calibration(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:
-    """What was measured on this machine, or is assumed until it is."""
+    """Yields the cost-model parameters of a kind: measured on this machine, or the defaults."""
     kept = kept_calibration(kind)
     if kept is None and measure:
         with using(calibration_of(None)):
@@ -161,7 +165,9 @@ def _calibration(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:
 
 
 def _instructions() -> str:
-    """The levels of `BYOC_MAX_ISA` that the processor reaches, and what it lacks for the next."""
+    """Returns the levels of `BYOC_MAX_ISA` that the processor supports, and which features the next
+    lacks.
+    """
     if Cpu.machine().architecture != "x86_64":
         return " ".join(Cpu.host().features)
     missing = missing_by_level(Cpu.machine().features)

@@ -1,4 +1,4 @@
-"""`byoc explain`: the path of one node through the compiler, or what one pattern finds."""
+"""`byoc explain`: show the path of one node through the compiler, or the matches of one pattern."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _FILES = {
     "README.md": "README.md",
     "test_backend.py": "tests/test_{name}.py",
 }
-"""Template to the file that is made from it."""
+"""Files of the package, by template."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

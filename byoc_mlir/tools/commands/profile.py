@@ -1,4 +1,4 @@
-"""`byoc profile`: where the time of a run goes."""
+"""`byoc profile`: show the time of each step of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`byoc report`: where every ONNX node went, and why."""
+"""`byoc report`: show the placement of every ONNX node, and the reason."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def grouped_text(report: Report) -> str:
-    """What became of the nodes in 80 columns, those of one kind in one entry; then what regions
-    take."""
+    """Returns the placement of nodes in 80 columns, one entry for each kind, then the times of
+    regions.
+    """
     groups = Counter(
         (row.op_type, row.placement, row.composite, row.implementation, row.precision, row.reason)
         for row in report
@@ -59,7 +60,9 @@ def grouped_text(report: Report) -> str:
 
 
 def _compared(report: Report) -> Iterator[str]:
-    """What regions take, and would take elsewhere: those that went back to the host, too."""
+    """Yields the estimated times of each region and its alternatives, regions that went back to the
+    host among them.
+    """
     regions = defaultdict[tuple[str, RegionTimes], list[str]](list)
     for row in report:
         if row.times is not None:

@@ -1,4 +1,4 @@
-"""`byoc run`: compile or load a model, run it, show the answer, placement and latency."""
+"""`byoc run`: compile or load a model, run it, show outputs, placement and latency."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from byoc_mlir.tools.options import at_least, read_inputs
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
-    parser.add_argument("--input", metavar="FILE.npz", help="inputs by name (default: random)")
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs by name (default: random)")
     add_shape_argument(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs there")
     parser.add_argument(
@@ -55,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
     start = time.perf_counter()
     with open_model(args, interpreter=True) as executable:
-        if args.input:
-            inputs = read_inputs(args.input)
+        if args.inputs:
+            inputs = read_inputs(args.inputs)
         else:
             inputs = random_inputs(executable.inputs, shapes_of(args), args.seed)
         with shown("run"):
@@ -99,12 +99,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _changed(args: argparse.Namespace, **values: str) -> argparse.Namespace:
-    """The arguments, some of them with other values."""
+    """Returns a copy of the arguments with some values changed."""
     return argparse.Namespace(**{**vars(args), **values})
 
 
 def differences_of(outputs: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Difference]:
-    """How far outputs of numbers are from others."""
+    """Returns the differences between numeric outputs and the expected ones."""
     return {
         name: difference(array, wanted[name])
         for name, array in outputs.items()
@@ -113,7 +113,7 @@ def differences_of(outputs: Mapping[str, Any], wanted: Mapping[str, Any]) -> dic
 
 
 def difference_table(differences: Mapping[str, Difference], precision: str) -> Table:
-    """How far outputs are from those in another precision."""
+    """Returns a table of the differences between outputs and the outputs in another precision."""
     table = Table(title=f"difference from {precision}", title_justify="left")
     for column in ("output", "largest", "mean", "largest element"):
         table.add_column(column, justify="left" if column == "output" else "right")
@@ -123,7 +123,7 @@ def difference_table(differences: Mapping[str, Difference], precision: str) -> T
 
 
 def _described(array: Any) -> dict[str, object]:
-    """The type and shape of an output, and its elements where they are few."""
+    """Returns the type and shape of an output, and its elements if there are few."""
     if not isinstance(array, np.ndarray):
         return {"value": str(array)}
     typed = cast("NDArray[Any]", array)
@@ -135,7 +135,7 @@ _FEW = 16
 
 
 def placement_table(report: Report) -> Table:
-    """How many nodes of each kind went where."""
+    """Returns a table of the number of nodes by op type, placement and reason."""
     table = Table(title="where each op ran", title_justify="left")
     for column in ("op", "placement", "as", "nodes", "reason"):
         table.add_column(column, justify="right" if column == "nodes" else "left")
@@ -167,7 +167,7 @@ def _largest(array: Any, count: int = 5) -> str:
 
 
 def median_seconds(function: Any, budget: float = 1.0) -> float:
-    """Returns the median time of a call, of as many as `budget` seconds allow."""
+    """Returns the median time of a call, over as many calls as `budget` seconds allow."""
     times: list[float] = []
     deadline = time.perf_counter() + budget
     while len(times) < 3 or (time.perf_counter() < deadline and len(times) < 200):

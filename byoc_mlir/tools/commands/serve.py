@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the subcommand: until it is interrupted."""
+    """Runs the subcommand until it is interrupted."""
     from byoc_mlir.ray import ServingLimits, application, serving
     from byoc_mlir.ray.deployment import prepare
 
@@ -84,10 +84,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(path: Path, options: dict[str, Any]) -> None:
-    """Compiles the model here first: what is wrong with it is said at once, and the cache has it.
+    """Compiles the model in this process first, to report errors early and to fill the cache.
 
     Raises:
-        ByocError: it cannot be compiled, or not be served.
+        ByocError: it cannot be compiled, or cannot be served.
     """
     from byoc_mlir.ray.served import open_model, output_tensors, warm_up
     from byoc_mlir.ray.service import Service, ServingLimits
@@ -98,7 +98,7 @@ def _check(path: Path, options: dict[str, Any]) -> None:
 
 
 def _wait() -> None:
-    """Returns when the process is told to end."""
+    """Returns when the process receives a signal to end."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         while True:

@@ -21,7 +21,7 @@ from byoc_mlir.tools.commands.common import (
 )
 
 _SHOWN = 20
-"""Kernels of the table."""
+"""Maximum number of kernels in the table."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

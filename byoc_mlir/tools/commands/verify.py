@@ -65,14 +65,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def inputs_of(args: argparse.Namespace, executable: Executable) -> dict[str, Any]:
-    """The inputs that the arguments say."""
+    """Returns the inputs given on the command line, or random ones."""
     if args.inputs:
         return read_inputs(args.inputs)
     return random_inputs(executable.inputs, shapes_of(args), args.seed)
 
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:
-    """How to compare, as `Executable.verify` takes it; refused before anything is compiled."""
+    """Returns the options for `Executable.verify`; an unknown oracle is refused before the model is
+    compiled.
+    """
     from byoc_mlir.compiler.debugging.oracles import (
         chosen_oracle,  # slow, and the other commands do without
     )

@@ -1,4 +1,4 @@
-"""`byoc view`: a page that shows where nodes went and why, where time goes, IR and code."""
+"""`byoc view`: write a page with the placement of nodes, times, IR and code."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _page(args: argparse.Namespace, dump: Path) -> str:
 
 
 def _loaded_page(args: argparse.Namespace) -> str:
-    """That of a compiled file, which has no IR."""
+    """Returns the page of a compiled file, which has no IR."""
     with open_model(args) as executable:
         return _drawn(args, executable, None)
 

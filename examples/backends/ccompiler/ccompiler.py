@@ -32,7 +32,7 @@ EXPRESSIONS = {
     "tanh": "tanhf(a[i])",
     "nn.relu": "a[i] < 0.0f ? 0.0f : a[i]",
 }
-"""What each op computes, of the elements of its operands."""
+"""C expressions of the ops, in the elements of their operands."""
 
 PROLOGUE = """\
 #include <math.h>
@@ -62,7 +62,7 @@ typedef struct {
 
 
 class CCompilerBackend(Backend):
-    """Element-wise ops on float32 tensors of one shape."""
+    """Backend for element-wise ops on float32 tensors of one shape."""
 
     name: ClassVar[str] = "ccompiler"
 
@@ -86,7 +86,9 @@ class CCompilerBackend(Backend):
 
 
 def functions_of(region: FuncOp) -> str:
-    """A region's C: a function for each op, the region itself, its wrapper for DLPack tensors."""
+    """Returns a region's C: a function for each op, the region itself, its wrapper for DLPack
+    tensors.
+    """
     symbol = region.sym_name.data
     functions: list[str] = []
 

@@ -18,7 +18,7 @@ _F32, _I64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
 def features(graph: GraphBuilder, op_type: str, *, floats: bool = False) -> Tensor:
-    """Rows of features, of those floats that an op accepts or of any of its types."""
+    """Returns rows of features, of a float type that the op accepts or of any of its types."""
     shape = (graph.rng.randint(1, 9), graph.rng.randint(1, 6))
     accepted = graph.dtypes(op_type, 0, ML)
     kinds = [dtype for dtype in accepted if is_float(dtype)] if floats else accepted
@@ -26,15 +26,15 @@ def features(graph: GraphBuilder, op_type: str, *, floats: bool = False) -> Tens
 
 
 def numbers(graph: GraphBuilder, count: int) -> list[float]:
-    """Multiples of 1/8, which single precision has."""
+    """Returns random multiples of 1/8, which f32 represents exactly."""
     return [graph.rng.randint(-16, 16) / 8 for _ in range(count)]
 
 
 def labels(graph: GraphBuilder, count: int, kind: str) -> tuple[dict[str, Any], Dtype]:
-    """The attribute with the labels of some classes, and their type.
+    """Returns the attribute with the labels of `count` classes, and the labels' type.
 
     Args:
-        kind: what the attribute of integers ends with.
+        kind: suffix of the attribute for integers.
     """
     if graph.rng.random() < 0.3:
         return {"classlabels_strings": graph.rng.sample(WORDS, count)}, _STRING
@@ -150,7 +150,7 @@ def svm_classifier(graph: GraphBuilder, op_type: str) -> None:
 
 
 _NAMES: dict[str, Dtype] = {"int64": _I64, "float": _F32, "string": _STRING}
-"""How attributes of an encoder call types."""
+"""Names of types in the attributes of an encoder."""
 
 
 @recipe("LabelEncoder", domain=ML)
@@ -207,7 +207,7 @@ def _entries(graph: GraphBuilder, kind: str, count: int, distinct: bool = False)
 
 
 def _keys(graph: GraphBuilder, kind: str) -> Tensor:
-    """What is looked up: some of it is among the keys."""
+    """Returns values to look up, some of which are among the keys."""
     shape = tuple(graph.rng.randint(1, 5) for _ in range(graph.rng.randint(1, 3)))
     count = int(np.prod(shape))
     found = [_entries(graph, kind, 1)[0] for _ in range(count)]

@@ -15,7 +15,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 def _grow(graph: GraphBuilder) -> None:
-    """A few simple nodes."""
+    """Adds a few simple nodes."""
     from byoc_mlir_fuzz.generate.random_graph import add_node
 
     for _ in range(graph.rng.randint(1, 3)):
@@ -23,7 +23,7 @@ def _grow(graph: GraphBuilder) -> None:
 
 
 def _like(graph: GraphBuilder, wanted: Tensor) -> Tensor:
-    """A value made in this graph that has the type of `wanted`."""
+    """Returns a value of the type of `wanted` that a node of this graph computes."""
     made = {name for node in graph.nodes for name in node.output}
     same = [
         value

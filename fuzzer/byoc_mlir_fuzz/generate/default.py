@@ -1,4 +1,4 @@
-"""Nodes of any op, from nothing but its schema."""
+"""Nodes of any op, generated from its schema alone."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _Draw: TypeAlias = Callable[[GraphBuilder, int], Any]
 
 
 def from_schema(graph: GraphBuilder, op_type: str, domain: str = "") -> None:
-    """Adds a node whose inputs and attributes have the types that the schema asks for.
+    """Adds a node whose inputs and attributes have the types of the schema.
 
     Raises:
-        RejectedError: what was drawn does not fit together.
+        RejectedError: the drawn inputs and attributes do not fit together.
     """
     schema = graph.schema(op_type, domain)
     inputs = _inputs(graph, schema)
@@ -160,4 +160,4 @@ _NAMED: dict[str, _Draw] = {
     "direction": _one_of("LEFT", "RIGHT"),
     "reduction": _one_of("none", "mean", "sum"),
 }
-"""Attributes by name: a function of the graph and the rank of the first input."""
+"""Generators of attributes by name, from the graph and the rank of the first input."""

@@ -1,4 +1,4 @@
-"""Element-wise ops and reductions whose operands must stay where ONNX defines a result."""
+"""Element-wise ops and reductions whose operands must stay in the domain that ONNX defines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph as it grows, node by node, with the types that ONNX infers for its values."""
+"""Builder of a graph, with the types that ONNX infers for its values."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from byoc_mlir_fuzz.values import (
 
 _LARGEST = 8 * MAX_ELEMENTS
 _COMPUTED = 0.3
-"""How often integers that ops depend on are computed."""
+"""Probability with which integer parameters of ops are computed."""
 
 
 @dataclass
 class GraphBuilder:
-    """The nodes so far; `values` are what a further node may read."""
+    """Builder of a graph; `values` are the values that a further node may read."""
 
     rng: Random
     opset: int
     style: Style = "plain"
     outer: GraphBuilder | None = None
-    """Of a subgraph: the graph around it."""
+    """Graph around a subgraph."""
     nodes: list[NodeProto] = field(default_factory=list[NodeProto])
     initializers: list[Tensor] = field(default_factory=list[Tensor])
     inputs: list[GraphInput] = field(default_factory=list[GraphInput])
@@ -62,14 +62,14 @@ class GraphBuilder:
     """Outputs of the model that are maps, which no node can read."""
     counter: list[int] = field(default_factory=lambda: [0])
     domains: Mapping[str, int] = field(default_factory=lambda: DOMAINS)
-    """The versions of other domains."""
+    """Versions of other domains."""
 
     @property
     def root(self) -> GraphBuilder:
         return self if self.outer is None else self.outer.root
 
     def inner(self) -> GraphBuilder:
-        """A subgraph, which sees what is here."""
+        """Returns a builder for a subgraph, which can read the values of this graph."""
         seen = [value for value in self.values if value.shape is not None]
         return GraphBuilder(
             self.rng,
@@ -83,12 +83,12 @@ class GraphBuilder:
 
     @property
     def opsets(self) -> Mapping[str, int]:
-        """The versions of all domains."""
+        """Returns the versions of all domains."""
         return {**self.domains, "": self.opset}
 
     @contextmanager
     def attempt(self) -> Generator[None]:
-        """Whatever is added inside is taken back when an exception leaves."""
+        """Removes everything that was added inside if a `RejectedError` leaves the context."""
         marks = [(part, len(part)) for part in (*self._parts(), *self.root._parts())]
         try:
             yield
@@ -101,18 +101,18 @@ class GraphBuilder:
         return self.nodes, self.initializers, self.inputs, self.values, self.maps
 
     def schema(self, op_type: str, domain: str = "") -> OpSchema:
-        """The op in the version that the graph's opset has."""
+        """Returns the schema of an op in the version of the graph's opset."""
         schema = op_schema(domain, op_type, self.opsets[domain])
         if schema is None or schema.deprecated:
             raise RejectedError(f"opset {self.opsets[domain]} has no {op_type}")
         return schema
 
     def dtypes(self, op_type: str, formal: int = 0, domain: str = "") -> list[Dtype]:
-        """What an input of an op may be."""
+        """Returns the types that an input of an op may have."""
         return allowed_dtypes(self.schema(op_type, domain).inputs[formal])
 
     def pick_dtype(self, allowed: Iterable[Dtype]) -> Dtype:
-        """One of the types, more often one that networks use."""
+        """Picks one of the types, with higher probability for types that networks use."""
         choices = list(allowed)
         if not choices:
             raise RejectedError("no type that numpy knows")
@@ -129,9 +129,9 @@ class GraphBuilder:
         style: Style | None = None,
         fresh: bool = False,
     ) -> Tensor:
-        """A value of one of the types: one that is there, an input, or a constant.
+        """Returns a value of one of the types: an existing one, an input, or a constant.
 
-        Without a `shape` its rank is between `least` and `most`. `fresh` asks for a new one.
+        Without a `shape` its rank is between `least` and `most`. With `fresh`, the value is new.
         """
         choices = [allowed] if isinstance(allowed, np.dtype) else list(allowed)
         there = [
@@ -151,7 +151,7 @@ class GraphBuilder:
         return self._input(array, style or self.style)
 
     def constant(self, array: Any) -> Tensor:
-        """A constant: an initializer, now and then a `Constant` node."""
+        """Adds a constant: an initializer, or at times a `Constant` node."""
         data = np.asarray(array)
         tensor = Tensor(self._name("c"), data.dtype, data.shape, data)
         if self.rng.random() < 0.2:
@@ -163,8 +163,9 @@ class GraphBuilder:
         return tensor
 
     def parameter(self, array: Any, as_input: float = 0.08) -> Tensor:
-        """A value that the op which reads it depends on: mostly a constant, else an input, or
-        integers that the graph computes of its data."""
+        """Adds a value that determines the op's shapes or positions: mostly a constant, else an
+        input, or integers that the graph computes.
+        """
         data, draw = np.asarray(array), self.rng.random()
         if draw < as_input:
             return self._input(data, None)
@@ -173,7 +174,9 @@ class GraphBuilder:
         return self.constant(data)
 
     def _computed(self, integers: Array) -> Tensor:
-        """These numbers, but for who does not know that nothing is less than itself."""
+        """Adds nodes that compute these integers in a form that the compiler cannot fold without
+        knowing that `x < x` is false.
+        """
         x = self.tensor(self.dtypes("Less"))
         [less] = self.emit("Less", [x, x])
         [ones] = self.emit("Cast", [less], to=TensorProto.INT64)
@@ -206,12 +209,13 @@ class GraphBuilder:
 
         Args:
             op_type: the op.
-            inputs: its first inputs; `None` where one is left out.
+            inputs: its first inputs; `None` for an omitted one.
             outputs: how many outputs it is to have.
             domain: the op's domain.
             types: the outputs' types where ONNX does not infer them.
-            named: what opset versions give as an attribute or as an input, by its name in either;
-                what this version does not have, or is `None`, is left out.
+            named: values that opset versions take as attributes or as inputs, by the name in
+            either;
+                a value that this version does not have, or `None`, is omitted.
 
         Raises:
             RejectedError: the node is not valid.
@@ -231,7 +235,7 @@ class GraphBuilder:
         domain: str,
         **attributes: Any,
     ) -> list[Tensor]:
-        """Adds a node of an op that ONNX does not know; attributes that are `None` are left out.
+        """Adds a node of an op that ONNX does not know; attributes that are `None` are omitted.
 
         Raises:
             RejectedError: it makes too much.
@@ -263,7 +267,7 @@ class GraphBuilder:
         domain: str = "",
         **named: Any,
     ) -> str:
-        """Adds a node whose output is a sequence or an optional; its name."""
+        """Adds a node whose output is a sequence or an optional; returns the output's name."""
         operands, attributes = self._resolve(self.schema(op_type, domain), inputs, named)
         name = self._name("q")
         node = helper.make_node(op_type, operands, [name], f"n_{name}", domain=domain)
@@ -294,7 +298,7 @@ class GraphBuilder:
     def subgraph(
         self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]
     ) -> onnx.GraphProto:
-        """The nodes as a graph, for an attribute."""
+        """Returns the nodes as a graph, for an attribute."""
         return helper.make_graph(
             self.nodes,
             name,

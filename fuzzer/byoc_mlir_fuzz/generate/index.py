@@ -12,7 +12,7 @@ from byoc_mlir_fuzz.values import Shape, random_shape
 
 
 def positions(graph: GraphBuilder, shape: Shape, size: int) -> Array:
-    """Positions on an axis of `size`, some counted from the end."""
+    """Returns positions on an axis of `size`, some counted from the end."""
     count = int(np.prod(shape))
     if count and not size:
         raise RejectedError("there is no position on an empty axis")

@@ -1,4 +1,4 @@
-"""What ONNX says about the outputs of one node."""
+"""Types of the outputs of one node, inferred by ONNX."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from byoc_mlir_fuzz.values import Dtype, Shape
 def inferred_types(
     node: NodeProto, schema: OpSchema, known: Mapping[str, Tensor], opsets: Mapping[str, int]
 ) -> list[tuple[Dtype, Shape | None]]:
-    """The types of a node's outputs.
+    """Returns the types of a node's outputs.
 
     Raises:
         RejectedError: the node is not valid, or its outputs are not known tensors.
@@ -71,7 +71,9 @@ def _output_type(
 
 
 def _bound_dtype(index: int, node: NodeProto, schema: OpSchema, dtypes: dict[str, Dtype]) -> Dtype:
-    """The type of an output for which ONNX has no inference, from the schema's variables."""
+    """Returns the type of an output from the schema's type variables, if ONNX has no inference for
+    it.
+    """
     output = schema.outputs[min(index, len(schema.outputs) - 1)]
     for position, name in enumerate(node.input):
         formal = schema.inputs[min(position, len(schema.inputs) - 1)]

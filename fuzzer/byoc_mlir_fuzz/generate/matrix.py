@@ -1,4 +1,4 @@
-"""Products, normalisations and what else works on rows."""
+"""Matmuls, normalisations and other ops on rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def matmul(graph: GraphBuilder, op_type: str) -> None:
 
 
 def add_matmul(graph: GraphBuilder, x: Tensor) -> Tensor:
-    """A product of `x` and a matrix, vector or stack of matrices; its result."""
+    """Adds a matmul of `x` and a matrix, vector or stack of matrices; returns its result."""
     (y,) = graph.emit("MatMul", [x, _right(graph, x, x.dtype)])
     return y
 
@@ -35,7 +35,7 @@ def gemm(graph: GraphBuilder, op_type: str) -> None:
 
 
 def add_gemm(graph: GraphBuilder, x: Tensor) -> Tensor:
-    """A `Gemm` of the matrix `x` in one of its forms; its result."""
+    """Adds a `Gemm` of the matrix `x` in one of its forms; returns its result."""
     rng = graph.rng
     trans_a, trans_b = rng.random() < 0.25, rng.random() < 0.4
     depth, rows = x.sizes if trans_a else x.sizes[::-1]
@@ -92,7 +92,7 @@ def batch_normalization(graph: GraphBuilder, op_type: str) -> None:
 
 
 def add_batch_normalization(graph: GraphBuilder, x: Tensor) -> Tensor:
-    """A batch normalisation as at inference; its result."""
+    """Adds a batch normalisation as at inference; returns its result."""
     per_channel = (x.sizes[1],)
     parts = [graph.tensor(x.dtype, per_channel) for _ in range(3)]
     variance = graph.tensor(x.dtype, per_channel, style="positive")

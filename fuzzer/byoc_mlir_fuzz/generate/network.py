@@ -1,4 +1,4 @@
-"""What networks are made of, and backends take: layers with epilogues and residuals."""
+"""Blocks of networks that backends take: layers with epilogues and residuals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ACTIVATIONS = (
 
 
 def add_block(graph: GraphBuilder) -> None:
-    """A layer: a convolution, product or pool, and what usually comes behind it.
+    """Adds a layer, which is a convolution, matmul or pool, and its usual epilogue.
 
     Raises:
         RejectedError: it is not valid.
@@ -59,7 +59,7 @@ def _pool_block(graph: GraphBuilder) -> None:
 
 
 def _previous(graph: GraphBuilder, rank: int) -> Tensor | None:
-    """A value that is there, mostly the last one."""
+    """Returns an existing f32 value of a rank, mostly the last one; at times `None`."""
     fits = [v for v in graph.values if v.dtype == _F32 and v.shape and len(v.shape) == rank]
     if not fits or graph.rng.random() < 0.1:
         return None
@@ -67,7 +67,7 @@ def _previous(graph: GraphBuilder, rank: int) -> Tensor | None:
 
 
 def _epilogue(graph: GraphBuilder, y: Tensor, x: Tensor) -> None:
-    """Activations, sums with other values, scales: up to three."""
+    """Adds up to three activations, sums with other values, and scales."""
     for _ in range(graph.rng.randint(0, 3)):
         kind = graph.rng.random()
         if kind < 0.5:

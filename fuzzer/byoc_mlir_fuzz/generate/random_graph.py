@@ -1,4 +1,4 @@
-"""A random model: a case of the fuzzer from a seed and a number."""
+"""Random models: cases of the fuzzer from a seed and a number."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FAMILIES = (
     *(classical, control, elementwise, image, index, matrix, quantised, rearrange, recurrent),
     *(trees, vendor, vendor_attention, window),
 )
-"""The modules that register recipes."""
+"""Modules that register recipes."""
 
 _DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
 _OPSETS = (*range(7, 28), *range(11, 24), *range(13, 23))
@@ -59,14 +59,16 @@ _SUMS = (
     *("Roi", "Scatter", "Quantize", "Ada", "Momentum", "Grid", "Upsample", "Col2Im", "Embedding"),
     *("Imputer", "If", "Loop", "Scan", "Tree", "SVM", "Linear"),
 )
-"""Parts of the names of ops that add up; the order is theirs to choose."""
+"""Parts of the names of ops that sum, in an order of their choice."""
 
 _ATTEMPTS = 12
 
 
 @cache
 def importable_ops() -> tuple[tuple[str, str], ...]:
-    """Domain and name of every op that the importer knows, by function or by standard body."""
+    """Returns domain and name of every op that the importer supports, by a function or a standard
+    body.
+    """
     functions = {(op.domain, op.op_type) for op in all_ops()}
     schemas = [schema for schema in onnx.defs.get_all_schemas() if schema.domain in _DOMAINS]
     standard = {
@@ -80,7 +82,7 @@ def importable_ops() -> tuple[tuple[str, str], ...]:
 
 
 def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
-    """A valid graph, as far as ONNX's shape inference can tell, and the model of it."""
+    """Returns a random graph, valid as far as ONNX's shape inference can tell, and its model."""
     while True:
         graph = _grown(rng)
         outputs = _outputs(graph)
@@ -89,7 +91,7 @@ def random_graph(rng: Random) -> tuple[GraphBuilder, onnx.ModelProto]:
 
 
 def model_of(graph: GraphBuilder) -> onnx.ModelProto:
-    """The model of a graph, with outputs that nothing reads."""
+    """Returns the model of a graph; its outputs are the values without users."""
     return _model(graph, _outputs(graph))
 
 
@@ -112,7 +114,7 @@ def _grown(rng: Random) -> GraphBuilder:
 
 
 def _add_one(graph: GraphBuilder) -> None:
-    """The only node, which may read the largest numbers unless it adds them up."""
+    """Adds the only node, which may read the largest values unless it sums them."""
     domain, name = graph.rng.choice(importable_ops())
     if graph.style == "extreme" and not any(word in name for word in _SUMS):
         graph.style = "limits"
@@ -128,7 +130,7 @@ def _add_block(graph: GraphBuilder) -> None:
 
 
 def add_node(graph: GraphBuilder, op_type: str | None = None, domain: str = "") -> None:
-    """Adds a node of some op, or of the given one; none when every attempt is rejected."""
+    """Adds a node of a random or the given op; adds none if every attempt is rejected."""
     domain, name = graph.rng.choice(importable_ops()) if op_type is None else (domain, op_type)
     for _ in range(_ATTEMPTS):
         try:
@@ -143,7 +145,7 @@ def add_node(graph: GraphBuilder, op_type: str | None = None, domain: str = "") 
 
 
 def _outputs(graph: GraphBuilder) -> list[Tensor]:
-    """What nothing reads, and now and then something that is read."""
+    """Returns the values without users, and at times a value with users, as outputs."""
     made = {name for node in graph.nodes if node.op_type != "Constant" for name in node.output}
     read = {name for node in graph.nodes for name in node.input}
     values = [value for value in graph.values if value.name in made]

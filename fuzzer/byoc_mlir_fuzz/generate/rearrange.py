@@ -27,7 +27,7 @@ def reshape(graph: GraphBuilder, op_type: str) -> None:
 
 
 def _regrouped(graph: GraphBuilder, shape: tuple[int, ...]) -> list[int]:
-    """Neighbouring axes merged, ones added, or the axes in another order."""
+    """Merges neighbouring axes, adds axes of size 1, or permutes the axes of a shape."""
     sizes = list(shape)
     for _ in range(graph.rng.randint(0, 2)):
         at = graph.rng.randrange(len(sizes) + 1)

@@ -1,4 +1,6 @@
-"""Which function makes nodes of which op; ops without one are made from their schema."""
+"""Registry of the functions that generate nodes of an op; other ops are generated from their
+schema.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ from byoc_mlir_fuzz.generate.graph import GraphBuilder
 from byoc_mlir_fuzz.values import Style
 
 Recipe: TypeAlias = Callable[[GraphBuilder, str], None]
-"""Adds a node of the named op, and what it needs; raises `RejectedError` when that fails."""
+"""Function that adds a node of the named op, and the values it needs; raises `RejectedError` if
+that fails.
+"""
 
 RECIPES: dict[tuple[str, str], Recipe] = {}
-"""By domain and op."""
+"""Recipes by domain and op."""
 
 
 def recipe(*op_types: str, domain: str = "") -> Callable[[Recipe], Recipe]:
@@ -28,13 +32,13 @@ def recipe(*op_types: str, domain: str = "") -> Callable[[Recipe], Recipe]:
 
 
 def some_axes(graph: GraphBuilder, rank: int, least: int = 0) -> list[int]:
-    """Axes of a tensor in any order, some counted from the end."""
+    """Returns axes of a tensor in any order, some counted from the end."""
     count = graph.rng.randint(min(least, rank), rank)
     return [signed(graph, axis, rank) for axis in graph.rng.sample(range(rank), count)]
 
 
 def some_axis(graph: GraphBuilder, rank: int) -> int:
-    """One axis, now and then counted from the end."""
+    """Returns one axis, at times counted from the end."""
     return signed(graph, graph.rng.randrange(max(rank, 1)), rank)
 
 
@@ -43,10 +47,12 @@ def signed(graph: GraphBuilder, axis: int, rank: int) -> int:
 
 
 def maybe(graph: GraphBuilder, value: Any, probability: float = 0.5) -> Any:
-    """The value, or `None`: left out."""
+    """Returns the value, or `None` to omit it."""
     return value if graph.rng.random() < probability else None
 
 
 def finite(graph: GraphBuilder) -> Style | None:
-    """The style of what is multiplied: the oracles multiply infinities by zero, or by padding."""
+    """Returns the style for factors: finite values, since the oracles multiply infinities by zero
+    or by padding.
+    """
     return "plain" if graph.style in ("extreme", "limits") else None

@@ -1,4 +1,4 @@
-"""Values of a graph, their types, and models of one."""
+"""Values of a graph, their types, and models of a graph."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from byoc_mlir_fuzz.values import Dtype, Shape, Style
 IR_VERSION = 10
 ML, MICROSOFT = "ai.onnx.ml", "com.microsoft"
 DOMAINS = {ML: 5, "ai.onnx.preview.training": 1, MICROSOFT: 1}
-"""The opset versions of other domains than the default one, if a graph has no others."""
+"""Opset versions of the domains other than the default one."""
 
 
 class RejectedError(Exception):
-    """The node that was to be added is not valid; the graph is as it was."""
+    """Error of a node that is not valid; the graph is unchanged."""
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value of the graph."""
+    """Value of the graph."""
 
     name: str
     dtype: Dtype
     shape: Shape | None
-    """`None` where it is known at run time only."""
+    """Shape; `None` if it is known at run time only."""
     data: Array | None = None
-    """Of a constant."""
+    """Elements of a constant."""
 
     @property
     def rank(self) -> int:
@@ -39,7 +39,7 @@ class Tensor:
 
     @property
     def sizes(self) -> Shape:
-        """The shape, which must be known."""
+        """Returns the shape, which must be known."""
         if self.shape is None:
             raise RejectedError(f"the shape of {self.name} is not known")
         return self.shape
@@ -51,16 +51,16 @@ class Tensor:
 
 @dataclass(frozen=True)
 class GraphInput:
-    """An input of the model and what it is fed with."""
+    """Input of the model, with its value."""
 
     tensor: Tensor
     value: Array
     style: Style | None
-    """`None` where the op that reads it needs this very value."""
+    """Style of the value; `None` if the op that reads it needs this very value."""
 
 
 def make_model(graph: onnx.GraphProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
-    """A model that imports the domains of its nodes in these versions."""
+    """Returns a model that imports the domains of its nodes in these versions."""
     used = {node.domain for node in graph.node} | {""}
     imports = [helper.make_opsetid(name, opsets[name]) for name in sorted(used)]
     return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
@@ -72,7 +72,7 @@ def initializer_of(value: Tensor) -> TensorProto:
 
 
 def allowed_dtypes(formal: OpSchema.FormalParameter) -> list[Dtype]:
-    """The types of a formal input or output that the fuzzer makes tensors of."""
+    """Returns the types of a formal input or output for which the fuzzer generates tensors."""
     return [TENSOR_TYPES[name] for name in sorted(formal.types) if name in TENSOR_TYPES]
 
 
@@ -83,6 +83,6 @@ TENSOR_TYPES: dict[str, Dtype] = {
         *("float16", "float", "double", "bfloat16"),
     )
 }
-"""ONNX's names of types to numpy's."""
+"""NumPy types by ONNX's names of types."""
 
 DTYPES: tuple[Dtype, ...] = tuple(TENSOR_TYPES.values())

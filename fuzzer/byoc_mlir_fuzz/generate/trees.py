@@ -1,4 +1,4 @@
-"""Ensembles of decision trees, in both forms that ONNX has had."""
+"""Ensembles of decision trees, in both forms of ONNX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _F32 = np.dtype(np.float32)
 
 @dataclass(frozen=True)
 class Branch:
-    """A node with two others below; `mode` is a place in `_MODES`."""
+    """Node with two children; `mode` is an index of `_MODES`."""
 
     feature: int
     mode: int
@@ -66,7 +66,7 @@ def _forest(graph: GraphBuilder, width: int, targets: list[int], *, dense: bool)
 
 @dataclass
 class _Listed:
-    """Trees as lists by tree and node, as before version 5."""
+    """Lists of trees by tree and node, as before version 5 of `ai.onnx.ml`."""
 
     nodes: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
     weights: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
@@ -105,7 +105,9 @@ class _Listed:
         return own
 
     def attributes(self, kind: str) -> dict[str, Any]:
-        """Those of the nodes and of the leaves, as `target_…` or `class_…`."""
+        """Returns the attributes of the nodes and of the leaves; names of the latter begin with
+        `kind`, `target_…` or `class_…`.
+        """
         return {**self.nodes, **{f"{kind}_{name}": each for name, each in self.weights.items()}}
 
 
@@ -159,14 +161,14 @@ def tree_ensemble_classifier(graph: GraphBuilder, op_type: str) -> None:
 
 
 class _Flat:
-    """Trees as one list of nodes and one of leaves, as from version 5 on."""
+    """Lists of all nodes and of all leaves, as from version 5 of `ai.onnx.ml` on."""
 
     def __init__(self) -> None:
         self.nodes: list[dict[str, Any]] = []
         self.leaves: list[tuple[int, float]] = []
 
     def add(self, tree: Tree) -> tuple[int, bool]:
-        """The place of a tree in its list, and whether that is the one of leaves."""
+        """Adds a tree; returns its index in the list of nodes or leaves, and `True` for a leaf."""
         if isinstance(tree, Leaf):
             ((target, weight),) = tree.weights.items()
             self.leaves.append((target, weight))

@@ -1,4 +1,4 @@
-"""Ops of `com.microsoft`: activations, normalisations, products and embeddings."""
+"""Ops of `com.microsoft`: activations, normalisations, matmuls and embeddings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def add(
     shape: Shape | None,
     **attributes: Any,
 ) -> None:
-    """Adds a node of one output of `f32`; trailing inputs that are left out are not named."""
+    """Adds a node with one `f32` output; trailing inputs that are `None` are omitted."""
     while inputs[-1] is None:
         inputs.pop()
     graph.emit_without_schema(op_type, inputs, [(F32, shape)], MICROSOFT, **attributes)
 
 
 def given(graph: GraphBuilder, shape: Shape, probability: float = 0.5) -> Tensor | None:
-    """Plain numbers, or nothing."""
+    """Returns a tensor of plain values, or `None`."""
     if graph.rng.random() >= probability:
         return None
     return graph.tensor(F32, shape, style=finite(graph))

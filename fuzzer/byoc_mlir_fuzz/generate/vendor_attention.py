@@ -1,4 +1,4 @@
-"""Ops of `com.microsoft` that attend, and those that turn what they attend to."""
+"""Ops of `com.microsoft` for attention, and rotary embeddings."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def multi_head_attention(graph: GraphBuilder, op_type: str) -> None:
 
 @recipe("GroupQueryAttention", domain=MICROSOFT)
 def group_query_attention(graph: GraphBuilder, op_type: str) -> None:
-    """A prompt, or one token behind others."""
+    """Adds attention over a prompt, or over one token after others."""
     rng = graph.rng
     rotary = rng.random() < 0.5
     size = 16 if rotary else 8  # ONNX Runtime turns multiples of 16

@@ -15,7 +15,7 @@ from byoc_mlir_fuzz.values import Dtype
 
 @dataclass(frozen=True)
 class Window:
-    """What the ops with a window share."""
+    """Attributes that all ops with a window have."""
 
     kernel: list[int]
     strides: list[int]
@@ -24,7 +24,7 @@ class Window:
     auto_pad: str | None
 
     def attributes(self, graph: GraphBuilder) -> dict[str, Any]:
-        """The attributes; those that say the default are left out now and then."""
+        """Returns the attributes; attributes with default values are omitted at times."""
         ones = [1] * len(self.kernel)
         return {
             "strides": self.strides if self.strides != ones else maybe(graph, ones),
@@ -35,7 +35,7 @@ class Window:
 
 
 def random_window(graph: GraphBuilder, rank: int) -> Window:
-    """A window over so many spatial axes."""
+    """Returns a window over `rank` spatial axes."""
     rng = graph.rng
     kernel = [rng.choice([1, 2, 3, 3, 3, 4, 5]) for _ in range(rank)]
     if rng.random() < 0.5:
@@ -54,7 +54,7 @@ def random_window(graph: GraphBuilder, rank: int) -> Window:
 
 
 def _image(graph: GraphBuilder, dtypes: list[Dtype], channels: int | None = None) -> Tensor:
-    """`[N, C, spatial…]`: one to three spatial axes, mostly two."""
+    """Returns an image `[N, C, spatial…]` with one to three spatial axes, mostly two."""
     rank = graph.rng.choice([1, 2, 2, 2, 2, 3])
     if channels is None and graph.rng.random() < 0.6:
         return graph.tensor(dtypes, least=3, most=5)
@@ -64,7 +64,7 @@ def _image(graph: GraphBuilder, dtypes: list[Dtype], channels: int | None = None
 def image_of(
     graph: GraphBuilder, dtypes: list[Dtype], rank: int, channels: int | None = None
 ) -> Tensor:
-    """A tensor `[N, C, spatial…]` with `rank` spatial axes."""
+    """Returns a tensor `[N, C, spatial…]` with `rank` spatial axes."""
     rng = graph.rng
     spatial = [rng.choice([1, 4, 5, 6, 7, 8, 12] if rank < 3 else [3, 4, 5]) for _ in range(rank)]
     count = channels or rng.choice([1, 2, 3, 4, 8, 16])
@@ -77,7 +77,7 @@ def conv(graph: GraphBuilder, op_type: str) -> None:
 
 
 def add_conv(graph: GraphBuilder, x: Tensor) -> Tensor:
-    """A convolution of `x`, grouped and biased at random; its result."""
+    """Adds a convolution of `x`, with random groups and bias; returns its result."""
     rng = graph.rng
     channels = x.sizes[1]
     window = random_window(graph, x.rank - 2)
@@ -155,7 +155,9 @@ def pool(graph: GraphBuilder, op_type: str) -> None:
 
 
 def _check_that_it_fits(x: Tensor, window: Window) -> None:
-    """ONNX Runtime divides by all of a larger window before opset 19, by what is there since."""
+    """Rejects windows larger than the image, for which ONNX Runtime divides by the whole window
+    before opset 19 and by the covered part since.
+    """
     rank = len(window.kernel)
     pads = window.pads or [0] * 2 * rank
     for axis in range(rank):

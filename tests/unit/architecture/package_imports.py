@@ -1,4 +1,4 @@
-"""What the modules of the package import of each other."""
+"""Imports between the modules of the package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGE = Path(byoc_mlir.__file__).parent
 
 @cache
 def trees() -> Mapping[str, ast.Module]:
-    """By file, `backends/dnnl/library/calls.py`: its syntax."""
+    """Returns the syntax tree of each file, by names such as `backends/dnnl/library/calls.py`."""
     return {
         path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text())
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -23,9 +23,10 @@ def trees() -> Mapping[str, ast.Module]:
 
 @cache
 def imports() -> Mapping[str, tuple[str, ...]]:
-    """By file, `backends/dnnl/library/calls.py`: what it imports, `backends.base.Backend`.
+    """Returns the imports of each file, such as `backends.base.Backend` of
+    `backends/dnnl/library/calls.py`.
 
-    Imports inside of functions count, those for type checkers do not. The package itself is `""`.
+    Imports inside of functions count, imports for type checkers do not. The package itself is `""`.
     """
     return {file: tuple(_imported(tree)) for file, tree in trees().items()}
 

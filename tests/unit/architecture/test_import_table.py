@@ -1,4 +1,4 @@
-"""The package imports what the table in docs/dev-notes/architecture.md says, and nothing else."""
+"""Imports of the package: exactly those of the table in docs/dev-notes/architecture.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEAD = "| folder or file | what it holds | imports |\n| --- | --- | --- |\n"
 
 
 def _table() -> Mapping[str, frozenset[str]]:
-    """What the page lists for each folder or file."""
+    """Returns the allowed imports of each folder or file in the page's table."""
     rows = _PAGE.read_text().split(_HEAD)[1].split("\n\n")[0].splitlines()
     cells = [row.split("|") for row in rows]
     return {
@@ -36,10 +36,10 @@ BASE = (
     *("abi", "boundary", "comparison", "dims", "errors", "extras", "files", "installed"),
     *("ir_dump", "disabled", "limits", "names", "progress", "calibration", "tensors", "warned"),
 )
-"""The first ten rows, which all others may import."""
+"""Modules of the table's first ten rows, which all others may import."""
 
 BY_NAME = {"__init__.py", "tools/"}
-"""What imports some modules by names that are data."""
+"""Files and folders that import modules by names that are data."""
 
 
 def _row(file: str) -> str:
@@ -50,7 +50,7 @@ def _row(file: str) -> str:
 
 
 def _layer(module: str) -> str:
-    """Where an imported name is from; `byoc_mlir.compile` is from the package itself."""
+    """Returns the layer of an imported name; `byoc_mlir.compile` is from the package itself."""
     layer = module.partition(".")[0]
     return layer if layer in LAYERS else "__init__"
 

@@ -21,11 +21,11 @@ USERS: Mapping[Path, str] = {
     _TEMPLATE: _BACKENDS,
     **dict.fromkeys(sorted((_ROOT / "byoc_mlir/extra_ops").rglob("*.py")), "docs/custom-ops.md"),
 }
-"""Files that use the public interface alone, and the page that lists it for them."""
+"""Files that may only use the public interface, and the page that lists it for them."""
 
 
 def _listed(page: str) -> Mapping[str, bool]:
-    """The modules of the page's table, and whether modules inside of them are public, too."""
+    """Returns the modules of the page's table, `True` if their inner modules are public, too."""
     rows = (_ROOT / page).read_text().split(_HEAD)[1].split("\n\n")[0].splitlines()
     cells = [row.split("|")[1] for row in rows]
     return {re.findall("`(.+?)`", cell)[0]: "and its modules" in cell for cell in cells}
@@ -48,7 +48,7 @@ def _is_module(name: str) -> bool:
 
 
 def _modules(tree: ast.AST) -> Iterator[str]:
-    """The modules of the package that a file imports, or imports names of."""
+    """Yields the modules of the package that a file imports, or imports names of."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if _is_module(alias.name))

@@ -1,4 +1,5 @@
-"""Shapes are read with `sizes_of` or `shape_of`: xDSL's `get_shape()` gives a number for `?`."""
+"""Reads of shapes by `sizes_of` or `shape_of`, since xDSL's `get_shape()` returns a number for
+`?`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ MOST: Mapping[str, int] = {
     "kernels": 1,
     "transforms": 1,
 }
-"""By folder: the calls that there are. They become fewer."""
+"""Maximum number of calls of `get_shape()` by folder, to be reduced."""
 
 
 def test_bare_shapes_become_fewer() -> None:

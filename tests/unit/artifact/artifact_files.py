@@ -22,7 +22,7 @@ HASH_BYTES = 32
 
 
 def inputs_for(executable: Executable, seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-    """Seeded inputs for a model of static shapes."""
+    """Returns seeded inputs for a model of static shapes."""
     generator = np.random.default_rng(seed)
     return {
         info.name: generator.standard_normal([int(size) for size in info.shape]).astype(info.dtype)
@@ -31,7 +31,9 @@ def inputs_for(executable: Executable, seed: int = 0) -> dict[str, np.ndarray[An
 
 
 def elementwise_model() -> onnx.ModelProto:
-    """`max(x + y, 0) * y`, all of shape [4, 6]: additions for backends, nothing heavy."""
+    """Returns the model `max(x + y, 0) * y`, all of shape [4, 6]: additions for backends, nothing
+    heavy.
+    """
     nodes = [
         helper.make_node("Add", ["x", "y"], ["sum"], "sum"),
         helper.make_node("Relu", ["sum"], ["positive"], "relu"),
@@ -44,7 +46,7 @@ def elementwise_model() -> onnx.ModelProto:
 
 
 def change_document(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the metadata of an artifact, and makes footer and hash fit again."""
+    """Changes the metadata of an artifact, and updates footer and hash."""
     data = path.read_bytes()
     head = data[-FOOTER_BYTES:-HASH_BYTES]
     offset = int.from_bytes(head[16:24], "little")
@@ -55,13 +57,13 @@ def change_document(path: Path, change: Callable[[dict[str, Any]], None]) -> Non
 
 
 def rewrite(path: Path, content: bytes) -> None:
-    """Writes all of an artifact but its hash, and the hash that fits."""
+    """Writes the content of an artifact, and its hash."""
     path.unlink()  # a library in use is mapped: a new file, not new content
     path.write_bytes(content + hashlib.sha256(content).digest())
 
 
 def run_python(code: str, *arguments: str | Path, expect: int = 0, **environment: str) -> str:
-    """Runs a program in a new process and returns what it printed."""
+    """Runs a program in a new process and returns its output."""
     result = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,

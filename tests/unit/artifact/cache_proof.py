@@ -1,4 +1,4 @@
-"""Models with every kind of output, answered cold and warm, and one cache under changing files.
+"""Models with every kind of output, run cold and warm, and one cache under changing files.
 
 `python tests/unit/artifact/cache_proof.py` does both at length.
 """
@@ -99,7 +99,9 @@ def _maps(value: str, type_: TypeProto) -> Wrapped:
 
 
 def _places(value: str, type_: TypeProto) -> Wrapped:
-    """Its shape depends on values: the model runs in stages."""
+    """Returns nodes whose result's shape depends on values, so that the model is split into
+    segments.
+    """
     nodes = [
         node("Cast", [value], ["f"], to=TensorProto.FLOAT),
         node("Relu", ["f"], ["r"]),
@@ -110,7 +112,7 @@ def _places(value: str, type_: TypeProto) -> Wrapped:
 
 
 def _loop(value: str, type_: TypeProto) -> Wrapped:
-    """A sequence that a loop makes longer."""
+    """Returns nodes with a sequence that a loop extends."""
     body = helper.make_graph(
         [node("Identity", ["go"], ["on"]), node("SequenceInsert", ["s", value], ["t"])],
         "body",
@@ -142,7 +144,7 @@ KINDS: Mapping[str, Callable[[str, TypeProto], Wrapped]] = {
 
 
 def with_output(model: ModelProto, kind: str) -> ModelProto:
-    """Adds an output of a kind, made of the model's first one."""
+    """Adds an output of a kind, computed from the model's first one."""
     first = model.graph.output[0]
     type_ = helper.make_tensor_type_proto(first.type.tensor_type.elem_type, None)
     nodes, output = KINDS[kind](first.name, type_)
@@ -201,12 +203,14 @@ def generated(number: int) -> tuple[str, bytes, tuple[Mapping[str, Any], ...]]:
 
 
 def answers(model: str | Path | bytes, feeds: tuple[Mapping[str, Any], ...], cache: Path) -> Any:
-    """Returns what a caller sees of a model: names, types, outputs and the report, or errors."""
+    """Returns the names, types, outputs and report of a model, or its errors."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
             with byoc_mlir.compile(model, threads=1, cache=cache, fallback="allow") as executable:
-                for feed in feeds:  # what answers node by node until then may round otherwise
+                for (
+                    feed
+                ) in feeds:  # the interpreter tier, which runs until then, may round differently
                     executable.run(feed)
                 executable.wait()
                 found = [executable.run(feed) for feed in feeds]
@@ -221,7 +225,7 @@ def answers(model: str | Path | bytes, feeds: tuple[Mapping[str, Any], ...], cac
 
 
 def same(one: Any, other: Any) -> bool:
-    """True if two answers agree in structure, types and every bit."""
+    """True if two results agree in structure, types and every bit."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -240,7 +244,8 @@ def same(one: Any, other: Any) -> bool:
 
 
 def compare(numbers: range, cache: Path, folder: Path) -> tuple[Counter[str], list[str]]:
-    """Returns how many models of each kind were compared, and which differ cold and warm."""
+    """Returns the number of compared models of each kind, and the ones that differ cold and
+    warm."""
     counts, differ = Counter[str](), list[str]()
     for number in numbers:
         kind, content, feeds = generated(number)
@@ -257,11 +262,11 @@ def compare(numbers: range, cache: Path, folder: Path) -> tuple[Counter[str], li
 
 
 WIDTH = 2048
-"""Elements of a weight: large enough to be stored beside its program."""
+"""Number of elements of a weight: large enough to be stored beside its program."""
 
 
 def multiplied(factor: int, rows: int | str, location: str = "") -> bytes:
-    """Returns a model that multiplies by a number, which its weights hold."""
+    """Returns a model that multiplies by a factor, which is in its weights."""
     text = f'<ir_version: 10, opset_import: ["": 20]> g (float[{rows}, {WIDTH}] x) => ' + (
         f"(float[{rows}, {WIDTH}] y) {{ t = Mul(x, w) y = Relu(t) }}"
     )
@@ -286,7 +291,7 @@ ROWS: tuple[int | str, ...] = (3, "n")
 
 
 def write_models(folder: Path) -> None:
-    """Writes models that nobody changes, each in a folder of its own."""
+    """Writes models that are never changed, each in its own folder."""
     for factor in FACTORS:
         for rows in ROWS:
             own = folder / f"{factor}-{rows}"
@@ -309,7 +314,7 @@ def _contents(rows: int | str, factor: int) -> dict[str, bytes]:
 
 
 def change_files(folder: Path, seconds: float, rng: random.Random) -> None:
-    """Changes files for a while: mostly others take their places, some are written in place."""
+    """Changes files for some seconds: replaces most, and writes some in place."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         contents = _contents(rng.choice(ROWS), rng.choice(FACTORS))
@@ -324,10 +329,10 @@ def change_files(folder: Path, seconds: float, rng: random.Random) -> None:
 
 
 def factor_of(path: Path, cache: Path) -> int | None:
-    """Returns the number that a model multiplies by; `None` where it is refused, being changed.
+    """Returns the factor by which a model multiplies; `None` if it is refused while it changes.
 
     Raises:
-        AssertionError: it multiplies by several numbers.
+        AssertionError: it multiplies by several factors.
     """
     x = np.ones((3, WIDTH), np.float32)
     try:
@@ -340,7 +345,7 @@ def factor_of(path: Path, cache: Path) -> int | None:
 
 
 def read_files(folder: Path, cache: Path, seconds: float, seed: int) -> tuple[int, list[str]]:
-    """Returns how many models answered while files change, and the answers of other models."""
+    """Returns the number of models that ran while files changed, and wrong factors."""
     rng, wrong, end = random.Random(seed), list[str](), time.monotonic() + seconds
     answered = 0
     while time.monotonic() < end:
@@ -359,7 +364,7 @@ def read_files(folder: Path, cache: Path, seconds: float, seed: int) -> tuple[in
 
 
 def check_all(folder: Path, cache: Path) -> list[str]:
-    """Returns the answers of other models, among those of files that nobody changes."""
+    """Returns the wrong factors among the files that are never changed."""
     found = {
         path: factor_of(path, cache)
         for factor in FACTORS
@@ -376,8 +381,8 @@ def check_all(folder: Path, cache: Path) -> list[str]:
 def share_cache(
     folder: Path, cache: Path, processes: int, threads: int, seconds: float
 ) -> tuple[int, list[str]]:
-    """Returns how many models answered in processes, each of some threads, that share a cache while
-    files change, and the answers of other models.
+    """Returns the number of models that ran in processes with several threads each, which share a
+    cache while files change, and the wrong factors.
     """
     write_models(folder)
     arguments = [str(folder), "--cache", str(cache), "--threads", str(threads)]

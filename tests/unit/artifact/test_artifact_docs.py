@@ -1,4 +1,4 @@
-"""The code in docs/artifacts.md runs, one block after the other, as it stands there."""
+"""Code in docs/artifacts.md, run block after block as it stands there."""
 
 from __future__ import annotations
 

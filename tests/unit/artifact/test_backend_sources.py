@@ -1,4 +1,5 @@
-"""Edited code of a backend is compiled again, wherever it lies; unknown code is not cached."""
+"""Edited code of a backend is compiled again, wherever its files are; unknown code is not
+cached."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ class Edited(Backend):
         loop = f"for (int i = 0; i < 24; i++) y[i] = {{float({value})}}f; return 0;"
         return CSource(f"int {{name}}(const float *x, float *y) {{{{ {{loop}} }}}}")
 """
-"""Its Relu gives the same number for anything, to be read from the results."""
+"""Source of a backend whose Relu returns the same number for any input."""
 
 REGISTERED = "from byoc_mlir.backends import register_backend\nregister_backend(Edited)\n"
 
@@ -42,7 +43,7 @@ sys.path[:0] = path.split(os.pathsep)
 if os.path.exists("site/sitecustomize.py"):
     exec(open("site/sitecustomize.py").read())
 """
-"""As `python -B` starts in a folder with this `PYTHONPATH`."""
+"""Prelude of a script: as `python -B` starts in a folder with this `PYTHONPATH`."""
 
 COMPILE = """
 import numpy as np
@@ -64,7 +65,7 @@ print(json.dumps(None if known is None else digest(known)))
 
 
 class Workshop:
-    """A folder with a model, a cache and the sources of a backend."""
+    """Folder with a model, a cache and the sources of a backend."""
 
     def __init__(self, folder: Path):
         self.folder, self.model, self.cache = folder, folder / "m.onnx", folder / "cache"
@@ -79,18 +80,21 @@ class Workshop:
         return path
 
     def install(self, module: str) -> None:
-        """Names a module's backend as `pip` does; the sources are where the caller puts them."""
+        """Registers a module's backend as `pip` does; the sources stay where the caller puts
+        them."""
         about = "site/edited-1.0.dist-info"
         self.write(f"{about}/METADATA", "Metadata-Version: 2.1\nName: edited\nVersion: 1.0\n")
         points = f"[byoc_mlir.backends]\nedited = {module}:Edited\n"
         self.write(f"{about}/entry_points.txt", points)
 
     def fingerprint(self, *files: Path, path: tuple[Path, ...] = ()) -> str | None:
-        """What a new process that registers these files takes for the software."""
+        """Returns the fingerprint of the software in a new process that registers these files."""
         return self._run(FINGERPRINT, *files, path=path)
 
     def compile(self) -> tuple[float, bool]:
-        """The number that a new process finds, and whether its program came from the cache."""
+        """Returns the number that a new process computes, and `True` if its program came from the
+        cache.
+        """
         number, cached = self._run(COMPILE, self.model, self.cache)
         return number, cached
 
@@ -109,7 +113,7 @@ def backend(value: object, imports: str = "") -> str:
 
 
 def check(workshop: Workshop, edited: str, text: str, *files: Path) -> None:
-    """The software is another one when a file is edited, and only then."""
+    """Checks that the fingerprint changes when a file is edited, and only then."""
     before = workshop.fingerprint(*files)
     assert before is not None
     assert workshop.fingerprint(*files) == before
@@ -126,7 +130,9 @@ def test_a_single_module(workshop: Workshop) -> None:
 
 
 def test_a_package_that_pip_installed_as_editable(workshop: Workshop) -> None:
-    """Its finder in a `.pth` file leads to a folder that no entry of the path has."""
+    """Checks an editable installation: the finder in its `.pth` file leads to a folder outside of
+    the path.
+    """
     workshop.install("package.deep")
     workshop.write("sources/package/__init__.py", "")
     workshop.write("sources/package/deep.py", backend("VALUE", "from package.values import VALUE"))

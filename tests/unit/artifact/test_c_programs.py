@@ -1,4 +1,4 @@
-"""The C program of docs/artifacts.md runs exported models and gets the bits that Python gets."""
+"""Exported models in the C program of docs/artifacts.md: the same bits as in Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror")
 
 
 def example() -> str:
-    """The C program of the docs."""
+    """Returns the C program of the docs."""
     return DOCS.read_text().split("```c\n")[1].split("```")[0]
 
 
@@ -42,7 +42,7 @@ def build(folder: Path, source: str, *arguments: str) -> Path:
 
 
 def run(program: Path, data: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program in its folder, where oneDNN uses the instructions that it uses here."""
+    """Runs a program in its folder, with oneDNN limited to this process's instructions."""
     level = max_level()
     if level is not None:
         environment = {ISA_VARIABLES[0]: onednn_name(level), **environment}
@@ -57,7 +57,7 @@ def run(program: Path, data: bytes = b"", **environment: str) -> subprocess.Comp
 
 
 def onednn_name(level: str) -> str:
-    """By the table of docs/processors.md."""
+    """Returns oneDNN's name of a level, by the table of docs/processors.md."""
     (row,) = (line for line in PROCESSORS.read_text().splitlines() if f"| `{level}` |" in line)
     return row.split("|")[-2].strip(" `")
 

@@ -1,4 +1,4 @@
-"""Libraries that take sizes, from C and from Python, against ONNX Runtime."""
+"""Libraries with dynamic shapes, from C and from Python, against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_c_program_runs_an_encoder_at_three_sizes(tmp_path: Path, threads: int
 
 
 def _equal() -> byoc_mlir.Executable:
-    """A model whose sizes `n` and `m` are equal where the first inputs have equal ones."""
+    """Compiles a model whose sizes `n` and `m` are equal if the first inputs have equal ones."""
     b = GraphBuilder("equal", seed=0, opset=13)
     x, y = b.input("x", ["n", "status"]), b.input("y", ["m", "status"])
     b.output(b.op("Add", x, y), "sum", [None, None])

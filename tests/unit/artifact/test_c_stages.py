@@ -1,4 +1,4 @@
-"""Libraries of models in stages, from C and from Python, against ONNX Runtime."""
+"""Libraries of models split into segments, from C and from Python, against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _numbers(*shape: int, seed: int = 0) -> Array:
 
 
 def _decoder(ends: str = "Less (sum, bound)") -> onnx.ModelProto:
-    """Goes on until the squares of all that was made are as much as `bound`."""
+    """Returns a decoder that goes on until the sum of squares of its outputs reaches `bound`."""
     return _model(
         "(float[b, 1, 4] start, float bound) => (float[b, 1, 4] last, float[b, l, 4] out)",
         f"""batch = Shape <end = 1> (start) empty = Concat <axis = 0> (batch, none)
@@ -232,7 +232,7 @@ MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
 
 
 class _Library:
-    """An exported model, called as C programs do."""
+    """Exported model, called as C programs do."""
 
     def __init__(self, path: Path, executable: byoc_mlir.Executable):
         copy = shutil.copy(path, path.with_name("called.so"))  # `load` maps the file itself
@@ -241,7 +241,7 @@ class _Library:
         self._call("init", 0)
 
     def run(self, inputs: Feeds, like: Feeds) -> Feeds:
-        """The outputs, of the types and ranks of `like`."""
+        """Returns the outputs, of the types and ranks of `like`."""
         infos = self._executable.inputs
         sizes = {
             size: inputs[info.name].shape[axis]
@@ -330,7 +330,7 @@ def test_the_command_runs_a_model_before_it_writes_it(tmp_path: Path) -> None:
     command = ["compile", str(tmp_path / "nonzero.onnx"), "--output", str(library)]
     assert main(command) == 1
     np.savez(tmp_path / "inputs.npz", allow_pickle=False, **first)
-    assert main([*command, "--input", str(tmp_path / "inputs.npz")]) == 0
+    assert main([*command, "--inputs", str(tmp_path / "inputs.npz")]) == 0
     with byoc_mlir.load(library) as loaded:
         assert_agrees(loaded.run(others[0]), run_onnxruntime(model, others[0]))
 

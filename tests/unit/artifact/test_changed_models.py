@@ -1,4 +1,4 @@
-"""The cache's key is of what is compiled, whatever changes after `compile` was called."""
+"""Key of the cache: it reflects the compiled model, whatever changes after `compile` was called."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_file_that_changes_between_its_hash_and_its_compilation(
 
 
 def _reshaped(factor: int) -> onnx.ModelProto:
-    """A model that is compiled for each value of `s`."""
+    """Returns a model that is compiled for each value of `s`."""
     return parser.parse_model(f"""
         <ir_version: 10, opset_import: ["": 20]> g (float[n, m] x, int64[k] s) => (float[] y)
         <float w = {{{factor}}}> {{ t = Mul (x, w) y = Reshape (t, s) }}
@@ -154,7 +154,7 @@ def _in_place_of_another(file: Path) -> None:
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Path:
-    """A model whose weights are a file of its own."""
+    """Returns the path of a model whose weights are in a separate file."""
     path = tmp_path / "model" / "m.onnx"
     path.parent.mkdir()
     path.write_bytes(multiplied(2, 3, "w.bin"))

@@ -1,4 +1,4 @@
-"""The cache answers as a compilation does, for every kind of output."""
+"""Results from the cache: equal to a compilation's, for every kind of output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compiled once is found again, and only when nothing of it has changed."""
+"""Compiled models are found in the cache again, but only if nothing has changed."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from byoc_mlir.tools.byoc import main
 
 
 def was_cached(executable: Executable) -> bool:
-    """Whether the program used last came from the cache."""
+    """True if the program used last came from the cache."""
     return [name for name, _ in executable.report().compile_seconds] == ["cache"]
 
 
 def entries(cache: Path) -> set[Path]:
-    """The files of a cache."""
+    """Returns the files of a cache."""
     return set(cache.iterdir())
 
 
@@ -90,7 +90,7 @@ def test_all_forms_of_a_model_are_cached(cache: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's home; nothing says where the cache is."""
+    """Returns a user's home directory; no variable sets the cache's folder."""
     for variable in ("BYOC_CACHE", "BYOC_CACHE_DIR", "BYOC_CACHE_BYTES", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -397,7 +397,7 @@ def test_programs_whose_weights_are_gone_are_compiled_again(cache: Path) -> None
 
 
 def value_model() -> onnx.ModelProto:
-    """`y = reshape(x, shape)`: the output's shape is in an input."""
+    """Returns the model `y = reshape(x, shape)`: the output's shape is in an input."""
     node = helper.make_node("Reshape", ["x", "shape"], ["y"])
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [6])
     shape = helper.make_tensor_value_info("shape", TensorProto.INT64, [2])
@@ -485,7 +485,7 @@ class Replaced(Backend):
 
 
 def test_a_backend_that_replaces_another_is_another(cache: Path, tmp_path: Path) -> None:
-    """As in a session that defines a class again: both files were there before."""
+    """Checks a session that defines a backend again: both files were there before."""
     rules = {"one.py": "{}", "other.py": '{"nn.relu": lambda op: "never"}'}
     for name, text in rules.items():
         (tmp_path / name).write_text(REPLACED.format(rules=text))

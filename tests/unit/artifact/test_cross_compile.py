@@ -1,4 +1,4 @@
-"""Programs for other machines: what is in them, and what is refused."""
+"""Programs for other machines: their contents, and refusals."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from byoc_mlir.tools.byoc import main
 
 ARM, X86 = "aarch64-linux-gnu", "x86_64-linux-gnu"
 _MACHINES = {ARM: 183, X86: 62}
-"""In the header of an ELF file."""
+"""Machine numbers in the header of an ELF file."""
 
 needs_x86 = pytest.mark.skipif(Cpu.machine().architecture != "x86_64", reason="runs code of x86-64")
 
 
 def parsed(text: str) -> ModelProto:
-    """A model in ONNX's syntax."""
+    """Parses a model in ONNX's syntax."""
     return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> net {text}')
 
 
 def integer_product() -> ModelProto:
-    """A product of bytes with constant weights."""
+    """Returns an int8 GEMM with constant weights."""
     model = parsed("(uint8[3, 16] x) => (int32[3, 8] y) { y = MatMulInteger(x, w) }")
     weights = np.random.default_rng(0).integers(-128, 128, (16, 8), np.int8)
     model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
@@ -45,14 +45,14 @@ def integer_product() -> ModelProto:
 
 
 def convolution() -> ModelProto:
-    """A convolution that has kernels of its own."""
+    """Returns a convolution for which there are built-in kernels."""
     b = GraphBuilder("convolution", seed=0)
     b.output(b.relu(b.conv(b.input("x", [1, 32, 14, 14]), 32, 3)), "y", [1, 32, 14, 14])
     return b.build()
 
 
 def staged() -> ModelProto:
-    """A model whose shapes depend on computed values."""
+    """Returns a model whose shapes depend on computed values."""
     return parsed(
         "(float[4] x) => (float[1, N] y) { places = NonZero(x) y = Cast<to = 1>(places) }"
     )
@@ -61,12 +61,12 @@ def staged() -> ModelProto:
 def request(
     model: ModelProto, targets: tuple[str, ...] = (), folder: Path | None = None
 ) -> Request:
-    """What a caller asks for: a model on two threads."""
+    """Returns a request to compile a model for two threads."""
     return Request(model, targets=targets, threads=2, prune="off", dump_ir=folder)
 
 
 def compiled(model: ModelProto, triple: str, folder: Path | None = None) -> Program:
-    """The program of a model without symbolic sizes."""
+    """Compiles a model without symbolic sizes for a target and returns its program."""
     program = program_for(request(model, folder=folder), triple)
     assert isinstance(program, Program)
     return program

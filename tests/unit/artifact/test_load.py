@@ -1,4 +1,4 @@
-"""What is exported and loaded again computes the same, here and in a new process."""
+"""Exported models compute the same after they are loaded, here and in a new process."""
 
 from __future__ import annotations
 

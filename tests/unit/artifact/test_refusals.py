@@ -1,4 +1,4 @@
-"""What cannot be exported or loaded is refused with a typed error that says what to do."""
+"""Models and files that cannot be exported or loaded are refused with a typed error and advice."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def artifact(exported: Path, tmp_path: Path) -> Path:
 
 
 def sections(path: Path) -> dict[str, int]:
-    """The first byte of each part of an artifact."""
+    """Returns the offset of each part of an artifact."""
     size = path.stat().st_size
     footer = size - FOOTER_BYTES
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""The subgraphs that backends are taught with, their answers, and running them once saved."""
+"""Subgraphs of the tutorials on backends, their results, and their runs once saved."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ with byoc_mlir.load(sys.argv[1]) as executable:
 
 
 def add_sub_mul() -> ModelProto:
-    """`((x0 + x1) - x2) * x3` of `[10, 10]` tensors: no weights."""
+    """Returns `((x0 + x1) - x2) * x3` of `[10, 10]` tensors: no weights."""
     b = GraphBuilder("add_sub_mul", seed=1)
     x = [b.input(f"x{i}", [10, 10]) for i in range(4)]
     b.output(b.op("Mul", b.op("Sub", b.op("Add", x[0], x[1]), x[2]), x[3]), "out", [10, 10])
@@ -40,7 +40,9 @@ def add_sub_mul() -> ModelProto:
 
 
 def relu_of_sums() -> ModelProto:
-    """Two results, one of which is used inside as well, and a constant operand."""
+    """Returns a model with two results, one of which is used inside as well, and a constant
+    operand.
+    """
     b = GraphBuilder("relu_of_sums", seed=2)
     x = b.input("x", [3, 7])
     total = b.add(x, b.normal((3, 7), 1.0, "shift"))
@@ -50,7 +52,7 @@ def relu_of_sums() -> ModelProto:
 
 
 def conv_add_relu() -> ModelProto:
-    """Two rounds of `relu(conv2d(x) + y)` where `y` is a tensor: the addition is no bias."""
+    """Returns two rounds of `relu(conv2d(x) + y)`; `y` is a tensor, so the addition is no bias."""
     b = GraphBuilder("conv_add_relu", seed=3)
     x, y, z = (
         b.input(name, [1, 32, size, size]) for name, size in (("x", 14), ("y", 12), ("z", 12))
@@ -62,7 +64,7 @@ def conv_add_relu() -> ModelProto:
 
 
 def conv_bias_relu_pool_dense() -> ModelProto:
-    """Biased convolutions of all kinds of windows, a pool, a dense layer and a softmax."""
+    """Returns biased convolutions of all kinds of windows, a pool, a dense layer and a softmax."""
     b = GraphBuilder("conv_bias_relu_pool_dense", seed=4)
     x = b.input("x", [2, 3, 16, 15])
     y = b.relu(b.conv(x, 8, (3, 5), stride=2, padding=(1, 2)))
@@ -77,7 +79,7 @@ def conv_bias_relu_pool_dense() -> ModelProto:
 def compile_and_check(
     model: ModelProto, *targets: str, tolerance: float = 1e-5, **options: Any
 ) -> Executable:
-    """The executable, after its outputs were compared with those of ONNX Runtime, twice."""
+    """Returns the executable, after its outputs were compared with ONNX Runtime's, twice."""
     options = {"fallback": "allow"} | options
     executable = byoc_mlir.compile(model, targets=targets, **options)
     for seed in (0, 1):
@@ -87,7 +89,8 @@ def compile_and_check(
 
 
 def check_in_new_process(executable: Executable, model: ModelProto, folder: Path) -> None:
-    """Saves, and asserts that a new process has the same bits, without importing the compiler."""
+    """Saves, and asserts that a new process returns the same bits without importing the
+    compiler."""
     inputs = random_inputs(model, seed=5)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "region .* runs in Python")
@@ -110,7 +113,7 @@ def export_arithmetic(target: str, path: str) -> None:
 
 
 def run_python(code: str, *arguments: str) -> str:
-    """What a program prints in a new process."""
+    """Returns the output of a program in a new process."""
     command = [sys.executable, "-c", code, *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""Nodes that no importer knows, carried along for a backend that does: docs/backends.md."""
+"""Nodes that no importer knows, kept for a backend that does: docs/backends.md."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _carried(context: NodeContext, data: Value) -> Value:
 
 @pytest.fixture(autouse=True)
 def _carried_ops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two importers, which other tests shall not see."""
+    """Registers two importers, and hides them from other tests."""
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     for name in ("Inverse", "NoSuchOp"):
         register_op("com.microsoft", name)(_carried)

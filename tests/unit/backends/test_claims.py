@@ -1,4 +1,4 @@
-"""What a backend says of itself: answers of rules and checks, names of ops."""
+"""Claims of a backend: results of rules and checks, names of ops."""
 
 from __future__ import annotations
 

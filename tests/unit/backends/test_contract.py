@@ -1,6 +1,6 @@
-"""What a backend may do besides rules and code for a region: passes, all regions at once, packing.
+"""Optional hooks of a backend: passes, all regions at once, packing.
 
-Code of the three kinds, and what happens when a backend fails, are in
+Tests of the three kinds of code, and of failing backends, are in
 `tests/unit/compiler/test_generated_code.py`.
 """
 
@@ -36,7 +36,7 @@ from byoc_mlir.testing.networks import GraphBuilder
 
 @dataclass(frozen=True)
 class AbsToRelus(ModulePass):
-    """`abs(x)` as `relu(x) + relu(-x)`."""
+    """Pass that rewrites `abs(x)` to `relu(x) + relu(-x)`."""
 
     name = "abs-to-relus"
 
@@ -56,7 +56,7 @@ class AbsToRelus(ModulePass):
 
 @dataclass(frozen=True)
 class Crash(ModulePass):
-    """Empties the module, then fails."""
+    """Pass that empties the module, then fails."""
 
     name = "crash"
 
@@ -68,7 +68,7 @@ class Crash(ModulePass):
 
 @dataclass(frozen=True)
 class Rename(ModulePass):
-    """Does what no region pass may."""
+    """Pass that breaks the rules for region passes."""
 
     name = "rename"
 
@@ -107,7 +107,9 @@ class BeforeCrash(_Relus):
 
 @register_backend
 class Inside(_Relus):
-    """Takes `abs` too, which its code generator does not know: the pass makes relus of it."""
+    """Backend that accepts `abs`, too, which its pass rewrites, since its code generator does not
+    know it.
+    """
 
     name = "contract_inside"
     inside = (AbsToRelus(),)
@@ -182,7 +184,7 @@ def test_a_region_whose_pass_fails_goes_back_to_the_host(target: str, said: str)
 
 @register_backend
 class FewerAnswers(_Relus):
-    """Answers once for all regions, and alone never for the second one."""
+    """Backend that returns one result for all regions, and refuses the second one alone."""
 
     name = "contract_fewer"
 
@@ -205,7 +207,7 @@ def test_only_the_regions_that_fail_go_back() -> None:
 
 @register_backend
 class Speechless(_Relus):
-    """Fails without a word."""
+    """Backend that fails without a message."""
 
     name = "contract_speechless"
 
@@ -229,7 +231,7 @@ def test_regions_with_one_source_share_one_library() -> None:
 
 
 class CountedModule(ExampleJsonModule):
-    """Knows how often it was loaded."""
+    """Module that counts how often it was loaded."""
 
     loaded = 0
 

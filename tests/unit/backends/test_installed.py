@@ -1,4 +1,4 @@
-"""What installed packages say of themselves, against Python's own reading of it."""
+"""Metadata of installed packages, compared with Python's own reading of it."""
 
 from __future__ import annotations
 

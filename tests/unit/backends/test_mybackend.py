@@ -25,7 +25,9 @@ def _composites(module: ModuleOp) -> Counter[str]:
 
 
 def test_resnet18_has_nine_of_them() -> None:
-    """One at the beginning, and the first of two in each of eight blocks: a sum follows others."""
+    """Checks the count: one at the beginning, and the first of two in each of eight blocks; a sum
+    follows the second.
+    """
     module = import_model(NETWORKS["resnet18"](image=32)).module
     assert _composites(module) == {"mybackend.conv2d_bn_relu": 9}
 
@@ -54,7 +56,9 @@ def _conv_bn_relu(groups: int = 1) -> GraphBuilder:
 
 
 def test_batch_norm_is_packed_into_the_weights(tmp_path: Path) -> None:
-    """The module has regions already, so the compiler leaves batch norm in them to the backend."""
+    """Checks a module that is already partitioned, so that the compiler leaves batch norm to the
+    backend.
+    """
     model = _conv_bn_relu().build()
     module = import_model(model).module
     assert _composites(module) == {"mybackend.conv2d_bn_relu": 1}

@@ -1,4 +1,4 @@
-"""`byoc new-backend`: the package that it makes works as it is."""
+"""Package that `byoc new-backend` writes: it works unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a target cannot compile goes to the next one; who is asked first where nobody is named."""
+"""Fallback to the next target for ops that a target cannot compile, and the default order of
+targets.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class _Relus(CCompilerBackend):
 
 @register_backend
 class Full(_Relus):
-    """Fails for each region."""
+    """Backend that fails for each region."""
 
     name: ClassVar[str] = "next_full"
 

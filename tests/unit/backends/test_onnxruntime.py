@@ -1,4 +1,4 @@
-"""ONNX Runtime as a backend: it gets the regions that are preferred there, or left over."""
+"""ONNX Runtime as a backend: for the regions that are preferred there, or left by others."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ EXAMPLES = ("ccompiler", "examplejson", "dnnl_json")
 
 @register_backend
 class Mine(CCompilerBackend):
-    """ReLUs, and in the mode `fast` exponentials too; notes the options it was given."""
+    """Backend for ReLUs, and in the mode `fast` for exponentials, too; records its options."""
 
     name = "mine"
     options: ClassVar[Mapping[str, Option]] = {
@@ -60,7 +60,7 @@ def exp_and_relu() -> ModelProto:
 
 
 def mixed() -> ModelProto:
-    """Ops that only one of the built-in backends takes, between some that all take."""
+    """Returns ops that only one of the built-in backends takes, between some that all take."""
     b = GraphBuilder("mixed", seed=2)
     x, y = b.input("x", [4, 6]), b.input("y", [4, 6])
     total = b.op("Sub", b.op("Exp", b.add(x, y)), x)  # Exp: ccompiler

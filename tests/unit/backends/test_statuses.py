@@ -89,7 +89,7 @@ def test_any_status_names_the_region(status: int, monkeypatch: pytest.MonkeyPatc
 
 
 def run_in_c(folder: Path) -> str:
-    """What a C program prints that uses `model.so`, twice."""
+    """Returns the output of a C program that uses `model.so`, twice."""
     (folder / "main.c").write_text("""
 #include <stdio.h>
 #include "model.h"
@@ -118,7 +118,7 @@ def library(folder: Path, version: int) -> Path:
 
 @register_backend
 class Counting(Backend):
-    """Hooks of a C library that counts what is set up."""
+    """Backend with hooks of a C library that counts what is set up."""
 
     name: ClassVar[str] = "status_counting"
     is_cacheable: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Models of one node or few, and what is given to them."""
+"""Models of one node or a few, and their inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def model(
     element_type: int = TensorProto.FLOAT,
     opset: int = 20,
 ) -> onnx.ModelProto:
-    """A model whose output is that of its last node."""
+    """Returns a model whose output is its last node's."""
     graph = helper.make_graph(
         nodes,
         "g",
@@ -42,14 +42,14 @@ def one(
     inputs: str = "",
     **attributes: Any,
 ) -> onnx.ModelProto:
-    """A model of one node, whose inputs are `x` and the constants unless they are named."""
+    """Returns a model of one node, whose inputs are `x` and the constants unless they are named."""
     names = inputs.split(" ") if inputs else ["x", *(constants or {})]
     node = helper.make_node(op_type, names, ["y"], "n", **attributes)
     return model([node], {"x": shape}, constants, element_type=element_type, opset=opset)
 
 
 def chain(ops: Sequence[str], length: int) -> onnx.ModelProto:
-    """Element-wise ops one behind the other; those of two operands read a constant as well."""
+    """Returns a chain of element-wise ops; binary ops read a constant as well."""
     nodes: list[onnx.NodeProto] = []
     for number in range(length):
         op_type = ops[number % len(ops)]

@@ -1,4 +1,4 @@
-"""Values that ONNX does not allow are refused in the node's name, with what is accepted."""
+"""Values that ONNX does not allow: refused with the node's name and the accepted values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is larger than a limit is refused before memory or time is spent on it."""
+"""Models and inputs beyond a limit are refused before memory or time is spent on them."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_padded_image_beyond_all_addresses() -> None:
 
 
 def test_padding_that_no_result_needs() -> None:
-    """Taps that meet no data are cut, and the padded image is never there."""
+    """Checks that taps which meet no data are cut, and the padded image is never allocated."""
     data = np.random.default_rng(0).standard_normal((2, 3, 5)).astype(np.float32)
     shape = {"auto_pad": "SAME_LOWER", "kernel_shape": [3], "dilations": [2**63 - 1]}
     executable = byoc_mlir.compile(one("MaxPool", data.shape, **shape), targets=())

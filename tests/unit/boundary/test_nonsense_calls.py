@@ -1,4 +1,4 @@
-"""Whatever the functions of the package are called with, they say what they accept."""
+"""Calls of the package's functions with wrong arguments: errors name the accepted ones."""
 
 from __future__ import annotations
 

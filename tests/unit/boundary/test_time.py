@@ -1,4 +1,4 @@
-"""The time that a compilation may take is looked at in the loops of each stage."""
+"""Time limit of a compilation, which the loops of each stage check."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ LOOPS = {
     ),
     ("dnnl",): ("(import)", "partition-for", "(generate)"),
 }
-"""By target: stages in parentheses, and passes, that go through all nodes of a model."""
+"""Stages (in parentheses) and passes that visit all nodes of a model, by target."""
 
 
 def _branches(count: int) -> onnx.ModelProto:
-    """As many products of different sizes, so that nothing is fused, each with its bias."""
+    """Returns `count` matmuls of different sizes, so that nothing is fused, each with its
+    epilogue."""
     nodes: list[onnx.NodeProto] = []
     weights: dict[str, np.ndarray] = {}
     for number in range(count):
@@ -47,7 +48,7 @@ def _branches(count: int) -> onnx.ModelProto:
 
 
 class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]
-    """A budget that counts how often its end is looked at."""
+    """Budget that counts how often its end is checked."""
 
     looks = 0
 
@@ -58,7 +59,7 @@ class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]
 
 
 def _looks(count: int, targets: Sequence[str]) -> Counter[str]:
-    """How often the time is looked at, by pass and by stage."""
+    """Returns the number of checks of the time, by pass and by stage."""
     seen, before = Counter[str](), 0
     add_pass = Stages.add_pass
 

@@ -18,7 +18,8 @@ COLUMNS = 5
 
 @dataclass(frozen=True)
 class Line:
-    """One line: an op with attributes, an array of one element for each operand, the result."""
+    """Line of a table: an op with attributes, an array of one element for each operand, the
+    result."""
 
     op: str
     operands: tuple[Array, ...]
@@ -27,18 +28,20 @@ class Line:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Lines of one kind are elements of the same operands."""
+        """Returns the op and the types of its operands; lines of one kind are elements of the same
+        operands.
+        """
         return self.op, *(str(operand.dtype) for operand in self.operands)
 
     def node(self, inputs: Sequence[str], output: str) -> onnx.NodeProto:
-        """The node that computes it."""
+        """Returns the node that computes the line."""
         op_type, *words = self.op.split()
         texts = dict(word.split("=") for word in words)
         attributes: dict[str, Any] = {name: _value(text) for name, text in texts.items()}
         return helper.make_node(op_type, inputs, [output], **attributes)
 
     def expected(self, dtype: np.dtype[Any]) -> Array:
-        """The result, of the type that the op gives."""
+        """Returns the result, in the type that the op returns."""
         return np.array([number(self.result, dtype)], dtype)
 
 
@@ -49,14 +52,14 @@ def _value(text: str) -> int | str:
 
 
 def number(text: str, dtype: np.dtype[Any]) -> Any:
-    """A number as the page writes it."""
+    """Parses a number in the page's notation."""
     if text in ("min", "max"):
         return getattr(np.iinfo(dtype), text)
     return int(text) if dtype.kind in "iub" else float(text)
 
 
 def lines() -> Iterator[Line]:
-    """All lines of the page."""
+    """Yields all lines of the page."""
     for row in PAGE.read_text().splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         if not row.startswith("|") or len(cells) != COLUMNS or cells[0] in ("op", "---"):

@@ -1,4 +1,4 @@
-"""Small models against an independent evaluator: what every test of a class of bugs does."""
+"""Comparison of small models with an independent evaluator, for the tests of each class of bugs."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ Oracle = Callable[[ModelProto, Arrays], dict[str, Array]]
 
 HOST: tuple[tuple[str, ...], ...] = ((),)
 BOTH: tuple[tuple[str, ...], ...] = ((), ("dnnl",))
-"""On the host alone, and with oneDNN taking what it takes."""
+"""Targets: the host alone, and oneDNN with the host."""
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
-    """Seeded standard normal numbers."""
+    """Returns seeded standard normal values."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def ints(*values: int) -> Array:
-    """A vector of int64."""
+    """Returns a vector of int64."""
     return np.array(values, np.int64)
 
 
 def floats(*values: float) -> Array:
-    """A vector of float32."""
+    """Returns a vector of float32."""
     return np.array(values, np.float32)
 
 
 def node(op_type: str, inputs: str, outputs: str = "", **attributes: Any) -> NodeProto:
-    """A node from names separated by spaces; `_` leaves an input out.
+    """Returns a node, from names separated by spaces; `_` omits an input.
 
     Without names its output is named by `check`.
     """
@@ -47,7 +47,7 @@ def node(op_type: str, inputs: str, outputs: str = "", **attributes: Any) -> Nod
 
 
 def reference(model: ModelProto, feeds: Arrays) -> dict[str, Array]:
-    """The outputs by the evaluator that comes with ONNX."""
+    """Returns the outputs by the evaluator that comes with ONNX."""
     names = [output.name for output in model.graph.output]
     with np.errstate(all="ignore"):
         results = ReferenceEvaluator(model).run(None, dict(feeds))
@@ -55,7 +55,7 @@ def reference(model: ModelProto, feeds: Arrays) -> dict[str, Array]:
 
 
 def onnxruntime(model: ModelProto, feeds: Arrays) -> dict[str, Array]:
-    """The outputs by ONNX Runtime."""
+    """Returns the outputs by ONNX Runtime."""
     return run_onnxruntime(model, feeds)
 
 
@@ -70,10 +70,10 @@ def check(
     tolerance: float = 1e-5,
     opset: int = 20,
 ) -> None:
-    """Asserts that the compiled model gives what `oracle` does, types and shapes included.
+    """Asserts that the compiled model's outputs equal the oracle's, types and shapes included.
 
     Args:
-        outputs: names separated by spaces; left out: the outputs of all nodes.
+        outputs: names separated by spaces; by default the outputs of all nodes.
         tolerance: absolute and relative, of floats; other types must be equal.
     """
     model = model_of(nodes, feeds, constants or {}, outputs.split(), opset)
@@ -94,7 +94,7 @@ def model_of(
     outputs: Sequence[str],
     opset: int,
 ) -> ModelProto:
-    """The nodes as a model."""
+    """Returns the nodes as a model."""
     for number, each in enumerate(nodes):
         if not each.output:
             each.output.append(f"{each.op_type}_{number}")

@@ -1,4 +1,4 @@
-"""Places computed from data: none of them is outside of a tensor."""
+"""Positions computed from data: none of them is outside of a tensor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values under several names, ops that hand their input on, results that are views."""
+"""Values under several names, ops that pass their input on, results that are views."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_is_inside_of_a_fusion_is_an_output(outputs: str) -> None:
 
 
 def test_values_outlive_their_buffers() -> None:
-    """Results stay right while the arena is used again for what comes after."""
+    """Checks that results stay right while the arena is reused for later values."""
     nodes = [node("Exp", "x", "a0")]
     nodes += [node("Transpose", f"a{n}", f"a{n + 1}") for n in range(6)]
     nodes += [node("Add", "a6 x", "y"), node("Sub", "a2 a4", "z")]

@@ -50,7 +50,7 @@ def test_logarithms_of_infinite_sums() -> None:
 
 
 def test_booleans_that_are_scattered() -> None:
-    """True and true is true: a sum is no addition of bits."""
+    """Checks that the sum of true and true is true: it is no addition of bits."""
     data, more = np.array([0, 0, 0, 1, 1, 1], bool), np.array([0, 1, 1, 0, 1, 1], bool)
     nodes = [
         node(op, f"data {places} more", reduction=how)

@@ -29,7 +29,7 @@ def test_slices(
 
 
 def test_slices_backwards_from_before_the_start() -> None:
-    """They take the first element, as ONNX says; numpy takes none."""
+    """Checks that such slices begin with the first element, as ONNX defines; numpy's are empty."""
     constants = {"s": ints(-9), "e": ints(FAR.min), "a": ints(0), "t": ints(-2)}
     nodes = [node("Slice", "x s e a t", "part"), node("Neg", "part")]
     check(nodes, {"x": numbers(5, 6, 7)}, constants, oracle=onnxruntime)

@@ -1,4 +1,4 @@
-"""Pads that repeat what is there: nothing, several times, and what cropping leaves."""
+"""Pads that repeat elements: of empty tensors, several times, and after cropping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows larger than the data, powers of them, and transposed ones with special numbers."""
+"""Windows larger than the data, Lp pools, and transposed windows with special values."""
 
 from __future__ import annotations
 

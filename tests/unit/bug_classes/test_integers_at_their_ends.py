@@ -1,6 +1,6 @@
-"""Integers of every type at their ends: compiled, folded and evaluated they are the same.
+"""Integers of every type at their ends: compiled, folded and evaluated they are equal.
 
-Arithmetic is compared with that of Python, whose integers have no ends.
+Arithmetic is compared with Python's, whose integers are unbounded.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def _arithmetic(dtype: np.dtype[Any]) -> list[Case]:
 
 
 def _others(dtype: np.dtype[Any]) -> list[NodeProto]:
-    """Nodes whose meaning the tables of the page give, at more operands than those have."""
+    """Returns nodes whose meaning the page's tables define, for more operands than the tables
+    have."""
     nodes = [node(op, "x") for op in ("Abs", "Sign", "BitwiseNot", "ArgMax", "ArgMin")]
     nodes += [node("Neg", "x")] if dtype.kind == "i" else []
     nodes += [node("Clip", "m low high"), node("Where", "c m x"), node("TopK", "m three", "top at")]
@@ -151,7 +152,7 @@ def _feeds(dtype: np.dtype[Any]) -> dict[str, Array]:
 def _three_ways(
     nodes: list[NodeProto], feeds: Arrays, constants: Arrays | None = None
 ) -> dict[str, Array]:
-    """The outputs, which the host, folding and the evaluator give alike."""
+    """Returns the outputs, after checking that the host, folding and the evaluator agree."""
     model = model_of(nodes, feeds, constants or {}, [], OPSET)
     names = [output.name for output in model.graph.output]
     imported = import_model(model)
@@ -200,7 +201,9 @@ def test_elements_and_reductions(dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_places(dtype: type[np.integer[Any]]) -> None:
-    """Indices from one end of the axis to the other; those beyond are clamped at run time only."""
+    """Checks indices from one end of the axis to the other; indices beyond are clamped at run time
+    only.
+    """
     nodes = [
         node("Gather", "x i", axis=1),
         node("GatherElements", "x e", axis=1),

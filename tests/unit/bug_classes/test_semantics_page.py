@@ -27,7 +27,7 @@ def _by_kind() -> list[list[Line]]:
 
 
 def _operands(group: Sequence[Line], index: int) -> Arrays:
-    """The operands of all lines of one kind, as vectors."""
+    """Returns the operands of all lines of one kind, as vectors."""
     return {
         f"x{index}_{number}": np.concatenate([line.operands[number] for line in group])
         for number in range(len(group[0].operands))
@@ -35,7 +35,7 @@ def _operands(group: Sequence[Line], index: int) -> Arrays:
 
 
 def _model(groups: Sequence[Sequence[Line]], *, as_constants: bool) -> tuple[ModelProto, Arrays]:
-    """One node for each kind of line, and the operands of all."""
+    """Returns a model with one node for each kind of line, and the operands of all."""
     operands = [_operands(group, index) for index, group in enumerate(groups)]
     nodes = [
         group[0].node(list(arrays), f"y{index}")

@@ -14,25 +14,25 @@ from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 Sizes = Mapping[str, int]
-"""Of the symbols."""
+"""Sizes of the symbols."""
 
 
 def compiled(model: ModelProto, threads: int = 1) -> Executable:
-    """The model on the host."""
+    """Compiles the model for the host."""
     executable = byoc_mlir.compile(model, targets=(), threads=threads)
     assert is_symbolic(executable)
     return executable
 
 
 def check_shapes(executable: Executable, model: ModelProto, sets: Sequence[Sizes]) -> None:
-    """Asserts that the outputs are those of ONNX Runtime, for inputs of each set of sizes."""
+    """Asserts that the outputs equal ONNX Runtime's, for inputs of each set of sizes."""
     for sizes in sets:
         inputs = random_inputs(model, dims=sizes)
         assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
 
 
 def check_one_program(model: ModelProto, sets: Sequence[Sizes], threads: int = 1) -> None:
-    """Asserts that one program does for all sets of sizes, with the numbers of ONNX Runtime."""
+    """Asserts that one program serves all sets of sizes, with ONNX Runtime's results."""
     with compiled(model, threads) as executable:
         check_shapes(executable, model, sets)
         assert len(generic_programs(executable)) == 1
@@ -40,7 +40,7 @@ def check_one_program(model: ModelProto, sets: Sequence[Sizes], threads: int = 1
 
 
 def encoder(width: int = 32, heads: int = 4, inner: int = 64) -> ModelProto:
-    """A layer of an encoder on `x [batch, seq, 32]` with a mask: `mask [batch, seq]`."""
+    """Returns a layer of an encoder on `x [batch, seq, 32]` with a mask: `mask [batch, seq]`."""
     b = GraphBuilder("encoder", seed=0)
     x = b.input("x", ["batch", "seq", width])
     mask = b.input("mask", ["batch", "seq"])
@@ -84,8 +84,8 @@ def _norm(b: GraphBuilder, x: str, width: int) -> str:
 
 
 def decoder(heads: int = 2, size: int = 8, vocabulary: int = 50) -> ModelProto:
-    """Attention over a cache that grows: `ids [batch, new]`, `past_k` and `past_v
-    [batch, 2, past, 8]` to `logits`, `k` and `v`.
+    """Returns attention over a growing cache: `ids [batch, new]`, `past_k` and `past_v [batch, 2,
+    past, 8]` to `logits`, `k` and `v`.
     """
     b = GraphBuilder("decoder", seed=1, opset=18)
     width = heads * size

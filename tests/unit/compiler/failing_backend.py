@@ -1,4 +1,4 @@
-"""A backend that takes cosines, and cannot compile them."""
+"""Backend that accepts cosines, and cannot compile them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from byoc_mlir.backends import Backend, CodegenContext, CSource, Option, registe
 
 @dataclass(frozen=True)
 class FailingPass(ModulePass):
-    """Fails."""
+    """Pass that fails."""
 
     name = "failing-pass"
 
@@ -25,7 +25,7 @@ class FailingPass(ModulePass):
 
 @register_backend
 class Failing(Backend):
-    """Fails as its option says."""
+    """Backend that fails in the stage that its option names."""
 
     name = "unable"
     options = {"how": Option("codegen", "where it fails", ("codegen", "pass", "c"))}

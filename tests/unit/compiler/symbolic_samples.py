@@ -1,4 +1,4 @@
-"""The samples of ops with one symbolic size, lowered by the host compiler."""
+"""Samples of ops with one symbolic size, lowered by the host compiler."""
 
 from __future__ import annotations
 
@@ -26,15 +26,11 @@ from byoc_mlir.testing.conformance.samples import Sample
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 
 _NO_OP = (UndecidedSizeError, VerifyException, TypeError)
-"""What making an op raises whose operands cannot have such sizes."""
+"""Errors on creating an op whose operands cannot have symbolic sizes."""
 
 
 def takes_sizes(name: str) -> bool | None:
-    """Whether the host lowers an op of which some size is an argument.
-
-    Returns:
-        `None` where no sample can have a symbolic size.
-    """
+    """True if the host lowers an op with a symbolic size; `None` if no sample can have one."""
     tried = False
     for sample in samples_of(name):
         for axis, number in enumerate(sample.data):
@@ -50,7 +46,7 @@ def takes_sizes(name: str) -> bool | None:
 
 
 def _module(name: str, sample: Sample, axis: int, info: SymbolInfo) -> ModuleOp | None:
-    """The op of a sample with a symbolic size; `None` where it cannot have one."""
+    """Returns the op of a sample with a symbolic size; `None` if it cannot have one."""
     data: tuple[Any, ...] = (*sample.data[:axis], symbol("n"), *sample.data[axis + 1 :])
     kind: Any = OPS[name]
     block, random = Block(), CaseBuilder()

@@ -1,4 +1,4 @@
-"""On aarch64, where there is no oneDNN: what the package says there, and that it compiles."""
+"""Package on aarch64, where there is no oneDNN: its messages, and a compilation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def files(name):
 metadata.files, platform.machine = files, lambda: "aarch64"
 exec(sys.argv[1])
 """
-"""The processor stays what it is: only the name of the architecture is another one."""
+"""Prelude of a script that changes the name of the architecture; the processor stays the same."""
 
 _SCRIPT = """
 import warnings

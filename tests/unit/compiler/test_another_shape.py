@@ -1,4 +1,4 @@
-"""A new input shape: right results, and no weight is folded again."""
+"""New input shapes: the results are right, and no weight is folded again."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from byoc_mlir.transforms import fold_batch_norm
 IMAGE = (3, 20, 20)
 
 CHANNELS = 6
-"""No multiple of any vector: convolutions are loops on every processor."""
+"""Number of channels, no multiple of any vector: convolutions are loops on every processor."""
 
 
 def network(batch: int | str) -> onnx.ModelProto:
-    """Convolutions and pools. Of a symbolic batch it is compiled for each: so is a mean over what a
-    window has within an image, whose height is symbolic then.
+    """Returns convolutions and pools.
+
+    A model with a symbolic batch is compiled for each batch. Its height is symbolic, too, and an
+    average depends on the part of a window that lies within the image.
     """
     rng = np.random.default_rng(3)
 

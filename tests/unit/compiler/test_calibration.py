@@ -1,4 +1,4 @@
-"""What was measured is a file, and the same file gives the same code."""
+"""Files of calibration: the same file gives the same code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ for model in models:
 
 
 def test_the_same_file_gives_the_same_code_in_every_process(tmp_path: Path) -> None:
-    """Verdicts, layouts, algorithms: three networks, two processes, no clock."""
+    """Checks decisions, layouts and algorithms with three networks and two processes, without the
+    clock.
+    """
     sizes: dict[str, dict[str, int]] = {
         "mnist": {},
         "resnet18": {"image": 32},
@@ -177,7 +179,7 @@ def test_times_of_primitives_are_kept_for_other_models_and_processes(
     monkeypatch.setattr(Bench, "milliseconds", recorded)
 
     def count() -> int:
-        """The primitives that a process measures which finds no program."""
+        """Returns the number of primitives that a process measures if it finds no program."""
         del measured_now[:]
         compiler_calibration.process_calibration.cache_clear()
         byoc_mlir.compile(NETWORKS["resnet18"](image=32), ("dnnl",), 1, cache=False).close()
@@ -191,7 +193,7 @@ def test_times_of_primitives_are_kept_for_other_models_and_processes(
 
 
 class _Slow:
-    """A cache that takes a moment."""
+    """Cache that is slow to write."""
 
     def read(self, group: str) -> list[Measurement]:
         time.sleep(0.02)
@@ -229,7 +231,9 @@ def test_the_cache_may_keep_calibration_alone(
 
 @pytest.mark.parametrize("kind", MEASURED, ids=lambda kind: kind.name)
 def test_every_rate_is_measured(kind: type[Table]) -> None:
-    """Whatever the machine: within a thousandth and a thousand times of what is assumed."""
+    """Checks each measured parameter against its default, within a factor of 1,000, for any
+    machine.
+    """
     benchmark = BENCHMARKS[kind]
     if not benchmark.is_possible:
         pytest.skip(f"the processor has no {benchmark.feature}")
@@ -240,8 +244,10 @@ def test_every_rate_is_measured(kind: type[Table]) -> None:
 def test_the_first_processes_of_a_machine_measure_and_the_shortest_times_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first one may have had busy neighbours; from the fourth on, all find it in the cache,
-    unless the processor is another one.
+    """Checks that the shortest times count, since other jobs may run beside the first process.
+
+    From the fourth process on, all find the parameters in the cache, unless the processor has
+    changed.
     """
     monkeypatch.setenv("BYOC_CACHE", "on")
     monkeypatch.setenv("BYOC_CACHE_DIR", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Without oneDNN a model is compiled for the host, and the user hears what to install."""
+"""Default targets without oneDNN: the host, and a warning that names the package to install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`compile(disable=…)`: passes, patterns and backends that are left out."""
+"""`compile(disable=…)`: passes, patterns and backends that are disabled."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _EXERCISED_BY: Mapping[str, str] = {
         ("fold-constants", "to-mixed-precision", "split-products", "pack-weights"), "products"
     ),
 }
-"""The model that a pass has something to do in; `convolutions` for the others."""
+"""Model that a pass changes; `convolutions` for all other passes."""
 
 
 def _model(name: str) -> ModelProto:

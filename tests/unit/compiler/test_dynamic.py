@@ -1,4 +1,4 @@
-"""One program for all shapes: sizes are arguments of native code."""
+"""Shape-polymorphic programs: sizes are arguments of native code."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _position(b: GraphBuilder) -> str:
 
 
 def _place_in_a_table(b: GraphBuilder) -> str:
-    """As a decoder with a cache looks up the position of its one new token."""
+    """Adds a look-up by position, as a decoder with a cache does for its one new token."""
     x = b.input("x", ["n", 4])
     count = b.op("Gather", b.op("Shape", x), b.ints(0))
     place = b.op("Sub", count, b.ints(4))  # from the end of the table if it is negative

@@ -8,7 +8,7 @@ from onnx import ModelProto, parser
 
 
 def _model(signature: str, body: str) -> ModelProto:
-    """A model from ONNX's text: its inputs and outputs, and its nodes."""
+    """Parses a model from ONNX's text: its inputs and outputs, and its nodes."""
     return parser.parse_model(
         f'<ir_version: 9, opset_import: ["" : 17]> net {signature} {{ {body} }}'
     )

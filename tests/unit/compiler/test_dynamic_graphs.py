@@ -18,7 +18,7 @@ _BINARY = ("Add", "Div", "Max", "Min", "Mul", "Sub")
 
 
 class _Graph:
-    """A graph on tensors `[n, m, 6]`, whose ops change their order and contents."""
+    """Graph on tensors `[n, m, 6]`, whose ops change their order and elements."""
 
     def __init__(self, seed: int):
         self._rng = Random(seed)
@@ -36,7 +36,7 @@ class _Graph:
         return self._rng.choice(self._values[-4:])
 
     def _bounded(self, x: str) -> str:
-        """A value whose numbers stay small, so that rounding does."""
+        """Adds a clip that keeps values small, so that rounding errors stay small."""
         return self._b.op("Clip", x, self._b.scalar(-3.0), self._b.scalar(3.0))
 
     def _unary(self, x: str) -> str:

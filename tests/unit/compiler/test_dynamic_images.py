@@ -19,7 +19,7 @@ from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 from byoc_mlir.testing.networks.encoder import symbolised
 
 Network: TypeAlias = Callable[[GraphBuilder, str], str]
-"""Builder and image; the result."""
+"""Function from a builder and an image to the result."""
 
 _CHANNELS = 4
 _SIZES = ((2, 12, 16), (1, 7, 9), (3, 1, 1), (1, 33, 5), (0, 6, 6), (1, 2, 40), (2, 15, 15))
@@ -92,7 +92,7 @@ def test_windows(network: Network) -> None:
 
 
 def _up_to_eights(b: GraphBuilder, x: str) -> str:
-    """An image whose sides are multiples of 8."""
+    """Pads an image so that its sides are multiples of 8."""
     sides = b.op("Slice", b.op("Shape", x), b.ints(2), b.ints(4))
     missing = b.op("Mod", b.op("Neg", sides), b.ints(8))
     return b.op("Pad", x, b.op("Concat", b.ints(0, 0, 0, 0, 0, 0), missing, axis=0))
@@ -121,7 +121,9 @@ def test_reflections() -> None:
 
 
 def _resized(factor: float, *, by_factors: bool = True, **attributes: object) -> Network:
-    """An image resized by a factor, or to the sides that are that much longer."""
+    """Returns a network that resizes an image by a factor, or to the sides that are longer by the
+    factor.
+    """
 
     def network(b: GraphBuilder, x: str) -> str:
         if by_factors:
@@ -134,7 +136,7 @@ def _resized(factor: float, *, by_factors: bool = True, **attributes: object) ->
 
 
 def _like_the_image(b: GraphBuilder, x: str) -> str:
-    """An image made smaller, and as large again."""
+    """Adds an image made smaller, and resized to its first size."""
     return b.op("Resize", b.max_pool(x, 3, 2, padding=1), "", "", b.op("Shape", x), mode="linear")
 
 
@@ -175,7 +177,7 @@ def test_a_resize_that_smoothes() -> None:
 
 
 def _kernels(b: GraphBuilder, x: str) -> str:
-    """Convolutions with epilogues, a residual among them."""
+    """Adds convolutions with epilogues, a residual among them."""
     x = b.relu(b.conv(x, 16, 3))
     y = b.relu6(b.conv(x, 16, 3))
     x = b.relu(b.add(x, b.batch_norm(b.conv(y, 16, 3, bias=False))))
@@ -183,14 +185,14 @@ def _kernels(b: GraphBuilder, x: str) -> str:
 
 
 def _few_channels(b: GraphBuilder, x: str) -> str:
-    """A convolution of three channels, with padding."""
+    """Adds a convolution of three channels, with padding."""
     x = b.op("Slice", x, b.ints(0), b.ints(3), b.ints(1))
     b.channels[x] = 3
     return b.conv(b.relu(b.conv(x, 16, 5, stride=2)), 16, 1)
 
 
 def _channels_apart(b: GraphBuilder, x: str) -> str:
-    """Depthwise convolutions with epilogues, a residual among them."""
+    """Adds depthwise convolutions with epilogues, a residual among them."""
     x = b.relu(b.conv(x, 16, 3))
     y = b.relu6(b.conv(x, 16, 3, groups=16))
     x = b.relu(b.add(x, b.batch_norm(b.conv(y, 16, 5, groups=16, bias=False))))
@@ -209,7 +211,7 @@ def _channels_apart(b: GraphBuilder, x: str) -> str:
 def test_kernels(
     network: Network, algorithm: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each algorithm, whatever is the fastest on this machine."""
+    """Checks each algorithm, whichever is the fastest on this machine."""
     monkeypatch.setattr(
         host_pipeline,
         "ChooseConvolutionAlgorithms",

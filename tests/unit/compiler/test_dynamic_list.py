@@ -1,4 +1,4 @@
-"""Which ops take sizes as arguments, as docs/shapes.md says."""
+"""Ops that take sizes as arguments, compared with docs/shapes.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ _PAGE = Path(__file__).parents[3] / "docs" / "shapes.md"
 
 
 def test_the_page_lists_the_ops_that_need_numbers() -> None:
-    """Without samples that can have a symbolic size are constants, control flow, and a few more."""
+    """Checks the list; constants, control flow and a few more ops have no samples with a symbolic
+    size.
+    """
     found = re.search(r"numbers for all of their sizes: ([^.]*\.[^.]*)\.", _PAGE.read_text())
     assert found is not None
     listed = re.findall(r"`([^`]+)`", found[1])

@@ -1,4 +1,4 @@
-"""Ops that once needed numbers for the sizes of their inputs: one program serves all."""
+"""Ops with dynamic shapes: one program serves all sizes."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def test_scales_of_blocks() -> None:
 
 
 def test_statistics_of_a_batch() -> None:
-    """ONNX Runtime divides by one element less than the standard says."""
+    """Checks the variance by hand, since ONNX Runtime divides by one element less than the
+    standard.
+    """
     b = GraphBuilder("batch", seed=0)
     x = b.input("x", ["n", 4])
     ones, zeros = (b.constant(np.full(4, number, np.float32)) for number in (1, 0))
@@ -122,7 +124,7 @@ def random_numbers(rows: str | int) -> ModelProto:
 
 
 def test_random_numbers_are_those_of_a_model_of_that_size() -> None:
-    """Another runtime draws others, so the model of a fixed size is asked."""
+    """Checks random values against a model of fixed size, since another runtime draws others."""
     with compiled(random_numbers("n")) as executable:
         for rows in (2, 9, 1):
             x = np.random.default_rng(rows).standard_normal((rows, 30)).astype(np.float32)

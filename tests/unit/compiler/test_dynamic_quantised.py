@@ -1,4 +1,4 @@
-"""Quantised products whose rows are an argument of native code."""
+"""Quantised matmuls whose number of rows is an argument of native code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from byoc_mlir.testing.networks import GraphBuilder
 
 _WIDTH, _OUTPUTS = 20, 37
 _ROWS = [(1, 1), (1, 2), (1, 3), (5, 1), (2, 7), (1, 15), (0, 3), (4, 33), (7, 50)]
-"""Fewer rows than any tile has, and more."""
+"""Numbers of rows below any tile's, and above."""
 
 
 def _weight(b: GraphBuilder) -> str:
@@ -21,7 +21,7 @@ def _weight(b: GraphBuilder) -> str:
 
 
 def _dynamic(b: GraphBuilder) -> str:
-    """As ONNX Runtime's dynamic quantisation writes it."""
+    """Adds a matmul as ONNX Runtime's dynamic quantisation writes it."""
     x = b.input("x", ["n", "m", _WIDTH])
     codes, scale, zero = b.ops("DynamicQuantizeLinear", x, outputs=3)
     total = b.op("MatMulInteger", codes, _weight(b), zero, b.constant(np.array(0, np.int8)))
@@ -31,7 +31,9 @@ def _dynamic(b: GraphBuilder) -> str:
 
 
 def _fixed(b: GraphBuilder) -> str:
-    """Quantised and dequantised around the product, with a scale for each output."""
+    """Adds a matmul between `QuantizeLinear` and `DequantizeLinear` nodes, with a scale for each
+    output.
+    """
     x = b.input("x", ["n", "m", _WIDTH])
     scale, zero = b.scalar(0.03), b.constant(np.array(120, np.uint8))
     known = b.op("DequantizeLinear", b.op("QuantizeLinear", x, scale, zero), scale, zero)
@@ -52,7 +54,7 @@ def _of_bytes(b: GraphBuilder) -> str:
 
 
 def _computed(b: GraphBuilder) -> str:
-    """Of two operands that are computed."""
+    """Adds a matmul of two computed operands."""
     x = b.input("x", ["n", "m", _WIDTH])
     scale, zero = b.scalar(0.03), b.constant(np.array(120, np.uint8))
     codes = b.op("QuantizeLinear", x, scale, zero)

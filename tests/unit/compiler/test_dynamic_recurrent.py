@@ -18,7 +18,9 @@ _GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 def _layer(
     kind: str, direction: str, *, states: bool = False, lengths: bool = False, **attributes: object
 ) -> ModelProto:
-    """`x [steps, batch, 5]`, the lengths and the first states, to all results."""
+    """Returns a layer of `x [steps, batch, 5]`, the lengths and the initial states, with all
+    results.
+    """
     b = GraphBuilder("layer", seed=0, opset=14)
     count = 2 if direction == "bidirectional" else 1
     rows = _GATES[kind] * _HIDDEN
@@ -54,7 +56,7 @@ def test_a_layer_is_one_program(kind: str, direction: str) -> None:
 
 @pytest.mark.parametrize(("steps", "batch"), [(0, 2), (3, 0), (0, 0)])
 def test_without_steps_the_states_stay(steps: int, batch: int) -> None:
-    """ONNX Runtime crashes there."""
+    """Checks the shapes and states by hand, since ONNX Runtime crashes there."""
     model = _layer("LSTM", "forward", states=True)
     inputs = random_inputs(model, dims={"steps": steps, "batch": batch})
     with compiled(model) as executable:
@@ -76,7 +78,7 @@ def test_without_steps_the_states_stay(steps: int, batch: int) -> None:
     ],
 )
 def test_lengths_and_other_layers(kind: str, direction: str, attributes: dict[str, object]) -> None:
-    """Each sequence of a batch has a length of its own."""
+    """Checks batches in which each sequence has its own length."""
     model = _layer(kind, direction, states=True, lengths=True, **attributes)
     with compiled(model) as executable:
         for sizes in _sizes((5, 3), (2, 1), (9, 1), (2, 4), (33, 2)):

@@ -1,4 +1,4 @@
-"""Models that run in stages: each stage is one program, whatever number was found before it."""
+"""Models split at data-dependent shapes: each segment's program serves all computed sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Feeds: TypeAlias = Sequence[Mapping[str, NDArray[np.float32]]]
 
 
 def _check(model: ModelProto, feeds: Feeds) -> None:
-    """Asserts that no stage is compiled for a number that was found."""
+    """Asserts that no segment is compiled for a computed size."""
     with byoc_mlir.compile(model, targets=(), threads=1) as executable:
         assert isinstance(executable.plan, Staged)
         for inputs in feeds:
@@ -29,7 +29,7 @@ def _check(model: ModelProto, feeds: Feeds) -> None:
 
 
 def _mask(rows: int, columns: int, count: int) -> NDArray[np.float32]:
-    """So many numbers that are not 0."""
+    """Returns a matrix with `count` nonzero elements."""
     mask = np.zeros(rows * columns, np.float32)
     mask[np.random.default_rng(count).permutation(mask.size)[:count]] = 1.5
     return mask.reshape(rows, columns)

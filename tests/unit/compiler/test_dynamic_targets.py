@@ -52,7 +52,8 @@ def test_targets_that_are_named_take_their_regions() -> None:
 
 
 def _pooled() -> ModelProto:
-    """A pool and products behind it, which oneDNN takes; the host takes them for any batch."""
+    """Returns a pool and matmuls after it, which oneDNN takes; the host takes them for any
+    batch."""
     b = GraphBuilder("pooled", seed=0)
     x = b.input("x", ["n", 64, 8, 8])
     y = b.op("Flatten", b.op("GlobalAveragePool", x))

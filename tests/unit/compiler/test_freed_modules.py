@@ -1,4 +1,4 @@
-"""What an executable of symbolic sizes leaves behind when it is gone."""
+"""Memory that an executable with symbolic sizes leaves behind when it is freed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH = 64
 
 
 def dense() -> ModelProto:
-    """A product of rows, as many as there are."""
+    """Returns a matmul and a ReLU for any number of rows."""
     weights = np.random.default_rng(7).standard_normal((_WIDTH, _WIDTH)).astype(np.float32)
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["product"]),

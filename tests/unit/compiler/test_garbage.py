@@ -1,4 +1,4 @@
-"""The garbage collector while compiling: what is looked through, and what is left alone."""
+"""Garbage collector while compiling: objects that it visits, and frozen ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byoc_mlir.compiler.garbage import collection_paused, modules_imported
 
 
 class _Node:
-    """Refers to itself, as IR does."""
+    """Object that refers to itself, as IR does."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -20,7 +20,7 @@ class _Node:
 
 @pytest.fixture(autouse=True)
 def collecting() -> Generator[None]:
-    """As a process is in which nothing was changed."""
+    """Resets the garbage collector to its initial state, before and after a test."""
     gc.enable()
     gc.unfreeze()
     yield

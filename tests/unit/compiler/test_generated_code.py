@@ -1,4 +1,4 @@
-"""What a backend may answer, what happens when it fails, and what fallback does."""
+"""Results that a backend may return, its failures, and `fallback`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Relu(Backend):
 
 @register_backend
 class Interpreted(_Relu):
-    """Runs relu in Python."""
+    """Module that runs relu in Python."""
 
     name = "interpreted"
 
@@ -44,7 +44,7 @@ class Interpreted(_Relu):
 
 
 class Relus(RegionModule):
-    """A region with nothing but relu in it."""
+    """Backend for regions of relu only."""
 
     def __init__(self, results: int):
         self.results = results
@@ -72,7 +72,7 @@ class Relus(RegionModule):
 
 @register_backend
 class Broken(_Relu):
-    """Accepts relu, then fails to compile it."""
+    """Backend that accepts relu, then fails to compile it."""
 
     name = "failing"
 
@@ -82,7 +82,7 @@ class Broken(_Relu):
 
 @register_backend
 class Mute(_Relu):
-    """Returns something that is no code."""
+    """Backend that returns something other than code."""
 
     name = "mute"
 

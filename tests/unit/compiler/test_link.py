@@ -1,4 +1,4 @@
-"""The host's and the regions' modules become one, in which shared functions are there once."""
+"""Linking of the host's and the regions' modules into one, which has shared functions once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 
 
 def module(defined: str, *called: str) -> ModuleOp:
-    """One function, which calls others that are declared."""
+    """Returns one function, which calls others that are declared."""
     declarations = "".join(f"func.func private @{name}() -> ()\n" for name in called)
     calls = "".join(f"func.call @{name}() : () -> ()\n" for name in called)
     text = f"{declarations} func.func private @{defined}() {{ {calls} func.return }}"
@@ -24,7 +24,7 @@ def module(defined: str, *called: str) -> ModuleOp:
 
 
 def functions(joined: ModuleOp) -> list[tuple[str, bool]]:
-    """Each function, and whether it is defined."""
+    """Returns the name of each function, and `True` if it is defined."""
     joined.verify()
     found = [op for op in joined.ops if isinstance(op, FuncOp)]
     return sorted((op.sym_name.data, bool(op.body.blocks)) for op in found)

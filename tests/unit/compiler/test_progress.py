@@ -1,4 +1,4 @@
-"""Times of stages and passes add up; what takes long is shown on terminals alone."""
+"""Progress: times of stages and passes add up; slow ones are shown on terminals only."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_one_line_on_a_terminal() -> None:
 
 
 def _wait_for(text: bytes, terminal: int) -> None:
-    """Reads what is shown until it has a text."""
+    """Reads the terminal until it shows a text."""
     found = b""
     while text not in found:
         ready, _, _ = select.select([terminal], [], [], 120)

@@ -1,4 +1,4 @@
-"""An option of `compile` is written once: arguments, documentation, flags and keys follow."""
+"""Options of `compile`, each declared once: arguments, documentation, flags and keys follow."""
 
 from __future__ import annotations
 

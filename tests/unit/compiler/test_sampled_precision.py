@@ -1,4 +1,4 @@
-"""`compile(exact=…, samples=…)`: which products stay in `f32`, and how samples decide it."""
+"""`compile(exact=…, samples=…)`: the matmuls that stay in `f32`, and their choice by samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from byoc_mlir.testing.reference import random_inputs
 
 
 def _chosen(errors: dict[str, float], accepted: float, most_runs: int) -> tuple[Products, int]:
-    """What is kept of products with these errors, whose squares add up, and after how many runs."""
+    """Returns the matmuls kept in f32, given each one's error, and the number of runs; squares of
+    errors add up.
+    """
     runs = 0
 
     def error_of(group: Products) -> float:
@@ -69,7 +71,7 @@ def test_the_error_of_the_worst_output() -> None:
 
 
 def _model() -> ModelProto:
-    """Two convolutions, of which the second adds much to the first."""
+    """Returns two convolutions; the second adds much to the first's error."""
     net = GraphBuilder("net", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 16, 24, 24]), 16, 1))
     net.output(net.conv(x, 16, 1), "y", [1, 16, 24, 24])

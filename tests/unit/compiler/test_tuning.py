@@ -1,4 +1,4 @@
-"""Other ways to compute kernels: they are right, searched for in time, kept, and never slower."""
+"""Variants of kernels: right, searched for within the time, kept, and never slower."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ X = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
 
 @pytest.fixture(autouse=True)
 def own_choices() -> Iterator[None]:
-    """What is found here stays here."""
+    """Clears the process's calibration after a test, so that choices do not leak."""
     yield
     compiler_calibration.process_calibration.cache_clear()
 
@@ -81,7 +81,9 @@ def test_a_file_with_ways_that_there_are_not_changes_nothing(tmp_path: Path) -> 
 
 
 def _believing(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each variant seems to take less than the one before, and in the end so much of the first."""
+    """Mocks measurements: each variant takes less time than the one before, and the final
+    comparison returns `ratio`.
+    """
     turns = itertools.count(1)
     monkeypatch.setattr(schedule, "PRODUCT_SCHEDULES", ("columns=256",))  # fewer to compile
 

@@ -1,4 +1,4 @@
-"""Which of a variant's steps a problem answers for, and how variants are compared."""
+"""Steps of a variant that a problem is responsible for, and comparison of variants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _QUESTIONS = {
 
 
 def _variant(*runs: tuple[float, float]) -> Candidate:
-    """A variant, given what the convolution and the transposition behind it take in each round."""
+    """Returns a variant with the times of the convolution and of the transposition after it, in
+    each round.
+    """
     variant = Candidate({}, cast(Any, None), _QUESTIONS)
     for number, times in enumerate(runs):
         variant.runs[number] = dict(zip((_CONVOLUTION, _TURNED), times, strict=True))
@@ -34,12 +36,14 @@ def _variant(*runs: tuple[float, float]) -> Candidate:
     ("problem", "expected"), [("algorithm", 5.0), ("schedule", 3.0), ("turn", 2.0)]
 )
 def test_what_a_problem_answers_for(problem: str, expected: float) -> None:
-    """A transposition is due to the algorithm, but has a schedule of its own."""
+    """Checks a transposition: the algorithm requires it, but it has its own schedule."""
     assert _variant((3, 2)).of_problem(problem) == expected
 
 
 def test_variants_are_compared_round_by_round() -> None:
-    """In the second round all took ten times as long; in the third there was but one of them."""
+    """Checks a round in which everything took ten times as long, and one with only one of the
+    variants.
+    """
     one, other = _variant((2, 1), (20, 10)), _variant((4, 1), (40, 10), (0.1, 0.1))
     assert one.over(other) == pytest.approx(0.6)
     assert one.over(other, "schedule") == pytest.approx(0.5)

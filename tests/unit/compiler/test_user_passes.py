@@ -28,7 +28,7 @@ X = np.linspace(-2, 2, 6, dtype=np.float32)
 
 @dataclass(frozen=True)
 class Swap(ModulePass):
-    """Puts another function in the place of `tanh`."""
+    """Pass that replaces `tanh` by another function."""
 
     name = "swap-tanh"
 
@@ -44,7 +44,7 @@ class Swap(ModulePass):
 
 @dataclass(frozen=True)
 class Failing(ModulePass):
-    """Fails, or breaks the module."""
+    """Pass that fails, or breaks the module."""
 
     name = "failing"
 
@@ -205,7 +205,7 @@ class Installed(ModulePass):
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A distribution with a pass, as pip would install it."""
+    """Creates a distribution with a pass, as pip would install it."""
     (tmp_path / "installed_pass.py").write_text(PACKAGE)
     info = tmp_path / "installed_pass-1.0.dist-info"
     info.mkdir()

@@ -1,4 +1,4 @@
-"""`compile(weight_memory=…)`: what the packed weights of a model may take."""
+"""`compile(weight_memory=…)`: a limit for the packed weights of a model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from byoc_mlir.runtime.system.cpu import Cpu
 CHANNELS = 384
 FREE: dict[str, Any] = {"weight_memory": float("inf")}
 CALIBRATION = {"products": 1e7, "transformed_bytes": 1e8, "weight_bytes": 1e8}
-"""Of a machine on which multiplications take longest, so that Winograd's algorithms win."""
+"""Calibration of a machine on which MACs are so slow that Winograd's algorithms win."""
 
 
 def _model(channels: int = CHANNELS) -> onnx.ModelProto:
-    """Two convolutions that Winograd's algorithms are written for."""
+    """Returns two convolutions for which Winograd's algorithms are profitable."""
     rng = np.random.default_rng(0)
     weights = [
         onnx.numpy_helper.from_array(
@@ -46,7 +46,7 @@ def _model(channels: int = CHANNELS) -> onnx.ModelProto:
 def _constants(
     folder: Path, targets: tuple[str, ...], channels: int = CHANNELS, **options: Any
 ) -> tuple[int, np.ndarray[Any, Any]]:
-    """The bytes of a program's constants, and what it answers, by `CALIBRATION`."""
+    """Returns the bytes of a program's constants, and its output, by `CALIBRATION`."""
     calibration = folder / "calibration.json"
     write_measured(calibration, convolutions=CALIBRATION)
     data = np.random.default_rng(1).standard_normal((1, channels, 28, 28)).astype(np.float32)
@@ -76,7 +76,7 @@ def test_weights_take_no_more(targets: tuple[str, ...], tmp_path: Path) -> None:
 
 
 def _quantised() -> onnx.ModelProto:
-    """A convolution of bytes that is faster by way of `f32`, without instructions for bytes."""
+    """Returns an int8 convolution that is faster in `f32` without int8 instructions."""
     rng, channels = np.random.default_rng(0), 512
     constants: dict[str, Any] = {
         "x_scale": np.float32(0.02),
@@ -98,7 +98,7 @@ def _quantised() -> onnx.ModelProto:
 
 
 def test_weights_of_bytes_count(tmp_path: Path) -> None:
-    """Winograd's are of `f32`: 16 or 28 times as many bytes, which nobody had counted."""
+    """Checks that Winograd's `f32` weights count: they take 16 or 28 times as many bytes."""
     calibration, model = tmp_path / "calibration.json", _quantised()
     calibration.write_text('{"version": 2, "measurements": {}}')
     sizes: list[int] = []
@@ -116,7 +116,7 @@ def test_weights_of_bytes_count(tmp_path: Path) -> None:
 
 
 def test_small_models_take_what_is_fastest(tmp_path: Path) -> None:
-    """The process takes more for code than their weights take by any algorithm."""
+    """Checks weights that take less memory than the process's code, by any algorithm."""
     (free, _), (bounded, _) = (_constants(tmp_path, (), 128, **options) for options in (FREE, {}))
     assert bounded == free > 1.5 * (2 * 4 * 128 * 128 * 9)
 

@@ -1,4 +1,4 @@
-"""A model with each kind of kernel that tuning chooses for."""
+"""Model with each kind of kernel that tuning chooses for."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 def small_network(seed: int = 0) -> onnx.ModelProto:
-    """Convolutions of 3, of 16 and of each of 16 channels, a transposition and a product; soon
-    compiled.
+    """Returns a network that compiles quickly: convolutions of 3, of 16 and of single channels, a
+    transposition and a matmul.
     """
     generator = np.random.default_rng(seed)
 

@@ -1,4 +1,4 @@
-"""Ways of being wrong: kernels for one op, and ways to go through a region."""
+"""Mutations of a right backend: wrong kernels for one op, and wrong runs of a region."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from numpy_kernels import Array, Kernel, topk, wide
 
 @dataclass(frozen=True)
 class Mutant:
-    """What a wrong backend does, to which op, and what the failure must speak of."""
+    """Wrong backend: the fault, its op, and words that the failure's message must have."""
 
     name: str
     subject: str
     seen: str
-    """A regular expression that a failing case's label, or what is said of it, matches."""
+    """Regular expression that a failing case's label or message matches."""
     kernel: Kernel | None = None
     how: Run = field(default=run)
 
     @property
     def kernels(self) -> Mapping[str, Kernel]:
-        """What to replace."""
+        """Returns the kernels to replace."""
         return {} if self.kernel is None else {self.subject: self.kernel}
 
 
 def ignoring(subject: str, **attributes: object) -> Kernel:
-    """The right kernel, as if attributes had always these values."""
+    """Returns the right kernel with some attributes fixed at these values."""
     return lambda attrs, *operands: KERNELS[subject]({**attrs, **attributes}, *operands)
 
 
@@ -41,7 +41,7 @@ def ignored(subject: str, attribute: str, value: object, seen: str) -> Mutant:
 
 
 def cropped(attrs: Mapping[str, Any], result: Array) -> Array:
-    """A result brought to the shape that it should have, with zeros where it is too small."""
+    """Crops or zero-pads a result to the shape that it should have."""
     whole = np.zeros(attrs["shape"], result.dtype)
     part = tuple(slice(min(sizes)) for sizes in zip(whole.shape, result.shape, strict=True))
     whole[part] = result[part]
@@ -49,7 +49,9 @@ def cropped(attrs: Mapping[str, Any], result: Array) -> Array:
 
 
 def window(subject: str, attribute: str, value: object, seen: str) -> Mutant:
-    """An attribute of a window is ignored; the result gets the right shape all the same."""
+    """Returns a mutant that ignores an attribute of a window; its result has the right shape all
+    the same.
+    """
     wrong = ignoring(subject, **{attribute: value})
 
     def kernel(attrs: Mapping[str, Any], *operands: Array) -> Array:
@@ -59,7 +61,7 @@ def window(subject: str, attribute: str, value: object, seen: str) -> Mutant:
 
 
 def first_gates_exchanged(array: Array) -> Array:
-    """The numbers of three gates, those of the first two in each other's place."""
+    """Exchanges the first two of three gates."""
     one, two, three = np.split(array, 3, -1)
     return np.concatenate([two, one, three], -1)
 
@@ -71,7 +73,7 @@ def unstable_topk(attrs: Mapping[str, Any], data: Array) -> Sequence[Array]:
 
 
 def one_group(attrs: Mapping[str, Any], data: Array, weight: Array) -> Array:
-    """Takes the first channels for every group."""
+    """Uses the first channels for every group."""
     return conv2d({**attrs, "groups": 1}, data[:, : weight.shape[1]], weight)
 
 
@@ -81,7 +83,7 @@ def flat_broadcast(attrs: Mapping[str, Any], a: Array, b: Array) -> Array:
 
 
 def from_the_left(attrs: Mapping[str, Any], a: Array, b: Array) -> Array:
-    """Aligns shapes at their first axis where that works."""
+    """Aligns shapes at their first axis if that works."""
     missing = a.ndim - b.ndim
     if missing > 0 and b.ndim and b.shape[0] == a.shape[0]:
         b = b.reshape(*b.shape, *[1] * missing)
@@ -89,12 +91,12 @@ def from_the_left(attrs: Mapping[str, Any], a: Array, b: Array) -> Array:
 
 
 def shared_stack(attrs: Mapping[str, Any], a: Array, b: Array) -> Array:
-    """Multiplies all of a stack with the first matrix on the right."""
+    """Multiplies all of a batch by the first matrix of operand B."""
     return matmul(attrs, a, b.reshape(-1, *b.shape[-2:])[0])
 
 
 def unshared_stack(attrs: Mapping[str, Any], a: Array, b: Array) -> Array:
-    """Does not repeat a matrix that a stack shares: zeros in its place."""
+    """Does not broadcast a matrix over a batch: the other products are zeros."""
     if b.ndim >= a.ndim:
         return matmul(attrs, a, b)
     stack = np.zeros((*a.shape[:-2], *b.shape), b.dtype)
@@ -108,7 +110,7 @@ def transposed_square(attrs: Mapping[str, Any], data: Array, weight: Array) -> A
 
 
 def off_by_one(attrs: Mapping[str, Any], *operands: Array) -> Array:
-    """Pads one more before, and one less behind."""
+    """Pads one element more before, and one less after."""
     top, left, bottom, right = attrs["padding"]
     if not (bottom and right):
         return conv2d(attrs, *operands)
@@ -125,7 +127,7 @@ def first_image(attrs: Mapping[str, Any], data: Array, *more: Array) -> Array:
 
 
 def one_result(result: Array | Sequence[Array]) -> Array:
-    """The result of a kernel that has one."""
+    """Returns the result of a kernel that has one."""
     assert isinstance(result, np.ndarray)
     return result
 
@@ -135,7 +137,7 @@ def _sum(attrs: Mapping[str, Any], data: Array) -> Array:
 
 
 def half_sums(attrs: Mapping[str, Any], data: Array) -> Array:
-    """Adds one after the other in the type of the data."""
+    """Sums in order in the type of the data."""
     axes: list[int] = list(attrs["axis"])
     kept = attrs["keepdims"]
     if len(axes) > 1:
@@ -149,7 +151,7 @@ def float_sums(attrs: Mapping[str, Any], data: Array) -> Array:
 
 
 def half_products(attrs: Mapping[str, Any], data: Array, weight: Array) -> Array:
-    """Products of half precision, added in half precision."""
+    """Computes a dense layer in f16, with sums in f16."""
     if data.dtype != np.float16:
         return wide(data) @ wide(weight).T
     products = data[..., None, :] * weight
@@ -162,12 +164,12 @@ def float16_inside(attrs: Mapping[str, Any], data: Array, weight: Array) -> Arra
 
 
 def biased_sizes_of_one(attrs: Mapping[str, Any], data: Array) -> Array:
-    """Takes an axis of size 1 for one that is not there."""
+    """Reshapes instead of transposing, if an axis has size 1."""
     return data.reshape(attrs["shape"]) if 1 in data.shape else data.transpose(attrs["axes"]) * 1
 
 
 def beyond_the_end(attrs: Mapping[str, Any], data: Array) -> Array:
-    """Reads whole vectors of eight, and lets what lies behind the data take part."""
+    """Reads whole vectors of eight, and includes elements after the data."""
     flat = np.ascontiguousarray(data).reshape(-1)
     whole = as_strided(flat, (flat.size + 1,), flat.strides)
     return np.maximum(flat + 0 * whole[1:], 0).reshape(data.shape)
@@ -178,13 +180,13 @@ def in_place(attrs: Mapping[str, Any], data: Array) -> Array:
 
 
 def no_constants(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
-    """Zeros for constants."""
+    """Runs a region with zeros for constants."""
     zeros = {name: 0 * array for name, array in graph.constants.items()}
     return run(Graph(graph.nodes, graph.heads, zeros, graph.kernels), inputs)
 
 
 def keeps_state() -> Run:
-    """Gives the first results of a region again and again."""
+    """Returns the first results of a region in all runs."""
     known: dict[int, Sequence[Array]] = {}
 
     def how(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
@@ -196,7 +198,7 @@ def keeps_state() -> Run:
 
 
 def accumulates() -> Run:
-    """Never clears its buffer: every run adds to the last one's result."""
+    """Returns a run that never clears its buffer: each result is added to the last one's."""
     sums: dict[int, list[Array]] = {}
 
     def how(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
@@ -209,7 +211,7 @@ def accumulates() -> Run:
 
 
 def shares_a_buffer() -> Run:
-    """Puts its inputs where another thread's runs put theirs."""
+    """Shares the buffer of inputs with other threads' runs."""
     places: dict[int, list[Array]] = {}
 
     def how(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
@@ -221,7 +223,7 @@ def shares_a_buffer() -> Run:
 
 
 def one_weight_for_a_shape() -> Run:
-    """Finds a constant by its shape, as the first region that had one of it left it."""
+    """Looks up a constant by its shape, so that a region gets the first region's constant."""
     packed: dict[tuple[int, ...], Array] = {}
 
     class Packed(Graph):
@@ -236,7 +238,7 @@ def one_weight_for_a_shape() -> Run:
 
 
 def exchanged_constants(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
-    """Takes constants of one shape in the wrong order."""
+    """Swaps constants of one shape."""
     alike: dict[tuple[int, ...], list[str]] = {}
     for name, array in graph.constants.items():
         alike.setdefault(array.shape, []).append(name)

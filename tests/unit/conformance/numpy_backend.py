@@ -1,7 +1,7 @@
-"""An honest backend in numpy, and how to make a dishonest one of it.
+"""Right backend in numpy, and its mutations.
 
-`numpy_backend(name)` computes right; `kernels=` replaces what it computes for some ops, `run=` how
-it goes through a region, `rules=` what it accepts.
+`numpy_backend(name)` computes right results; `kernels=` replaces the kernels of some ops, `run=`
+the run of a region, `rules=` the rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from byoc_mlir.patterns import CompositePattern, is_op, wildcard
 
 
 def windows(attrs: Mapping[str, Any], data: Array, sizes: Sequence[int], fill: float) -> Array:
-    """The windows of an image: two axes for where they are, two for what is in them."""
+    """Returns the windows of an image: two axes for their positions, two for their elements."""
     padding, dilation = attrs["padding"], attrs["dilation"]
     spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilation, strict=True)]
     ends = list(padding[2:])
@@ -43,7 +43,7 @@ def windows(attrs: Mapping[str, Any], data: Array, sizes: Sequence[int], fill: f
 
 
 def conv2d(attrs: Mapping[str, Any], data: Array, weight: Array, *bias: Array) -> Array:
-    """A convolution, with a bias for each channel where there is one."""
+    """Computes a convolution, with a bias for each channel if there is one."""
     groups = attrs.get("groups", 1)
     parts = [
         np.einsum(
@@ -77,7 +77,7 @@ def matmul(attrs: Mapping[str, Any], a: Array, b: Array) -> Array:
 
 
 def along(axis: int, vector: Array, data: Array) -> Array:
-    """A vector so that it is broadcast along an axis of `data`."""
+    """Reshapes a vector so that it is broadcast along an axis of `data`."""
     return vector.reshape([-1 if i == axis % data.ndim else 1 for i in range(data.ndim)])
 
 
@@ -100,7 +100,7 @@ def softmax(attrs: Mapping[str, Any], data: Array) -> Array:
 
 
 def reduced(function: Callable[..., Any]) -> Kernel:
-    """A reduction as numpy has it."""
+    """Returns the kernel of one of numpy's reductions."""
     return lambda attrs, data: function(
         wide(data), axis=tuple(attrs["axis"]), keepdims=attrs["keepdims"]
     )
@@ -154,7 +154,7 @@ KERNELS: Mapping[str, Kernel] = {
     "conv2d_bias_relu": lambda attrs, *operands: relu(attrs, conv2d(attrs, *operands)),
     "sum_relu": lambda attrs, a, b: relu(attrs, a + b),
 }
-"""By Relay name, or by the name of a composite without the backend's."""
+"""Kernels by Relay name, or by the name of a composite without the backend's prefix."""
 
 
 def _anything(op: Any) -> str | None:
@@ -196,7 +196,7 @@ RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True)
 class Graph:
-    """A region, and the kernels to run it with."""
+    """Region, with the kernels for its ops."""
 
     nodes: Sequence[Mapping[str, Any]]
     heads: Sequence[Sequence[int]]
@@ -207,7 +207,7 @@ class Graph:
         return self.constants[node["name"]]
 
     def kernel(self, node: Mapping[str, Any], operands: Sequence[Array]) -> Sequence[Array]:
-        """The results of a node."""
+        """Returns the results of a node."""
         name = node["name"].rpartition(".")[2] if "." in node["name"] else node["name"]
         known = self.kernels.get(node["name"]) or self.kernels[name]
         found = known(node["attrs"], *operands)
@@ -216,11 +216,11 @@ class Graph:
 
 
 Run: TypeAlias = Callable[[Graph, list[Array]], Sequence[Array]]
-"""Computes the outputs of a region."""
+"""Function that computes the outputs of a region."""
 
 
 def run(graph: Graph, inputs: list[Array]) -> Sequence[Array]:
-    """One node after the other."""
+    """Runs the nodes one after the other."""
     given, values = iter(inputs), list[Sequence[Array]]()
     for node in graph.nodes:
         if node["op"] == "input":
@@ -237,7 +237,7 @@ _NUMBERS = itertools.count()
 
 
 class NumpyModule(RegionModule):
-    """A program of this process, by its number."""
+    """Module of a program of this process, by its number."""
 
     def __init__(self, key: str):
         self._key = key
@@ -268,7 +268,7 @@ def numpy_backend(
     how: Run = run,
     rules: Mapping[str, Rule] = RULES,
 ) -> type[Backend]:
-    """A backend class; without replacements it is right."""
+    """Returns a backend class; without replacements it is right."""
     table = {**KERNELS, **(kernels or {})}
 
     class NumpyBackend(Backend):

@@ -1,4 +1,4 @@
-"""Kernels in numpy of recurrent layers, and of ops at computed places; right, and simple."""
+"""Simple kernels in numpy for recurrent layers, and for ops at computed positions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Kernel: TypeAlias = Callable[..., Array | Sequence[Array]]
-"""Gets the op's attributes, then its operands; gives its result, or all of them."""
+"""Function from the op's attributes and operands to its result or results."""
 
 
 def wide(array: Array) -> Array:
-    """Half precision as float32."""
+    """Returns an f16 array as f32."""
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
@@ -22,7 +22,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def _steps(attrs: Mapping[str, Any], data: Array, direction: int) -> Iterable[int]:
-    """The times in the order in which a direction takes them."""
+    """Returns the steps in the order in which a direction takes them."""
     backward = attrs["direction"] == "reverse" or direction == 1
     return reversed(range(len(data))) if backward else range(len(data))
 

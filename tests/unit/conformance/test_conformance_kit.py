@@ -25,7 +25,7 @@ from byoc_mlir.testing.networks import NETWORKS, GraphBuilder
 
 
 def _backend(kit_name: str, rules: Mapping[str, Rule], **members: object) -> type[Backend]:
-    """`ccompiler` under another name and with other rules."""
+    """Returns `ccompiler` under another name and with other rules."""
     more = {"name": kit_name, "op_rules": lambda self: rules, **members}
     return type(kit_name, (CCompilerBackend,), more)
 
@@ -35,7 +35,7 @@ def _tried(backend: type[Backend] | str, **options: object) -> ConformanceReport
 
 
 FINITE = frozenset({"dnnl_json", "dnnl_c", "onnxruntime{optimise=off}", "dnnl"})
-"""Those that promise nothing for NaN and infinities: their libraries lose some."""
+"""Backends that guarantee nothing for NaN and infinities, since their libraries lose some."""
 
 BUILT_IN = {
     "ccompiler": ("add", "exp", "nn.relu"),

@@ -1,6 +1,6 @@
-"""The kit catches wrong backends: one honest backend, and a table of small mutations of it.
+"""Detection of wrong backends by the kit: one right backend, and a table of small mutations of it.
 
-Each mutation is tried on the one op or composite that it concerns. The name of a failing case must
+Each mutation is tested on the one op or composite that it concerns. The name of a failing case must
 point at the reason.
 """
 

@@ -12,7 +12,9 @@ from byoc_mlir.testing.conformance.sample_table import samples_of
 SAMPLED = [name for name in OPS if samples_of(name)]
 
 ONE_VALUE = {"out_dtype", "data_layout", "kernel_layout", "roi", "extrapolation_value"}
-"""Layouts are Relay's own everywhere; the others need a mode of resizing that has no sample."""
+"""Properties with one value in all samples: layouts are always Relay's own; the others need a mode
+of resizing without a sample.
+"""
 
 
 @pytest.mark.parametrize("name", SAMPLED)

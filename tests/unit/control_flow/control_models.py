@@ -1,4 +1,4 @@
-"""Models with control flow, and what ONNX Runtime makes of them."""
+"""Models with control flow, and ONNX Runtime's outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOST_AND_DNNL = ((), ("dnnl",))
 def model_of(
     signature: str, body: str, initializers: Mapping[str, Array] | None = None, opset: int = 17
 ) -> onnx.ModelProto:
-    """A model from ONNX's text: `(float[4] x) => (float[4] y)`, and its nodes."""
+    """Parses a model from ONNX's text, such as `(float[4] x) => (float[4] y)`, and its nodes."""
     model = parser.parse_model(
         f'<ir_version: 9, opset_import: ["" : {opset}]>\nnet {signature} {{ {body} }}'
     )
@@ -34,12 +34,12 @@ def model_of(
 
 
 def f32(*shape: int, seed: int = 0) -> Array:
-    """Seeded numbers."""
+    """Returns seeded random values."""
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def expected(model: onnx.ModelProto, feeds: Feeds) -> list[Array]:
-    """What ONNX Runtime gives."""
+    """Returns ONNX Runtime's outputs."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(
@@ -54,7 +54,7 @@ def check(
     targets: Sequence[Sequence[str]] = HOST_AND_DNNL,
     atol: float = 1e-5,
 ) -> None:
-    """Compares runs of one compilation with ONNX Runtime; nothing may be interpreted."""
+    """Compares runs of one compilation with ONNX Runtime; no op may be interpreted."""
     for target in targets:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -69,11 +69,11 @@ def check(
 
 
 CALLS: list[str] = []
-"""The regions that `Counted` ran, in order."""
+"""Regions that `Counted` ran, in order."""
 
 
 class CountedModule(RegionModule):
-    """Regions of one op, `nn.relu` or `sin`; a negative sine is refused."""
+    """Module of regions of one op, `nn.relu` or `sin`; a negative sine is refused."""
 
     def __init__(self, kinds: Mapping[str, str]):
         self._kinds = dict(kinds)
@@ -101,7 +101,7 @@ class CountedModule(RegionModule):
 
 
 class Counted(Backend):
-    """Notes each call of a region."""
+    """Backend that records each call of a region."""
 
     name = "counted"
 

@@ -91,7 +91,7 @@ def test_loops_that_count_otherwise_are_right(model: onnx.ModelProto) -> None:
 
 
 def test_results_behind_the_last_one_that_is_read_may_be_left_out() -> None:
-    """ONNX's shape inference and ONNX Runtime refuse such a loop."""
+    """Checks a loop that ONNX's shape inference and ONNX Runtime refuse."""
     text = _TEXT.replace("count, y, w, end, rows = Loop", "count, y = Loop")
     short = model_of("(float[n, 6] x) => (int32 count, float[1, 6] y)", text, _CONSTANTS)
     feeds = {"x": f32(5, 6)}

@@ -1,4 +1,4 @@
-"""Loops that end when they run and carry a cache which grows, as decoders in scripts have one."""
+"""Loops with a computed end and a growing cache, as in scripted decoders."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_one_program_does_for_all_lengths(end: str, trip: int | None) -> None:
 
 
 def test_loops_of_other_lengths_end_at_other_places() -> None:
-    """The test above would not see a loop that runs once."""
+    """Checks that lengths differ, since the test above would miss a loop that runs once."""
     model = _model()
     lengths = {run_onnxruntime(model, _feeds(2, seed))["rows"].shape[0] for seed in range(6)}
     assert len(lengths) > 2
@@ -102,7 +102,7 @@ def test_products_of_what_is_the_same_are_computed_before_the_loop() -> None:
 
 
 def test_a_loop_without_an_iteration() -> None:
-    """What is carried is as it was; rows have no shape."""
+    """Checks that loop-carried values keep their initial values; the rows have no shape."""
     model = model_of(
         "(bool go, float[2, 1, 8] start, float[2, 7, 8] memory)"
         " => (float[2, 1, 8] y, float[2, l2, 8] cache, float[r, 2, 1, 8] rows)",
@@ -123,7 +123,7 @@ def test_a_loop_without_an_iteration() -> None:
 
 
 def test_what_else_changes_its_shape_compiles_the_body_again() -> None:
-    """`t` is doubled by a `Tile`, which nothing says before it runs."""
+    """Checks `t`, which a `Tile` doubles by a number that is known only at run time."""
     model = model_of(
         "(float[1, 4] start) => (float[1, a] y, float[b, 4] cache)",
         """y, cache = Loop (, true, start, start) <body = body (int64 i, bool c, float[1, k] t,

@@ -1,4 +1,4 @@
-"""Slices and ranges in bodies that begin where a counter says, as exporters write them."""
+"""Slices and ranges in bodies that begin at a counter, as exporters write them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WHOLE = {"one": number(1), "axis": np.array([0]), "float_one": np.array(1, np.f
 
 
 def rows(signature: str, body: str, trip: str = "n = Gather (sizes, zero)") -> onnx.ModelProto:
-    """A loop over the rows of `x`, of which each iteration reads some."""
+    """Returns a loop over the rows of `x`; each iteration reads some rows."""
     text = f"""sizes = Shape (x) {trip}
     y, all = Loop (n, , start) <body = b (int64 i, bool c, float[1, 3] s)
              => (bool c2, float[1, 3] s2, float[a, 3] part) {{
@@ -52,7 +52,7 @@ BACKWARDS = """j = Sub (n, i) k = Sub (j, one) begin = Unsqueeze (k, axis)
 
 @pytest.mark.parametrize("body", [ONE_ROW, CLIPPED])
 def test_a_size_that_is_the_same_in_all_iterations(body: str) -> None:
-    """One program does for all numbers of rows."""
+    """Checks that one program serves all numbers of rows."""
     model = rows("float[rows, 3] x", body)
     executable = byoc_mlir.compile(model, targets=(), threads=1)
     assert is_symbolic(executable)
@@ -73,7 +73,7 @@ def test_a_loop_of_a_known_number_of_iterations(body: str) -> None:
 
 
 def test_slices_beyond_the_last_row_are_written_out() -> None:
-    """The last iterations read no row, so that the size is not the same in all."""
+    """Checks last iterations that read no row, so that the size differs between iterations."""
     model = model_of(
         "(float[6, 3] x) => (float[3] y)",
         """y = Loop (n, , start) <body = b (int64 i, bool c, float[3] s) => (bool c2, float[3] s2) {
@@ -120,7 +120,7 @@ _PADDLE = """b (int64 i, bool c, int64 k, int64 bound, float[b, 9, 3] out, bool 
 
 
 def _paddle(limit: float) -> onnx.ModelProto:
-    """A `while` as exporters of Paddle write it: it fills rows until something is found."""
+    """Returns a `while` as exporters of Paddle write it: it fills rows until something is found."""
     return model_of(
         "(float[b, 3] x) => (float[b, 9, 3] filled, int64 count)",
         f"""go = Constant <value = bool {{1}}> () images = Shape <start = 0, end = 1> (x)
@@ -147,7 +147,9 @@ def _paddle(limit: float) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("limit", [0.0, 0.6, 2.0])
 def test_rows_that_are_filled_until_something_is_found(limit: float) -> None:
-    """Nothing has another size in another iteration, and one program does for all batches."""
+    """Checks that all sizes are the same in all iterations, and that one program serves all
+    batches.
+    """
     model = _paddle(limit)
     text = str(import_model(model, {"x": (2, 3)}).module)
     assert "relay.while" in text
@@ -190,7 +192,7 @@ def test_how_often_a_counter_lets_a_loop_run(first: int, trips: int, condition: 
 
 
 def test_what_is_carried_and_not_given_is_left_alone() -> None:
-    """The loop has fewer outputs than it carries values, of which one is the same all along."""
+    """Checks a loop with fewer outputs than loop-carried values, one of which is constant."""
     model = model_of(
         "(float x) => (int64 count)",
         """go = Constant <value = bool {1}> ()

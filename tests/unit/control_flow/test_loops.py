@@ -1,4 +1,4 @@
-"""`Loop` with bodies that are functions, and the loops that are written out."""
+"""`Loop` with bodies that are functions, and loops that are unrolled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backend in which a fault is planted when its option asks for one."""
+"""Backend in which its option plants a fault."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAULTS = ("none", "weight", "operands", "relu", "bias", "epsilon", "rewrite", "w
 
 @dataclass(frozen=True)
 class PlantedRewrite(ModulePass):
-    """Takes every subtraction for an addition."""
+    """Pass that replaces every subtraction by an addition."""
 
     name = "planted-rewrite"
 
@@ -41,7 +41,7 @@ class PlantedRewrite(ModulePass):
 
 @register_backend
 class Planted(Backend):
-    """Dense layers with what follows them, and element-wise ops, in numpy."""
+    """Backend for dense layers with their epilogues, and element-wise ops, in numpy."""
 
     name = "planted"
     options = {"fault": Option("none", "what is wrong", FAULTS)}
@@ -72,7 +72,7 @@ class Planted(Backend):
 
 
 class PlantedModule(JsonModule):
-    """What runs."""
+    """Region's module, whose engine has the planted fault."""
 
     def build_engine(self) -> Engine:
         return _Engine(self.graph, self.constants)

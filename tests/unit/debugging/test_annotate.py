@@ -1,4 +1,4 @@
-"""Models whose nodes say where they run."""
+"""Models whose nodes have their placement as metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`byoc check`: what of a model cannot be compiled."""
+"""`byoc check`: the parts of a model that cannot be compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`byoc explain`: the path of a node through the compiler, and what a pattern finds."""
+"""`byoc explain`: the path of a node through the compiler, and the matches of a pattern."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ net (float[N, 4] x) => (float[N, 4] y, float[4] k) <float[4] c = {1.0, 2.0, 3.0,
 
 @register_backend
 class Explained(Backend):
-    """Refuses what it is asked for, but for products behind sines."""
+    """Backend that refuses all ops except matmuls after sines."""
 
     name = "explained"
 

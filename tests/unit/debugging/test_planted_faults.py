@@ -1,4 +1,4 @@
-"""Faults that are planted somewhere in the compiler, and what finds them."""
+"""Faults planted in the compiler, and the tools that find them."""
 
 from __future__ import annotations
 

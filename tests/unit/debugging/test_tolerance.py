@@ -1,4 +1,4 @@
-"""How far apart arrays are, and how far is accepted."""
+"""Distances of arrays, and accepted distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random sizes for property tests: an expression, and what it is by plain arithmetic."""
+"""Random sizes for property tests: an expression, and its value by plain arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Values = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Expression:
-    """A size, and the same computed with integers."""
+    """Size, and the function that computes its value with integers."""
 
     size: Size
     value: Callable[[Values], int]

@@ -1,4 +1,4 @@
-"""Questions about sizes: what is proved needs no guard, what is decided leaves one."""
+"""Questions about sizes: proved answers need no guard, decided ones leave a guard."""
 
 from __future__ import annotations
 

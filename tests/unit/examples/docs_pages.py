@@ -1,4 +1,4 @@
-"""The blocks of code in the documentation, and how each is tried."""
+"""Blocks of code in the documentation, and the test of each."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ ROOT = Path(__file__).parents[3]
 _BLOCK = re.compile(r"^```(?P<language>\S*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 RUN = ("python", "sh", "console")
-"""In `console`, commands stand behind `$`, and what they print between them."""
+"""Languages of blocks that run; in `console`, commands follow `$`, and their output is between
+them.
+"""
 
 PARSED = ("mlir",)
 READ = ("", "c", "text", "toml")
-"""Languages of blocks that are for readers: drawings, what programs print, declarations."""
+"""Languages of blocks that are for readers: drawings, output of programs, declarations."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a page."""
+    """Block of a page."""
 
     page: str
     language: str
@@ -29,17 +31,17 @@ class Block:
 
     @property
     def reason(self) -> str | None:
-        """Why no test tries it, if none does."""
+        """Returns why no test tries the block, or `None` if one does."""
         known = NOT_TRIED.items()
         return next((why for key, why in known if self.is_at(*key)), None)
 
     def is_at(self, page: str, start: str) -> bool:
-        """Whether it is the block of a page that begins so."""
+        """True if this is the block of a page that begins with `start`."""
         return self.page == page and self.code.startswith(start)
 
 
 def blocks() -> list[Block]:
-    """All blocks of README.md and of the pages in docs, in their order."""
+    """Returns all blocks of README.md and of the pages in docs, in order."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [
         Block(page.stem, match["language"], match["code"])
@@ -55,9 +57,9 @@ ELSEWHERE: Mapping[str, str] = {
     "backends": "tests/unit/backends/test_carried_nodes.py",
     "pytorch": "tests/torch/test_pytorch_page.py",
 }
-"""Pages whose blocks a test of their own runs."""
+"""Pages whose blocks another test runs."""
 
-_ABRIDGED = "an extract: what every op has is left out"
+_ABRIDGED = "an extract, without what every op has"
 _INSTALLS = "installs the project"
 _LONG = "takes minutes"
 
@@ -86,7 +88,7 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
         "two lines of a code generator; tests/unit/runtime/test_profile.py runs oneDNN's"
     ),
 }
-"""Blocks that no test tries, and why: page, and how the block begins."""
+"""Blocks that no test runs, by page and beginning, and the reason."""
 
 MODEL = """
 import numpy as np
@@ -124,7 +126,7 @@ array = save(
     w=(16, 10),
 )
 """
-"""What every page may take as given: a small model, `model.onnx`, and its input."""
+"""Prelude of every page: a small model, `model.onnx`, and its input."""
 
 _CONVOLUTION = """
 array = save(
@@ -166,7 +168,7 @@ step = {
 }
 """,
 }
-"""What a page takes as given besides."""
+"""Further prelude of each page."""
 
 _F4, _NUMBER = "memref<4xf32>", "memref<i64>"
 
@@ -185,4 +187,4 @@ VALUES: Mapping[str, str] = {
         " %y_scale: tensor<f32>, %y_zero: tensor<ui8>"
     ),
 }
-"""The values that a block of a function's IR takes as given, by how its first line begins."""
+"""Values for the block of a function's IR, by the beginning of its first line."""

@@ -1,4 +1,4 @@
-"""The code in the documentation runs, block after block, as it stands there."""
+"""Code in the documentation, run block after block as it stands there."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ RUN_BY_PAGE = {
 
 @pytest.mark.parametrize("page", RUN_BY_PAGE)
 def test_all_code_runs(page: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Python blocks run in one fork, shell blocks between them; `# name.py` begins a file."""
+    """Checks Python blocks in one fork, with the shell blocks between them; `# name.py` begins a
+    file.
+    """
     cache = tmp_path_factory.getbasetemp() / "cache"  # calibration of the machine are measured once
     given = tmp_path / "given.py"
     given.write_text(MODEL + GIVEN.get(page, ""))
@@ -77,7 +79,7 @@ def test_all_code_runs(page: str, tmp_path: Path, tmp_path_factory: pytest.TempP
 
 
 def _written(run: Sequence[Block], folder: Path) -> list[Path]:
-    """The files of blocks; those to be run."""
+    """Writes the files of blocks, and returns the files to run."""
     paths: list[Path] = []
     for number, block in enumerate(run):
         named = FILE.match(block.code) if block.language == "python" else None
@@ -89,7 +91,7 @@ def _written(run: Sequence[Block], folder: Path) -> list[Path]:
 
 
 def _commands(code: str) -> str:
-    """What is typed in a session of a terminal."""
+    """Returns the commands typed in a terminal session."""
     return "\n".join(line[2:] for line in code.splitlines() if line.startswith("$ "))
 
 
@@ -107,7 +109,7 @@ def test_all_ir_is_valid(block: Block, tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def _function(values: str, code: str) -> str:
-    """A function with this body, and those that it calls."""
+    """Returns a function with this body, and declarations of the functions that it calls."""
     calls = re.findall(r"func\.call (@\w+)\(.*?\)\s*: (\(.*?\) -> \(.*?\))", code)
     declared = "".join(f"func.func private {name}{type_}\n" for name, type_ in calls)
     return f"{declared}func.func @given({values}) {{\n{code}func.return\n}}\n"

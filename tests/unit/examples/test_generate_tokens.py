@@ -1,4 +1,4 @@
-"""The example that generates tokens prints as many as it is asked for, the same ones each time."""
+"""Example that generates tokens: it prints the requested number, the same ones each time."""
 
 from __future__ import annotations
 

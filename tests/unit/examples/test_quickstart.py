@@ -1,4 +1,4 @@
-"""The quick start runs, and prints what it promises."""
+"""Quick start: it runs, and prints the promised lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What needs a package that is not there says what to install."""
+"""Errors on missing packages: they name the extra to install."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ def model_of(
 
 
 def add_of(tensor: TensorProto) -> ModelProto:
-    """A model that adds an initializer named `w` to `x`."""
+    """Returns a model that adds an initializer named `w` to `x`."""
     return model_of([helper.make_node("Add", ["x", "w"], ["y"])], initializers=[tensor])
 
 
 def node(op_type: str, inputs: str, outputs: str, **attributes: Any) -> NodeProto:
-    """A node from names separated by spaces."""
+    """Returns a node, from names separated by spaces."""
     return helper.make_node(op_type, inputs.split(), outputs.split(), **attributes)

@@ -8,5 +8,5 @@ __all__ = ["encoder", "encoder_shapes", "symbolised"]
 
 
 def encoder_shapes(batch: int, seq: int) -> dict[str, tuple[int, ...]]:
-    """The shapes of the encoder's inputs."""
+    """Returns the shapes of the encoder's inputs."""
     return {"input_ids": (batch, seq), "attention_mask": (batch, seq)}

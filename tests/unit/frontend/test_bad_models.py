@@ -1,4 +1,4 @@
-"""Whatever a model is, loading it ends in a model or in a typed error that says what is wrong."""
+"""Invalid models: loading ends in a model or in a typed error with the reason."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_subgraphs_nested_too_deep() -> None:
 
 @pytest.mark.parametrize("last_first", [False, True])
 def test_functions_and_graphs_nested_too_deep(last_first: bool) -> None:
-    """Each function calls the one before it in a branch, in whatever order they are listed."""
+    """Checks functions that call each other in a branch, listed in either order."""
     ids = [helper.make_opsetid("", 20), helper.make_opsetid("f", 1)]
     output = [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)]
     bodies = [[node("Neg", "a", "b")]]

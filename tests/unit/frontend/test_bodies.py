@@ -1,4 +1,4 @@
-"""Importers whose ops are in another block than the body whose values they read."""
+"""Importers that add ops to another block than the body whose values they read."""
 
 from __future__ import annotations
 

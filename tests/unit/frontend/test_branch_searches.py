@@ -1,4 +1,4 @@
-"""Branches whose nodes find sizes when they run: detectors ask whether there are boxes at all."""
+"""Branches with data-dependent shapes, as in detectors that test if there are any boxes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _model(text: str) -> ModelProto:
 
 
 def _ops_of(model: ModelProto) -> tuple[list[str], list[str]]:
-    """The ops of the graph, and those of its `If`'s second branch."""
+    """Returns the ops of the graph, and the ops of its `If`'s second branch."""
     (node,) = (node for node in model.graph.node if node.op_type == "If")
     (branch,) = (one.g for one in node.attribute if one.name == "else_branch")
     return [one.op_type for one in model.graph.node], [one.op_type for one in branch.node]

@@ -119,7 +119,7 @@ def test_a_symbolic_link_within_the_folder(folder: Path, target: str) -> None:
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    """A model as the cache of Hugging Face has it: links to blobs, its data among them."""
+    """Creates a model as in the cache of Hugging Face: links to blobs, its data among them."""
     blobs, revision = tmp_path / "blobs", tmp_path / "snapshots" / "1f" / "onnx"
     blobs.mkdir()
     revision.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Symbolic dimensions whose sizes the caller of `compile` knows."""
+"""Symbolic dimensions whose sizes the caller of `compile` gives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.errors import ByocError, InvalidInputError, InvalidModelError
 
 
 def model() -> ModelProto:
-    """A product; the second dimension of `w` and of the result has no name."""
+    """Returns a matmul; the second dimension of `w` and of the result has no name."""
     info = helper.make_tensor_value_info
     inputs = [
         info("x", TensorProto.FLOAT, ["rows", "columns"]),

@@ -1,4 +1,4 @@
-"""Nodes of constants: what is computed at import, by whom, and what is left to run time."""
+"""Nodes of constants: computed at import, by which evaluator, or left to run time."""
 
 from __future__ import annotations
 

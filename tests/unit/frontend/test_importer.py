@@ -1,4 +1,4 @@
-"""What the importer makes of models: names, locations, interface, folded and removed nodes."""
+"""Imported models: names, locations, interface, folded and removed nodes."""
 
 from __future__ import annotations
 

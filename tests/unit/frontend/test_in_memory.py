@@ -1,4 +1,4 @@
-"""Models beside their tensors: nothing is copied, and nothing of theirs reaches other models."""
+"""Models with tensors in memory: tensors are not copied, and do not reach other models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_it_computes() -> None:
 
 
 def test_other_models_do_not_read_its_memory() -> None:
-    """Equal weights are one array, unless somebody else may change one of them."""
+    """Checks that equal weights are one array, unless a caller may change one of them."""
     borrowed, own = _weights(), _weights()
     borrow(borrowed)
     shared = byoc_mlir.compile(ModelInMemory(_model(), {"weights/w": borrowed}), ())
@@ -114,7 +114,7 @@ def test_matrices_of_dense_layers_are_read_where_they_are(
 
 
 def _tensors() -> list[TensorProto]:
-    """Large ones of several types and forms, and others."""
+    """Returns large tensors of several types and forms, and others."""
     rng = np.random.default_rng(0)
     packed = helper.make_tensor("i4", TensorProto.INT4, [128, 65], rng.integers(-8, 8, 128 * 65))
     fields = helper.make_tensor("fields", TensorProto.FLOAT, [64, 48], _weights().reshape(-1))

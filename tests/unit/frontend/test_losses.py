@@ -1,4 +1,4 @@
-"""Losses refuse operands of shapes that their bodies would broadcast."""
+"""Losses: operands are refused whose shapes their bodies would broadcast."""
 
 from __future__ import annotations
 

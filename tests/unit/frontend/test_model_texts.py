@@ -23,7 +23,7 @@ BYTES = [b"\xff\xfe\xfdabc", b"a\0b\0cd", b"\xed\xa0\x80abc", b"../../"]
 
 
 def _model(folder: Path) -> onnx.ModelProto:
-    """A model with a message of each kind that ONNX has, as far as it may have it."""
+    """Returns a model with a message of each kind that ONNX has, as far as possible."""
     w = numpy_helper.from_array(np.ones((2, 2), np.float32), "w")
     far = TensorProto(name="far", data_type=TensorProto.FLOAT, dims=[2, 2])
     far.data_location = TensorProto.EXTERNAL
@@ -74,7 +74,7 @@ def _messages(message: Message, path: str = "") -> Iterator[tuple[str, Message]]
 
 
 def _texts(model: onnx.ModelProto) -> list[tuple[str, str]]:
-    """Where a text may stand: the path of a message, and the field."""
+    """Returns the places of texts: the path of a message, and the field."""
     found: dict[tuple[str, str, str], tuple[str, str]] = {}
     for path, message in _messages(model):
         for field in message.DESCRIPTOR.fields:

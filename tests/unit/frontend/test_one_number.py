@@ -1,4 +1,4 @@
-"""Operands that are to be one number, and have none or two."""
+"""Operands that must have one element, and have none or two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from byoc_mlir.frontend import import_model
 
 
 def body(names: str) -> GraphProto:
-    """A branch, or the body of a loop, that gives `x`; of a loop also whether it goes on."""
+    """Returns a branch that returns `x`, or the body of a loop, which also returns its
+    condition."""
     inputs = [helper.make_tensor_value_info(name, 0, None) for name in names.split()]
     outputs = [helper.make_tensor_value_info(name, 0, None) for name in ("go", "z")[not names :]]
     nodes = [node("Identity", "x", "z")]

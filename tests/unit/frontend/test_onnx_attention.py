@@ -38,7 +38,7 @@ def attention(
     shapes: Mapping[str, Sequence[int | str]] | None = None,
     **attributes: Any,
 ) -> ModelProto:
-    """A model of one node with these inputs, which are named as `NAMES`."""
+    """Returns a model of one node with these inputs, which are named as `NAMES`."""
     shapes = {**{name: array.shape for name, array in inputs.items()}, **(shapes or {})}
     names = [name if name in inputs else "" for name in NAMES[: None if opset > 23 else -1]]
     node = helper.make_node("Attention", names, outputs, "n", **attributes)
@@ -67,7 +67,7 @@ def check(model: ModelProto, inputs: Arrays) -> None:
 
 
 def cache(batch: int, new: int, heads: int = 4, shared: int = 2) -> dict[str, NDArray[Any]]:
-    """Queries, and a cache of which it is yet to be said how much counts."""
+    """Returns queries and a cache, without the number of its valid tokens."""
     return {
         "q": floats(batch, heads, new, SIZE),
         "k": floats(batch, shared, CAPACITY, SIZE),
@@ -77,7 +77,7 @@ def cache(batch: int, new: int, heads: int = 4, shared: int = 2) -> dict[str, ND
 
 
 def rows_of_heads(inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """The same inputs with heads next to one another."""
+    """Returns the same inputs with the heads merged into the last axis."""
     return {
         name: np.ascontiguousarray(array.swapaxes(1, 2)).reshape(*array.shape[:3:2], -1)
         if name in ("q", "k", "v")
@@ -191,7 +191,9 @@ def test_few_queries_and_keys(queries: int, keys: int) -> None:
 
 
 def test_scores_as_they_are_before_they_are_bent() -> None:
-    """ONNX's reference evaluator gives those that are bent."""
+    """Checks against ONNX Runtime, since ONNX's reference evaluator returns the scores after the
+    softcap.
+    """
     inputs = {"q": floats(1, 2, 3, 4), "k": floats(1, 2, 5, 4), "v": floats(1, 2, 5, 4)}
     model = attention(inputs, ("y", "", "", "scores"), 23, softcap=0.5)
     with byoc_mlir.compile(model, targets=()) as executable:

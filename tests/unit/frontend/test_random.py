@@ -1,4 +1,4 @@
-"""Random ops: moments, ranges and types, what a seed fixes, what changes without one."""
+"""Random ops: moments, ranges and types, with and without a seed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def _runs(op: str, x: Array | None = None, runs: int = 1, **attributes: Any) -> list[Array]:
-    """What a model of one node gives in several runs; all of it has native code."""
+    """Returns the outputs of several runs of a model of one node, all of which has native code."""
     shape = (1,) if x is None else x.shape
     kind = TensorProto.FLOAT if x is None else helper.np_dtype_to_tensor_dtype(x.dtype)
     nodes = [node(op, "" if x is None else "x", "y", **attributes)]
@@ -28,7 +28,7 @@ def _runs(op: str, x: Array | None = None, runs: int = 1, **attributes: Any) -> 
 
 
 def test_the_generator_gives_the_published_words() -> None:
-    """The known answers that come with Random123."""
+    """Checks the known answers that come with Random123."""
 
     def words(*values: int) -> list[Array]:
         return [np.array([value], np.uint32) for value in values]
@@ -101,7 +101,9 @@ def test_multinomial_follows_its_input() -> None:
 
 @pytest.mark.parametrize("op", ["RandomUniformLike", "RandomNormalLike", "Bernoulli"])
 def test_seeds(op: str) -> None:
-    """A seed fixes the numbers; another one, or none, gives others, none at all in each run."""
+    """Checks that a seed fixes the values; another seed has others, and without a seed each run has
+    others.
+    """
     x = np.full(500, 0.5, np.float32)
     one, again = _runs(op, x, 2, seed=1.0)
     np.testing.assert_array_equal(one, again)

@@ -17,7 +17,7 @@ from byoc_mlir.testing.reference import assert_agrees
 
 @st.composite
 def nodes(draw: Any) -> tuple[Any, dict[str, Any]]:
-    """A model of one node, and its inputs."""
+    """Draws a model of one node, and its inputs."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
 
     def size(most: int, least: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""Sizes that contradict a model are refused before anything runs, and the error says why."""
+"""Sizes that contradict a model: refused before anything runs, with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importers that a user registers; `docs/custom-ops.md` shows the whole."""
+"""Importers that a user registers, as in `docs/custom-ops.md`."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_cached_programs_are_for_the_importers_as_they_are(
 
 @pytest.fixture
 def installed_op(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The module of an installed package that registers com.example.Installed."""
+    """Yields the module of an installed package that registers com.example.Installed."""
     info = tmp_path / "example_ops-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: example-ops\nVersion: 1.0\n\n")

@@ -1,4 +1,4 @@
-"""Every registered function takes what the schemas of its op's versions allow."""
+"""Registered functions: each accepts the inputs and attributes of its op's schemas."""
 
 from __future__ import annotations
 

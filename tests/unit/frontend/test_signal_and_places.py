@@ -1,4 +1,4 @@
-"""Transforms of signals and ops that scatter at known places, against independent numbers."""
+"""Transforms of signals and ops that scatter at constant positions, against independent results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _normal(*shape: int) -> Array:
 def _model(
     op_type: str, data: Sequence[Array], known: Sequence[Array | None], opset: int, **how: Any
 ) -> Any:
-    """A node whose inputs are `data`, then the constants `known`."""
+    """Returns a node whose inputs are `data`, then the constants `known`."""
     names = [f"i{number}" for number in range(len(data))]
     constants = {f"c{n}": array for n, array in enumerate(known) if array is not None}
     others = [f"c{n}" if array is not None else "" for n, array in enumerate(known)]

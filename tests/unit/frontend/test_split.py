@@ -1,4 +1,4 @@
-"""Models whose shapes depend on computed values run in stages, compiled as the shapes appear."""
+"""Models with data-dependent shapes: split into segments, compiled as the shapes appear."""
 
 from __future__ import annotations
 
@@ -121,7 +121,9 @@ def test_nothing_found() -> None:
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
 def test_conditions_of_any_rank(shape: tuple[int, ...]) -> None:
-    """ONNX asks for a vector; ONNX Runtime reads the elements of anything in order."""
+    """Checks all ranks: ONNX requires a vector; ONNX Runtime reads the elements of any tensor in
+    order.
+    """
     nodes = [node("Greater", "c zero", "m"), node("Compress", "x m", "y")]
     inputs = [("x", TensorProto.FLOAT, (2, 3)), ("c", TensorProto.FLOAT, shape)]
     model = model_of(nodes, inputs, opset=17, initializers=[_constant("zero", 0.0)])
@@ -180,7 +182,7 @@ def test_a_domain_that_is_not_imported_is_named() -> None:
 
 
 def _lengths(*nodes: NodeProto) -> ModelProto:
-    """A model of `x [1, n]` that computes the integer `count` from what `x` holds."""
+    """Returns a model of `x [1, n]` that computes the integer `count` from the elements of `x`."""
     computed = [
         node("Sigmoid", "x", "shares"),
         node("ReduceSum", "shares", "share", keepdims=0),

@@ -1,4 +1,4 @@
-"""Strings: the fallback interpreter runs the nodes on them, what is between is compiled."""
+"""Strings: the fallback interpreter runs their nodes, and all other nodes are compiled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ NUMBERS = np.array([[1.0, 2], [3, 4], [5, 6]], np.float32)
 
 
 def _model() -> ModelProto:
-    """The number of words in sentences scales numbers; greetings are counted."""
+    """Returns a model that scales values by the number of words in sentences, and counts
+    greetings."""
     nodes = [
         node("StringConcat", "texts ending", "long", name="concat"),
         node("StringSplit", "long", "words counts", delimiter=" ", name="split"),

@@ -1,4 +1,4 @@
-"""A model that is imported once, with symbols, is the model that is imported for each shape."""
+"""Models imported once with symbols: equal to the models imported for each shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`.mlir` models in upstream's dialects: what they compute, and what is refused."""
+"""`.mlir` models in upstream's dialects: their results, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A `.mlir` file of a stranger computes on its own tensors; all else needs `trusted=True`."""
+"""`.mlir` files from untrusted sources compute on their own tensors; all else needs
+`trusted=True`."""
 
 from __future__ import annotations
 

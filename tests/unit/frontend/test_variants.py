@@ -1,4 +1,4 @@
-"""One import serves all sizes, where the ops of a model need nothing else; reports say so."""
+"""One import for all sizes, unless the ops of a model need more; reports state it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MASKS = [
     {"keys": (past, 4), "x": (seq, 4), "mask": (total,)}
     for past, seq, total in [(0, 5, 5), (5, 1, 6), (9, 3, 12)]
 ]
-"""The sum is a symbol of its own, as exporters call it `past + seq` in one word."""
+"""Shapes with a separate symbol for the sum, since exporters name it `past + seq`."""
 LINES = [{"image": (1, 1, 32, width)} for width in (64, 100, 36)]
 ENCODER = [encoder_shapes(*sizes) for sizes in [(2, 16), (3, 7), (1, 1)]]
 PROMPT_THEN_TOKENS = [_decoder_shapes(*sizes) for sizes in [(1, 6, 0), (1, 1, 6), (1, 1, 7)]]
@@ -96,7 +96,7 @@ def test_one_import_serves_a_stream(
 
 
 def test_images_of_all_sizes_are_served_by_one_import() -> None:
-    """What is asked is whether they are empty."""
+    """Checks the guards, which only ask whether the images are empty."""
     guards = _guards_of_the_one_variant(_images("resnet18"), IMAGES)
     assert all(guard.startswith("1 <= ") for guard in guards)
 

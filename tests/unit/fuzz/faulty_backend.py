@@ -1,4 +1,4 @@
-"""A backend with one fault for each kind of failure, in the op that shows it."""
+"""Backend with one fault for each kind of failure, in the op that shows it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from byoc_mlir.backends.region import kind_of, nodes_of
 
 
 class Fault(BaseException):
-    """An error that nothing expects."""
+    """Error that no code expects."""
 
 
 @register_backend
 class Faulty(Backend):
-    """Dies on `Abs`, waits on `Ceil`, raises on `Floor`; its square roots and powers of e are 7."""
+    """Backend that dies on `Abs`, waits on `Ceil`, raises on `Floor`; its square roots and
+    exponentials are 7.
+    """
 
     name = "faulty"
 
@@ -34,7 +36,7 @@ class Faulty(Backend):
 
 
 class FaultyModule(RegionModule):
-    """What runs."""
+    """Region's module, which has the fault."""
 
     def __init__(self, kind: str):
         self.kind = kind

@@ -1,4 +1,4 @@
-"""A fixed campaign of every kind: as many cases as fit in the time, and none of them fails."""
+"""Fixed campaigns of every kind: as many cases as fit in the time, none of which fails."""
 
 from __future__ import annotations
 

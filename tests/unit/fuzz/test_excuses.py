@@ -1,4 +1,4 @@
-"""What may differ from an oracle's answer, and what may not."""
+"""Accepted and refused differences from an oracle's outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from byoc_mlir_fuzz.oracles import reference_answer
 
 
 def _slack(nodes: str, feeds: Feeds) -> Array:
-    """How far each element of output `y` may be off."""
+    """Returns the accepted error of each element of output `y`."""
     inputs = ", ".join(f"float{list(array.shape)} {name}" for name, array in feeds.items())
     header = '<ir_version: 10, opset_import: ["" : 18]>'
     model = onnx.parser.parse_model(f"{header} g ({inputs}) => (float[] y) {{ {nodes} }}")

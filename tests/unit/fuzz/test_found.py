@@ -1,4 +1,4 @@
-"""Everything that the fuzzer found: each a model that failed once, with its inputs."""
+"""Findings of the fuzzer: each is a model that failed once, with its inputs."""
 
 from __future__ import annotations
 

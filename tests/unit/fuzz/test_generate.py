@@ -1,4 +1,4 @@
-"""The models that the fuzzer makes: equal for equal numbers, valid, of all ops."""
+"""Models that the fuzzer generates: equal for equal numbers, valid, of all ops."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOT_MADE = {
     "Momentum",
     *("CastMap", "DictVectorizer"),  # their input is none
 }
-"""What the fuzzer cannot make in opset 13 to 24."""
+"""Ops that the fuzzer cannot generate in opset 13 to 24."""
 
 
 @pytest.mark.parametrize("plan", PLANS)

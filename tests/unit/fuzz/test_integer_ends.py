@@ -1,6 +1,6 @@
-"""Integers near the ends of int64 in attributes and operands, between pages that cannot be touched.
+"""Integers near the ends of int64 in attributes and operands, between guard pages.
 
-A sample; `python tests/helpers/integer_ends.py` runs all cases.
+This is a sample; `python tests/helpers/integer_ends.py` runs all cases.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def test_a_sample_of_all_ops(targets: tuple[str, ...]) -> None:
 
 
 def _slices() -> list[Case]:
-    """Slices with steps, starts and ends at the ends of int64, of symbolic sizes."""
+    """Yields slices with steps, starts and ends at the ends of int64, of symbolic sizes."""
     info = helper.make_tensor_value_info
     found: list[Case] = []
     for step in (end for end in ENDS if end):

@@ -1,4 +1,4 @@
-"""Cases are made small in a number of steps that has an end."""
+"""Minimisation of cases: its number of steps is bounded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from byoc_mlir_fuzz.minimise import minimised
 from onnx import TensorProto, helper
 
 MOST = 50
-"""More candidates than a model of one node has."""
+"""Limit of candidates, more than a model of one node has."""
 
 
 def _case() -> Case:

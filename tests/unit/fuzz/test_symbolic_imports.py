@@ -17,7 +17,9 @@ PLAN = Plan(32, symbolic=True)
 
 
 def _imported(number: int) -> int:
-    """How many shapes of a case symbols served, each with the module that numbers give."""
+    """Returns the number of a case's shapes that the symbolic import served, each equal to the
+    static import.
+    """
     case = PLAN.case(number)
     model, reader, served = load_model(case.model), TensorReader(None), 0
     if all(info.is_static for info in model_inputs(model)):

@@ -1,4 +1,4 @@
-"""What becomes of cases that crash, hang, raise or differ: found, grouped, made small."""
+"""Cases that crash, hang, raise or differ: found, grouped, minimised."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAULTY = Settings(targets=("faulty",), backends=(str(BACKEND),))
 
 
 def model(*ops: str) -> bytes:
-    """A chain of unary ops on `x`, with an input `y` added at the end."""
+    """Returns a chain of unary ops on `x`, with an input `y` added at the end."""
     nodes = [
         helper.make_node(op, [f"v{number}"], [f"v{number + 1}"]) for number, op in enumerate(ops)
     ]

@@ -1,4 +1,4 @@
-"""What is our own behind ONNX Runtime's interface: backends, artifacts, errors."""
+"""Features beyond ONNX Runtime's interface: backends, artifacts, errors."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def x() -> Any:
 
 @pytest.fixture(params=MODULES, ids=["onnxruntime", "byoc_mlir"])
 def ort(request: pytest.FixtureRequest) -> ModuleType:
-    """The module that a user imports as `ort`."""
+    """Returns the module that a user imports as `ort`."""
     return request.param
 
 

@@ -1,4 +1,4 @@
-"""Options that ONNX Runtime's users set: kept, or refused with what to do."""
+"""Options that ONNX Runtime's users set: kept, or refused with advice."""
 
 from __future__ import annotations
 

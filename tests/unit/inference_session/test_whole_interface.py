@@ -1,4 +1,4 @@
-"""All public names of ONNX Runtime: they work, change nothing, or say what to do instead."""
+"""Public names of ONNX Runtime: all work, have no effect, or raise an error with advice."""
 
 from __future__ import annotations
 

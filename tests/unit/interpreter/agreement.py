@@ -1,4 +1,4 @@
-"""Whether eager answers are ONNX Runtime's, as the fuzzer compares them."""
+"""Comparison of the interpreter's outputs with ONNX Runtime's, as in the fuzzer."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from byoc_mlir.interpreter.tier_ops import unknown
 from byoc_mlir.tensors import Array
 
 Decision = Literal["agrees", "unknown", "refused", "undecided"] | Mapping[str, str]
-"""`unknown` is not run, `refused` ends with an exception, `undecided` are answers that ONNX leaves
-open or ONNX Runtime has not; a mapping has what differs."""
+"""Decision on a model: `unknown` is not run, `refused` ends with an exception, `undecided` outputs
+are left open by ONNX or unknown to ONNX Runtime; a mapping has the differences.
+"""
 
 
 def run_interpreted(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The outputs by name; nothing may be printed."""
+    """Returns the outputs by name; nothing may be printed."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tensors = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
@@ -32,7 +33,7 @@ def run_interpreted(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Mappi
 
 
 def decision(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Decision:
-    """How the eager answer to a model compares with ONNX Runtime's."""
+    """Compares the interpreter's outputs for a model with ONNX Runtime's."""
     if unknown(model):
         return "unknown"
     try:
@@ -53,7 +54,7 @@ def decision(model: onnx.ModelProto, feeds: Mapping[str, Array]) -> Decision:
 def _differences(
     oracle: str, model: onnx.ModelProto, feeds: Mapping[str, Array], got: Answer
 ) -> Mapping[str, str] | None:
-    """What differs from an oracle's answer, but for rounding; `None` where it has none."""
+    """Returns the differences from an oracle's outputs beyond rounding; `None` if it has none."""
     known = [output.name for output in model.graph.output]
     known = [name for name in known if knows(oracle, part_of(model, name))]
     try:
@@ -79,7 +80,7 @@ def node_model(
     outputs: int = 1,
     **attributes: Any,
 ) -> tuple[onnx.ModelProto, Mapping[str, Array]]:
-    """A model of one node and its inputs: all operands but those that are left out."""
+    """Returns a model of one node and its inputs: all operands that are not `None`."""
     names = ["" if value is None else f"x{place}" for place, value in enumerate(operands)]
     feeds = {name: value for name, value in zip(names, operands, strict=True) if value is not None}
     results = [f"y{place}" for place in range(outputs)]
@@ -98,7 +99,7 @@ def node_model(
 
 
 def check_node(op_type: str, *operands: Array | None, **others: Any) -> None:
-    """Checks that a node is run, and its results are those of an oracle."""
+    """Checks that a node is run, and that its results equal an oracle's."""
     model, feeds = node_model(op_type, operands, **others)
     assert not unknown(model)
     run_interpreted(model, feeds)
@@ -106,10 +107,10 @@ def check_node(op_type: str, *operands: Array | None, **others: Any) -> None:
 
 
 def floats(*shape: int, seed: int = 0) -> Array:
-    """Random numbers."""
+    """Returns random values."""
     return np.random.default_rng(seed + sum(shape)).standard_normal(shape).astype(np.float32)
 
 
 def integers(*values: int) -> Array:
-    """A vector of `i64`."""
+    """Returns a vector of `i64`."""
     return np.array(values, np.int64)

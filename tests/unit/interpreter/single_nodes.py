@@ -1,4 +1,4 @@
-"""One node run by its op of `byoc_mlir.interpreter`, and by ONNX Runtime."""
+"""Single nodes, run by their op of `byoc_mlir.interpreter`, and by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_mlir.tensors import Array
 
 
 def node_model(kind: str, operands: Sequence[Array | None], opset: int, **attributes: Any) -> Any:
-    """A model of one node with one result `y`; operands that are `None` are left out."""
+    """Returns a model of one node with one result `y`; operands that are `None` are omitted."""
     names = ["" if operand is None else f"x{place}" for place, operand in enumerate(operands)]
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(operand.dtype), None)
@@ -33,10 +33,10 @@ def node_model(kind: str, operands: Sequence[Array | None], opset: int, **attrib
 
 
 def interpreted(model: Any, operands: Sequence[Array | None], *, is_constant: bool) -> Array:
-    """The result of the op of ours.
+    """Returns the result of the interpreter's op.
 
     Args:
-        is_constant: whether the op may prepare its weights before.
+        is_constant: if true, the op may prepare its weights before the run.
     """
     (node,) = model.graph.node
     weights = operands[1] if is_constant and len(operands) > 1 else None
@@ -46,7 +46,7 @@ def interpreted(model: Any, operands: Sequence[Array | None], *, is_constant: bo
 
 
 def ort(model: Any, operands: Sequence[Array | None]) -> Array:
-    """The result of ONNX Runtime."""
+    """Returns the result of ONNX Runtime."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
@@ -66,5 +66,5 @@ def check(kind: str, *operands: Array | None, opset: int = 21, **attributes: Any
 
 
 def numbers(*shape: int, dtype: Any = np.float32, seed: int = 0) -> Array:
-    """Random numbers."""
+    """Returns random values."""
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)

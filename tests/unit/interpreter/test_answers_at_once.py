@@ -1,4 +1,4 @@
-"""`compile` of models whose sizes come with inputs: another process compiles them."""
+"""`compile` of models with dynamic shapes: another process compiles them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests ask for it; others compile what they test. What others registered is left out."""
+    """Enables tiered execution, which other tests disable; hides registrations of other tests."""
     monkeypatch.setenv("BYOC_INTERPRETER", "on")
     for kind in ("backends", "passes", "importers"):
         monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)
@@ -58,8 +58,10 @@ def _compiled(path: Path, **options: Any) -> byoc_mlir.Executable:
 
 
 def _printed(script: str) -> str:
-    """What a process of its own prints, which complains of nothing. It may find the package at
-    another place than the tests, and so other programs in the cache.
+    """Returns the output of a separate process, which must print no error.
+
+    The process may import the package from another folder than the tests do, and so find other
+    programs in the cache.
     """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=os.environ

@@ -1,4 +1,4 @@
-"""The process that compiles beside the calls: how it starts, fails, and ends."""
+"""Process that compiles in the background: its start, failures, and end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ _X = {"x": np.ones(3, np.float32)}
 
 @pytest.fixture(autouse=True)
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What other tests registered would keep a model from being compiled elsewhere."""
+    """Enables tiered execution; hides registrations of other tests, which would prevent background
+    compilation.
+    """
     monkeypatch.setenv("BYOC_INTERPRETER", "on")
     for kind in ("backends", "passes", "importers"):
         monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)
@@ -55,7 +57,7 @@ def _run_and_wait(executable: byoc_mlir.Executable) -> None:
 
 
 def _idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that do nothing, and so many of them fit."""
+    """Mocks processes that do nothing, and the number of them that fit."""
 
     def started() -> subprocess.Popen[bytes]:
         return subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)

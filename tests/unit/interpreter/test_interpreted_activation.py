@@ -1,4 +1,4 @@
-"""Our activations: against numpy in double precision, and against ONNX Runtime at the edges."""
+"""Interpreter's activations: against numpy in f64, and against ONNX Runtime at the edges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions at once are ONNX Runtime's."""
+"""Convolutions in the interpreter tier: equal to ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_padding_that_is_found(auto_pad: str, strides: list[int], group: int) ->
 
 
 def test_same_padding_with_dilations() -> None:
-    """ONNX Runtime refuses it; SAME means that there are as many results as data."""
+    """Checks a case that ONNX Runtime refuses; SAME means that the result has the data's size."""
     x, w = numbers(1, 2, 10, 13), numbers(3, 2, 2, 3, seed=1)
     dilations = [3, 2]
     model = node_model("Conv", (x, w), 21, auto_pad="SAME_UPPER", dilations=dilations)
@@ -78,7 +78,7 @@ def test_same_padding_with_dilations() -> None:
 
 @st.composite
 def convolutions(draw: st.DrawFn) -> tuple[list[Any], dict[str, Any]]:
-    """Operands and attributes of a convolution."""
+    """Draws operands and attributes of a convolution."""
     rank = draw(st.integers(1, 3))
     group = draw(st.sampled_from([1, 1, 2, 3]))
     channels, results = (draw(st.sampled_from([1, 2, 8, 9])) for _ in range(2))
@@ -149,7 +149,7 @@ def test_transposed_padding_that_is_found(
 
 
 def test_more_than_there_is_is_refused() -> None:
-    """ONNX Runtime has 9 lines here, by ONNX's words there are 10."""
+    """Checks a case in which ONNX Runtime returns 9 rows, but ONNX defines 10."""
     operands = numbers(1, 4, 5, 6), numbers(4, 3, 1, 3)
     model = node_model("ConvTranspose", operands, 21, auto_pad="SAME_UPPER", strides=[2, 3])
     with pytest.raises(NotInterpretedError, match="10 elements"):
@@ -158,7 +158,7 @@ def test_more_than_there_is_is_refused() -> None:
 
 @st.composite
 def transposed_convolutions(draw: st.DrawFn) -> tuple[list[Any], dict[str, Any]]:
-    """Operands and attributes of a transposed convolution."""
+    """Draws operands and attributes of a transposed convolution."""
     rank = draw(st.integers(1, 3))
     group, channels, results = (draw(st.integers(1, 3)) for _ in range(3))
 

@@ -1,4 +1,4 @@
-"""Suppression of boxes that overlap: the boxes of ONNX Runtime, in its order."""
+"""Suppression of overlapping boxes: the boxes of ONNX Runtime, in its order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions take over what follows them, where nobody sees what was between."""
+"""Fusion of ops into the convolution before them, if the values between have no other user."""
 
 from __future__ import annotations
 

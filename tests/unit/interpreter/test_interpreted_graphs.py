@@ -1,4 +1,4 @@
-"""Random graphs of known ops: eager answers are those of ONNX Runtime, at several sizes."""
+"""Random graphs of known ops: the interpreter's outputs equal ONNX Runtime's, at several sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements at places that tensors hold: as ONNX Runtime has them, negative places included."""
+"""Gathers and scatters: equal to ONNX Runtime's, at negative positions, too."""
 
 from __future__ import annotations
 

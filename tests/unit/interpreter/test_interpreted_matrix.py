@@ -1,4 +1,4 @@
-"""Products of matrices at once are ONNX Runtime's."""
+"""Matmuls in the interpreter tier: equal to ONNX Runtime's."""
 
 from __future__ import annotations
 

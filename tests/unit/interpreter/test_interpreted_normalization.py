@@ -1,4 +1,4 @@
-"""Our normalisations against ONNX Runtime's, and against numpy in double precision."""
+"""Interpreter's normalisations: against ONNX Runtime, and against numpy in f64."""
 
 from __future__ import annotations
 

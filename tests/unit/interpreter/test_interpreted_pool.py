@@ -1,4 +1,4 @@
-"""Pools at once are ONNX Runtime's."""
+"""Pools in the interpreter tier: equal to ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_global_pools(kind: str, shape: tuple[int, ...]) -> None:
 
 @st.composite
 def pools(draw: st.DrawFn) -> tuple[tuple[int, ...], dict[str, Any]]:
-    """A shape and attributes of a pool."""
+    """Draws a shape and attributes of a pool."""
     rank = draw(st.integers(1, 3))
 
     def each(least: int, most: int) -> list[int]:

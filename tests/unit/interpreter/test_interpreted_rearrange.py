@@ -1,4 +1,4 @@
-"""Elements that move: as ONNX Runtime has them, beyond the ends included."""
+"""Ops that move elements: equal to ONNX Runtime's, also with bounds beyond the ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 @pytest.mark.parametrize("size", [0, 1, 5])
 @pytest.mark.parametrize("step", [-7, -2, -1, 1, 3])
 def test_slices(size: int, step: int) -> None:
-    """Backwards from before the first element, ONNX has that one, and its evaluator has none."""
+    """Checks slices backwards from before the first element: ONNX's begin with it, ONNX's evaluator
+    returns none.
+    """
     x = floats(size)
     for start, end in product((LEAST, -9, -5, -1, 0, 1, 4, 7, MOST), repeat=2):
         if step > 0 or end != MOST:

@@ -1,4 +1,4 @@
-"""Our recurrent layers against ONNX Runtime's."""
+"""Interpreter's recurrent layers: against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GATES = {"LSTM": 4, "GRU": 3}
 
 
 def _operands(op_type: str, sizes: tuple[int, int, int, int], directions: int) -> list[Any]:
-    """Inputs, weights, biases, no lengths, and initial states."""
+    """Returns inputs, weights, biases, no lengths, and initial states."""
     steps, rows, features, hidden = sizes
     gates = GATES[op_type] * hidden
     states = [0.5 * floats(directions, rows, hidden, seed=seed) for seed in (3, 4)]
@@ -57,7 +57,7 @@ def test_lengths(op_type: str, direction: str, lengths: list[int]) -> None:
 
 @pytest.mark.parametrize("op_type", sorted(GATES))
 def test_rows_first(op_type: str) -> None:
-    """ONNX Runtime has no such layout: the same as with other axes."""
+    """Checks the layout against the other one, since ONNX Runtime does not have it."""
     operands = _operands(op_type, (6, 3, 2, 5), 2)
     outputs = 3 if op_type == "LSTM" else 2
     steps_first = _run(op_type, operands, outputs, 0)
@@ -98,7 +98,7 @@ def test_nothing_is_left_to_the_program(op_type: str, sizes: tuple[int, int, int
 
 @pytest.mark.parametrize("place", range(1, 7))
 def test_operands_that_do_not_fit(place: int) -> None:
-    """oneDNN would read behind them."""
+    """Checks that short operands are refused, since oneDNN would read past their end."""
     operands = _operands("LSTM", (6, 3, 2, 5), 2)
     operands[4] = np.full(3, 6, np.int32)
     model, feeds = node_model("LSTM", operands, hidden_size=5, direction="bidirectional")
@@ -114,7 +114,7 @@ def test_operands_that_do_not_fit(place: int) -> None:
 def _with_constants(
     operands: Sequence[Any], constant: Sequence[int]
 ) -> tuple[InterpretedModel, Mapping[str, Array]]:
-    """A bidirectional LSTM some of whose operands are constants, and the others."""
+    """Returns a bidirectional LSTM with some constant operands, and the other operands."""
     model, feeds = node_model(
         "LSTM", operands, outputs=3, hidden_size=operands[2].shape[-1], direction="bidirectional"
     )
@@ -126,7 +126,7 @@ def _with_constants(
 
 @pytest.mark.parametrize("constant", [(1, 2, 3), (1, 2), (2, 3)])
 def test_constant_weights(constant: tuple[int, ...]) -> None:
-    """In runs of several sizes, and where inputs take their place."""
+    """Checks runs of several sizes, and inputs in place of constants."""
     for steps, rows in ((7, 1), (3, 4), (7, 1), (2, 40)):
         operands = _operands("LSTM", (steps, rows, 8, 33), 2)
         whole, feeds = _with_constants(operands, ())
@@ -136,7 +136,7 @@ def test_constant_weights(constant: tuple[int, ...]) -> None:
 
 
 def test_one_layer_for_all_sizes() -> None:
-    """Weights are arranged once, for primitives that are gone when they are read again."""
+    """Checks that weights are packed once, though the primitives that packed them are freed."""
     layer, _ = _with_constants(_operands("LSTM", (1, 1, 8, 33), 2), (1, 2, 3))
     for steps, rows in ((1, 1), (3, 4), (7, 1), (2, 40), (1, 1)):
         whole, feeds = _with_constants(_operands("LSTM", (steps, rows, 8, 33), 2), ())
@@ -146,7 +146,7 @@ def test_one_layer_for_all_sizes() -> None:
 
 
 def test_threads_at_once() -> None:
-    """Each run has memory of its own."""
+    """Checks that each run has its own memory."""
     layer, _ = _with_constants(_operands("LSTM", (1, 1, 8, 33), 2), (1, 2, 3))
     whole = [_with_constants(_operands("LSTM", (9, rows, 8, 33), 2), ()) for rows in (1, 2, 3)]
     wanted = [model.run(feeds) for model, feeds in whole]
@@ -163,7 +163,7 @@ def _assert_same(got: Mapping[str, Array], want: Mapping[str, Array]) -> None:
 
 
 def test_without_code_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NumPy's results are the primitive's."""
+    """Checks that NumPy's results equal the primitive's."""
     operands = _operands("LSTM", (6, 3, 2, 5), 2)
     by_primitive = _run("LSTM", operands, 3, 0)
     monkeypatch.setattr(lstm.LstmPrimitive, "is_reference", True)

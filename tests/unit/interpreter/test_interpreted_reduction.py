@@ -1,4 +1,4 @@
-"""Our reductions: axes as attributes and operands, and of nothing."""
+"""Interpreter's reductions: axes as attributes and operands, and of no elements."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WANTED = {"ReduceSum": 0, "ReduceProd": 1, "ReduceMax": -np.inf, "ReduceMin": np
 
 @pytest.mark.parametrize("op_type", OPS)
 def test_nothing(op_type: str) -> None:
-    """As docs/semantics.md has it."""
+    """Checks reductions of no elements against docs/semantics.md."""
     model, feeds = node_model(op_type, [floats(2, 0), integers(1)], opset=18)
     found = run_interpreted(model, feeds)["y0"]
     want = np.full((2, 1), WANTED.get(op_type, np.nan), np.float32)

@@ -1,4 +1,4 @@
-"""The threads and signals of runs at once."""
+"""Threads and signals of runs in the interpreter tier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RunModel = Callable[[int, Callable[[], object]], None]
 
 @pytest.fixture
 def run_model(monkeypatch: pytest.MonkeyPatch) -> RunModel:
-    """Runs a model on so many threads, whose one op calls a function."""
+    """Runs a model, whose one op calls a function, on a number of threads."""
 
     def run(count: int, inside: Callable[[], object]) -> None:
         def call(x: Any) -> Any:

@@ -1,4 +1,5 @@
-"""The table of known ops: what it accepts has ONNX Runtime's results, the rest is refused."""
+"""Table of the interpreter's ops: accepted nodes give ONNX Runtime's results, others are
+refused."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ LAYERS = frozenset(
         *("MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"),
     )
 )
-"""Tested by themselves."""
+"""Ops with separate tests."""
 FEW = {"Constant": 0, "NonZero": 0}
-"""Ops whose random nodes no oracle, or only the standard's, has an answer for."""
+"""Minimum number of random nodes that agree, for ops that ONNX Runtime does not support."""
 
 
 @pytest.mark.parametrize("op_type", sorted(TIER_OPS.keys() - LAYERS))
 def test_random_nodes(op_type: str) -> None:
-    """Of all opsets, attributes, types and sizes that the fuzzer makes."""
+    """Checks nodes of all opsets, attributes, types and sizes that the fuzzer generates."""
     counts: Counter[str] = Counter()
     for number in range(24):
         rng = Random(f"{op_type} {number}")
@@ -48,7 +49,7 @@ def test_random_nodes(op_type: str) -> None:
 
 @pytest.mark.parametrize("opset", [7, 11, 13, 18, 28])
 def test_old_and_new_forms(opset: int) -> None:
-    """Attributes that became operands."""
+    """Checks attributes that became operands in later opsets."""
     x, axes = floats(2, 1, 3, 1), [1, -1] if opset >= 11 else [1, 3]
     given = opset >= 13
     operands = (x, integers(*axes)) if given else (x,)
@@ -182,7 +183,7 @@ def test_other_domains_are_refused() -> None:
 
 
 def test_types_are_followed() -> None:
-    """The second node reads what the first one makes."""
+    """Checks the types of a node's inputs, which the node before it computes."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])
     y = onnx.ValueInfoProto(name="y")
     for to, problem in ((TensorProto.FLOAT, ""), (TensorProto.INT64, "the types [7]")):

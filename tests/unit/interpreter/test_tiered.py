@@ -1,4 +1,4 @@
-"""Executables that answer node by node until the model is compiled."""
+"""Executables that run in the interpreter tier until the model is compiled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Named = Mapping[str, Array]
 
 
 def model() -> ModelProto:
-    """The positive part of a sum: of two inputs of the same sizes."""
+    """Returns the positive part of a sum of two inputs of the same sizes."""
     text = """
         <ir_version: 10, opset_import: ["": 21]>
         g (float[n, 4] x, float[n, 4] y) => (float[n, 4] z) { s = Add(x, y)  z = Relu(s) }
@@ -33,23 +33,23 @@ def model() -> ModelProto:
 
 
 def inputs(count: int, seed: int = 0) -> dict[str, Array]:
-    """What the model takes."""
+    """Returns the model's inputs."""
     rng = np.random.default_rng(seed)
     return {name: rng.standard_normal((count, 4), np.float32) for name in "xy"}
 
 
 def wanted(given: Named) -> Array:
-    """What the model gives."""
+    """Returns the model's expected output."""
     return np.maximum(given["x"] + given["y"], 0)
 
 
 def compiled() -> Executable:
-    """The model, compiled here."""
+    """Returns the model, compiled in this process."""
     return byoc_mlir.compile(model(), (), 1, cache=False)
 
 
 class Compilation:
-    """One that is over when a test says so."""
+    """Mock of a compilation that ends when a test says so."""
 
     def __init__(self) -> None:
         self.started: list[Named] = []
@@ -78,7 +78,9 @@ class Compilation:
 
 
 class Answers:
-    """Node by node: what was asked, and answers that are known from those of the program."""
+    """Mock of the interpreter tier: records calls, and returns outputs that differ from the
+    program's.
+    """
 
     def __init__(self, error: Exception | None = None):
         self.count = 0
@@ -92,7 +94,7 @@ class Answers:
 
 
 def executable(answers: Answers, compilation: Compilation) -> Executable:
-    """Of the model."""
+    """Returns an executable of the model."""
     node = LoadedTier(model_inputs(model()), ["z"], answers, compilation)
     return Executable(node, None, compiled)
 

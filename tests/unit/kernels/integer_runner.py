@@ -1,4 +1,4 @@
-"""Compiles integer products and calls them with numpy arrays."""
+"""Runner of int8 GEMMs: compiles them and calls them with numpy arrays."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from byoc_mlir.runtime.system.cpu import Cpu
 
 _RESULTS = {"sums": np.dtype(np.int32), "numbers": np.dtype(np.float32), "bytes": np.dtype(np.int8)}
 _GUARD = 64
-"""Elements behind the result that nobody may write to."""
+"""Number of guard elements after the result."""
 
 
 def saturating_units() -> list[IntegerUnit]:
-    """Those whose instruction for bytes saturates, of vectors that the processor has: LLVM cannot
-    make it of others."""
+    """Returns the units whose int8 instruction saturates, of vectors that the processor has: LLVM
+    cannot emulate them.
+    """
     features, least = Cpu.host().features, IntegerUnit(4, 16, has_vnni=False, saturates=True)
     found = [least] * ("ssse3" in features)
     if "avx2" in features:
@@ -38,7 +39,7 @@ def saturating_units() -> list[IntegerUnit]:
 
 
 class Compiled:
-    """A product as native code."""
+    """GEMM as native code."""
 
     def __init__(self, product: IntegerGemm):
         self._product = product
@@ -64,7 +65,8 @@ class Compiled:
         offset: NDArray[Any] | None = None,
         residual: NDArray[Any] | None = None,
     ) -> NDArray[Any]:
-        """`[rows, outputs]` of `left [images, lines, pixels, channels]` and the weights."""
+        """Returns `[rows, outputs]` for `left [images, lines, pixels, channels]` and the
+        weights."""
         it = self._product
         rows = it.parameters()[0]
         dtype = _RESULTS[it.epilogue.kind]
@@ -97,7 +99,7 @@ def _columns(values: NDArray[Any] | None, count: int, dtype: Any) -> NDArray[Any
 
 
 def expected_sums(it: IntegerGemm, left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
-    """The sums in `i64`, by their definition."""
+    """Returns the sums in `i64`, by their definition."""
     height, width = (
         (size - spread * (extent - 1) - 1) // stride + 1
         for size, spread, extent, stride in zip(

@@ -1,4 +1,4 @@
-"""Compiles kernels of convolutions and calls them with numpy arrays."""
+"""Runner of convolution kernels: compiles them and calls them with numpy arrays."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def convolution(
     groups: int = 1,
     element: Attribute = f32,
 ) -> Convolution:
-    """A convolution; with channels last, unless they are in blocks."""
+    """Returns a convolution in NHWC, or in a blocked layout if `block` is given."""
     batch, channels, *sizes = source
     top, left, bottom, right = pads
     height, width = (
@@ -70,7 +70,7 @@ class Native:
     """Code of a kernel as a function of its slots.
 
     Args:
-        is_told: whether it is told its numbers; otherwise others, which it must not read.
+        is_told: if true, the code gets its parameters, else wrong ones, which it must not read.
     """
 
     def __init__(self, code: KernelCode, *, is_told: bool = True):
@@ -90,7 +90,7 @@ class Native:
         self._words = np.array(code.numbers if is_told else [-1] * len(code.words), np.int64)
 
     def run(self, given: Mapping[int, NDArray[Any]]) -> None:
-        """Runs it on what is in the slots, beside what the code is told."""
+        """Runs the code on the slots and its parameters."""
         held: dict[int, NDArray[Any]] = {**given, Slot.PARAMETERS: self._words}
         slots = range(max(*Slot, *held) + 1)
         pointers = [held[slot].ctypes.data if slot in held else None for slot in slots]
@@ -98,10 +98,10 @@ class Native:
 
 
 class Compiled:
-    """A kernel as native code.
+    """Kernel as native code.
 
     Args:
-        in_place: whether the result is written where the residual is.
+        in_place: if true, the result is written over the residual.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Compiled:
         self._native = Native(scheduled.code(threads), is_told=not scheduled.has_constants)
 
     def __call__(self, **arrays: Array) -> Array:
-        """The result `[N, C, H, W]` for `x`, `w` and what the epilogue asks for: `b`, `r`."""
+        """Returns the result `[N, C, H, W]` for `x`, `w` and the epilogue's operands `b`, `r`."""
         result = self._kernel.convolution.result
         written = aligned(tuple(int(size) for size in result.shape), self._dtype)
         held = self.memory(written, **arrays)
@@ -127,7 +127,7 @@ class Compiled:
         return numpy_dtype(self._kernel.convolution.element)
 
     def memory(self, written: Array, **arrays: Array) -> dict[int, NDArray[Any]]:
-        """What is in the slots, in memory as the kernel wants it."""
+        """Returns the arrays of the slots, in the kernel's layouts."""
         it = self._kernel.convolution
         workspace = self._kernel.workspace_bytes(self._threads)
         held: dict[int, NDArray[Any]] = {
@@ -152,7 +152,7 @@ class Compiled:
 
 @dataclass(frozen=True)
 class DepthwiseCase:
-    """The image and the windows of a depthwise convolution."""
+    """Image and windows of a depthwise convolution."""
 
     size: tuple[int, int]
     window: tuple[int, int]
@@ -161,7 +161,7 @@ class DepthwiseCase:
     dilation: tuple[int, int]
 
     def of(self, channels: int, epilogue: Epilogue, element: Attribute = f32) -> Convolution:
-        """The convolution of two images of so many channels."""
+        """Returns the convolution of two images of `channels` channels."""
         return convolution(
             (2, channels, *self.size),
             channels,
@@ -182,11 +182,12 @@ DEPTHWISE_CASES = (
     DepthwiseCase((1, 30), (1, 9), (0, 4, 0, 4), (1, 1), (1, 1)),
     DepthwiseCase((2, 1), (3, 3), (5, 4, 4, 5), (1, 1), (1, 3)),
 )
-"""Windows that reach beyond the image at every side, or lie outside; strips of two lengths."""
+"""Cases: windows that reach beyond the image at every side, or lie outside; strips of two lengths.
+"""
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] = _FLOATS) -> NDArray[Any]:
-    """Memory on a cache line, filled with NaN."""
+    """Returns memory aligned to a cache line, filled with NaN."""
     size, item = int(np.prod(shape)), dtype.itemsize
     buffer = np.full(size + _ALIGNMENT // item, np.nan, dtype)
     first = -buffer.ctypes.data % _ALIGNMENT // item
@@ -212,7 +213,7 @@ def _as_planes(stored: NDArray[Any], image: Image) -> NDArray[Any]:
 
 
 def expected(it: Convolution, **arrays: Array) -> NDArray[np.float64]:
-    """The result in `f64`, by its definition."""
+    """Returns the result in `f64`, by its definition."""
     (top, left), (bottom, right) = it.begins, it.ends
     x = np.pad(arrays["x"].astype(np.float64), ((0, 0), (0, 0), (top, bottom), (left, right)))
     height, width = it.result.shape[2:]
@@ -233,7 +234,7 @@ def expected(it: Convolution, **arrays: Array) -> NDArray[np.float64]:
 def _products(
     read: NDArray[np.float64], weights: NDArray[np.float64], groups: int
 ) -> NDArray[np.float64]:
-    """What one place of the window adds to all results."""
+    """Returns the contribution of one kernel tap to all results."""
     batch, _, height, width = read.shape
     grouped = read.reshape(batch, groups, -1, height, width)
     found = np.einsum("ngihw,goi->ngohw", grouped, weights.reshape(groups, -1, weights.shape[1]))
@@ -241,7 +242,7 @@ def _products(
 
 
 def random_arrays(it: Convolution) -> dict[str, Array]:
-    """Arguments for `Compiled` and `expected`."""
+    """Returns arguments for `Compiled` and `expected`."""
     generator = np.random.default_rng(0)
     shapes = {
         "x": it.source.shape,

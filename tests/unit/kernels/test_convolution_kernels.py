@@ -1,4 +1,4 @@
-"""Kernels of convolutions for vectors of every length, whatever the processor has."""
+"""Kernels of convolutions for vectors of every length, for any processor."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _check_kernel(it: Convolution, kernel: ConvolutionKernel, threads: int = 1) 
 @UNITS
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
 def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
-    """Half a panel more, tiles beyond the image, several blocks of tiles."""
+    """Checks half a panel more, tiles beyond the image, and several blocks of tiles."""
     lanes, window = unit.lanes, (algorithm.window, algorithm.window)
     it = convolution((1, lanes, 19, 25), 3 * lanes, window, pads=(1, 0, 1, 2), epilogue=_SUM)
     _check(it, unit, algorithm.name)
@@ -61,7 +61,7 @@ def test_winograd(unit: VectorUnit, algorithm: Algorithm) -> None:
 
 @pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
 def test_winograd_of_many_channels(unit: VectorUnit) -> None:
-    """Panels of the weights in three parts, the sums of which are added."""
+    """Checks weight panels in three parts, whose sums are added."""
     channels = 2 * (PART_BYTES // (4 * unit.panel)) + unit.lanes
     it = convolution((1, channels, 9, 14), unit.panel, pads=(1, 1, 1, 1), epilogue=_RELU)
     _check(it, unit, "f4x3")
@@ -106,21 +106,23 @@ def test_implicit_products_of_few_channels(
     window: tuple[int, int],
     strides: tuple[int, int],
 ) -> None:
-    """Lines of windows lie in one piece."""
+    """Checks images in which each row of a window is contiguous."""
     outputs = 3 * unit.lanes
     it = convolution((2, channels, *size), outputs, window, strides=strides, epilogue=_SUM)
     _check(it, unit, "implicit_gemm", threads=2)
 
 
 def test_lines_of_few_channels_are_not_cut() -> None:
-    """Their weights may be more than a part has."""
+    """Checks rows whose weights exceed a part's size."""
     width = MOST_PART_BYTES // (4 * AVX2.panel) + 1
     it = convolution((1, 1, 2, width + 3), AVX2.panel, (2, width), epilogue=_RELU)
     _check(it, AVX2, "implicit_gemm")
 
 
 def test_implicit_products_of_many_kinds_walk_through_the_image_by_one_function() -> None:
-    """Tiles, padding and limits are the business of kernels that it is told."""
+    """Checks that one function serves all kinds; tiles, padding and limits are in the kernels
+    passed to it.
+    """
     module = ModuleBuilder()
     for width, pad, epilogue in ((12, 1, _RELU), (12, 1, _SUM), (10, 0, _RELU)):
         it = convolution((1, 64, 12, width), 64, pads=(pad, pad, pad, pad), epilogue=epilogue)
@@ -135,7 +137,9 @@ def test_implicit_products_of_many_kinds_walk_through_the_image_by_one_function(
 def test_of_any_number_of_images_what_comes_next_is_prefetched(
     unit: VectorUnit, name: str, window: tuple[int, int]
 ) -> None:
-    """A fixed number gets the code that it had."""
+    """Checks that the code for a symbolic batch prefetches, and the code for a fixed one does not
+    change.
+    """
     channels = unit.panel
     groups = channels if name == "depthwise" else 1
     it = convolution((2, channels, 12, 12), channels, window, groups=groups)
@@ -146,7 +150,7 @@ def test_of_any_number_of_images_what_comes_next_is_prefetched(
 
 
 def _prefetches(kernel: ConvolutionKernel) -> int:
-    """Those in the code of the longest strips, which come first."""
+    """Returns the number of prefetches in the code of the longest strips, which come first."""
     module = ModuleBuilder()
     kernel.code(1).define(module)
     functions = [op for op in module.module.ops if isinstance(op, llvm.FuncOp)]
@@ -190,7 +194,7 @@ def test_implicit_products_of_long_lines(
 @pytest.mark.parametrize("unit", [SSE, AVX2, AVX512, WIDE], ids=lambda unit: unit.tile)
 @pytest.mark.parametrize(("together", "parts"), [(6, 1), (3, 2), (1, 6)])
 def test_implicit_products_of_many_channels(unit: VectorUnit, together: int, parts: int) -> None:
-    """Windows of 2 x 3 pixels, as many of them in a part as their weights allow."""
+    """Checks windows of 2 x 3 pixels, with as many pixels in a part as their weights allow."""
     most = MOST_PART_BYTES // (4 * unit.panel * together)
     channels = most - most % unit.lanes
     outputs = unit.panel if unit == WIDE else 3 * unit.lanes
@@ -266,7 +270,9 @@ def test_a_tile_fits_the_registers(unit: VectorUnit) -> None:
     ("channels", "lanes"), [(32, 16), (16, 16), (24, 8), (8, 8), (12, 4), (4, 4)]
 )
 def test_the_longest_vectors_that_fit_are_taken(channels: int, lanes: int) -> None:
-    """Winograd's algorithms need them in both images, implicit products in the result alone."""
+    """Checks the vector length: Winograd's algorithms need it in both images, implicit GEMM in the
+    result alone.
+    """
     it = convolution((1, channels, 6, 6), 48, pads=(1, 1, 1, 1))
     units = {one.name: one.unit.lanes for one in convolution_kernels(it, AVX512)}
     assert units == {"f2x3": lanes, "f4x3": lanes, "f6x3": lanes, "implicit_gemm": 16}
@@ -274,7 +280,7 @@ def test_the_longest_vectors_that_fit_are_taken(channels: int, lanes: int) -> No
 
 @pytest.mark.parametrize(("inputs", "together"), [(24, 8), (12, 4), (48, 16)])
 def test_implicit_products_of_short_pixels(inputs: int, together: int) -> None:
-    """Sources whose channels make no vectors of the result's length."""
+    """Checks sources whose channels do not fill vectors of the result's length."""
     it = convolution((1, inputs, 5, 9), 80, pads=(1, 1, 1, 1), epilogue=_SUM)
     parameters = _kernel(it, AVX512, "implicit_gemm").code(1).numbers
     assert inputs // together in parameters
@@ -314,7 +320,7 @@ def test_wide_panels(name: str) -> None:
 
 
 def test_columns_of_pixels_are_lines() -> None:
-    """The same memory: the code sees one line of 20 pixels, not 20 lines of one."""
+    """Checks that the code sees one row of 20 pixels in the same memory, not 20 rows of one."""
     it = convolution((2, 16, 20, 1), 32, (5, 1), pads=(2, 0, 1, 0), epilogue=_SUM)
     kernel = _kernel(it, AVX2, "implicit_gemm")
     assert kernel.convolution == it.exchanged()

@@ -1,4 +1,5 @@
-"""Kernels of convolutions whose code has their numbers in it: it reads none in memory."""
+"""Kernels of convolutions whose code has its parameters as constants, and reads none from
+memory."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def _kernel(it: Convolution, unit: VectorUnit, name: str) -> ConvolutionKernel:
 
 
 def _check(scheduled: Scheduled, threads: int = 1) -> None:
-    """The numbers that it is told in memory are wrong."""
+    """Checks a scheduled kernel; the parameters passed in memory are wrong, so that it must not
+    read them.
+    """
     it = scheduled.kernel.convolution
     arrays = random_arrays(it)
     wanted = expected(it, **arrays)
@@ -46,7 +49,7 @@ def test_winograd(unit: VectorUnit, threads: int) -> None:
 @UNITS
 @pytest.mark.parametrize("channels", [3, 32])
 def test_implicit_products(unit: VectorUnit, channels: int) -> None:
-    """Of whole lines of a window, and of pixels that may lie outside."""
+    """Checks whole rows of a window, and pixels that may lie outside."""
     pads = (0, 0, 0, 0) if channels == 3 else (2, 1, 1, 0)
     it = convolution(
         (2, channels, 12, 15), 6 * unit.lanes, pads=pads, strides=(2, 1), epilogue=_SUM

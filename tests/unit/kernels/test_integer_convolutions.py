@@ -1,4 +1,4 @@
-"""Convolutions of bytes as one function, with padding, odd channels and residuals."""
+"""Int8 convolutions as one function, with padding, odd channels and residuals."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ _COLOURS = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 9, 11, 3), False, 7, 21),
     *((3, 5), (2, 1), (2, 1), (1, 2), (0, 1), _BYTES),
 )
-"""Lines of the window are filled up to words, and neighbours begin in the middle of one."""
+"""Convolution of colours: rows of the window are padded to groups, and neighbours begin within one.
+"""
 _WINDOWS = IntegerConvolution(
     *(IntegerUnit(8, 16, False), (2, 7, 9, 16), True, -11, 24),
     *((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), _BYTES),
@@ -127,7 +128,7 @@ def test_depthwise(
 @pytest.mark.parametrize("size", [3, 5])
 @pytest.mark.parametrize("residual", [None, _RESIDUAL, replace(_RESIDUAL, is_signed=False)])
 def test_through_floats(lanes: int, size: int, residual: ByteResidual | None) -> None:
-    """Numbers close to a tie may be a step apart."""
+    """Checks int8 convolutions via f32; elements close to a tie may be a step apart."""
     window = (size, size)
     it = replace(_WINDOWS, window=window, epilogue=replace(_BYTES, residual=residual))
     floats = convolution((2, 16, 7, 9), 24, window, pads=(1, 1, 1, 1))
@@ -142,7 +143,7 @@ def test_through_floats(lanes: int, size: int, residual: ByteResidual | None) ->
 def _found_and_wanted(
     it: IntegerConvolution, own: Kernel
 ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
-    """What a kernel makes of random bytes, and what a convolution is by its definition."""
+    """Returns a kernel's result for random 8-bit data, and the result by definition."""
     generator, residual = np.random.default_rng(0), it.epilogue.residual
     source = generator.integers(0, 256, it.shape).astype(np.uint8)
     source = source.view(np.int8 if it.is_signed else np.uint8)
@@ -183,7 +184,7 @@ def _found_and_wanted(
     [(True, 64, "overlapping"), (True, -128, "pairs"), (False, 64, "pairs")],
 )
 def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) -> None:
-    """Of weights that are too much beside each other there are twice as many words."""
+    """Checks weights so large that packing without saturation takes twice as many groups."""
     it = replace(_WINDOWS, unit=IntegerUnit(8, 16, False, saturates=saturates))
     weights = np.full((it.outputs, it.shape[3], *it.window), weight, np.int8)
     known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
@@ -197,7 +198,9 @@ def test_words_that_overlap_too_often(saturates: bool, weight: int, words: str) 
 
 
 def test_what_is_copied_counts() -> None:
-    """Pairs are made of bytes before they are multiplied, and bytes are not."""
+    """Checks that copies count: pairs are widened from bytes before they are multiplied, and bytes
+    are not.
+    """
     it = replace(_FLAT, unit=IntegerUnit(8, 16, False, saturates=True))
     weights = np.ones((it.outputs, it.shape[3], *it.window), np.int8)
     known = {"products": 8e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}

@@ -1,4 +1,4 @@
-"""Integer products for vectors of every length, and each way to multiply that there is here."""
+"""Int8 GEMMs for vectors of every length, and each way to multiply that this machine has."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAIRS = [IntegerUnit(4, 16, False), IntegerUnit(8, 16, False), IntegerUnit(16, 
 _VNNI = [IntegerUnit(lanes, registers, True) for lanes, registers in ((4, 16), (8, 16), (16, 32))]
 _WIDE = [replace(unit[-1], panel_vectors=4) for unit in (_PAIRS, _VNNI)]
 _HAS_VNNI = {"avx512_vnni", "avx512vl"} <= set(Cpu.host().features)
-"""Instructions that LLVM cannot make of others: where they are missing there is nothing to run."""
+"""VNNI instructions, which LLVM cannot emulate, so that tests need a processor that has them."""
 
 _BETWEEN = [replace(unit, panel_vectors=3) for unit in _PAIRS[:2]]
 _WIDENED = [replace(unit, widens=True) for unit in (*_PAIRS[:2], _WIDE[0])]
@@ -43,7 +43,7 @@ UNITS = pytest.mark.parametrize(
 
 
 def _left(it: IntegerGemm, *, saturating: bool = False) -> NDArray[np.int16]:
-    """Left numbers: bytes without a sign, or with the zero point taken off."""
+    """Returns operand A: unsigned 8-bit values, or values less the zero point."""
     shape = (it.images, it.lines, it.pixels, it.channels)
     low, high = (0, 256) if it.unit.takes_bytes else (-255, 256)
     generator = np.random.default_rng(0)
@@ -85,7 +85,9 @@ def test_numbers_that_saturate_16_bits(unit: IntegerUnit) -> None:
 
 @pytest.mark.parametrize("ends", [(-128, 127), (-255, 0), (-7, 248)])
 def test_weights_less_a_number(ends: tuple[int, int]) -> None:
-    """Bytes of any zero point, both ends of them: what is in memory has a sign."""
+    """Checks 8-bit weights of any zero point, with both ends of the range: the stored values are
+    signed.
+    """
     it = IntegerGemm.of_matrices(_PAIRS[1], 3, 18, 20, IntegerEpilogue())
     right = np.random.default_rng(6).choice(ends, (1, 1, 18, 20)).astype(np.int16)
     pairs, widened = it.forms(right)
@@ -99,7 +101,7 @@ def test_weights_less_a_number(ends: tuple[int, int]) -> None:
 @UNITS
 @pytest.mark.parametrize("dilation", [(1, 3), (2, 1)], ids=["apart", "neighbours"])
 def test_windows(unit: IntegerUnit, dilation: tuple[int, int]) -> None:
-    """Several images, tiles over their borders, strides, dilation and channels filled up."""
+    """Checks several images, tiles across their borders, strides, dilation and padded channels."""
     it = IntegerGemm(unit, 3, 12, 9, 5, 37, (3, 2), (2, 1), dilation)
     left, right, start = _left(it), _right(it), _start(it)
     found = Compiled(it)(left, right, start=start)
@@ -130,7 +132,7 @@ def test_bytes(unit: IntegerUnit, limits: IntegerEpilogue) -> None:
 @UNITS
 @pytest.mark.parametrize(("lower", "upper"), [(0, 255), (-128, 127), (-20, 30)])
 def test_numbers_of_more_than_32_bits(unit: IntegerUnit, lower: int, upper: int) -> None:
-    """And those around the ends of 16 and of 32 bits."""
+    """Checks results beyond 32 bits, and around the limits of 16 and of 32 bits."""
     it = IntegerGemm.of_matrices(unit, 7, 4, 40, IntegerEpilogue("bytes", False, 5, lower, upper))
     left, right = np.zeros((1, 1, 7, 4), np.int16), np.zeros((1, 1, 4, 40), np.int16)
     left[..., 0], right[..., 0, :] = np.arange(7), np.arange(-20, 20)
@@ -185,7 +187,9 @@ def test_forms_that_weights_fit(
 
 
 def test_few_rows_read_bytes() -> None:
-    """What is read once and multiplied often is not worth an instruction each time."""
+    """Checks that weights with few rows to multiply stay 8-bit: widening each is cheaper than
+    reading twice the bytes.
+    """
     read = {"products": 5e7, "transformed_bytes": 1e7, "weight_bytes": 2e7}
     it = IntegerGemm.of_matrices(_PAIRS[1], 1, 64, 16, IntegerEpilogue())
     forms = it.forms(np.zeros((1, 1, 64, 16), np.int16))

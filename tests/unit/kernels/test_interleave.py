@@ -1,4 +1,4 @@
-"""Planes of `f32` that become pixels of `bf16`."""
+"""Conversion of `f32` planes to NHWC in `bf16`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from byoc_mlir.runtime.system.cpu import Cpu
     ("images", "channels", "pixels"), [(1, 3, 16), (2, 3, 61), (3, 2, 33), (2, 4, 48)]
 )
 def test_planes(images: int, channels: int, pixels: int) -> None:
-    """Rounded to the nearest, halves to even; NaN and infinities stay; a last block overlaps."""
+    """Checks rounding to the nearest, ties to even; NaN and infinities stay; the last block
+    overlaps.
+    """
     planes = np.random.default_rng(0).standard_normal((images, channels, pixels), np.float32)
     planes[:, 0, :5] = 1 + 2.0**-8, 1 + 3 * 2.0**-8, np.nan, np.inf, -0.0
     code = interleave_code(images, channels, pixels)

@@ -1,4 +1,4 @@
-"""Tables of bytes, by vectors where the processor has them, and byte by byte."""
+"""Tables of bytes, by vector instructions if the processor has them, and byte by byte."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from byoc_mlir.runtime.linking.native_module import NativeModule
 from byoc_mlir.runtime.system.cpu import Cpu
 
 _GUARD = 64
-"""Bytes behind the result that nobody may write to."""
+"""Number of guard bytes after the result."""
 
 
 @pytest.mark.parametrize("features", [(), Cpu.host().features], ids=["any", "host"])

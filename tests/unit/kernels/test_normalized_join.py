@@ -1,4 +1,4 @@
-"""Joins that are normalised on the way, for vectors of every length."""
+"""Concatenations fused with batch norm, for vectors of every length."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NUMPY = {f32: np.dtype(np.float32), bf16: np.dtype(ml_dtypes.bfloat16)}
 
 
 def _stored(array: Array, block: int) -> Array:
-    """`[channels, pixels]` as blocks of channels."""
+    """Returns an array `[channels, pixels]` in a blocked layout."""
     channels, pixels = array.shape
     return np.ascontiguousarray(array.reshape(channels // block, block, pixels).swapaxes(1, 2))
 
 
 def _run(join: NormalizedJoin, parts: Sequence[Array], factors: Array) -> Array:
-    """The result `[channels, pixels]`; its memory is NaN before."""
+    """Returns the result `[channels, pixels]`; its memory is NaN before."""
     kind = _NUMPY[join.element]
     result = aligned((join.channels * join.pixels,)).astype(kind)
     stored = [_stored(a, part.block) for a, part in zip(parts, join.parts, strict=True)]
@@ -73,7 +73,7 @@ def _check(
 @ELEMENTS
 @pytest.mark.parametrize("relu", [False, True])
 def test_channels_last(lanes: int, element: Float32Type | BFloat16Type, relu: bool) -> None:
-    """Parts of one, two and three vectors; two whole chunks of pixels and a rest."""
+    """Checks parts of one, two and three vectors, with two whole chunks of pixels and a rest."""
     channels = [lanes, 3 * lanes, 2 * lanes]
     _check(channels, 101, channels, 0, element, lanes=lanes, relu=relu)
 

@@ -1,4 +1,4 @@
-"""Weights in words of bytes that overlap: nothing is lost, and no pair saturates."""
+"""Weights in packed 4-byte groups that overlap: nothing is lost, and no pair saturates."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_weights_that_need_not_overlap() -> None:
 
 
 def test_one_pair_too_much_moves_a_word() -> None:
-    """The second weight stands in both words, in parts: the first has as much as its pair can."""
+    """Checks a weight that is split over both groups, since its pair in the first would
+    saturate."""
     weights = np.array([1, 2, 100, 100, 3, 4, 5]).reshape(1, 7, 1)
     words = OverlappingWords.of([weights])
     assert words.places.tolist() == [0, 3]

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 _HALF_STEP = 2.0**-8
-"""Of a number that is rounded to `bf16`, relative to it."""
+"""Largest relative error of rounding to `bf16`."""
 
 _RELU = Epilogue(bias=True, lower=0.0)
 _CLIP = Epilogue(bias=True, lower=-0.5, upper=2.0)
@@ -51,7 +51,7 @@ def _kernel(it: Convolution, unit: VectorUnit) -> ConvolutionKernel:
 
 
 def _rounded_arrays(it: Convolution) -> dict[str, Array]:
-    """Numbers of `bf16`, but for the bias."""
+    """Returns arrays rounded to `bf16`, except for the bias."""
     return {
         name: array if name == "b" else array.astype(bfloat16).astype(np.float32)
         for name, array in random_arrays(it).items()
@@ -88,7 +88,7 @@ def test_few_channels_have_shorter_vectors() -> None:
 
 @UNITS
 def test_residuals_are_added_once(unit: VectorUnit) -> None:
-    """To whole blocks, since they may be the memory of the result."""
+    """Checks that whole blocks are added once, since residuals may share the result's memory."""
     epilogue = Epilogue(bias=True, residual=True, lower=0.0)
     it = _convolution(4 * unit.lanes, epilogue)
     arrays = _rounded_arrays(it)
@@ -101,7 +101,9 @@ def test_residuals_are_added_once(unit: VectorUnit) -> None:
 
 @UNITS
 def test_special_values_stay(unit: VectorUnit) -> None:
-    """NaN and infinities go to the windows that have them, NaN through the limits."""
+    """Checks that NaN and infinities reach only the windows that have them, and that NaN passes the
+    limits.
+    """
     it = _convolution(2 * unit.lanes)
     arrays = {name: abs(array) for name, array in _rounded_arrays(it).items()}
     arrays["x"][0, 0, 4, 4], arrays["x"][0, 1, 4, 4] = math.nan, math.inf

@@ -1,4 +1,4 @@
-"""The softmax of rows, for vectors of every length."""
+"""Softmax of rows, for vectors of every length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LANES = pytest.mark.parametrize("lanes", [4, 8, 16])
 
 
 def _run(source: Array, lanes: int) -> Array:
-    """The result; what stands behind it stays."""
+    """Returns the result, and checks that memory after it is unchanged."""
     result = aligned((source.size + 64,))
     result[:] = 7
     rows, columns = source.shape
@@ -28,7 +28,9 @@ def _run(source: Array, lanes: int) -> Array:
 
 
 def _check(found: Array, wanted: Array) -> None:
-    """Small ones lose as many digits as their logarithm has before the point."""
+    """Checks the result; small elements lose as many digits as their logarithm has before the
+    point.
+    """
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-38)
     is_large = ~(wanted < 1e-3)
     np.testing.assert_allclose(found[is_large], wanted[is_large], rtol=1e-6)
@@ -52,7 +54,7 @@ def test_rows(columns: int, lanes: int) -> None:
 @LANES
 @pytest.mark.parametrize("columns", [2, 5, 16, 40, 75])
 def test_special_numbers(columns: int, lanes: int) -> None:
-    """Masked and large scores; NaN where a row has one, an infinity, or nothing but masks."""
+    """Checks masked and large scores; a row is NaN if it has NaN, an infinity, or only masks."""
     source = np.random.default_rng(0).standard_normal((9, columns), np.float32)
     source[0, 1:] = -np.inf
     source[1, ::2] = -np.inf

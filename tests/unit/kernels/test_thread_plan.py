@@ -1,4 +1,4 @@
-"""Which steps are shared by threads, beside all other ways."""
+"""Choice of the steps that threads share, compared with all other choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithms of convolutions whose packed weights take so much memory at most."""
+"""Algorithms of convolutions under a limit for their packed weights."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The LLVM IR of networks of fixed shapes, known by its hash.
+"""Hashes of the LLVM IR of networks of fixed shapes.
 
-`python tests/unit/lowering/fixed_code.py` writes the hashes anew, after a change that is meant.
+`python tests/unit/lowering/fixed_code.py` writes the hashes anew, after an intended change.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ _SIZES = {
 
 
 def networks() -> dict[str, ModelProto]:
-    """Networks of fixed shapes, by name."""
+    """Returns networks of fixed shapes, by name."""
     return {name: NETWORKS[name](**sizes) for name, sizes in _SIZES.items()}
 
 
 def code_hash(model: ModelProto) -> str:
-    """The hash of a model's LLVM IR on the host, for a processor with AVX2 and two threads."""
+    """Returns the hash of a model's LLVM IR on the host, for a processor with AVX2 and two
+    threads."""
     source = read_source(model)
     shapes = {info.name: tuple(map(int, info.shape)) for info in source.inputs}
     build = Build(source, shapes, {}, CompileOptions(b"", (), threads=2))

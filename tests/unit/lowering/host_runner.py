@@ -1,4 +1,4 @@
-"""Builds `relay` functions, compiles them for the host and runs them through ctypes."""
+"""Runner of `relay` functions: builds them, compiles them for the host and calls them by ctypes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Network:
-    """A `relay` function under construction; `inputs` are the arrays it will be run on."""
+    """`relay` function under construction; `inputs` are the arrays on which it will run."""
 
     def __init__(self, *inputs: Array):
         types = [TensorType(relay_type(array.dtype), array.shape) for array in inputs]
@@ -42,16 +42,16 @@ class Network:
         self.args: Sequence[SSAValue] = self.function.body.block.args
 
     def add(self, op: RelayOp) -> SSAValue:
-        """Appends an op; its first result."""
+        """Appends an op and returns its first result."""
         self.function.body.block.add_op(op)
         return op.results[0]
 
     def constant(self, array: Array) -> SSAValue:
-        """A constant tensor."""
+        """Adds a constant tensor."""
         return self.add(ConstantOp.of("constant", array))
 
     def returning(self, *outputs: SSAValue) -> ModuleOp:
-        """The module, once the results are known."""
+        """Returns the module, which returns `outputs`."""
         self.function.body.block.add_op(func.ReturnOp(*outputs))
         self.function.update_function_type()
         module = ModuleOp([self.function])
@@ -60,7 +60,9 @@ class Network:
 
 
 def run_on_host(module: ModuleOp, inputs: Sequence[Array], *, threads: bool = False) -> list[Array]:
-    """What @main, compiled for the host, gives; the IR is verified after each half of the way."""
+    """Returns the results of @main, compiled for the host; the IR is verified after each half of
+    the pipeline.
+    """
     main = next(op for op in module.ops if isinstance(op, func.FuncOp))
     results = [
         (numpy_dtype(type_.element_type), type_.get_shape())
@@ -108,7 +110,7 @@ def _aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 
 def check_on_host(network: Network, *outputs: SSAValue, tolerance: float = 1e-5) -> None:
-    """Asserts that the host computes what the numpy meaning of `relay` says, for every output.
+    """Asserts that the host's outputs equal those of `relay`'s numpy semantics.
 
     `tolerance` is relative to the largest element of an output; integers must be equal.
     """

@@ -1,4 +1,4 @@
-"""Compiles MLIR text to native code and calls it with numpy arrays."""
+"""Runner of MLIR text: compiles it to native code and calls it with numpy arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MLIR_TYPES = {
     np.dtype(np.uint32): "ui32",
 }
 OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
-"""What parallel loops call."""
+"""Functions that parallel loops call."""
 
 _C_TYPES = {
     float: ctypes.c_float,
@@ -44,7 +44,7 @@ _C_TYPES = {
 
 
 def lowered(text: str, *before: ModulePass) -> ModuleOp:
-    """The text lowered to the llvm dialect, after the given passes."""
+    """Lowers the text to the llvm dialect, after the given passes."""
     context = make_context()
     module = Parser(context, text).parse_module()
     verify_module(module)
@@ -55,7 +55,7 @@ def lowered(text: str, *before: ModulePass) -> ModuleOp:
 
 
 class Native:
-    """The functions of a module of MLIR text, compiled."""
+    """Compiled functions of a module of MLIR text."""
 
     def __init__(
         self, text: str, *before: ModulePass, symbols: Mapping[str, int] | None = None
@@ -71,7 +71,7 @@ class Native:
         self._module = NativeModule([emit_object(module)], names, symbols)
 
     def call(self, name: str, *args: np.ndarray | float, result: type | None = None) -> object:
-        """Calls a function; arrays go by pointer, `float` is f32, `int` is i64 or index."""
+        """Calls a function; arrays are passed by pointer, `float` as f32, `int` as i64 or index."""
         types = [
             ctypes.c_void_p if isinstance(arg, np.ndarray) else _C_TYPES[type(arg)] for arg in args
         ]
@@ -87,7 +87,9 @@ def elementwise(
     output: np.dtype,
     size: int,
 ) -> str:
-    """A function that stores `body` (which names `%a`, `%b`, ... and defines `%r`) per element."""
+    """Returns a function that stores `body` (which names `%a`, `%b`, ... and defines `%r`) per
+    element.
+    """
     operands = [chr(ord("a") + number) for number in range(len(inputs))]
     types = [f"memref<{size}x{MLIR_TYPES[dtype]}>" for dtype in (*inputs, output)]
     params = ", ".join(
@@ -113,7 +115,8 @@ func.func @{name}({params}, %out: {types[-1]}) {{
 
 
 def ulp_error(found: np.ndarray, exact: np.ndarray) -> float:
-    """The largest distance between f32 values and exact f64 ones, in units in the last place.
+    """Returns the largest distance between f32 values and exact f64 ones, in units in the last
+    place.
 
     Infinities, NaNs and the signs of zeros must agree.
     """
@@ -129,7 +132,9 @@ def ulp_error(found: np.ndarray, exact: np.ndarray) -> float:
 
 
 def assert_same(found: np.ndarray, wanted: np.ndarray, message: str = "") -> None:
-    """Equal element by element, NaN to NaN; numpy knows no NaN in bf16, so that goes by f32."""
+    """Asserts that arrays are equal, NaN to NaN; bf16 is compared as f32, since numpy does not know
+    its NaN.
+    """
     if found.dtype == ml_dtypes.bfloat16:
         found, wanted = found.astype(np.float32), wanted.astype(np.float32)
     np.testing.assert_array_equal(found, wanted, err_msg=message)

@@ -1,4 +1,4 @@
-"""Images with a border around them, whose inside is not filled first."""
+"""Images with a border around them, whose interior is not filled first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _model(nodes: str, sizes: str) -> onnx.ModelProto:
 @pytest.mark.parametrize("nodes", _NODES)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_borders(nodes: str, threads: int) -> None:
-    """Of images of known sizes, of others from one program, and of those too small for strips."""
+    """Checks images of static sizes, of dynamic sizes, and images too small for strips."""
     shapes = [(2, 24, 40, 41), (1, 24, 70, 33), (3, 24, 3, 4), (0, 24, 9, 9)]
     model = _model(_NODES[nodes], "n, 24, h, w")
     together = byoc_mlir.compile(model, targets=(), threads=threads)

@@ -1,4 +1,4 @@
-"""Loops whose chunks threads claim: each iteration once, whoever is slow."""
+"""Loops whose chunks threads claim: each iteration runs once, even if a thread is slow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ llvm.func @byoc_parallel_for(!llvm.ptr, !llvm.ptr, i64, i32)
 """
 
 ParallelFor = Callable[[Callable[[int, int], None], int, int], None]
-"""Calls the body on ranges that make up `[0, total)`, on so many threads."""
+"""Function that calls a body on ranges that cover `[0, total)`, on a number of threads."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def parallel_for() -> Iterator[ParallelFor]:
 
 
 def ranges(parallel_for: ParallelFor, total: int, threads: int) -> list[tuple[int, int]]:
-    """The ranges that the body is called for."""
+    """Returns the ranges with which the body is called."""
     found: list[tuple[int, int]] = []
     parallel_for(lambda begin, end: found.append((begin, end)), total, threads)
     return sorted(found)
@@ -91,7 +91,9 @@ def test_chunks_are_small_enough_to_share(parallel_for: ParallelFor) -> None:
 
 
 def test_a_slow_thread_does_less(parallel_for: ParallelFor) -> None:
-    """One that stays in its first chunk until the other one has done three quarters of the loop."""
+    """Checks a thread that stays in its first chunk until the other has done three quarters of the
+    loop.
+    """
     caller, done, most_is_done = threading.get_ident(), Counter[bool](), threading.Event()
 
     def body(begin: int, end: int) -> None:

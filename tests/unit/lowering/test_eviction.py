@@ -1,4 +1,4 @@
-"""Weights leave the caches, and stay as they are."""
+"""Eviction of weights from the caches, which does not change them."""
 
 from __future__ import annotations
 

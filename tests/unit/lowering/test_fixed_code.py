@@ -1,4 +1,4 @@
-"""Models of fixed shapes are compiled to the same code as ever: what is static is a constant."""
+"""Code of models of fixed shapes: unchanged, with static sizes as constants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions of the host by kernels, and what follows them with channels last."""
+"""Convolutions of the host by kernels, and the ops after them in NHWC."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _pooled(network: Network, data: SSAValue, kind: Any, **attributes: Any) -> S
 def _check(
     network: Network, *outputs: SSAValue, algorithm: str, kernels: int, threads: int = 0
 ) -> None:
-    """Compares with the evaluator; so many kernels must be called."""
+    """Compares with the evaluator, and checks the number of kernel calls."""
     module = network.returning(*outputs)
     wanted = evaluate(network.function, network.inputs)
     ChooseConvolutionAlgorithms(max(threads, 1), algorithm).apply(Context(), module)
@@ -67,7 +67,8 @@ def _kernels(module: ModuleOp) -> int:
 
 @pytest.mark.parametrize(("algorithm", "threads"), [("f2x3", 2), ("implicit_gemm", 0)])
 def test_a_block_with_a_residual(algorithm: str, threads: int) -> None:
-    """Bias, sum and relu are the kernel's; limits, too; batch 2 and odd sizes."""
+    """Checks that bias, sum, relu and limits are fused into the kernel, for batch 2 and odd
+    sizes."""
     network = Network(_array(2, 8, 9, 3))
     (data,) = network.args
     first = _convolved(network, data, _array(8, 8, 3, 3))
@@ -96,7 +97,9 @@ def test_windows(attributes: dict[str, Sequence[int]]) -> None:
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_each_channel_by_itself(threads: int) -> None:
-    """A residual block; then a line, and one whose groups have two results, which has no kernel."""
+    """Checks a residual block, a 1-D convolution, and one whose groups have two results, which has
+    no kernel.
+    """
     network = Network(_array(2, 8, 9, 15))
     (data,) = network.args
     first = _convolved(network, data, _array(8, 1, 3, 3), groups=8)
@@ -124,7 +127,9 @@ def test_lines() -> None:
 
 @pytest.mark.parametrize("threads", [0, 2])
 def test_images_of_few_channels(threads: int) -> None:
-    """Padded before: on all sides, on some, with strides that leave pixels over."""
+    """Checks images that are padded first: on all sides, on some, with strides that leave pixels
+    over.
+    """
     network = Network(_array(2, 3, 9, 14))
     (data,) = network.args
     first = _convolved(network, data, _array(8, 3, 3, 3), strides=[2, 2])
@@ -139,7 +144,7 @@ def test_lines_of_one_channel() -> None:
 
 
 def test_what_follows() -> None:
-    """Pools, slices, sums with a plain tensor, a concatenation and a mean of all pixels."""
+    """Checks pools, slices, sums with an NCHW tensor, a concatenation and a mean of all pixels."""
     network = Network(_array(1, 4, 9, 6), _array(1, 16, 4, 3))
     data, plain = network.args
     convolved = _convolved(network, data, _array(16, 4, 3, 3))
@@ -211,7 +216,7 @@ def test_infinite_weights_meet_no_padding() -> None:
 
 
 def test_others_stay() -> None:
-    """Groups, weights that are computed, other types."""
+    """Checks groups, computed weights and other types, which have no kernel."""
     network = Network(_array(1, 16, 6, 6), _array(16, 16, 3, 3), np.ones((1, 16, 6, 6)))
     data, weight, double = network.args
     window_: dict[str, Any] = {"strides": [1, 1], "padding": [1] * 4, "dilation": [1, 1]}

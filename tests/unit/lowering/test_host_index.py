@@ -1,4 +1,4 @@
-"""Gathers, scatters, running sums and top-k on the host, against numpy."""
+"""Gathers, scatters, cumulative sums and top-k on the host, against numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maxima with their places, on the host against numpy."""
+"""Max pools with indices, on the host against numpy."""
 
 from __future__ import annotations
 

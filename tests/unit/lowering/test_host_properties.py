@@ -1,4 +1,4 @@
-"""The host compiler on drawn shapes, and what must hold of every plan of buffers."""
+"""Host compiler on drawn shapes, and properties of every buffer plan."""
 
 from __future__ import annotations
 

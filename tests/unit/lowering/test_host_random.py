@@ -1,4 +1,4 @@
-"""Random bits from native code are those of the evaluator."""
+"""Random bits from native code: equal to the evaluator's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions, soft maxima, normalisations and matrix products on the host against numpy."""
+"""Reductions, softmax, normalisations and matmuls on the host against numpy."""
 
 from __future__ import annotations
 
@@ -141,7 +141,9 @@ def test_integer_and_half_products() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_few_rows_meet_a_matrix(rows: int) -> None:
-    """The rows of the matrix are summed four at a time, or one by one when they are not fours."""
+    """Checks that the matrix's rows are summed four at a time, or singly if they are no multiple of
+    four.
+    """
     network = Network(_uniform((rows, 77)), _uniform((24, 77), seed=1), _uniform((7, 77), seed=2))
     x, fours, odd = network.args
     results = [network.add(nn.DenseOp(x, weight)) for weight in (fours, odd)]

@@ -55,7 +55,7 @@ def _expected(model: Any, inputs: Sequence[Array]) -> Array:
 
 
 def _check_meaning(model: Any, inputs: Sequence[Array], found: Array) -> None:
-    """That numpy semantics, the host code and so the oracle are one."""
+    """Checks that the numpy semantics agree with the host code, and so with the oracle."""
     module = import_model(model).module
     (main,) = (op for op in module.ops if isinstance(op, func.FuncOp))
     (meant,) = evaluate(main, inputs)
@@ -72,7 +72,9 @@ def _check(op_type: str, inputs: Sequence[Array], opset: int, **attributes: Any)
 
 
 def _check_reference(op_type: str, inputs: Sequence[Array], opset: int, **attributes: Any) -> None:
-    """For what ONNX Runtime lacks, or does otherwise than the specification's own evaluator."""
+    """Checks ops that ONNX Runtime lacks, or defines otherwise than the specification's own
+    evaluator.
+    """
     model = _model(op_type, inputs, opset, **attributes)
     found = byoc_mlir.compile(model, targets=(), fallback="allow").run(_feeds(inputs))
     outputs: Any = ReferenceEvaluator(model).run(None, _feeds(inputs))
@@ -152,7 +154,7 @@ def test_non_max_suppression(centered: bool, most: int) -> None:
 
 
 def test_non_max_suppression_of_many_boxes() -> None:
-    """More than are looked at at once, with equal scores, infinite ones, zeros and NaN."""
+    """Checks more boxes than fit one batch, with equal scores, infinite ones, zeros and NaN."""
     count = 700
     rng = _rng()
     corners = rng.random((1, count, 2), np.float32) * 12

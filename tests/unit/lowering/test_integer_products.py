@@ -1,4 +1,4 @@
-"""Quantised products on the host: what `lower-integer-products` makes of them, and its numbers."""
+"""Quantised matmuls on the host: the IR after `lower-integer-products`, and the results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BYTES = (np.uint8, np.int8)
 
 
 def _bytes(dtype: Any, *shape: int) -> Array:
-    """Random ones, with both ends of the range among them."""
+    """Returns random 8-bit values, with both ends of the range among them."""
     info = np.iinfo(dtype)
     array = np.random.default_rng(sum(shape)).integers(info.min, info.max + 1, shape, dtype)
     array.reshape(-1)[:2] = info.min, info.max
@@ -45,7 +45,7 @@ def _bytes(dtype: Any, *shape: int) -> Array:
 
 
 def _check(module: ModuleOp, inputs: list[Array], lowering: LowerIntegerProducts) -> None:
-    """Compares with the evaluator; all must be in kernels."""
+    """Compares with the evaluator, and checks that all ops are in kernels."""
     (function,) = module.ops
     assert isinstance(function, func.FuncOp)
     wanted = evaluate(function, inputs)
@@ -71,7 +71,9 @@ def _check(module: ModuleOp, inputs: list[Array], lowering: LowerIntegerProducts
 def test_dense(
     lowering: LowerIntegerProducts, data_type: Any, weight_type: Any, known: bool
 ) -> None:
-    """All combinations of types; zero points and a bias, known or not; no whole words."""
+    """Checks all combinations of types, constant or computed zero points and biases, and partial
+    groups.
+    """
     data, weight = _bytes(data_type, 2, 5, 37), _bytes(weight_type, 21, 37)
     zero, bias = np.array(77, data_type), np.arange(-10, 11, dtype=np.int32) * 999
     weight_zero = _bytes(weight_type, 21)
@@ -89,7 +91,7 @@ def test_dense(
 def test_few_rows_read_bytes_where_memory_is_slow(
     rows: int, weight_bytes: float, words: str
 ) -> None:
-    """Twice as many weights as bytes take longer to be read than bytes take to be widened."""
+    """Checks that bytes are widened if reading twice as many weights takes longer."""
     calibration = {
         "integers": {"products": 1e7, "bytes": 1e7, "depthwise": 1e7},
         "convolutions": {"products": 1e7, "transformed_bytes": 1e7, "weight_bytes": weight_bytes},
@@ -152,7 +154,8 @@ def test_convolution_of_lines(lowering: LowerIntegerProducts) -> None:
 @PASSES
 @pytest.mark.parametrize("shape", [(), (20,), (1, 1, 20)], ids=str)
 def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ...]) -> None:
-    """As of a dynamic quantisation: scale and zero point are there when the model runs."""
+    """Checks a matmul as after dynamic quantisation: scale and zero point are computed at run
+    time."""
     data, weight = _bytes(np.uint8, 3, 4, 16), _bytes(np.int8, 16, 20)
     scale = np.random.default_rng(5).uniform(0.1, 1, shape).astype(np.float32)
     zero, bias = np.array(131, np.uint8), _scales(20)
@@ -174,8 +177,9 @@ def test_product_to_numbers(lowering: LowerIntegerProducts, shape: tuple[int, ..
 def test_weights_are_not_widened(
     lowering: LowerIntegerProducts, dtype: Any, zero: int, copies: int
 ) -> None:
-    """They may be most of a model: memory is taken for what is kept, and for bytes without their
-    zero point. Packing took 20 times as much as the weights."""
+    """Checks the memory of packing: it holds the packed weights, and bytes less their zero point,
+    but no wider copies.
+    """
     weights = np.random.default_rng(0).normal(zero, 20, (1024, 4096)).clip(zero - 99, zero + 99)
     network = Network(np.zeros((1, 4096), np.uint8))
     arrays: tuple[Array, ...] = (

@@ -1,5 +1,5 @@
-"""Products with a matrix that is stored transposed, and is no constant: it is read where it is, or
-turned block by block.
+"""Matmuls with a computed operand B that is stored transposed: it is read in place, or transposed
+block by block.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _numbers(*shape: int, dtype: type[np.floating] = np.float32) -> Array:
 
 
 def _check(shape: tuple[int, int, int], dtype: type[np.floating], threads: bool) -> None:
-    """A product, and what follows it in place."""
+    """Checks a matmul, and an op after it in place."""
     rows, steps, units = shape
     arrays = [_numbers(*one, dtype=dtype) for one in ((rows, steps), (units, steps), (rows, units))]
     network = Network(*arrays)

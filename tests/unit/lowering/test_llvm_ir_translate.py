@@ -1,4 +1,4 @@
-"""The translator: what it refuses, and how long it takes."""
+"""Translator to LLVM IR: its refusals, and its time."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_cpu_and_features_are_respected() -> None:
 
 
 def _calls(count: int) -> ModuleOp:
-    """The initialisation of a large network: one call after another."""
+    """Returns the initialisation of a large network: one call after another."""
     block = Block(arg_types=[llvm.LLVMPointerType()])
     for number in range(count):
         constant = llvm.ConstantOp.create(
@@ -129,7 +129,7 @@ def _calls(count: int) -> ModuleOp:
 
 
 def test_straight_line_code_takes_time_by_its_length() -> None:
-    """Of ten times as many calls: ten times as much, where a square would be a hundred."""
+    """Checks ten times as many calls: they take ten times as long, not a hundred times."""
     seconds: list[float] = []
     for count in (1_000, 10_000):
         module = _calls(count)

@@ -1,4 +1,4 @@
-"""Object code in the process: far calls, jump tables, constant pools, life and death."""
+"""Object code in the process: far calls, jump tables, constant pools, loading and unloading."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _long_function(module: NativeModule, name: str) -> Callable[[int], int]:
 
 @pytest.fixture
 def triple() -> Any:
-    """A function of Python's, in memory far from the JIT's."""
+    """Returns a Python function for C, in memory far from the JIT's."""
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: 3 * x)
 
 

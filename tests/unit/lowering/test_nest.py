@@ -1,4 +1,4 @@
-"""The sizes and accesses of loop nests that are read off `linalg.generic` ops."""
+"""Sizes and accesses of loop nests, read off `linalg.generic` ops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Operand = tuple[Sequence[int], Sequence[AffineExpr]]
 
 
 def _generic(kinds: str, inputs: Sequence[Operand], output: Operand) -> GenericOp:
-    """An op that copies its first input; `kinds` has one letter for each loop, `p` or `r`."""
+    """Returns an op that copies its first input; `kinds` has one letter for each loop, `p` or
+    `r`."""
     operands = [*inputs, output]
     types = [MemRefType(f32, shape) for shape, _ in operands]
     values: Sequence[SSAValue] = [AllocOp([], [], type_).memref for type_ in types]
@@ -38,7 +39,7 @@ def _generic(kinds: str, inputs: Sequence[Operand], output: Operand) -> GenericO
 
 
 def test_every_operand_tells_sizes() -> None:
-    """A loop may be named by the last operand alone, after one that names fewer than it has."""
+    """Checks a loop that only the last operand names, after an operand that names fewer loops."""
     window: list[Operand] = [((5, 11, 1), (N, H * 2 + K, AffineExpr.constant(0))), ((), ())]
     nest = plain_nest(_generic("pprp", [*window, ((3, 7), (K, C))], ((5, 5, 7), (N, H, C))))
     assert nest.sizes == (5, 5, 3, 7)
@@ -70,7 +71,7 @@ def test_a_split_loop_walks_through_the_same_elements() -> None:
 
 
 def test_a_reduction_walks_along_memory() -> None:
-    """Also over an image whose channels are last, of which the loops name the channels first."""
+    """Checks an NHWC image whose loops name the channels first."""
     image: Operand = ((5, 7, 3), (K, C, H))
     whole = nest_of(_generic("prrr", [image], ((4,), (N,))))
     assert (whole.sizes, whole.accesses[0].coefficients) == ((4, 105), (0, 1))
@@ -81,7 +82,7 @@ def test_a_reduction_walks_along_memory() -> None:
 
 
 def test_what_is_moved_takes_time() -> None:
-    """Each element once: windows that overlap read no more than there is."""
+    """Checks the estimate: each element counts once, also in overlapping windows."""
     copy = plain_nest(_generic("pp", [((600, 400), (N, H))], ((400, 600), (H, N))))
     assert cycles_of(copy) == 2 * 4 * 600 * 400 / 8
     window = plain_nest(_generic("pr", [((1003,), (N + H,)), ((4,), (H,))], ((1000,), (N,))))

@@ -1,4 +1,4 @@
-"""Products with constant matrices: what `pack-weights` makes of them, and what they compute."""
+"""Matmuls with constant matrices: the IR after `pack-weights`, and the results."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_dense_with_bias_and_relu(
     ("rows", "steps"), [(1, 70), (2, 70), (3, 70), (4, 70), (13, 70), (13, 1100)]
 )
 def test_tiles_that_read_some_panels_at_once(rows: int, steps: int, vector_bits: int) -> None:
-    """Of few rows, or of all that many registers hold; all steps of the panels, or a part."""
+    """Checks few rows, and as many as registers hold; with all steps of the panels, or a part."""
     data = _numbers(rows, steps)
     weights = [_numbers(units, steps) for units in (16, 24, 63, 64, 100, 128, 145, 300)]
     network = Network(data)

@@ -1,4 +1,4 @@
-"""Modules in parts, which LLVM compiles at the same time: what goes where, and that it links."""
+"""Modules split into parts, which LLVM compiles in parallel: the split, and the linking."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _ALONE = "attributes {no_inline}"
 
 
 def _module(more: str = "") -> ModuleOp:
-    """Kernels that are not inlined, helpers that may be, a variable and a constant."""
+    """Returns kernels that are not inlined, helpers that may be, a variable and a constant."""
     calls = "".join(
         f"%{number + 1} = func.call @{name}(%{number}) : (i64) -> i64\n"
         for number, name in enumerate(_CALLS)
@@ -131,7 +131,7 @@ def test_what_is_inlined_and_what_changes_stays_together() -> None:
 
 
 def _vectorised() -> ModuleOp:
-    """The module; two of its kernels are written in vectors."""
+    """Returns the module with two kernels marked as vectorised."""
     module = _module()
     for op in module.ops:
         if symbol_of(op) in ("kernel", "other"):
@@ -178,11 +178,15 @@ def test_parts_are_linked() -> None:
 
 
 _TABLES, _RELOCATIONS, _DISTANCE = 2, 4, 2
-"""Of ELF: sections of symbols and of relocations, and a relocation by a distance of 32 bits."""
+"""Constants of ELF: types of symbol and relocation sections, and of a relocation by a 32-bit
+distance.
+"""
 
 
 def _near_symbols(code: bytes) -> Iterator[int]:
-    """The section of each symbol that must be near, in an object file; 0 is another file."""
+    """Yields the section of each symbol of an object file that must be near; 0 stands for another
+    file.
+    """
     (start,) = struct.unpack_from("<Q", code, 40)
     size, count = struct.unpack_from("<2H", code, 58)
     sections = [struct.unpack_from("<2I4Q2I2Q", code, start + size * at) for at in range(count)]
@@ -196,7 +200,9 @@ def _near_symbols(code: bytes) -> Iterator[int]:
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_may_be_far_from_each_other() -> None:
-    """Where a process has much memory, files that are linked get what is left between."""
+    """Checks that no symbol must be near: in a process with much memory, linked files are spread
+    over gaps.
+    """
     pointing = _function("pointing", _POINTING, _ALONE).replace(" private", "")
     objects = emit_objects(_module(pointing))
     near = [number for file in objects for number in _near_symbols(file)]

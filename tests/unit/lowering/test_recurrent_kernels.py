@@ -25,7 +25,9 @@ def _model(
     element: type[np.generic] = np.float32,
     **options: Any,
 ) -> tuple[ModelProto, Arrays]:
-    """A layer in both directions with constant weights, of `f64` forward alone; and its weights."""
+    """Returns a bidirectional layer (forward only for `f64`) with constant weights, and the
+    weights.
+    """
     directions = 1 if element is np.float64 else 2
     rng, rows = np.random.default_rng(0), _GATES[kind] * hidden
     shapes = {"w": (rows, _WIDTH), "r": (rows, hidden), "b": (2 * rows,)}
@@ -54,7 +56,7 @@ def _model(
 
 
 def _as_inputs(model: ModelProto) -> ModelProto:
-    """Weights that no constant gives cannot be packed."""
+    """Returns the model with its weights as inputs, so that they cannot be packed."""
     changed = ModelProto()
     changed.CopyFrom(model)
     for tensor in changed.graph.initializer:

@@ -40,7 +40,8 @@ def _network(
 
 
 def _check(network: Network) -> None:
-    """Rounding halves of a last bit of `f32` the other way may move a result by one of `bf16`."""
+    """Checks a layer; rounding a tie of `f32` the other way may move a result by one `bf16`
+    step."""
     last = network.function.body.block.last_op
     assert last is not None
     module = network.returning(*last.results)

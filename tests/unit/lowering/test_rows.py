@@ -1,4 +1,4 @@
-"""Ops that run row by row, in one kernel: soft maxima and normalisations of many rows."""
+"""Ops that run row by row, in one kernel: softmax and normalisations of many rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lower-small-types`: codes in `ui8` compute what numbers of eight bits and less do."""
+"""`lower-small-types`: codes in `ui8` compute the results of types of 8 bits and less."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _unsigned(x: np.ndarray) -> np.ndarray:
 
 
 def _by_python(function: Callable[[int, int], int]) -> Callable[..., np.ndarray]:
-    """The oracle of an op from Python's unbounded integers, wrapped to the type."""
+    """Returns the oracle of an op by Python's unbounded integers, wrapped to the type."""
 
     def apply(lhs: np.ndarray, rhs: np.ndarray, dtype: np.dtype) -> np.ndarray:
         bits = dtype.itemsize * 8

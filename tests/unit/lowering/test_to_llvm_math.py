@@ -44,7 +44,9 @@ _ORACLES = {name: getattr(np, name, None) for name in _MAX_ULP} | {"erf": _vecto
 
 
 def _sweep() -> np.ndarray:
-    """Special values, every exponent of both signs, and the ranges where the functions bend."""
+    """Returns special values, every exponent of both signs, and the ranges in which the functions
+    bend.
+    """
     edges = [1e-45, 1e-38, 0.5, 1.0, 2.0, 8.0, 88.72, 88.73, 127.9, 128.0, 1024.0, 3.4e38]
     turns = [math.pi / 2, math.pi, 1.6e9 * math.pi, -87.4, -103.9, -104.5, -149.0, -150.0]
     values = [0.0, np.inf, np.nan, *edges, *turns]
@@ -78,7 +80,9 @@ def test_expansion_is_accurate(expanded: Native, name: str) -> None:
 
 @pytest.mark.parametrize(("name", "least"), [("tanh", 9.09), ("erf", 3.925)])
 def test_what_is_held_at_one_is_one(expanded: Native, name: str, least: float) -> None:
-    """A gelu of a large negative number is zero, which one step below 1 would make large."""
+    """Checks exactness: with one step below 1, gelu of a large negative value would be large
+    instead of zero.
+    """
     values = np.geomspace(least, 3e38, _SIZE).astype(np.float32)
     values[-1] = np.inf
     for sign in (1, -1):

@@ -1,6 +1,6 @@
-"""Quantised networks cut at each quantised tensor: what an engine gets there is given to it.
+"""Quantised networks cut at each quantised tensor, where ONNX Runtime's values are the inputs.
 
-A tie that one engine rounds up and another one down moves all that comes after it. So engines are
+A tie that one engine rounds up and another one down changes all later values. So engines are
 compared on equal tensors.
 """
 
@@ -20,23 +20,23 @@ from byoc_mlir.testing.reference import random_inputs
 Array = NDArray[Any]
 
 _GIVEN = "_given"
-"""What the names of tensors that are given end in."""
+"""Suffix of the names of tensors that become inputs."""
 
 _QUANTISING = ("QuantizeLinear", "DynamicQuantizeLinear")
 
 
 @dataclass(frozen=True)
 class Forced:
-    """A network whose quantised tensors are outputs, and inputs of what reads them."""
+    """Network whose quantised tensors are outputs, and inputs of their users."""
 
     model: ModelProto
     inputs: Mapping[str, Array]
     wanted: Mapping[str, Array]
-    """The quantised tensors by ONNX Runtime, by output."""
+    """Quantised tensors of ONNX Runtime, by output."""
 
 
 def forced(model: ModelProto) -> Forced:
-    """A network cut at the tensors that it quantises, with what ONNX Runtime has there."""
+    """Cuts a network at its quantised tensors, with ONNX Runtime's values there."""
     found = [node for node in model.graph.node if node.op_type in _QUANTISING]
     names = [name for node in found for name in node.output]
     inputs = random_inputs(model, seed=3)
@@ -55,7 +55,7 @@ def forced(model: ModelProto) -> Forced:
 
 
 def _tapped(model: ModelProto, names: list[str], inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """Tensors of a network by ONNX Runtime, node by node."""
+    """Returns tensors of a network by ONNX Runtime without optimisations."""
     tapped = ModelProto.FromString(model.SerializeToString())
     del tapped.graph.output[:]
     tapped.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
@@ -72,8 +72,8 @@ def compare(
     run: Callable[[ModelProto, Mapping[str, Array]], Mapping[str, Array]],
     decide: Callable[[ModelProto, Mapping[str, Array]], Mapping[str, Array]],
 ) -> tuple[int, int, int, int]:
-    """How many elements there are, how many are more than no step and more than one step from ONNX
-    Runtime's, and how many of the latter are further than a step from what decides, too.
+    """Returns counts of elements: all, those that differ from ONNX Runtime's, those further than
+    one step away, and the latter that are also further than a step from `decide`'s.
     """
     found, exact = run(case.model, case.inputs), decide(case.model, case.inputs)
     size = other = far = wrong = 0

@@ -1,4 +1,4 @@
-"""Small networks, quantised with ONNX Runtime's tools in all forms that those write."""
+"""Small networks, quantised by ONNX Runtime's tools in all of their forms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOKENS, WIDTH, HEADS = 6, 16, 2
 
 
 def convnet() -> ModelProto:
-    """Convolutions of all kinds, with what stands between them in mobile networks."""
+    """Returns convolutions of all kinds, with the ops between them in mobile networks."""
     b = GraphBuilder("convnet", seed=1)
     x = b.relu(b.conv(b.input("x", [2, 3, 12, 12]), 8, 3))
     y = b.swish(b.conv(b.relu6(b.conv(x, 8, 3, groups=8)), 8, 1))
@@ -45,7 +45,7 @@ def convnet() -> ModelProto:
 
 
 def encoder() -> ModelProto:
-    """A layer of attention, and one of what follows it."""
+    """Returns a layer of attention, and the feed-forward layer after it."""
     b = GraphBuilder("encoder", seed=2)
     x = b.input("x", [1, TOKENS, WIDTH], channel_axis=2)
 
@@ -78,7 +78,7 @@ class _Samples(CalibrationDataReader):
 
 
 def static(model: ModelProto, form: QuantFormat, **options: Any) -> ModelProto:
-    """With ranges read from samples."""
+    """Quantises a model with ranges from samples."""
     return _in_files(
         model,
         lambda source, target: quantize_static(
@@ -88,12 +88,12 @@ def static(model: ModelProto, form: QuantFormat, **options: Any) -> ModelProto:
 
 
 def dynamic(model: ModelProto) -> ModelProto:
-    """With ranges that are found when it runs."""
+    """Quantises a model with ranges that are computed at run time."""
     return _in_files(model, quantize_dynamic)
 
 
 def _in_files(model: ModelProto, quantise: Callable[[str, str], None]) -> ModelProto:
-    """What a function from file to file makes of a model."""
+    """Returns the result of a function that reads a model from one file and writes to another."""
     logging.disable(logging.WARNING)
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -125,11 +125,11 @@ _MAKERS: Mapping[str, Callable[[], ModelProto]] = {
 QUANTISED: Mapping[str, Callable[[], ModelProto]] = {
     name: lru_cache(partial(make)) for name, make in _MAKERS.items()
 }
-"""Quantised models by name, each made once."""
+"""Quantised models by name, each built once."""
 
 
 def output_step(model: ModelProto) -> float:
-    """The step of the output's quantisation; a hundredth where it has none."""
+    """Returns the step of the output's quantisation; 0.01 if it has none."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     makers = {node.output[0]: node for node in model.graph.node}
     last = makers["y"]
@@ -141,11 +141,11 @@ def output_step(model: ModelProto) -> float:
 
 
 def run_as_written(model: ModelProto, inputs: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """The output by ONNX Runtime, node by node; of products of integers by the reference evaluator,
-    since their sums saturate in ONNX Runtime on processors without VNNI.
+    """Returns the output by ONNX Runtime without optimisations.
 
-    ONNX Runtime's optimiser takes other roundings: five steps, where a network normalises what it
-    has rounded.
+    Models with `MatMulInteger` use the reference evaluator, since its sums saturate in ONNX Runtime
+    on processors without VNNI. ONNX Runtime's optimiser rounds differently: by up to five steps in
+    networks that normalise rounded values.
     """
     if any(node.op_type == "MatMulInteger" for node in model.graph.node):
         results: Any = ReferenceEvaluator(model).run(["y"], dict(inputs))
@@ -159,5 +159,5 @@ def run_as_written(model: ModelProto, inputs: Mapping[str, NDArray[Any]]) -> NDA
 
 
 def steps_between(found: NDArray[Any], expected: NDArray[Any], step: float) -> NDArray[Any]:
-    """The differences in steps, rounded to a thousandth of one."""
+    """Returns the differences in steps, rounded to a thousandth of one."""
     return np.round(np.abs(found.astype(np.float64) - expected) / step, 3)

@@ -1,4 +1,4 @@
-"""Models as exporters write them, whose sizes, branches and counts are found when they run."""
+"""Models as exporters write them, with data-dependent sizes, branches and counts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ VOCABULARY = 50
 
 
 def encoder() -> ModelProto:
-    """A transformer layer with a pooled head, batch and sequence length open:
-    `input_ids, attention_mask [batch, tokens]` to `hidden [batch, tokens, 64]`,
-    `label [batch, 5]`."""
+    """Builds a transformer layer with a pooled head and dynamic batch and sequence length:
+    `input_ids, attention_mask [batch, tokens]` to `hidden [batch, tokens, 64]`, `label [batch, 5]`.
+    """
     b = GraphBuilder("encoder", seed=1)
     width, heads = 64, 4
     ids = b.input("input_ids", ["batch", "tokens"], TensorProto.INT64)
@@ -48,12 +48,13 @@ def encoder() -> ModelProto:
 
 
 def voice_activity(*, fixed_chunks: bool) -> ModelProto:
-    """A recurrent detector of speech with a branch for each sample rate:
-    `chunk [batch, samples], state [2, batch, 32], rate` to `speech [batch, 1]`,
+    """Builds a recurrent detector of speech with a branch for each sample rate.
+
+    Inputs: `chunk [batch, samples], state [2, batch, 32], rate`. Outputs: `speech [batch, 1]`,
     `next_state [2, batch, 32]`.
 
     Args:
-        fixed_chunks: whether a branch takes chunks of its own size only, 512 or 256 samples.
+        fixed_chunks: if true, a branch takes only chunks of its own size, 512 or 256 samples.
     """
     b = GraphBuilder("voice_activity", seed=2)
     b.input("chunk", ["batch", "samples"])
@@ -73,7 +74,7 @@ def voice_activity(*, fixed_chunks: bool) -> ModelProto:
 
 
 def _speech_branch(window: int, fixed_chunks: bool) -> ModelProto:
-    """A spectrum by convolution, two convolutions, an LSTM, and the mean over time."""
+    """Builds a spectrum by convolution, two convolutions, an LSTM, and the mean over time."""
     b = GraphBuilder("branch", seed=window)
     bins, hidden = window // 2 + 1, 32
     with b.scope(f"window{window}"):
@@ -113,8 +114,9 @@ def _speech_branch(window: int, fixed_chunks: bool) -> ModelProto:
 
 
 def detector() -> ModelProto:
-    """A one-stage detector that gives the boxes it keeps: `image [1, 3, height, width]` to
-    `boxes [kept, 4]`, `scores [kept]` and `classes [kept]`."""
+    """Builds a one-stage detector that returns the boxes it keeps: `image [1, 3, height, width]` to
+    `boxes [kept, 4]`, `scores [kept]` and `classes [kept]`.
+    """
     b = GraphBuilder("detector", seed=3)
     classes = 3
     x = b.input("image", [1, 3, "height", "width"])

@@ -1,4 +1,4 @@
-"""Caches in place: outputs in the memory of the inputs that they continue."""
+"""Caches in place: outputs in the memory of the inputs that they extend."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_tensor_scatter_in_place() -> None:
 
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_a_ring_in_place(count: int) -> None:
-    """New entries go on at the beginning behind the end, in the memory of the cache."""
+    """Checks that new entries wrap around the end of the cache, in its memory."""
     info = helper.make_tensor_value_info
     node = helper.make_node("TensorScatter", ["c", "u", "w"], ["y"], axis=2, mode="circular")
     given = [
@@ -126,7 +126,7 @@ def test_a_ring_in_place(count: int) -> None:
 
 
 def test_what_is_read_later_is_kept() -> None:
-    """A sum of the cache as it was."""
+    """Checks a sum that reads the cache's old elements."""
     with byoc_mlir.compile(scatter(reads_old=True), targets=()) as executable:
         cache = np.ones((2, 8, 4), np.float32)
         fed = {"cache": cache, "update": cache[:, :1] * 5, "places": np.array([1, 2], np.int64)}
@@ -168,7 +168,7 @@ def test_an_input_that_two_outputs_continue() -> None:
 
 
 def growing(model: ModelProto) -> ModelProto:
-    """The model as exporters write it, whose cache may grow."""
+    """Returns the model as exporters write it, with a cache that may grow."""
     for value in (*model.graph.input, *model.graph.output):
         for start, name in (("past", "past_sequence_length"), ("present", "total_sequence_length")):
             if value.name.startswith(start):
@@ -178,7 +178,7 @@ def growing(model: ModelProto) -> ModelProto:
 
 @pytest.mark.parametrize("grows", [False, True])
 def test_a_cache_that_a_session_binds(grows: bool) -> None:
-    """Its size is what the model says, or what the session says for a model whose cache grows."""
+    """Checks that the cache's size is the model's, or the session's if the model's cache grows."""
     model, options = decoder(sizes=SIZES), SessionOptions()
     if grows:
         model = growing(model)

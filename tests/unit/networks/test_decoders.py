@@ -1,4 +1,4 @@
-"""Language models step by step, beside ONNX Runtime."""
+"""Language models step by step, compared with ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 
 
 class Peer:
-    """ONNX Runtime, asked as an executable is."""
+    """ONNX Runtime with the interface of an executable."""
 
     def __init__(self, model: ModelProto):
         options = onnxruntime.SessionOptions()

@@ -1,5 +1,6 @@
-"""Quantised transformers agree with ONNX Runtime tensor by tensor; where they do not, the evaluator
-of exact integers decides."""
+"""Quantised transformers, compared with ONNX Runtime tensor by tensor; the evaluator of exact
+integers decides differences.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Models of `f16` agree with ONNX Runtime, and their products run where those of `f32` do."""
+"""Models of `f16`: they agree with ONNX Runtime, and their matmuls have the placement of `f32`
+ones.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from byoc_mlir.testing.reference import run_onnxruntime
 
 
 def _of_f16(model: ModelProto) -> ModelProto:
-    """The model with weights, inputs and outputs of `f16`."""
+    """Returns the model with weights, inputs and outputs of `f16`."""
     for weight in model.graph.initializer:
         if weight.data_type == TensorProto.FLOAT:
             array = numpy_helper.to_array(weight).astype(np.float16)

@@ -23,7 +23,7 @@ def _light(name: str) -> Callable[[], ModelProto]:
 
 
 LARGE = ("light_vgg19", "light_zfnet512")
-"""Of the ops of AlexNet, with ten times the weights: `test_official_runner` has them."""
+"""Networks of AlexNet's ops with ten times the weights; `test_official_runner` covers them."""
 
 MODELS: dict[str, Callable[[], ModelProto]] = {
     **{name: _light(name) for name in light_networks() if name not in LARGE},
@@ -31,12 +31,14 @@ MODELS: dict[str, Callable[[], ModelProto]] = {
 }
 
 WITHOUT_HOST = {"light_inception_v1", "light_resnet50", "light_squeezenet", "resnet18"}
-"""Networks whose ops the others have, too."""
+"""Networks whose ops all occur in others, too."""
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_agrees_with_onnxruntime(name: str) -> None:
-    """With oneDNN, which has all that it takes, and most on the host alone, too."""
+    """Checks networks with oneDNN, which has everything that it takes, and most on the host alone,
+    too.
+    """
     model = MODELS[name]()
     inputs = random_inputs(model, seed=3)
     expected = run_onnxruntime(model, inputs)

@@ -16,11 +16,13 @@ from byoc_mlir.testing.light import light_networks
 
 
 class DnnlBackend(ByocBackend):
-    """Everything oneDNN takes goes to oneDNN."""
+    """Runner's backend, in which oneDNN gets everything that it takes."""
 
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
-        """What the runner asks first; a network that does not compile then fails, not skipped."""
+        """Returns `True`, so that the runner fails on a network that does not compile, and does not
+        skip it.
+        """
         return True
 
     @classmethod
@@ -30,7 +32,9 @@ class DnnlBackend(ByocBackend):
 
 @cache
 def _real_models() -> type[unittest.TestCase]:
-    """The other kinds, which the runner would load, too, take ONNX ten seconds to build."""
+    """Returns the runner's test case of real models alone; ONNX takes ten seconds to build the
+    other kinds.
+    """
 
     def load(kind: str) -> list[Any]:
         return load_model_tests(kind=kind) if kind == "real" else []

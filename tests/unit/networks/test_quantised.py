@@ -41,7 +41,7 @@ def test_compiled(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUANTISED)
 def test_as_integers(name: str) -> None:
-    """All products are of integers, and nothing is converted to floats between two of them."""
+    """Checks that all matmuls are integer ones, without conversions to floats between them."""
     model = QUANTISED[name]()
     inputs = random_inputs(model, seed=3)
     imported = import_model(model)

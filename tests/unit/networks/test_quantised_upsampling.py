@@ -1,4 +1,4 @@
-"""Quantised transposed convolutions that enlarge pictures are convolutions of pixels."""
+"""Quantised transposed convolutions that enlarge images: computed as convolutions of pixels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from byoc_mlir.testing.reference import random_inputs
 
 
 def _decoder(*window: int) -> ModelProto:
-    """Two pictures in a row that are enlarged by a window, one of them with a relu behind it."""
+    """Returns a chain of two transposed convolutions that enlarge an image by a window, one with a
+    relu after it.
+    """
     b = GraphBuilder("decoder", seed=4)
     rank = len(window)
     x, sizes = b.input("x", [2, 6, *[5, 7][:rank]]), [5, 7][:rank]

@@ -1,4 +1,4 @@
-"""Models whose sizes, branches and counts are found when they run, several runs in a row."""
+"""Models with data-dependent sizes, branches and counts, in several consecutive runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TARGETS = pytest.mark.parametrize("targets", [(), ("dnnl",)], ids=["host", "dnnl
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
-    """The programs compiled so far."""
+    """Returns the programs compiled since the test began."""
     programs: list[Program] = []
     build_program = specialise.build_program
 
@@ -58,7 +58,7 @@ def test_sizes_in_a_row(
             inputs = _sentences(batch, tokens)
             assert_agrees(executable.run(inputs), run_onnxruntime(model, inputs))
         if is_symbolic(executable) and generic_programs(executable):
-            assert len(generic_programs(executable)) == 1  # one program for all sizes
+            assert len(generic_programs(executable)) == 1  # a shape-polymorphic program
             assert not compiled
             return
         assert len(compiled) == 3  # (1, 7) once
@@ -77,7 +77,9 @@ def test_a_shape_that_is_expected_is_compiled_before(compiled: list[Program]) ->
 
 
 def test_weights_do_not_depend_on_shapes(compiled: list[Program]) -> None:
-    """Other shapes use the same arrays: nothing is read, hashed or held in memory twice."""
+    """Checks that other shapes use the same arrays: nothing is read, hashed or held in memory
+    twice.
+    """
     with _compile(encoder(), ("dnnl",)) as executable:
         for tokens in (8, 9):
             executable.warmup(dict.fromkeys(("input_ids", "attention_mask"), (2, tokens)))

@@ -1,4 +1,4 @@
-"""Means as numpy has them, without its warnings on standard error."""
+"""Means as in numpy, without its warnings on standard error."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def test_every_op_is_in_the_sample() -> None:
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_cases(shard: int) -> None:
-    """Listed cases fail, all others pass, natively unless they are listed to run in the net."""
+    """Checks that listed cases fail and all others pass, natively unless listed for the fallback
+    interpreter.
+    """
     sample = sampled_cases()
     with np.errstate(all="ignore"):
         news = [EXPECTATIONS.contradicted(case, run_case(case)) for case in sample[shard::SHARDS]]

@@ -1,4 +1,4 @@
-"""The table of element types and backends is what the partitioner does."""
+"""Table of element types and backends: it equals the partitioner's placement."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MATRICES = {"dense": nn.DenseOp, "matmul": nn.MatmulOp}
 
 
 class Graph:
-    """A function that ends in the expression under test."""
+    """Function that ends in the expression under test."""
 
     def __init__(self, element: Attribute = f32):
         self.element = element
@@ -166,7 +166,7 @@ def _shape(x: SSAValue) -> tuple[int, ...]:
 
 
 def alike(g: Graph, x: SSAValue) -> SSAValue:
-    """An argument of the type of `x`."""
+    """Adds an argument of the type of `x`."""
     return g.argument(*_shape(x))
 
 
@@ -182,7 +182,7 @@ AFTER_ANCHOR: dict[str, Callable[[Graph, SSAValue], SSAValue]] = {
 
 
 def build(row: str) -> FuncOp:
-    """A function that is what the row describes."""
+    """Returns a function that the row describes."""
     name = next(name for name in ANCHORS if row == name or row.startswith(f"{name}_"))
     g = Graph()
     value, rest = anchor(g, name), row.removeprefix(name)

@@ -32,7 +32,9 @@ BINARY = (AddOp, MultiplyOp, SubtractOp)
 
 
 def random_module(seed: int, size: int) -> ModuleOp:
-    """A function with `size` ops over tensors of one and two elements, each located at a node."""
+    """Returns a function with `size` ops over tensors of one and two elements, each located at a
+    node.
+    """
     rng = random.Random(seed)
     block = Block(arg_types=[rng.choice((ONE, TWO)) for _ in range(rng.randint(1, 4))])
     values: list[SSAValue] = list(block.args)
@@ -78,7 +80,7 @@ def _random_op(rng: random.Random, values: list[SSAValue]) -> RelayOp:
 
 
 def shuffled(module: ModuleOp, seed: int) -> ModuleOp:
-    """The same module with the ops of @main in another topological order."""
+    """Returns the same module with the ops of @main in another topological order."""
     rng = random.Random(seed)
     module = module.clone()
     block = main_block(module)
@@ -115,7 +117,7 @@ def functions(module: ModuleOp) -> dict[str, FuncOp]:
 
 
 class Evaluator:
-    """Computes symbolically: equal numbers mean equal expressions, across modules."""
+    """Symbolic evaluator: equal numbers mean equal expressions, across modules."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -149,7 +151,7 @@ class Evaluator:
 
 
 def nodes_held(module: ModuleOp) -> Counter[str]:
-    """How often each node's op occurs, constants aside."""
+    """Counts the ops of each node, without constants."""
     return Counter(
         name
         for op in module.walk()
@@ -159,7 +161,7 @@ def nodes_held(module: ModuleOp) -> Counter[str]:
 
 
 def region_nodes(module: ModuleOp) -> list[tuple[str, frozenset[str]]]:
-    """For each outlined region its backend and the nodes in it."""
+    """Returns the backend and the nodes of each outlined region."""
     found: list[tuple[str, frozenset[str]]] = []
     for func in functions(module).values():
         compiler = region_compiler(func)
@@ -175,10 +177,10 @@ def region_nodes(module: ModuleOp) -> list[tuple[str, frozenset[str]]]:
 
 
 def mergeable_pairs(module: ModuleOp) -> list[tuple[str, str]]:
-    """Calls of neighbouring regions of one backend that one function could replace.
+    """Yields pairs of calls of neighbouring regions of one backend that one function could replace.
 
-    Brute force on the ops of @main: both, with all of their backend between them, are contracted
-    to one node, and the graph is searched for a cycle.
+    Brute force on the ops of @main: both, with all of their backend between them, are contracted to
+    one node, and the graph is searched for a cycle.
     """
     block = main_block(module)
     known = functions(module)

@@ -28,7 +28,7 @@ BINARY = "(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"
 
 @register_backend
 class Hand(Backend):
-    """Accepts nothing by itself; runs `tanh` or `sigmoid` of one input, times two."""
+    """Backend without rules, which runs `tanh` or `sigmoid` of one input, times two."""
 
     name = "by_hand"
 

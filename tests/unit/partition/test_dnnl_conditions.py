@@ -35,7 +35,9 @@ def assert_refused(g: Graph, result: SSAValue, row: str, reason: str) -> None:
 
 
 def wide(g: Graph) -> SSAValue:
-    """A convolution whose result has as many rows as channels, so that a bias fits either axis."""
+    """Adds a convolution whose result has as many rows as channels, so that a bias fits either
+    axis.
+    """
     data, kernel = g.argument(1, C, C, 6), g.argument(C, C, 3, 3)
     return g.op(
         window.Conv2DOp, data, kernel, strides=[1, 1], padding=[1, 1, 1, 1], dilation=[1, 1]
@@ -43,12 +45,12 @@ def wide(g: Graph) -> SSAValue:
 
 
 def added(kind: str, *shape: int) -> Callable[[Graph], SSAValue]:
-    """The anchor plus an argument."""
+    """Returns a function that adds the anchor plus an argument."""
     return lambda g: g.op(e.AddOp, anchor(g, kind), g.argument(*shape))
 
 
 def combined(kind: str, *shape: int) -> Callable[[Graph], SSAValue]:
-    """The anchor times an argument."""
+    """Returns a function that adds the anchor times an argument."""
     return lambda g: g.op(e.MultiplyOp, anchor(g, kind), g.argument(*shape))
 
 

@@ -1,6 +1,7 @@
-"""Every row of oneDNN's pattern table is found.
+"""Rows of oneDNN's pattern table: each is found.
 
-That no value inside of a match leaves it: `tests/unit/patterns/test_hostile_surroundings.py`.
+Values inside of a match that escape are tested in
+`tests/unit/patterns/test_hostile_surroundings.py`.
 """
 
 from __future__ import annotations

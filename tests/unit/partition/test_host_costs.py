@@ -1,4 +1,4 @@
-"""What regions of bytes, and recurrent layers, are estimated to take on the host."""
+"""Estimated times of quantised regions and recurrent layers on the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byoc_mlir.compiler.partition.host_costs import host_milliseconds
 from byoc_mlir.frontend.files.mlir_file import read_mlir
 
 _RATES = '{"version": 2, "measurements": {}}'
-"""Those that are assumed where none was measured."""
+"""File without measurements, so that the default parameters hold."""
 
 
 def _milliseconds(folder: Path, outputs: int, groups: int = 1) -> float | None:
@@ -82,6 +82,8 @@ def test_a_recurrent_layer_takes_its_steps(tmp_path: Path) -> None:
 
 
 def test_a_single_sequence_waits_for_weights(tmp_path: Path) -> None:
-    """One batch entry takes as long as reading what four of them share."""
+    """Checks that one batch entry takes nearly as long as four, since reading the weights
+    dominates.
+    """
     one, four = (_layer(tmp_path, 10, batch, 256) for batch in (1, 4))
     assert one < four < 3 * one

@@ -1,4 +1,4 @@
-"""Merging: cases that random graphs seldom hold, and how the work grows."""
+"""Merging of regions: cases that are rare in random graphs, and growth of the work."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MergingB(NoCode):
 
 
 class Builder:
-    """A function on vectors of one element."""
+    """Builder of a function on vectors of one element."""
 
     def __init__(self, arguments: int = 1):
         self.block = Block(arg_types=[graphs.ONE] * arguments)
@@ -106,7 +106,9 @@ def chain(count: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
 
 
 def densely_connected(layers: Sequence[int]) -> ModuleOp:
-    """The shape of DenseNet: each layer reads the results of all before it in its block."""
+    """Returns the shape of DenseNet: each layer reads the results of all earlier layers of its
+    block.
+    """
     b = Builder()
     value: SSAValue = b.block.args[0]
     for count in layers:
@@ -178,7 +180,7 @@ def test_unseparated_pairs_are_those_that_are_not_separated():
 
 
 def calls_made(run: Callable[[], None]) -> int:
-    """The number of function calls: time, as it would be on a machine that does nothing else."""
+    """Returns the number of function calls, which stands for the time on an idle machine."""
     count = 0
 
     def counted(frame: FrameType, event: str, argument: object) -> None:

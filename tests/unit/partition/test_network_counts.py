@@ -1,4 +1,4 @@
-"""What oneDNN takes of whole networks: regions, composites, ops of its own, and what is left."""
+"""Parts of whole networks that oneDNN takes: regions, composites, single ops, and the rest."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.transforms.placement import HOST, placements
 
 @dataclass(frozen=True)
 class Counts:
-    """Names and how often they occur, as `"nn.relu*2 tanh*1"`; sorted by name."""
+    """Names and their numbers, as `"nn.relu*2 tanh*1"`; sorted by name."""
 
     regions: int
     composites: str

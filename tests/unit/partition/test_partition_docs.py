@@ -1,4 +1,4 @@
-"""The code in docs/patterns.md and docs/partitioning.md does what the pages say."""
+"""Code in docs/patterns.md and docs/partitioning.md: it does as the pages describe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regions that do not pay go back to the host."""
+"""Unprofitable regions: they go back to the host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.runtime.report import RegionTimes
 
 @register_backend
 class Loops(Backend):
-    """Runs `tanh` far too slowly, and claims to have run a matrix product at once."""
+    """Backend that runs `tanh` far too slowly, and claims to have run a matmul in no time."""
 
     name = "pruned"
     generated: list[str] = []
@@ -115,7 +115,7 @@ def test_backends_are_believed_about_larger_models(monkeypatch: pytest.MonkeyPat
 
 @register_backend
 class Estimates(Loops):
-    """Says what regions take on it."""
+    """Backend that estimates the times of its regions."""
 
     name = "estimates"
     milliseconds: float | None = None
@@ -126,7 +126,8 @@ class Estimates(Loops):
 
 @pytest.fixture
 def no_calibration(tmp_path: Path) -> Path:
-    """A file with which nothing is measured: the host is estimated to take 0.4 ms for PRODUCT."""
+    """Writes a file with which nothing is measured: the estimate of PRODUCT on the host is 0.4
+    ms."""
     write_calibration(Calibration(), tmp_path / "calibration.json")
     return tmp_path / "calibration.json"
 
@@ -178,7 +179,8 @@ def test_near_ones_are_measured(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_one_measurement_is_for_all_sizes(monkeypatch: pytest.MonkeyPatch):
-    """A region of a model is known by its weights, and regions that are alike by their ops."""
+    """Checks that regions of one model are identified by weights, and equal regions by their
+    ops."""
     measured: list[FuncOp] = []
 
     def counted(region: FuncOp, compile_part: Any) -> RegionTimes:

@@ -1,4 +1,4 @@
-"""Every refusal has a reason, and it can be read from the partitioned module."""
+"""Reasons of refusals: every refusal has one, which can be read from the partitioned module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report, the warning and the error say about nodes that stay on the host."""
+"""Texts of the report, the warning and the error on nodes that stay on the host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationTo
 
 @register_backend
 class Reporting(Backend):
-    """Takes `nn.relu` only."""
+    """Backend that accepts `nn.relu` only."""
 
     name = "reporting"
 
@@ -114,7 +114,7 @@ def test_a_node_that_became_several_ops_gives_the_reasons_of_all():
 
 @register_backend
 class Refusing(Backend):
-    """Takes nothing, for one reason."""
+    """Backend that accepts nothing, for one reason."""
 
     name = "refusing"
 
@@ -170,7 +170,9 @@ def test_nobody_was_asked():
 
 
 def test_precisions() -> None:
-    """What is computed with integers, what in floats though its operands are quantised, and why."""
+    """Checks which ops compute with integers, which with floats though their operands are
+    quantised, and why.
+    """
     model = parser.parse_model(
         """
         <ir_version: 10, opset_import: ["" : 21]>

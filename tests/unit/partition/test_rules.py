@@ -1,4 +1,4 @@
-"""Every rule of TVM's partitioning has a test with its number, or a line on what is different."""
+"""Rules of TVM's partitioning: each has a test with its number, or a line on the difference."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 ROOT = Path(__file__).parents[3]
 RULES = {"MC": 10, "AT": 13, "AR": 4, "MR": 8, "PG": 15, "CF": 4, "PL": 13}
 NO_COUNTERPART = {"AT-8", "AR-3", "AR-4", "PG-7", "PG-12", "CF-1", "CF-2", "CF-3", "PL-6", "PL-13"}
-"""Rules on expressions or data structures that do not exist here: a line says so."""
+"""Rules on expressions or data structures that do not exist here, each with a line."""
 
 DEFECTS = {"MC-8", "MR-7", "MR-8", "PG-11", "PL-12"}
-"""What TVM gets wrong."""
+"""Rules that TVM gets wrong."""
 
 
 def named_in(*paths: Path) -> set[str]:

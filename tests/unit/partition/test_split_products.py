@@ -1,4 +1,4 @@
-"""The pass `split-products`: what the longer products of `bf16` add up to, on any machine."""
+"""`split-products`: the sums of the longer `bf16` matmuls, on any machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from byoc_mlir.transforms.work import PRECISION
 Array = npt.NDArray[Any]
 
 BOUND = 3e-5
-"""The error of an element, relative to the largest."""
+"""Maximum error of an element, relative to the largest."""
 
 _PRODUCTS = (
     "nn.dense",
@@ -35,7 +35,7 @@ _PRODUCTS = (
 
 @register_backend
 class Splitting(Backend):
-    """Profitability from splitting any product."""
+    """Backend for which splitting is profitable for any matmul."""
 
     name = "splitting"
 
@@ -59,7 +59,7 @@ def _case(
 
 
 def _split(module: ModuleOp) -> tuple[FuncOp, list[Operation]]:
-    """The function with its products split, and those products."""
+    """Returns the function with its matmuls split, and the split matmuls."""
     changed = module.clone()
     SplitProducts(("splitting",)).apply(Context(), changed)
     changed.verify()

@@ -38,7 +38,7 @@ def test_estimated_work(op: str, types: tuple[str, str], result: str, work: int)
 
 
 def test_products_of_a_recurrent_layer():
-    """Of its states with the weight, at each step, for each entry of the batch."""
+    """Checks the MACs of states with the weight, at each step, for each batch entry."""
     types = ("tensor<7x2x3x20xf32>", "tensor<2x5x20xf32>", *["tensor<2x3x5xf32>"] * 2)
     results = ("tensor<7x2x3x5xf32>", *types[2:])
     text = f"""func.func @main(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}, %d: {types[3]}) {{

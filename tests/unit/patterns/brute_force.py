@@ -1,4 +1,4 @@
-"""The meaning of patterns, by trying every assignment of values to sub-patterns."""
+"""Meaning of patterns, by trying every assignment of values to sub-patterns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Solution = tuple[frozenset[Operation], tuple[tuple[str, SSAValue], ...]]
 
 
 def solutions(pattern: Pattern, root: Operation) -> set[Solution]:
-    """The sets of ops, and the captures, of all matches with the given root."""
+    """Returns the sets of ops, and the captures, of all matches with the given root."""
     block = root.parent
     assert block is not None
     found: set[Solution] = set()

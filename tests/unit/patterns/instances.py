@@ -1,4 +1,4 @@
-"""Graphs that a pattern describes: each alternative of it is taken in at least one of them."""
+"""Graphs that a pattern describes: each alternative is taken in at least one of them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ OPS = {op.name.removeprefix("relay."): op for op in core_dialects()["relay"]().o
 
 @dataclass(frozen=True)
 class Instance:
-    """A block, and in it the ops that a match has to hold; the last one is its root.
+    """Block with the ops that a match has to contain; the last one is its root.
 
-    Only names of ops and the edges between them mean anything: types and properties do not fit.
+    Only names of ops and the edges between them have a meaning: types and properties do not fit.
     """
 
     block: Block
@@ -43,12 +43,12 @@ class Instance:
 
     @property
     def inner_values(self) -> list[SSAValue]:
-        """What the ops hand to each other."""
+        """Returns the values that the ops pass to each other."""
         return [value for op in self.ops[:-1] for value in op.results if value.uses.get_length()]
 
     @contextmanager
     def returned_too(self, value: SSAValue) -> Iterator[None]:
-        """The function returns `value` besides the root's results."""
+        """Returns `value` from the function, besides the root's results, within the context."""
         last = self.block.last_op
         assert isinstance(last, ReturnOp)
         last.operands = [*self.ops[-1].results, value]
@@ -57,7 +57,7 @@ class Instance:
 
     @contextmanager
     def read_too(self, value: SSAValue) -> Iterator[None]:
-        """An op outside of the match reads `value`."""
+        """Adds an op outside of the match that reads `value`, within the context."""
         last = self.block.last_op
         assert last is not None
         reader = NegativeOp.create(operands=[value], result_types=[VALUE])
@@ -68,11 +68,11 @@ class Instance:
 
 
 Choices = Mapping[AltPattern, bool]
-"""Where the second alternative is taken."""
+"""Alternatives of a pattern; `True` selects the second one."""
 
 
 def all_choices(pattern: Pattern) -> Iterator[Choices]:
-    """The first alternative everywhere, then each second one that can be reached, once."""
+    """Yields the first alternative everywhere, then each reachable second one, once."""
     pending: list[Choices] = [{}]
     seen = set[AltPattern]()
     while pending:
@@ -94,7 +94,7 @@ def _met(pattern: Pattern, choices: Choices) -> Iterator[AltPattern]:
 
 
 def instance(pattern: Pattern, choices: Choices) -> Instance:
-    """A graph that the pattern matches with these choices."""
+    """Returns a graph that the pattern matches with these choices."""
     builder = _Builder(choices)
     builder.value(pattern)
     builder.block.add_op(ReturnOp(*builder.ops[-1].results))

@@ -1,4 +1,4 @@
-"""Building small functions for pattern tests."""
+"""Builder of small functions for pattern tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VECTOR = TensorType(f32, [4])
 
 
 class Graph:
-    """A function under construction; calling it adds an op and returns its first result."""
+    """Function under construction; calling it adds an op and returns its first result."""
 
     def __init__(self, *arguments: Attribute):
         self.block = Block(arg_types=arguments or [VECTOR, VECTOR])

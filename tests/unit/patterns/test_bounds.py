@@ -1,4 +1,4 @@
-"""Searches that would take for ever, and patterns that are deep."""
+"""Matching: searches that would not end, and deep patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The matcher finds exactly what trying every assignment finds."""
+"""Matcher: it finds exactly the matches that trying every assignment finds."""
 
 from __future__ import annotations
 

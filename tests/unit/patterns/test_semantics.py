@@ -1,4 +1,4 @@
-"""What patterns mean, one rule at a time; `docs/patterns.md` says the same in words."""
+"""Meaning of patterns, one rule at a time, as in `docs/patterns.md`."""
 
 from __future__ import annotations
 

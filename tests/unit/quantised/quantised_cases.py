@@ -1,6 +1,6 @@
 """Single quantised ops in all combinations of types, granularity, zero points and values.
 
-What is right follows from the numbers that the integers stand for, in `f64`: no engine is asked.
+Expected results follow from the dequantised values, in `f64`, without another engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VALUES = ("random", "saturating")
 
 @dataclass(frozen=True)
 class Quantised:
-    """Integers with their scale and zero point, one of each or one for each place of an axis."""
+    """Integers with their scale and zero point, one of each or one for each index of an axis."""
 
     integers: Array
     scale: Array
@@ -34,7 +34,7 @@ class Quantised:
 
     @property
     def numbers(self) -> Array:
-        """What they stand for, in `f64`."""
+        """Returns the dequantised values, in `f64`."""
         along = [1] * self.integers.ndim
         along[self.axis] = -1
         scale, zero = (one.astype(np.float64).reshape(along) for one in (self.scale, self.zero))
@@ -42,31 +42,32 @@ class Quantised:
 
     @property
     def parts(self) -> tuple[Array, Array, Array]:
-        """In the order of ONNX."""
+        """Returns integers, scale and zero point, in ONNX's order."""
         return self.integers, self.scale, self.zero
 
 
 @dataclass(frozen=True)
 class Case:
-    """A node or a few, what they read, and what the last of them gives."""
+    """Node or a few, with their inputs and the expected result of the last one."""
 
     nodes: Sequence[NodeProto]
     inputs: Mapping[str, Array]
     constants: Mapping[str, Array]
     expected: Array
     step: float = 1.0
-    """The step of the result: that of integers, or of the numbers in its place."""
+    """Step of the result: 1 for integers, else the step of the quantised values behind the result.
+    """
 
 
 def zero_point(dtype: np.dtype[Any], kind: str) -> Array:
-    """0, one within the range, or the largest."""
+    """Returns a zero point: 0, one within the range, or the largest."""
     info = np.iinfo(dtype)
     middle = (info.min + info.max) // 2 + 4
     return np.array({"none": 0, "middle": middle, "end": info.max}[kind], dtype)
 
 
 def integers(dtype: np.dtype[Any], values: str, seed: int, *shape: int) -> Array:
-    """Random ones with both ends of the range, or mostly the largest."""
+    """Returns random integers with both ends of the range, or mostly the largest one."""
     info, rng = np.iinfo(dtype), np.random.default_rng(seed)
     drawn = rng.integers(info.min, info.max + 1, shape, dtype)
     drawn.reshape(-1)[:2] = info.min, info.max
@@ -76,7 +77,7 @@ def integers(dtype: np.dtype[Any], values: str, seed: int, *shape: int) -> Array
 
 
 def data_of(dtype: np.dtype[Any], values: str, kind: str, *shape: int, seed: int = 1) -> Quantised:
-    """What a node is given when it runs."""
+    """Returns quantised data that a node gets at run time."""
     scale = np.array(0.02 + 0.007 * seed, F32)
     return Quantised(integers(dtype, values, seed, *shape), scale, zero_point(dtype, kind))
 
@@ -84,10 +85,11 @@ def data_of(dtype: np.dtype[Any], values: str, kind: str, *shape: int, seed: int
 def weights_of(
     dtype: np.dtype[Any], values: str, kind: str, per_channel: bool, axis: int, *shape: int
 ) -> Quantised:
-    """Constant ones; every third channel of those that saturate is at the other end.
+    """Returns constant quantised weights; if they saturate, every third channel is at the other
+    end.
 
     Args:
-        kind: the zero points of the data; those of weights are 0 unless that is `end`.
+        kind: the zero points of the data; zero points of weights are 0 unless `kind` is `end`.
     """
     drawn = np.moveaxis(integers(dtype, values, 2, *shape).copy(), axis, 0)
     if values == "saturating":
@@ -102,14 +104,14 @@ def weights_of(
 
 
 def bias_of(data: Quantised, weights: Quantised, count: int) -> Quantised:
-    """Of the scale of the products."""
+    """Returns a bias with the scale of the MACs."""
     scale = (data.scale * weights.scale).astype(F32)
     drawn = np.random.default_rng(3).integers(-9000, 9000, count).astype(I32)
     return Quantised(drawn, scale, np.zeros_like(scale, I32))
 
 
 def computed(op_type: str, operands: Sequence[Array], **attributes: Any) -> Array:
-    """An op of floats, in `f64` by ONNX's reference evaluator."""
+    """Computes an op of floats in `f64`, by ONNX's reference evaluator."""
     names = [f"x{place}" for place in range(len(operands))]
     inputs = [helper.make_tensor_value_info(name, 11, None) for name in names]
     output = helper.make_tensor_value_info("y", 11, None)
@@ -121,7 +123,7 @@ def computed(op_type: str, operands: Sequence[Array], **attributes: Any) -> Arra
 
 
 def result_of(numbers: Array, dtype: np.dtype[Any], *, is_cut: bool = False) -> Quantised:
-    """Numbers in steps of a range that they fill, or that is too small for them."""
+    """Quantises values to a range that they fill, or that is too small for them."""
     info = np.iinfo(dtype)
     low, high = min(numbers.min(), 0), max(numbers.max(), 0)
     scale = np.array((high - low) / (150 if is_cut else 255) or 1, F32)
@@ -143,34 +145,34 @@ _LINEAR = {
     "LeakyRelu": ("QLinearLeakyRelu", MICROSOFT),
     "Softmax": ("QLinearSoftmax", MICROSOFT),
 }
-"""The op of integers for one of floats."""
+"""Integer ops for float ops."""
 
 
 @dataclass
 class Writer:
-    """Collects the nodes, inputs and constants of a case, whose names have a prefix."""
+    """Collector of a case's nodes, inputs and constants, whose names have a prefix."""
 
     prefix: str
     given: int = 1
-    """How many of the operands are inputs of the model."""
+    """Number of operands that are inputs of the model."""
     nodes: list[NodeProto] = field(default_factory=list[NodeProto])
     inputs: dict[str, Array] = field(default_factory=dict[str, Array])
     constants: dict[str, Array] = field(default_factory=dict[str, Array])
 
     def constant(self, array: Array) -> str:
-        """Its name."""
+        """Adds a constant and returns its name."""
         name = f"{self.prefix}_c{len(self.constants)}"
         self.constants[name] = array
         return name
 
     def operand(self, operand: Quantised, place: int) -> tuple[str, str, str]:
-        """The names of its parts."""
+        """Adds an operand and returns the names of its parts."""
         name = f"{self.prefix}_x{place}"
         (self.inputs if place < self.given else self.constants)[name] = operand.integers
         return name, self.constant(operand.scale), self.constant(operand.zero)
 
     def node(self, op_type: str, inputs: Sequence[str], domain: str = "", **attributes: Any) -> str:
-        """The name of its output."""
+        """Adds a node and returns the name of its output."""
         output = f"{self.prefix}_n{len(self.nodes)}"
         self.nodes.append(
             helper.make_node(op_type, inputs, [output], output, domain=domain, **attributes)
@@ -178,7 +180,7 @@ class Writer:
         return output
 
     def case(self, expected: Array, step: float = 1.0) -> Case:
-        """All of it."""
+        """Returns everything added as a case."""
         return Case(self.nodes, self.inputs, self.constants, expected, step)
 
 
@@ -192,7 +194,7 @@ def dequantised(
     relu: bool = False,
     **attributes: Any,
 ) -> Case:
-    """An op of floats between dequantise and quantise."""
+    """Returns a case with an op of floats between `DequantizeLinear` and `QuantizeLinear`."""
     writer = Writer(prefix, given)
     names = [
         writer.node("DequantizeLinear", writer.operand(operand, place), axis=operand.axis)
@@ -219,7 +221,7 @@ def of_integers(
     extra: Mapping[str, Any] | None = None,
     **attributes: Any,
 ) -> Case:
-    """The op of integers that has all scales and zero points as operands."""
+    """Returns a case with the integer op that has all scales and zero points as operands."""
     writer = Writer(prefix, given)
     biases = [one.integers for one in operands if one.integers.dtype == I32]
     names = [
@@ -243,7 +245,7 @@ def of_integers(
 def exact_sums(
     prefix: str, op_type: str, data: Quantised, weights: Quantised, **attributes: Any
 ) -> Case:
-    """`MatMulInteger` and `ConvInteger`: sums as they are."""
+    """Returns a case of `MatMulInteger` or `ConvInteger`, whose result is the exact sums."""
     writer = Writer(prefix)
     (x, _, x_zero), (w, _, w_zero) = (
         writer.operand(one, place) for place, one in enumerate((data, weights))
@@ -257,7 +259,7 @@ def exact_sums(
 
 
 def joined(cases: Sequence[Case]) -> ModelProto:
-    """All cases beside each other in one model."""
+    """Returns one model with all cases."""
 
     def described(name: str, dtype: np.dtype[Any], shape: Sequence[int] | None) -> Any:
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
@@ -274,5 +276,6 @@ def joined(cases: Sequence[Case]) -> ModelProto:
 
 
 def combinations() -> Iterator[tuple[np.dtype[Any], np.dtype[Any], bool, str, str]]:
-    """Types of data and weights, granularity, zero points, values."""
+    """Returns all combinations of types of data and weights, granularity, zero points, and
+    values."""
     return itertools.product(BYTES, BYTES, (False, True), ZEROS, VALUES)

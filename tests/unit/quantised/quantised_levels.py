@@ -43,7 +43,7 @@ _SAME = [1, 1, 1, 1]
 
 
 def form_of(number: int, turn: int, count: int) -> int:
-    """Which of so many forms a combination has in a turn; in turn it has all."""
+    """Returns the form of a combination in round `turn`; over `count` rounds it has all forms."""
     return (random.Random(number).randrange(count) + turn) % count
 
 
@@ -54,12 +54,13 @@ _WINDOWS: Sequence[tuple[str, int, Sequence[int], Callable[..., Case]]] = (
     ("Conv", 0, (24, 4, 3, 3), partial(of_integers, pads=[1, 0, 1, 2], strides=[2, 1], group=4)),
     ("ConvTranspose", 1, (16, 12, 2, 3), partial(dequantised, strides=[2, 2])),
 )
-"""A window, a pixel, channels apart, groups, a transposed one: the axis of the weight that has the
-outputs, and its shape."""
+"""Forms of convolutions: a window, a pixel, depthwise, groups, a transposed one; with the output
+axis of the weight, and its shape.
+"""
 
 
 def convolutions(turn: int) -> Iterator[Case]:
-    """Each combination in one form, in each turn another one."""
+    """Yields each combination in one form, which differs between rounds."""
     for number, (of_data, of_weights, per_channel, zeros, values) in enumerate(combinations()):
         op_type, axis, shape, make = _WINDOWS[form_of(number, turn, len(_WINDOWS))]
         data = data_of(of_data, values, zeros, 1, 16, 7, 6)
@@ -69,7 +70,7 @@ def convolutions(turn: int) -> Iterator[Case]:
 
 
 def products(turn: int) -> Iterator[Case]:
-    """Of matrices: with a bias, of two constant operands, of a stack of rows."""
+    """Yields matmuls: with a bias, with two constant operands, with a batch of rows."""
     for number, (of_data, of_weights, per_channel, zeros, values) in enumerate(combinations()):
         form = form_of(number, turn, 3)
         data = data_of(of_data, values, zeros, *((9,) if form else (2, 5)), 83)
@@ -84,7 +85,7 @@ def products(turn: int) -> Iterator[Case]:
 
 
 def sums(turn: int) -> Iterator[Case]:
-    """Products and convolutions whose sums are the result."""
+    """Yields matmuls and convolutions whose sums are the result."""
     for number, (of_data, of_weights, per_channel, zeros, values) in enumerate(combinations()):
         if number % 2 == turn % 2:
             data = data_of(of_data, values, zeros, 3, 5, 83)
@@ -97,7 +98,8 @@ def sums(turn: int) -> Iterator[Case]:
 
 
 def pairs(turn: int) -> Iterator[Case]:
-    """Sums, products and concatenations of two tensors, both computed or one constant."""
+    """Yields additions, products and concatenations of two tensors, both computed or one
+    constant."""
     ways = itertools.product(("Add", "Mul", "Concat"), BYTES, ZEROS, ZEROS, VALUES)
     for number, (op_type, dtype, first, second, values) in enumerate(ways):
         operands = (
@@ -118,11 +120,11 @@ _FUNCTIONS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "LeakyRelu": ({"alpha": 0.3}, {}),
     "Softmax": ({"axis": -1}, {"opset": 13}),
 }
-"""Functions of one tensor: attributes, and those that only the op of integers has."""
+"""Functions of one tensor: attributes, and further attributes of the integer op."""
 
 
 def functions(turn: int) -> Iterator[Case]:
-    """Pools and activations."""
+    """Yields pools and activations."""
     ways = itertools.product(_FUNCTIONS, BYTES, ZEROS, VALUES)
     for number, (op_type, dtype, zeros, values) in enumerate(ways):
         operands = (data_of(dtype, values, zeros, 1, 8, 9, 7),)
@@ -138,7 +140,7 @@ _RANGES = ((-1.0, 2.0), (-3.0, -1.0), (3.0, 5.0))
 
 
 def dynamic(turn: int) -> Iterator[Case]:
-    """Products of a tensor that is quantised when it is known."""
+    """Yields matmuls of a tensor that is quantised at run time."""
     ways = itertools.product(BYTES, (False, True), ZEROS, VALUES, _RANGES)
     for number, (of_weights, per_channel, zeros, values, range_) in enumerate(ways):
         rng = np.random.default_rng(number)
@@ -150,7 +152,9 @@ def dynamic(turn: int) -> Iterator[Case]:
 
 
 def layers(turn: int) -> Iterator[Case]:
-    """Recurrent layers and attention with weights of bytes, as `relay` is evaluated."""
+    """Yields recurrent layers and attention with 8-bit weights; the expected results are `relay`'s
+    evaluator's.
+    """
     for number, (values, per_unit) in enumerate(itertools.product(VALUES, (False, True))):
         yield _lstm(f"lstm{number}", values, per_unit)
     for number, (dtype, values) in enumerate(itertools.product(BYTES, VALUES)):
@@ -184,7 +188,9 @@ def _attention(prefix: str, dtype: np.dtype[Any], values: str) -> Case:
 
 
 def _evaluated(writer: Writer) -> Case:
-    """The case with what the evaluator makes of it, to a thousandth of its largest number."""
+    """Returns the case with the evaluator's result, which has to agree to 1e-4 of its largest
+    element.
+    """
     placeholder = writer.case(np.zeros((), F32))
     imported = import_model(joined([placeholder]))
     main = next(op for op in imported.module.ops if isinstance(op, FuncOp))
@@ -210,7 +216,8 @@ TABLES = (convolutions, products, sums, pairs, functions, dynamic, layers)
 
 
 def check_level(turn: str, shares: str) -> None:
-    """A share of all cases agrees with what is right, by the host alone and with oneDNN."""
+    """Checks that a share of all cases gives the right results, by the host alone and with
+    oneDNN."""
     for table in TABLES:
         cases = list(table(int(turn)))[int(turn) % int(shares) :: int(shares)]
         model = joined(cases)
@@ -225,7 +232,8 @@ def check_level(turn: str, shares: str) -> None:
 
 
 def _assert_within_steps(found: Any, case: Case, targets: tuple[str, ...]) -> None:
-    """One step in 99.9 % of the elements, two in all."""
+    """Asserts that results differ by at most one step in 99.9 % of the elements, and by two in
+    all."""
     name = f"{[node.op_type for node in case.nodes]} {case.nodes[-1].name} by {targets or 'host'}"
     assert found.dtype == case.expected.dtype, name
     assert found.shape == case.expected.shape, name

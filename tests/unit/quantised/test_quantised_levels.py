@@ -8,8 +8,12 @@ from quantised_levels import check_level
 from byoc_mlir.testing.isa import call_at
 
 _SHARES = 7
-"""Of all cases, each level has one of so many: `check_level(turn, "1")` checks all. No axis of the
-combinations has a multiple of it, so that a share has each value of each axis."""
+"""Number of shares of the cases, of which each level checks one; `check_level(turn, "1")` checks
+all.
+
+The size of no axis of the combinations is a multiple of it, so that a share has each value of each
+axis.
+"""
 
 
 @pytest.mark.parametrize(("level", "turn"), [("avx2", 0), ("avx512", 1), ("amx", 2)])

@@ -1,4 +1,4 @@
-"""`fold-constants`, `fold-batch-norm` and `simplify` leave the numbers as they are."""
+"""`fold-constants`, `fold-batch-norm` and `simplify`: results do not change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from byoc_mlir.transforms.simplify import Simplify
 
 
 class Network:
-    """A function of one input, built op by op, with seeded random constants."""
+    """Function of one input, built op by op, with seeded random constants."""
 
     def __init__(self, shape: tuple[int, ...], seed: int):
         self.rng = np.random.default_rng(seed)

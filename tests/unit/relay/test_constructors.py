@@ -1,4 +1,4 @@
-"""Ops that are made in Python: what is missing or wrong is a `VerifyException`."""
+"""Ops created in Python: missing or wrong arguments raise a `VerifyException`."""
 
 from __future__ import annotations
 

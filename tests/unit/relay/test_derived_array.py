@@ -1,4 +1,4 @@
-"""Weights that are made of others are made once, as long as somebody holds them."""
+"""Weights that are derived from others: computed once, as long as one user holds them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOURCE = np.arange(24, dtype=np.float32).reshape(4, 6)
 
 
 class Turned:
-    """Turns matrices, and counts."""
+    """Mock that transposes matrices, and counts."""
 
     def __init__(self) -> None:
         self.count = 0

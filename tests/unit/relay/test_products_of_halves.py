@@ -1,4 +1,4 @@
-"""Products of 16-bit floats are summed in `f32`, and rounded only where their type says so."""
+"""Matmuls of 16-bit floats: summed in `f32`, and rounded only where their type says so."""
 
 from __future__ import annotations
 

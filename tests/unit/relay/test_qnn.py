@@ -1,4 +1,4 @@
-"""What the ops on quantised tensors mean, against `int64` and `float64`."""
+"""Meaning of the ops on quantised tensors, against `int64` and `float64`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _op(kind: type[RelayOp], operands: list[Array], **properties: Any) -> RelayO
 
 
 def _evaluated(kind: type[RelayOp], *operands: Any, **properties: Any) -> Array:
-    """What an op gives; its decomposition gives the same."""
+    """Returns the result of an op, and checks that its decomposition returns the same."""
     arrays = [np.asarray(operand) for operand in operands]
     op = _op(kind, arrays, **properties)
     (result,) = evaluate_op(op, arrays)
@@ -50,7 +50,7 @@ def _evaluated(kind: type[RelayOp], *operands: Any, **properties: Any) -> Array:
 
 
 def _bytes(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> Array:
-    """Random ones, with both ends of the range among them."""
+    """Returns random 8-bit values, with both ends of the range among them."""
     info = np.iinfo(dtype)
     array = rng.integers(info.min, info.max + 1, shape, dtype)
     array.reshape(-1)[:2] = info.min, info.max

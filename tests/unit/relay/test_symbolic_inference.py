@@ -1,4 +1,4 @@
-"""Types inferred with symbols are, at any sizes, the types inferred for these sizes."""
+"""Types inferred with symbols: at any sizes, equal to the types inferred for these sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Types = Sequence[Sequence[Size]]
 
 @dataclass(frozen=True)
 class Case:
-    """An op for given sizes `n` and `m`."""
+    """Op for given sizes `n` and `m`."""
 
     op: type[RelayOp]
     operands: Callable[[Any, Any], Types]
@@ -105,7 +105,7 @@ CASES = {
     "topk": Case(index.TopkOp, lambda n, m: [[n, m]], lambda n, m: {"k": 2, "axis": 1}),
 }
 INDICES: dict[type[RelayOp], int] = {index.TakeOp: 1}
-"""Which operand is of indices."""
+"""Position of the operand with indices."""
 
 
 def _types(case: Case, n: Size, m: Size) -> list[Attribute]:

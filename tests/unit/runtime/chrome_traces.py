@@ -1,4 +1,4 @@
-"""A check of Chrome's trace format: what its description demands of the events that are used."""
+"""Check of events in Chrome's trace format against its description."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _UNITS = {"ms", "ns"}
 
 
 def checked_spans(trace: Any) -> list[dict[str, Any]]:
-    """The complete events of a trace in the form of an object, in their order.
+    """Returns the complete events of a trace in the form of an object, in order.
 
-    Every other event has to be metadata, or a counter. Events of one thread may follow or hold each
-    other, but not overlap.
+    Every other event has to be metadata, or a counter. Events of one thread may follow or contain
+    each other, but not overlap.
     """
     assert isinstance(trace, dict)
     assert isinstance(trace["traceEvents"], list)
@@ -53,4 +53,4 @@ def _check_nesting(spans: list[dict[str, Any]]) -> None:
 
 
 _ROUNDING = 1e-6
-"""Microseconds."""
+"""Rounding error of times in microseconds."""

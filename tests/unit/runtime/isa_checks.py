@@ -1,4 +1,4 @@
-"""What runs in processes of their own, one for each instruction set."""
+"""Checks that run in separate processes, one for each instruction set."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _FORBIDDEN = {
     "avx512": r"vcvtneps2bf16",
     "avx512_vnni": r"vcvtneps2bf16",
 }
-"""What machine code for a level does not contain."""
+"""Patterns that machine code for a level must not contain."""
 
 _ONEDNN = dict(zip(LEVELS, (0x1, 0x7, 0x27, 0x67, 0xE7, 0xFEF), strict=True))
-"""In `dnnl_cpu_isa_t`."""
+"""Values of oneDNN's `dnnl_cpu_isa_t`."""
 
 
 def _float(name: str, shape: list[int]) -> ValueInfoProto:
@@ -45,7 +45,7 @@ def _float(name: str, shape: list[int]) -> ValueInfoProto:
 
 
 def model() -> ModelProto:
-    """Several small networks beside each other, each with an output."""
+    """Returns a model of several small networks, each with an output."""
     draw = np.random.default_rng(0)
     constants = {
         "kernel": draw.standard_normal((16, 3, 3, 3)) * 0.2,
@@ -103,7 +103,9 @@ def _machine_code(target: CodegenTarget) -> str:
 
 
 def check_level() -> None:
-    """The processor, LLVM and oneDNN keep to the level of this process, and results are right."""
+    """Checks that the processor, LLVM and oneDNN keep to the level of this process, and that
+    results are right.
+    """
     level = max_level()
     assert level is not None
     assert set(Cpu.host().features) <= features_up_to(level)

@@ -1,4 +1,4 @@
-"""What the processes of a pool do; spawned ones import it."""
+"""Work of the processes of a pool; spawned ones import it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _given: list[Executable] = []
 
 
 def prepare(executable: Executable) -> None:
-    """Once in each process: what it is to run."""
+    """Stores the executable, once in each process."""
     _given.append(executable)
 
 
 def work(seed: int) -> Floats:
-    """The result of runs that all agree."""
+    """Returns the result of several runs, which must be equal."""
     feeds = inputs(convolution(8), seed)
     first = _given[0].run(feeds)["y"]
     assert all(np.array_equal(_given[0].run(feeds)["y"], first) for _ in range(RUNS - 1))

@@ -1,4 +1,4 @@
-"""Small models, and scripts that run in a process of their own."""
+"""Small models, and scripts that run in a separate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def convolution(size: int = 24) -> onnx.ModelProto:
-    """A convolution and what follows it: work for oneDNN's threads and for the host's."""
+    """Returns a convolution with ops after it: work for oneDNN's threads and for the host's."""
     weights = np.random.default_rng(0).standard_normal((16, 16, 3, 3)).astype(np.float32)
     shape: list[int | str] = [1, 16, size, size]
     nodes = [
@@ -27,24 +27,26 @@ def convolution(size: int = 24) -> onnx.ModelProto:
 
 
 def elementwise(size: int | str = 4) -> onnx.ModelProto:
-    """Next to nothing to do; `size` may be the name of a dimension."""
+    """Returns a model with almost no work; `size` may be the name of a dimension."""
     return _model([helper.make_node("Exp", ["x"], ["y"])], [size], [size], {})
 
 
 def scaled(weights: Floats) -> onnx.ModelProto:
-    """The input times constants."""
+    """Returns a model that multiplies its input by constants."""
     shape = list(weights.shape)
     return _model([helper.make_node("Mul", ["x", "w"], ["y"])], shape, shape, {"w": weights})
 
 
 def inputs(model: onnx.ModelProto, seed: int = 0) -> dict[str, Floats]:
-    """Random numbers for a model without symbolic dimensions."""
+    """Returns random inputs for a model without symbolic dimensions."""
     shape = [size.dim_value for size in model.graph.input[0].type.tensor_type.shape.dim]
     return {"x": np.random.default_rng(seed).standard_normal(shape).astype(np.float32)}
 
 
 def run_script(source: str, *, timeout: float, arguments: tuple[str, ...] = ()) -> str:
-    """What a script prints, with this folder among its modules. It must end in time, and well."""
+    """Returns the output of a script, with this folder among its modules; the script must end in
+    time, with status 0.
+    """
     done = subprocess.run(
         [sys.executable, "-c", source, *arguments],
         cwd=Path(__file__).parent,

@@ -1,4 +1,4 @@
-"""What runs do with denormal numbers: on each thread, with each backend, and afterwards."""
+"""Denormals in runs: on each thread, with each backend, and afterwards."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.runtime import Executable
 
 SMALL = np.float32(1e-20)
-"""Its square is denormal."""
+"""Value whose square is denormal."""
 
 SIZE = 1 << 18
-"""Enough elements for two threads."""
+"""Number of elements, enough for two threads."""
 
 
 def product_model() -> ModelProto:
@@ -40,7 +40,7 @@ def matmul_model() -> ModelProto:
 
 
 def nonzero(executable: Executable) -> float:
-    """The part of the results that is not zero."""
+    """Returns the share of the results that is not zero."""
     shape = [int(size) for size in executable.inputs[0].shape]
     (result,) = executable.run({"x": np.full(shape, SMALL, np.float32)}).values()
     return float(np.mean(result != 0))

@@ -1,4 +1,4 @@
-"""Tensors of other libraries go in and out without a copy."""
+"""Tensors of other libraries as inputs and outputs, without a copy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 
 
 class Foreign:
-    """A tensor of another library: nothing but DLPack's two methods."""
+    """Tensor of another library, with DLPack's two methods only."""
 
     def __init__(self, array: Any):
         self._array = array

@@ -1,4 +1,4 @@
-"""Forked children run models, whatever the parent's threads did before or do meanwhile."""
+"""Forked children: they run models, whatever the parent's threads did before or do meanwhile."""
 
 from __future__ import annotations
 

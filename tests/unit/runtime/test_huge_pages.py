@@ -1,4 +1,4 @@
-"""Weights move to huge pages where the system has them."""
+"""Weights in huge pages, if the system has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs that do not fit are refused with their name, what was found and what is accepted."""
+"""Inputs that do not fit: refused with their name, the value found and the accepted ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`BYOC_MAX_ISA` lowers what LLVM and oneDNN may use, and results stay right."""
+"""`BYOC_MAX_ISA`: it lowers the instructions that LLVM and oneDNN may use; results stay right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Object files of LLVM, linked without it; what is not known goes to LLVM."""
+"""Object files of LLVM, linked without it; unknown ones are left to LLVM."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ define i64 @chosen(i64 %which, i64 %x) noinline {
   ret i64 %result
 }
 """
-"""Data of all kinds: written, zero, constant, with addresses of data and of functions in it."""
+"""Object file with data of all kinds: written, zero, constant, with addresses of data and
+functions.
+"""
 
 _TWICE = """
 @count = external global i64
@@ -76,7 +78,7 @@ define ptr @counter() {
   ret ptr @count
 }
 """
-"""What the other file calls; it calls the C library."""
+"""Other object file, whose functions are called; it calls the C library."""
 
 
 def _object(text: str, triple: str = _TRIPLE, model: str = "default") -> bytes:
@@ -235,7 +237,7 @@ def test_files_that_end_early() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, len(_SAMPLE) - 1), st.integers(0, 255)), min_size=1))
 def test_files_with_other_bytes(changes: list[tuple[int, int]]) -> None:
-    """Nothing is written outside of the image, and there are no other errors."""
+    """Checks that nothing is written outside of the image, and that no other errors are raised."""
     data = bytearray(_SAMPLE)
     for place, byte in changes:
         data[place] = byte
@@ -246,7 +248,9 @@ def test_files_with_other_bytes(changes: list[tuple[int, int]]) -> None:
 
 
 def test_networks_need_no_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this package compiles is linked here, with kernels and calls of libraries."""
+    """Checks that LLVM's linker is not needed for compiled models, with kernels and calls of
+    libraries.
+    """
     from byoc_mlir import compile
     from byoc_mlir.testing.networks import NETWORKS
 

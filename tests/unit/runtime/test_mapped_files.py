@@ -1,4 +1,4 @@
-"""What is read once leaves memory, and is there when it is read again."""
+"""Mapped files: pages leave memory after their only use, and are read again when needed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ PAGES = 64
 
 
 def mapped_file(path: Path) -> mmap.mmap:
-    """A file of `PAGES` pages, each byte with a number."""
+    """Returns a file of `PAGES` pages, each byte with a number."""
     path.write_bytes(bytes(range(256)) * (PAGES * mmap.PAGESIZE // 256))
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def resident(path: Path) -> int:
-    """The kilobytes of a mapped file that the process holds."""
+    """Returns the kilobytes of a mapped file that are resident."""
     lines = iter(Path("/proc/self/smaps").read_text().splitlines())
     next(line for line in lines if line.endswith(str(path)))
     return next(int(line.split()[1]) for line in lines if line.startswith("Rss:"))

@@ -1,4 +1,4 @@
-"""Compiling, running and closing again and again leaves nothing behind."""
+"""Memory: compiling, running and closing repeatedly leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ print(sum(type(one).__name__ == "_FuncPtr" for one in gc.garbage), len(gc.garbag
 
 
 def test_what_is_closed_leaves_no_garbage() -> None:
-    """But for three types that llvmlite makes anew each time: six objects each, and a spare one."""
+    """Checks for garbage; llvmlite creates three types each time, of six objects each, and a spare
+    one.
+    """
     functions, objects = map(int, run_script(GARBAGE, timeout=300).split())
     assert (functions, objects <= 24) == (0, True), objects
 
@@ -82,7 +84,7 @@ print(resident() - before)
 
 
 def chain(path: Path, weights: list[str]) -> int:
-    """Saves products with matrices of these names, one behind the other; the matrices' bytes."""
+    """Saves a chain of matmuls with matrices of these names, and returns the matrices' bytes."""
     rng, count = np.random.default_rng(0), len(weights)
     arrays = {name: rng.standard_normal((1024, 1024), np.float32) for name in sorted(set(weights))}
     names = ["x", *(f"h{n}" for n in range(1, count)), "y"]
@@ -116,7 +118,9 @@ print(tracemalloc.get_traced_memory()[1])
 
 
 def test_a_matrix_that_many_nodes_read_is_copied_once(tmp_path: Path) -> None:
-    """While the model is compiled, too: the file, the matrix as read, turned, in panels."""
+    """Checks the peak while the model is compiled: the file, the matrix as read, transposed, in
+    panels.
+    """
     chain(tmp_path / "once.onnx", ["w"])
     size = chain(tmp_path / "repeated.onnx", ["w"] * 24)
     arguments = (str(tmp_path / "once.onnx"), str(tmp_path / "repeated.onnx"), "float32")
@@ -124,8 +128,9 @@ def test_a_matrix_that_many_nodes_read_is_copied_once(tmp_path: Path) -> None:
 
 
 def turned(path: Path, count: int, dtype: type[np.generic]) -> int:
-    """Saves products with matrices that are stored transposed, one behind the other; the matrices'
-    bytes. Those of bytes multiply bytes."""
+    """Saves a chain of matmuls whose operands B are stored transposed, and returns the matrices'
+    bytes; 8-bit ones are int8 GEMMs.
+    """
     rng, names = np.random.default_rng(0), ["x", *(f"h{n}" for n in range(1, count)), "y"]
     arrays = {f"w{n}": rng.integers(-99, 99, (1024, 1024)).astype(dtype) for n in range(count)}
     nodes: list[onnx.NodeProto] = []
@@ -153,9 +158,11 @@ def turned(path: Path, count: int, dtype: type[np.generic]) -> int:
 def test_weights_are_let_go_one_by_one(
     dtype: type[np.generic], most: float, tmp_path: Path
 ) -> None:
-    """As they are packed, or become numbers of `f32` and are packed. There is never a copy of all
-    of them besides; there is one of a few. Where the processor multiplies bytes in pairs, packed
-    bytes take twice their size: 2.2 in all, 1.7 elsewhere."""
+    """Checks that weights are freed as soon as they are packed, or converted to `f32` and packed.
+
+    There is never a second copy of all of them, only of a few. If the processor multiplies packed
+    2-byte groups, packed int8 weights take twice their size: 2.2 in all, 1.7 elsewhere.
+    """
     turned(tmp_path / "small.onnx", 1, dtype)
     size = turned(tmp_path / "large.onnx", 24, dtype)
     given = "float16" if dtype == np.float16 else "float32"
@@ -164,7 +171,7 @@ def test_weights_are_let_go_one_by_one(
 
 
 def test_a_compiled_model_holds_twice_its_weights_at_most(tmp_path: Path) -> None:
-    """Neither the file as it was read, nor weights on their way to what the code reads."""
+    """Checks that neither the file nor intermediate forms of the weights stay in memory."""
     chain(tmp_path / "small.onnx", ["w"])
     size = chain(tmp_path / "large.onnx", [f"w{n}" for n in range(24)])
     files = (str(tmp_path / "small.onnx"), str(tmp_path / "large.onnx"))
@@ -193,7 +200,8 @@ print(anonymous() - before)
 
 @pytest.mark.parametrize(("targets", "copies"), [("", 0), ("dnnl", 1)])
 def test_what_was_put_into_the_cache_is_mapped(targets: str, copies: int, tmp_path: Path) -> None:
-    """The weights are in the file: memory has what a library keeps in another layout, at most."""
+    """Checks that weights stay in the file; memory has at most a library's copy in another
+    layout."""
     chain(tmp_path / "small.onnx", ["w"])
     size = chain(tmp_path / "large.onnx", [f"w{n}" for n in range(24)])
     files = (str(tmp_path / "small.onnx"), str(tmp_path / "large.onnx"))

@@ -1,4 +1,4 @@
-"""Programs that want a constant in one layout have one copy of it."""
+"""Programs that need a constant in one layout: they share one copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ WIDTH = 256
 
 
 def _model() -> ModelProto:
-    """Two products with one matrix, and between them what oneDNN leaves to the host."""
+    """Returns two matmuls with one matrix, and between them an op that oneDNN leaves to the
+    host."""
     weights = np.random.default_rng(0).standard_normal((WIDTH, WIDTH), dtype=np.float32) / 16
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"]),
@@ -51,7 +52,7 @@ def test_regions_and_shapes_share_copies() -> None:
 
 
 class Layouts:
-    """What stands for a library's layouts: addresses of numbers."""
+    """Mock of a library's layouts: addresses of numbers."""
 
     def __init__(self) -> None:
         self.destroyed = 0

@@ -1,4 +1,4 @@
-"""Executables in pickles: what comes out runs as what went in, or an error says why it cannot."""
+"""Executables in pickles: the unpickled one runs as the first, or an error has the reason."""
 
 from __future__ import annotations
 

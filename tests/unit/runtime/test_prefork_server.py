@@ -1,4 +1,4 @@
-"""A server that compiles a model, runs it, and then forks the workers that answer."""
+"""Server that compiles a model, runs it, and then forks its workers."""
 
 from __future__ import annotations
 

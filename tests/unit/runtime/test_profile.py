@@ -105,7 +105,7 @@ def _symbolic() -> ModelProto:
 
 
 def _products_and_bytes(executable: Executable) -> list[tuple[int, int]]:
-    """Of the second convolution, for one image and for three."""
+    """Returns the MACs and bytes of the second convolution, for one image and for three."""
     profiles = [executable.profile({"x": np.repeat(_X, n, 0)}, runs=1) for n in (1, 3)]
     steps = [[row for row in one if "second" in row.nodes] for one in profiles]
     return [

@@ -1,4 +1,4 @@
-"""What is compiled when it is needed holds up only those who need it."""
+"""Values that are compiled on demand block only the callers that need them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def got(values: Recent[str, Value], key: str) -> Value:
 
 
 class SlowMaker:
-    """Makes a value, when it may."""
+    """Mock that creates a value as soon as a test allows it."""
 
     def __init__(self) -> None:
         self.started, self.may_end = threading.Event(), threading.Event()
@@ -71,7 +71,7 @@ def test_what_a_failure_leaves_is_made_by_the_next() -> None:
 
 
 def test_a_key_may_change_while_others_are_made() -> None:
-    """As when compiling finds that the value of an input matters."""
+    """Checks a key that changes, as when compiling finds that the value of an input matters."""
     values, maker, keys = Recent[str, Value](), SlowMaker(), {"key": "shape"}
     with ThreadPoolExecutor() as pool:
         slow = pool.submit(lambda: values.get(lambda: "other", maker))

@@ -1,4 +1,4 @@
-"""What threads of a process share: each has the whole of it, or waits."""
+"""State that the threads of a process share: each sees it complete, or waits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _switch_often(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def _together(count: int, work: Callable[[int], object]) -> list[Any]:
-    """What threads return that begin at the same moment; a failure is raised."""
+    """Returns the results of threads that start at the same moment; a failure is raised."""
     begin = threading.Barrier(count)
     found: list[Any] = [None] * count
     errors: list[BaseException] = []
@@ -59,7 +59,7 @@ def _together(count: int, work: Callable[[int], object]) -> list[Any]:
 
 
 def test_the_collector_is_as_it_was() -> None:
-    """Objects that stay frozen would never be collected."""
+    """Checks the garbage collector, since objects that stay frozen would never be collected."""
     assert gc.isenabled()
 
     def paused(_: int) -> None:
@@ -113,7 +113,8 @@ def test_warnings_are_noted_by_the_thread_that_compiles() -> None:
 
 
 def test_a_process_has_one_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Primitives of one do not run on the stream of another."""
+    """Checks that there is one engine, since primitives of one do not run on the stream of
+    another."""
 
     def made() -> object:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Models that take or give sequences and optionals: lists of arrays, and `None`."""
+"""Models with sequences and optionals as inputs or outputs: lists of arrays, and `None`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What short runs are measured by where threads are told their time in ticks."""
+"""Clock for short runs on systems that report a thread's time in ticks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from byoc_mlir.runtime.system.thread_clock import thread_clock
 
 @pytest.fixture
 def in_ticks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Of 10 ms."""
+    """Mocks a thread clock with ticks of 10 ms."""
     fine = time.thread_time
     monkeypatch.setattr(time, "thread_time", lambda: fine() // 0.01 * 0.01)
     thread_clock.cache_clear()

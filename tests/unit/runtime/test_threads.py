@@ -1,4 +1,4 @@
-"""Many threads compile and run at once; threads without work take no time."""
+"""Threads: many compile and run at the same time; idle ones take no time."""
 
 from __future__ import annotations
 

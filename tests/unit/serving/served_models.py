@@ -15,7 +15,9 @@ F32, I64 = np.dtype(np.float32), np.dtype(np.int64)
 
 
 class Doubling:
-    """`y = 2 x` by rows of two, but for rows that begin with 13; notes the rows of each run."""
+    """Model `y = 2 x` by rows of two, which refuses rows that begin with 13; records the rows of
+    each run.
+    """
 
     def __init__(self, rows: int | str = "n"):
         self.inputs: Sequence[TensorInfo] = (TensorInfo("x", F32, (rows, 2)),)
@@ -31,7 +33,7 @@ class Doubling:
 
 
 def affine_model(rows: int | str = "n") -> bytes:
-    """`y = 2 x + 1`, by rows of two."""
+    """Returns `y = 2 x + 1`, by rows of two."""
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [rows, 2]) for n in "xy")
     constants = [helper.make_tensor(n, TensorProto.FLOAT, [], [v]) for n, v in (("a", 2), ("b", 1))]
     nodes = [helper.make_node("Mul", ["x", "a"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])]

@@ -1,4 +1,4 @@
-"""Requests run together, and none hears of another one."""
+"""Batches of requests: requests run together, and none gets the error of another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from byoc_mlir.tensors import TensorInfo
 
 
 class _Gated(Doubling):
-    """Whose first run waits until it may go on."""
+    """Model whose first run waits until a test allows it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ def _rows(count: int, first: float = 1) -> np.ndarray[Any, Any]:
 
 
 def _answers(model: Doubling, arrays: Sequence[np.ndarray[Any, Any]], **limits: int) -> list[Any]:
-    """What requests get that come while the first of them runs."""
+    """Returns the results of requests that arrive while the first of them runs."""
 
     async def all_of_them() -> list[Any]:
         with ThreadPoolExecutor(1) as executor:
@@ -74,7 +74,7 @@ def test_more_than_may_wait_are_refused() -> None:
 
 
 class _Summing(Doubling):
-    """Whose output has no rows."""
+    """Model whose output has no rows."""
 
     def run(self, inputs: Mapping[str, Any], /) -> Mapping[str, Any]:
         return {"y": np.sum(super().run(inputs)["y"])}

@@ -1,4 +1,4 @@
-"""What runs in Ray's proxy: bodies are bounded, lost requests are repeated, errors are JSON."""
+"""Middleware in Ray's proxy: bodies are bounded, lost requests are repeated, errors are JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT, JSON = b"text/plain", b"application/json"
 
 
 class Proxy:
-    """An application that gives the answers of a list, one after the other."""
+    """Application that sends the answers of a list, one after the other."""
 
     def __init__(self, *answers: tuple[int, bytes]):
         self.answers: Iterator[tuple[int, bytes]] = iter(answers)
@@ -33,7 +33,7 @@ class Proxy:
 
 
 def _asked(front: Front, chunks: Iterable[bytes] = (b"abc",), path: str = PATH) -> tuple[int, Any]:
-    """The status and the document that a client gets."""
+    """Returns the status and the document that a client gets."""
     sent: list[Message] = []
     waiting = chain(chunks, [b""])
 

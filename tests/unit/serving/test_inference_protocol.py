@@ -1,4 +1,4 @@
-"""What of a request is read, what is refused, and how answers are written."""
+"""Requests of the protocol that are accepted or refused, and the form of answers."""
 
 from __future__ import annotations
 

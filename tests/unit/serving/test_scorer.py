@@ -1,4 +1,4 @@
-"""Batches of rows through a model; rows that do not fit are kept apart."""
+"""Scoring of batches of rows; rows that do not fit the model are reported separately."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_is_wrong_with_the_model_is_no_fault_of_the_rows(path: Path) -> Non
 
 
 class _Store:
-    """In place of Ray's object store."""
+    """Mock of Ray's object store."""
 
     def __init__(self) -> None:
         self.fetched = 0

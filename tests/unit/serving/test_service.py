@@ -1,4 +1,4 @@
-"""The paths of the protocol, and errors on the wire."""
+"""Paths of the protocol, and its errors over HTTP."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ for one in settled(Path(sys.argv[1]), requests):
 
 
 def test_the_command_of_the_exercises() -> None:
-    """With a small network in place of the large ones, and less time."""
+    """Checks the command with a small network in place of the large ones, and less time."""
     page = (BENCHMARKS.parent / "docs" / "exercises.md").read_text().splitlines()
     (command,) = (line for line in page if line.startswith("python benchmarks/targets.py"))
     _, script, *arguments = command.split()

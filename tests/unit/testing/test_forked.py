@@ -1,4 +1,4 @@
-"""Scripts in forks: what they are given, what they say, how they end."""
+"""Scripts in forks: their arguments, output and end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ print(*(name for name in ("dnnl", "gomp") if any(f"lib{name}" in file for file i
 
 
 def test_no_library_is_loaded_before() -> None:
-    """They would have read the environment of another process."""
+    """Checks that no library is loaded, which would have read the environment of another
+    process."""
     assert run_forked(LIBRARIES) == "\n"
 
 

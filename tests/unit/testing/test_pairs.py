@@ -1,4 +1,4 @@
-"""Of stacked parameters, each value stands with each value of every other one."""
+"""Stacked parameters: each value occurs with each value of every other parameter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_of_points_that_are_not_a_product_none_is_asked_for_that_is_not_there() 
 @pytest.mark.parametrize("second", range(3))
 @pytest.mark.parametrize("first", range(3))
 def test_marked(request: pytest.FixtureRequest, first: int, second: int, third: int) -> None:
-    """Of this test's 27 combinations, no more run than pairs need."""
+    """Checks that only as many of the 27 combinations run as pairs need."""
     ours = [item for item in request.session.items if item.name.startswith("test_marked[")]
     wanted = 27 if request.config.getoption("--all-combinations") else 12
     assert len(ours) <= wanted, (first, second, third)

@@ -1,4 +1,4 @@
-"""The comparison finds what it should find, and inputs have the declared types."""
+"""Comparison of outputs: it finds all differences; inputs have the declared types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifying kinds of ops finds what verifying all of them finds."""
+"""Verification of kinds of ops: it finds the mistakes that verifying all ops finds."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _is_wrong(verify: Callable[[], None]) -> bool:
 
 
 def _mistakes(op: Operation, others: Sequence[SSAValue]) -> Iterator[str]:
-    """Makes one mistake after the other in an op, says which, and takes it back."""
+    """Yields the name of each mistake that it makes in an op, and reverts the mistake."""
     for name, held in list(op.properties.items()):
         for wrong in (UnitAttr(), IntegerAttr(7, i64)):
             op.properties[name] = wrong

@@ -1,4 +1,4 @@
-"""A model for the command line tools: a node of every fate."""
+"""Model for the command line tools, with nodes of every placement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NODES = ["Constant", "Add", "Identity", "Conv", "BatchNormalization", "Relu", "S
 
 
 def model(batch: int | str = 1) -> onnx.ModelProto:
-    """A convolution that takes batch norm and relu in, then ops for the host."""
+    """Returns a convolution into which batch norm and relu are fused, then ops for the host."""
     built: onnx.ModelProto = parser.parse_model(MODEL.replace("batch", str(batch)))
     generator = np.random.default_rng(3)
     for name, shape in {"w": (4, 3, 3, 3), "s": (4,), "b": (4,)}.items():
@@ -38,7 +38,7 @@ def model(batch: int | str = 1) -> onnx.ModelProto:
 
 
 def written(folder: Path, batch: int | str = 1) -> str:
-    """The path of the model's file."""
+    """Writes the model and returns its path."""
     path = folder / "model.onnx"
     onnx.save(model(batch), path)
     return str(path)

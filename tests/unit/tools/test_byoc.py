@@ -1,4 +1,4 @@
-"""The `byoc` command, in process: what it prints, and its exit codes."""
+"""Command `byoc`, in process: its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_report_says_what_was_pruned(byoc, path: str):
 def test_run(byoc, path: str, tmp_path: Path):
     x = np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)
     np.savez(tmp_path / "in.npz", x=x)
-    args = ["--input", str(tmp_path / "in.npz"), "--output", str(tmp_path / "out.npz")]
+    args = ["--inputs", str(tmp_path / "in.npz"), "--output", str(tmp_path / "out.npz")]
     code, out, _ = byoc("run", path, *args, *TARGETS)
     assert code == 0
     assert "dnnl.conv2d_bias_relu" in out
@@ -192,13 +192,13 @@ def test_fallback_forbid_lists_all_nodes(byoc, path: str):
         (["report", "nowhere.onnx"], "there is no file 'nowhere.onnx', and no network"),
         (["run", "MODEL", "--targets", "nobody"], "no backend is named 'nobody'; known are"),
         (["run", "MODEL", "--backend", "nowhere.py"], "no backend file 'nowhere.py'"),
-        (["run", "MODEL", "--input", "MODEL"], "is not an .npz file of arrays"),
+        (["run", "MODEL", "--inputs", "MODEL"], "is not an .npz file of arrays"),
         (["run", "MODEL", "--backend", "no..module"], "backend 'no..module' cannot be loaded"),
         (["run", "MODEL", "--backend", ""], "backend '' cannot be loaded"),
         (["run", "MODEL", "--targets", "dnnl{"], "dnnl{"),
         (["run", "MODEL", "--targets", "dnnl{fly=on}"], "fly"),
         (["run", "MODEL", "--shape", "z=1,2"], "the model has no input 'z'"),
-        (["run", "MODEL", "--input", "nowhere.npz"], "'nowhere.npz' cannot be read"),
+        (["run", "MODEL", "--inputs", "nowhere.npz"], "'nowhere.npz' cannot be read"),
         (["run", "nowhere.so"], "'nowhere.so' cannot be read"),
         (["report", "/"], "there is no file '/'"),
         (["compile", "MODEL", "--limit", "nodes=3"], "nodes of the model: 8, the limit is 3"),

@@ -1,4 +1,4 @@
-"""The `byoc-opt` command, in process: ONNX input, `--explain`, messages and exit codes."""
+"""Command `byoc-opt`, in process: ONNX input, `--explain`, messages and exit codes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ for name, load in all_passes().items():
         failed.append(name)
 assert not failed, failed
 """
-"""FileCheck tests have all passes imported before the first one runs."""
+"""Script that runs each pass first, since FileCheck tests import all passes before the first runs.
+"""
 
 PARTITION = "fold-constants,simplify,fold-batch-norm,simplify,partition-for{targets=dnnl}"
 

@@ -1,4 +1,4 @@
-"""What the `byoc` command makes of any command line: typed messages, guesses, JSON, 80 columns."""
+"""Command lines of `byoc`: typed messages, suggestions, JSON, 80 columns."""
 
 from __future__ import annotations
 

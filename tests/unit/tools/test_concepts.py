@@ -1,4 +1,4 @@
-"""The counts of concepts follow their definitions, on a package that is written for it."""
+"""Counts of concepts, on a package that is written for them."""
 
 from __future__ import annotations
 

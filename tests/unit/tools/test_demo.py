@@ -1,4 +1,4 @@
-"""`byoc demo` reads a digit, and its network is as good as its description says."""
+"""`byoc demo`: it reads a digit, and its network is as accurate as its description claims."""
 
 from __future__ import annotations
 

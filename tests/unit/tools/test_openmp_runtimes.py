@@ -1,4 +1,4 @@
-"""OpenMP runtimes are found by name, in the process and in packages, and two of them are told."""
+"""OpenMP runtimes, found by name in the process and in packages; several are reported."""
 
 from __future__ import annotations
 

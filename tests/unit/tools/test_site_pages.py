@@ -1,4 +1,4 @@
-"""The pages of the site that are made of the code say something of everything."""
+"""Generated pages of the site, which cover everything."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 
 def models_in(folder: str) -> list[Path]:
-    """The models of a folder beside this file."""
+    """Returns the models of a folder beside this file."""
     return sorted((Path(__file__).parent / folder).glob("*.onnx"))
 
 
 def check_model(path: Path, inputs: Mapping[str, Any], **options: Any) -> None:
-    """Compiles a model, and compares labels, numbers and maps with those of ONNX Runtime."""
+    """Compiles a model, and compares labels, values and maps with ONNX Runtime's."""
     model = onnx.load(path)
     want = run_onnxruntime(model, inputs)
     with byoc_mlir.compile(model, fallback="allow", **options) as executable:

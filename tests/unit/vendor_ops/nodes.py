@@ -1,4 +1,4 @@
-"""Models of one node of a vendor's domain, run by ONNX Runtime and by what the importer made."""
+"""Models of one node of a vendor's domain, run by ONNX Runtime and by the evaluator."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ def node_model(
     domain: str = MICROSOFT,
     **attributes: Any,
 ) -> ModelProto:
-    """A model of one node.
+    """Returns a model of one node.
 
     Args:
-        inputs: by name, `None` for one that is left out; those in `constants` are initializers.
-        outputs: their names, f32, or their types; an empty name leaves one out.
+        inputs: arrays by name, `None` for an omitted input; the names in `constants` are
+            initializers.
+        outputs: names of f32 outputs, or names and types; an empty name omits an output.
     """
     types = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, np.float32)
     names = [name if array is not None else "" for name, array in inputs.items()]
@@ -60,7 +61,7 @@ def node_model(
 
 
 def run_imported(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
-    """The outputs by the evaluator of `relay`, in numpy."""
+    """Returns the outputs by the evaluator of `relay`, in numpy."""
     imported = import_model(model)
     main = next(op for op in imported.module.ops if isinstance(op, func.FuncOp))
     operands = [inputs[info.name] for info in imported.inputs]
@@ -78,7 +79,7 @@ def check_node(
     tolerance: float = 2e-6,
     **attributes: Any,
 ) -> None:
-    """Compares what was imported with ONNX Runtime."""
+    """Compares the imported node with ONNX Runtime."""
     model = node_model(op_type, inputs, outputs, constants=constants, **attributes)
     fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}
     assert_agrees(run_imported(model, inputs), run_onnxruntime(model, fed), tolerance)

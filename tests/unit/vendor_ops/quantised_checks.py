@@ -1,4 +1,4 @@
-"""Models with quantised ops: against ONNX Runtime, as they are imported and as integers."""
+"""Checks of quantised ops against ONNX Runtime, as imported and as integers."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Array = NDArray[Any]
 
 
 def f32(number: float) -> np.float32:
-    """A scale."""
+    """Returns a scale."""
     return np.float32(number)
 
 
 def scales(rng: np.random.Generator, count: int) -> Array:
-    """Random scales."""
+    """Returns random scales."""
     return (rng.random(count) * 0.05 + 0.001).astype(np.float32)
 
 
 def bytes_of(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
-    """Random integers of 8 bits; both ends of the range are among them."""
+    """Returns random 8-bit integers; both ends of the range are among them."""
     info = np.iinfo(dtype)
     array = rng.integers(info.min, info.max + 1, shape, dtype)
     array.reshape(-1)[:2] = (info.min, info.max)[: array.size]
@@ -40,16 +40,18 @@ def bytes_of(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
 
 
 def small_bytes_of(rng: np.random.Generator, dtype: Any, *shape: int) -> Array:
-    """As `bytes_of`, of half the range: ONNX Runtime's sums of products with larger weights that
-    are no constants saturate on processors without VNNI.
+    """Returns random 8-bit integers of half the range.
+
+    Larger weights that are no constants saturate in ONNX Runtime on processors without VNNI.
     """
     return bytes_of(rng, dtype, *shape) // 2
 
 
 def run_passes(model: ModelProto, inputs: Arrays, *, integers: bool) -> list[Array]:
-    """The outputs by the evaluator of `relay`, as imported or as integers where that is possible.
+    """Returns the outputs by the evaluator of `relay`, as imported or as integers if that is
+    possible.
 
-    What is decomposed afterwards gives the same to the bit.
+    The decomposition of the module has to return the same bits.
     """
     imported = import_model(model)
     main = next(op for op in imported.module.ops if isinstance(op, func.FuncOp))
@@ -66,7 +68,8 @@ def run_passes(model: ModelProto, inputs: Arrays, *, integers: bool) -> list[Arr
 
 
 def assert_within_steps(found: Array, expected: Array, step: float = 1.0) -> None:
-    """One step of difference in 99.9 % of the elements, two in all; small tensors may have one."""
+    """Asserts that results differ by at most one step in 99.9 % of the elements, and by two in
+    all."""
     assert found.shape == expected.shape
     assert found.dtype == expected.dtype
     steps = np.abs(found.astype(np.float64) - expected.astype(np.float64)) / step
@@ -85,7 +88,7 @@ def check_quantised(
     step: float = 1.0,
     **attributes: Any,
 ) -> None:
-    """Compares a node with ONNX Runtime; `step` is that of outputs of floats."""
+    """Compares a node with ONNX Runtime; `step` is the step of float outputs."""
     inputs = {k: None if v is None else np.asarray(v) for k, v in inputs.items()}
     model = node_model(op_type, inputs, outputs, constants=constants, domain=domain, **attributes)
     fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}

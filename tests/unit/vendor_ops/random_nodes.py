@@ -1,4 +1,4 @@
-"""Random nodes of the ops that language models are made of, of small sizes."""
+"""Random nodes of the ops of language models, of small sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A node and what it is given."""
+    """Node and its inputs."""
 
     op_type: str
     inputs: Arrays
@@ -24,11 +24,11 @@ class Case:
     constants: tuple[str, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     lengths: tuple[int, ...] = ()
-    """How many tokens count of each entry of the caches `present_k` and `present_v`."""
+    """Number of valid tokens in each entry of the caches `present_k` and `present_v`."""
 
 
 class Drawn:
-    """Sizes, choices, and random numbers."""
+    """Generator of sizes, choices, and random values."""
 
     def __init__(self, draw: Draw):
         self._draw = draw
@@ -47,11 +47,11 @@ class Drawn:
         return self.rng.standard_normal(shape).astype(np.float32)
 
     def numbers(self, least: int, most: int, *shape: int) -> NDArray[np.int32]:
-        """Integers from `least` to `most`."""
+        """Returns integers from `least` to `most`."""
         return self.rng.integers(least, most + 1, shape).astype(np.int32)
 
     def some(self, **attributes: Any) -> dict[str, Any]:
-        """Some of the attributes."""
+        """Draws some of the attributes."""
         return {name: value for name, value in attributes.items() if self._draw(st.booleans())}
 
 
@@ -74,7 +74,7 @@ def rotary_embeddings(draw: Draw) -> Case:
 
 @st.composite
 def group_query_attentions(draw: Draw) -> Case:
-    """Prompts and steps, of a cache that grows or has room for more."""
+    """Draws prompts and steps, with a cache that grows or has room for more."""
     drawn = Drawn(draw)
     size, shared = drawn.one_of(8, 16), drawn.size(2)
     heads, batch = shared * drawn.size(3), drawn.size(3)
@@ -175,7 +175,7 @@ def multi_head_attentions(draw: Draw) -> Case:
 
 @st.composite
 def attentions(draw: Draw) -> Case:
-    """Of `com.microsoft`."""
+    """Draws attention of `com.microsoft`."""
     drawn = Drawn(draw)
     batch, new, heads, inner = drawn.size(3), drawn.size(4), drawn.size(3), drawn.size(5)
     size, past = drawn.one_of(1, 2, 4), drawn.size(4, 0)

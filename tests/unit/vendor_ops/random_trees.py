@@ -11,11 +11,11 @@ MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 
 
 class RandomTrees:
-    """Trees on `features` features, whose thresholds are small integers and halves.
+    """Trees on `features` features, whose thresholds are multiples of a half.
 
     Args:
         targets: each leaf has a weight for one of them, or for all if `dense`.
-        missing: whether some nodes send missing values to the branch that is taken if they hold.
+        missing: if true, some nodes send missing values to the branch of true.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RandomTrees:
             self._grow(tree, depth)
 
     def attributes(self, kind: str) -> dict[str, Any]:
-        """The attributes of the nodes and of the leaves, as `target_…` or `class_…`."""
+        """Returns the attributes of the nodes and of the leaves, as `target_…` or `class_…`."""
         return {**self.nodes, **{f"{kind}_{name}": each for name, each in self.weights.items()}}
 
     def _grow(self, tree: int, depth: int) -> None:
@@ -100,7 +100,7 @@ class RandomTrees:
 def rows(
     seed: int, count: int, features: int = 3, *, missing: bool = False
 ) -> np.ndarray[Any, Any]:
-    """Rows that often meet the thresholds exactly."""
+    """Returns rows that often meet the thresholds exactly."""
     rng = np.random.default_rng(seed)
     data = (rng.integers(-5, 6, (count, features)) / 2).astype(np.float32)
     return np.where(rng.random(data.shape) < 0.2, np.float32(np.nan), data) if missing else data

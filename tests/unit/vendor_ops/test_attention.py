@@ -87,7 +87,9 @@ def test_attention_with_values_of_their_own_size() -> None:
 
 
 def test_attention_with_a_square_mask() -> None:
-    """ONNX Runtime refuses it on CPUs: the same as the rows and columns that count."""
+    """Checks against the mask's valid rows and columns, since ONNX Runtime refuses square masks on
+    CPUs.
+    """
     square = bits(2, 1, 9, 9)
     inputs = {"x": floats(2, 4, 12), "w": floats(12, 24), "b": floats(24), "m": square}
     past = {"p": floats(2, 2, 2, 3, 4)}
@@ -128,7 +130,7 @@ def test_multi_head_attention(inputs: Arrays, attributes: dict[str, Any]) -> Non
 
 
 def test_packed_queries_keys_and_values() -> None:
-    """ONNX Runtime takes them apart on GPUs only: the same as given one by one."""
+    """Checks against separate inputs, since ONNX Runtime unpacks them on GPUs only."""
     whole = {"q": floats(2, 4, 2, 3, 4)}
     apart = {
         name: np.ascontiguousarray(whole["q"][:, :, :, place]).reshape(2, 4, 8)
@@ -177,7 +179,9 @@ def check_group_query(
 
 
 def assert_same_tokens(got: Results, want: Results, lengths: list[int]) -> None:
-    """As `assert_agrees`; what a cache has behind the tokens of an entry may be anything."""
+    """Asserts agreement as `assert_agrees` does, without the cache after an entry's tokens, which
+    is undefined.
+    """
     for outputs in (got, want):
         for name in ("present_k", "present_v"):
             for entry, length in zip(outputs[name], lengths, strict=True):

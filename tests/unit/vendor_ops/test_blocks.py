@@ -21,7 +21,7 @@ TOLERANCE = 1e-5
 
 
 def weights(units: int, size: int, block: int, bits: int, zeros: str) -> dict[str, Any]:
-    """The constants of a `MatMulNBits`; zero points are `packed`, `float` or `none`."""
+    """Returns the constants of a `MatMulNBits`; zero points are `packed`, `float` or `none`."""
     blocks = -(-size // block)
     found: dict[str, Any] = {
         "w": RNG.integers(0, 256, (units, blocks, block * bits // 8)).astype(np.uint8),
@@ -167,7 +167,7 @@ KINDS = {
 
 
 def stored(codes: np.ndarray[Any, Any], kind: str, bits: int) -> np.ndarray[Any, Any]:
-    """Codes from 0 on as a table has them: in bytes, or as numbers of four bits."""
+    """Packs codes from 0 on as a table stores them: in bytes, or in a 4-bit type."""
     if kind != "bytes":
         return (codes - (8 if kind == "i4" else 0)).astype(KINDS[kind])
     if bits == 8:
@@ -209,8 +209,9 @@ def test_rows_of_a_table(kind: str, bits: int, width: int, zeros: bool) -> None:
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("kind", [*KINDS, "i8"])
 def test_dequantised_in_blocks_before_a_product(kind: str, zeros: bool, turned: bool) -> None:
-    """The weight is stored by units if `turned`, with a Transpose before the product. Compared with
-    numpy: ONNX Runtime rounds the data of such products to eight bits.
+    """Checks a weight that is stored by units if `turned`, with a Transpose before the matmul.
+
+    The oracle is numpy, since ONNX Runtime rounds the data of such matmuls to 8 bits.
     """
     units, steps, block = 20, 80, 32
     blocks = -(-steps // block)

@@ -1,4 +1,4 @@
-"""Numbers that a run refuses: lengths and places that are known when it runs."""
+"""Lengths and positions that are known at run time only, and that a run refuses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def test_a_cache_that_is_full(targets: tuple[str, ...]) -> None:
 
 
 def scatter() -> ModelProto:
-    """A cache of two entries with eight places, and three new ones for each, in a branch."""
+    """Returns a branch that writes three new rows to each of a cache's two entries of eight
+    rows."""
     info = helper.make_tensor_value_info
     update = helper.make_node("TensorScatter", ["c", "u", "w"], ["t"], "put")
     same = helper.make_node("Identity", ["c"], ["e"])

@@ -120,7 +120,9 @@ def test_imputer_of_integers() -> None:
 
 
 def test_an_imputer_has_one_value_or_one_for_each_feature() -> None:
-    """ONNX Runtime takes the first of any other number of values, which ONNX does not know."""
+    """Checks the refusal; for other counts, which ONNX does not define, ONNX Runtime takes the
+    first value.
+    """
     values: dict[str, Any] = {"imputed_value_floats": numbers(2)}
     model = node_model("Imputer", {"x": DATA}, {"y": np.float32}, domain=ML, **values)
     reason = "imputed_value has 2 entries, accepted is one, or one for each feature, which are 4"

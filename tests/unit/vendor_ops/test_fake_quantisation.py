@@ -1,4 +1,6 @@
-"""Ops of floats between dequantise and quantise: their integers, against ONNX Runtime."""
+"""Float ops between `DequantizeLinear` and `QuantizeLinear`: their integer forms, against ONNX
+Runtime.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def qdq_model(
     opset: int = 17,
     **attributes: Any,
 ) -> tuple[ModelProto, dict[str, NDArray[Any]]]:
-    """Dequantise, compute, quantise; and the inputs.
+    """Returns a model that dequantises, computes and quantises, and its inputs.
 
     Args:
         operands: integers, scale, zero point, and the axis of a constant that has scales along it;
@@ -75,7 +77,7 @@ def qdq_model(
 
 
 def names_of(model: ModelProto) -> list[str]:
-    """The ops of the model as integers; none is kept in floats."""
+    """Returns the ops of the model as integers; none is kept in floats."""
     module = import_model(model).module
     FakeQuantizationToInteger().apply(make_context(), module)
     assert KEPT_FLOAT not in module.attributes, module.attributes
@@ -84,7 +86,7 @@ def names_of(model: ModelProto) -> list[str]:
 
 
 def check(model: ModelProto, inputs: Arrays, *names: str) -> None:
-    """The integer ops are these, and all answers are ONNX Runtime's."""
+    """Checks the integer ops, and that all outputs are ONNX Runtime's."""
     assert names_of(model) == list(names)
     expected = run_onnxruntime(model, inputs)["y"]
     for integers in (False, True):
@@ -102,7 +104,7 @@ def weight(
 
 
 def bias(count: int, axis: int | None) -> tuple[NDArray[Any], float, Any, int | None]:
-    """Of the scale that `data` and `weight` have together."""
+    """Returns a bias whose scale is the product of the scales of `data` and `weight`."""
     numbers = np.random.default_rng(3).integers(-3000, 3000, count).astype(np.int32)
     return numbers, 0.02 * 0.01, np.int32(0), axis
 
@@ -242,7 +244,7 @@ def test_moves(
     name: str | None,
     same: bool,
 ) -> None:
-    """With equal parameters nothing is computed; else the result is requantised."""
+    """Checks that equal parameters need no arithmetic; else the result is requantised."""
     output = (0.02, U8(3)) if same else (0.05, U8(30))
     model, inputs = qdq_model(op_type, [data(U8, *shape)], output, *more, **attributes)
     last = () if same else ("qnn.requantize",)
@@ -279,7 +281,7 @@ def test_functions_of_a_byte(
 
 
 def test_a_function_of_one_byte_with_another_rank_is_no_table() -> None:
-    """A constant of rank 2 makes `[1, 3]` of `[3]`, which a table could not."""
+    """Checks a constant of rank 2, which makes `[1, 3]` of `[3]`; a table could not."""
     model = parse_model(
         """<ir_version: 8, opset_import: ["" : 13]>
         g (uint8[3] x) => (uint8[1, 3] y)
@@ -298,7 +300,8 @@ def test_a_function_of_one_byte_with_another_rank_is_no_table() -> None:
 
 @pytest.mark.parametrize("dtype", [U8, I8])
 def test_a_product_of_a_byte_and_its_function(dtype: Any) -> None:
-    """A quantised SiLU is one table: what is quantised between belongs to it."""
+    """Checks that a quantised SiLU is one table, which includes the quantisation between its
+    ops."""
     type_ = np.dtype(dtype).name
     model = parse_model(
         f"""<ir_version: 8, opset_import: ["" : 13]>

@@ -18,7 +18,7 @@ from byoc_mlir.errors import InvalidInputError, UnsupportedModelError
 def map_model(
     op_type: str, key: int, value: int, output: int, **attributes: Any
 ) -> onnx.ModelProto:
-    """`y = op(m), z = y + y`; of texts `z`, which is 1 for 'u', alone."""
+    """Returns `y = op(m), z = y + y`; for strings only `z`, which is 1 for 'u'."""
     map_type = helper.make_map_type_proto(key, helper.make_tensor_type_proto(value, []))
     nodes = [helper.make_node(op_type, ["m"], ["y"], "op", domain="ai.onnx.ml", **attributes)]
     outputs = [helper.make_tensor_value_info("y", output, [1, None])]

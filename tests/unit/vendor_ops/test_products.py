@@ -1,4 +1,4 @@
-"""Convolutions, products, activations and normalisations of `com.microsoft`."""
+"""Convolutions, matmuls, activations and normalisations of `com.microsoft`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def test_fused_conv_is_one_composite() -> None:
 
 @pytest.mark.parametrize("op_type", ["NhwcConv", "NhwcFusedConv"])
 def test_channels_last(op_type: str) -> None:
-    """ONNX Runtime has no kernel for them on CPUs: the same as a convolution of the transposed."""
+    """Checks against a convolution of transposed data, since ONNX Runtime has no NHWC kernel on
+    CPUs.
+    """
     data, weight, bias = floats(2, 5, 6, 4), floats(3, 4, 3, 3), floats(3)
     last = {"x": data, "w": weight, "b": bias}
     first = {**last, "x": data.transpose(0, 3, 1, 2)}

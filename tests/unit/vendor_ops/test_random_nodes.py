@@ -1,4 +1,4 @@
-"""Random nodes of the ops that language models are made of, against ONNX Runtime."""
+"""Random nodes of the ops of language models, against ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES = st.one_of(
 
 
 def check(case: Case) -> None:
-    """Compares a node that ONNX Runtime accepts; what caches have behind their tokens is open."""
+    """Compares a node that ONNX Runtime accepts; caches after an entry's tokens are undefined."""
     model = node_model(
         case.op_type, case.inputs, case.outputs, constants=case.constants, **case.attributes
     )

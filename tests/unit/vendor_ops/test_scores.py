@@ -1,5 +1,6 @@
-"""Scores of classical models in the forms that ONNX is vague about: one score for two classes,
-base values, thresholds in double precision."""
+"""Scores of classical models in forms for which ONNX is vague: one score for two classes, base
+values, thresholds in f64.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def test_support_vector_regressions_are_not_transformed(transform: str, one_clas
 
 
 def _stump(prefix: str, ids: int, values: list[float], **more: Any) -> dict[str, Any]:
-    """One tree of one comparison with 0.5."""
+    """Returns the attributes of one tree with one comparison with 0.5."""
     return {
         "nodes_treeids": [0] * 3,
         "nodes_nodeids": [0, 1, 2],

@@ -23,7 +23,7 @@ def floats(*shape: int) -> NDArray[np.float32]:
 
 
 def step(batch: int, new: int, capacity: int, filled: int, **more: NDArray[Any]) -> Arrays:
-    """New tokens behind `filled` others."""
+    """Returns the inputs of new tokens after `filled` others."""
     return {
         "q": floats(batch, new, HEADS * SIZE),
         "k": floats(batch, new, HEADS * SIZE),

@@ -19,7 +19,8 @@ OUTPUTS = {"label": np.int64, "scores": np.float32}
 
 
 def machine(classes: int, *, probabilities: bool, **more: Any) -> dict[str, Any]:
-    """The attributes of a classifier with two support vectors for each class and one for all."""
+    """Returns the attributes of a classifier with two support vectors for each class and one
+    more."""
     sizes = [2] * (classes - 1) + [3]
     count, pairs = sum(sizes), classes * (classes - 1) // 2
 
@@ -60,7 +61,7 @@ def test_transforms(classes: int, probabilities: bool, post: str) -> None:
 
 @pytest.mark.parametrize("labels", [[4, 7], [4, 7, 9]])
 def test_without_support_vectors(labels: list[int]) -> None:
-    """Of two labels ONNX Runtime gives the second one wherever a score is above 0."""
+    """Checks the labels; with two, ONNX Runtime returns the second whenever a score is above 0."""
     attributes: dict[str, Any] = {
         "classlabels_ints": labels,
         "coefficients": RNG.standard_normal(4 * len(labels)).astype(np.float32).tolist(),

@@ -1,4 +1,5 @@
-"""Ops of `com.microsoft` at symbolic sizes: one program serves all, with ONNX Runtime's numbers."""
+"""Ops of `com.microsoft` with dynamic shapes: one program serves all, with ONNX Runtime's
+results."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ F32, I32, I64 = TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64
 
 
 def grouped(room: str | int, **attributes: Any) -> ModelProto:
-    """GroupQueryAttention, `room` tokens in the caches that it gets and returns."""
+    """Returns GroupQueryAttention with caches of `room` tokens as inputs and outputs."""
     cache = (["batch", SHARED, room, SIZE], F32)
     more = ["cos", "sin"] if attributes.get("do_rotary") else []
     rng = np.random.default_rng(3)
@@ -91,7 +92,8 @@ def grouped(room: str | int, **attributes: Any) -> ModelProto:
 
 
 def step(batch: int, new: int, lasts: Sequence[int], room: int, seed: int = 0) -> Arrays:
-    """The inputs for new tokens, the last of each entry at a place."""
+    """Returns the inputs for new tokens; `lasts` has the position of the last token of each
+    entry."""
     rng = np.random.default_rng(seed)
     caches = {name: random(rng, batch, SHARED, room, SIZE) for name in ("past_k", "past_v")}
     return {
@@ -134,7 +136,7 @@ def test_prompts_and_steps_with_a_cache_of_a_fixed_size(
 
 
 def test_positions_that_a_model_gives() -> None:
-    """Those of a prompt follow the first one, whatever the others say."""
+    """Checks that positions of a prompt follow its first one, whatever the others are."""
     model = grouped(40, do_rotary=1)
     model.graph.node[0].input.append("places")
     info = helper.make_tensor_value_info("places", I64, ["batch", "tokens"])
@@ -174,7 +176,9 @@ def test_what_does_not_fit_into_a_cache() -> None:
 
 
 def growing(batch: str | int) -> ModelProto:
-    """As exporters write it: the mask says how many tokens there are, and caches grow."""
+    """Returns a model as exporters write it: the mask determines the number of tokens, and caches
+    grow.
+    """
     rng = np.random.default_rng(3)
     constants = {"one": np.array([1], np.int64), "axis": np.array(1, np.int64)}
     old, new = ([batch, SHARED, size, SIZE] for size in ("past", "all"))
@@ -214,7 +218,9 @@ def grown(batch: int, new: int, past: int) -> Arrays:
 
 @pytest.mark.parametrize(("batch", "programs"), [(1, 1), ("batch", 2)])
 def test_a_cache_that_grows(batch: str | int, programs: int) -> None:
-    """With one entry new tokens are behind all others; of several it matters what is a prompt."""
+    """Checks one entry, whose new tokens follow all others, and several, for which prompts must be
+    told apart.
+    """
     model = growing(batch)
     sizes = [(1, 5, 0), (1, 1, 5), (1, 1, 6), (1, 9, 0), (1, 4, 9), (1, 1, 150), (1, 130, 0)]
     sizes += [] if batch == 1 else [(2, 5, 0), (2, 1, 5), (3, 1, 7)]
@@ -260,7 +266,7 @@ def test_attention_of_many_heads(more: tuple[str, ...]) -> None:
 
 
 def optimised_encoder(mask: Sequence[str]) -> ModelProto:
-    """Embeddings, attention and a skip, as ONNX Runtime's optimiser writes them."""
+    """Returns embeddings, attention and a skip, as ONNX Runtime's optimiser writes them."""
     rng = np.random.default_rng(1)
     shapes = {
         "words": (50, WIDTH),
@@ -307,7 +313,7 @@ def test_an_optimised_encoder(mask: list[str]) -> None:
 
 @pytest.mark.parametrize(("bits", "inner", "units"), [(4, 64, 40), (8, 48, 32), (4, 80, 48)])
 def test_weights_in_blocks(bits: int, inner: int, units: int) -> None:
-    """One row and few ones, whole tiles of many, and each number of rows behind them."""
+    """Checks one row, few rows, whole tiles of many, and each remainder."""
     rng, block = np.random.default_rng(bits), 16
     blocks = -(-inner // block)
     codes = rng.integers(0, 256, (units, blocks, block * bits // 8)).astype(np.uint8)

@@ -93,8 +93,9 @@ def test_classifiers(
 
 
 def test_two_classes_with_weights_for_both() -> None:
-    """The label is that of the larger score; ONNX Runtime says 1 whenever the second one's is
-    above 0, whatever the labels are."""
+    """Checks that the larger score decides the label; ONNX Runtime returns 1 if the second is above
+    0, for any labels.
+    """
     trees = RandomTrees(5, targets=(0, 1), dense=True, positive=True)
     data = {"x": rows(6, 30)}
     outputs = {"label": np.int64, "scores": np.float32}
@@ -110,7 +111,7 @@ def test_two_classes_with_weights_for_both() -> None:
 @pytest.mark.parametrize("count", [1, 7, 31, 130])
 @pytest.mark.parametrize(("targets", "dense"), [((0,), False), ((0, 1, 2), True)])
 def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
-    """Rows beside each other and what is left of them, trees beside each other and the rest."""
+    """Checks rows in vectors and a rest, and trees in vectors and a rest."""
     trees = RandomTrees(7, count=21, targets=targets, dense=dense, modes=MODES, missing=True)
     data = {"x": rows(8, count, missing=True)}
     attributes = trees.attributes("target")
@@ -125,7 +126,7 @@ def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("targets", [(0,), (0, 1)])
 def test_deep_trees_and_many_rows(targets: tuple[int, ...], dtype: type[np.generic]) -> None:
-    """Rows come to leaves after steps of very different number; more rows than go together."""
+    """Checks rows with paths of very different lengths, and more rows than one block has."""
     trees = RandomTrees(9, count=2, depth=13, targets=targets)
     data = {"x": rows(8, 300).astype(dtype)}
     attributes = trees.attributes("target")
@@ -138,7 +139,7 @@ def test_deep_trees_and_many_rows(targets: tuple[int, ...], dtype: type[np.gener
 
 @pytest.mark.parametrize("targets", [(0,), (0, 1, 2)])
 def test_calls_choose_how_many_rows_there_are(targets: tuple[int, ...]) -> None:
-    """One program: few rows, many, and many of which few are left over."""
+    """Checks that one program takes few rows, many, and many with a small rest."""
     trees = RandomTrees(7, count=37, depth=8, targets=targets, missing=True)
     attributes = trees.attributes("target")
     count = len(targets)

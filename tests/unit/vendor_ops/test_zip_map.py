@@ -17,7 +17,7 @@ from byoc_mlir.testing.reference import run_onnxruntime
 
 
 def with_maps(keys: list[int] | list[str], rows_of: str | int = 5) -> onnx.ModelProto:
-    """A classifier whose scores come as one map a row."""
+    """Returns a classifier whose scores are one map a row."""
     trees = RandomTrees(5, targets=(0, 1, 2), dense=True, positive=True)
     model = node_model(
         "TreeEnsembleClassifier",

@@ -1,4 +1,4 @@
-"""IR and code of nodes and regions, out of the files of a dump."""
+"""Excerpts of IR and code for nodes and regions, from the files of a dump."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a report: its data, and that it is whole, safe and alone."""
+"""Page of a report: its data, and that it is complete, safe and self-contained."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EMPTY = frozenset({"meta", "input", "br", "hr", "link", "img"})
 
 
 class _Parsed(HTMLParser):
-    """The elements of a page, checked to be closed in their order."""
+    """Parser of a page's elements, which checks that they are closed in order."""
 
     def __init__(self, text: str):
         super().__init__()

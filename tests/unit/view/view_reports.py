@@ -1,4 +1,4 @@
-"""Reports to draw, made by hand."""
+"""Handwritten reports to draw."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.runtime.verification import Compared, Verification
 
 HOSTILE = """</script><script>alert("x")</script><!--'&\u2028@DETAILS@"""
-"""A node's name that would break out of whatever it is not escaped in."""
+"""Node's name that would break out of any context in which it is not escaped."""
 
 
 def small_report(name: str = "conv1") -> Report:
-    """Four nodes in a row: one folded, two in a region, one on the host."""
+    """Returns four nodes in a chain: one folded, two in a region, one on the host."""
     return Report(
         (
             ReportRow("c", "Constant", "folded", outputs=("w",)),
@@ -37,7 +37,7 @@ def small_report(name: str = "conv1") -> Report:
 
 
 def small_profile(name: str = "conv1") -> Profile:
-    """Two steps and the call."""
+    """Returns two steps and the call."""
     rows = (
         ProfileRow(
             *((name, "relu1"), ("Conv", "Relu"), "planted", "planted_main_0", "fast"),
@@ -52,7 +52,7 @@ def small_profile(name: str = "conv1") -> Profile:
 
 
 def small_verification() -> Verification:
-    """One node is right, one is wrong, one gives infinities."""
+    """Returns a result with one right node, one wrong one, and one with infinities."""
     return Verification(
         "onnxruntime",
         outputs=(_compared("sin1", 0.25, agrees=False),),

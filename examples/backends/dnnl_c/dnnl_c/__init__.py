@@ -36,7 +36,7 @@ ELTWISE = {"nn.relu": 0x20, "tanh": 0x21, "sigmoid": 0x29}
 
 
 class DnnlCBackend(Backend):
-    """Convolutions and dense layers, with bias and ReLU, and element-wise ops."""
+    """Backend for convolutions and dense layers, with bias and ReLU, and element-wise ops."""
 
     name: ClassVar[str] = "dnnl_c"
 
@@ -70,7 +70,7 @@ class DnnlCBackend(Backend):
 
 
 def _call(op: Operation, operands: Sequence[str], result: str) -> str:
-    """The call of the kernel that computes an op or a composite."""
+    """Returns the call of the kernel that computes an op or a composite."""
     name = relay_name(op)
     if name in BINARY:
         return (

@@ -17,7 +17,7 @@ from dnnl_json.runtime import DnnlJsonModule
 
 
 class DnnlJsonBackend(Backend):
-    """Convolutions and dense layers with what follows them, and element-wise ops."""
+    """Backend for convolutions and dense layers with their epilogues, and element-wise ops."""
 
     name: ClassVar[str] = "dnnl_json"
 

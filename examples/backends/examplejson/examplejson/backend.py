@@ -24,11 +24,11 @@ from byoc_mlir.dialects.relay.base import relay_name, shape_of
 from examplejson.runtime import ExampleJsonModule
 
 NAMES = {"add": "add", "subtract": "sub", "multiply": "mul", "nn.relu": "relu"}
-"""Relay ops and what they are called in the format."""
+"""Names of Relay ops in the format."""
 
 
 class ExampleJsonBackend(Backend):
-    """Additions, subtractions, products and ReLUs of float32 tensors of one shape."""
+    """Backend for additions, subtractions, products and ReLUs of float32 tensors of one shape."""
 
     name: ClassVar[str] = "examplejson"
 
@@ -44,7 +44,7 @@ class ExampleJsonBackend(Backend):
 
 
 def graph_text(region: FuncOp) -> str:
-    """A region in ExampleJSON."""
+    """Returns a region in ExampleJSON."""
     ids: dict[SSAValue, int] = {}
     inputs = (f"  input {_number(ids, value)} {_shape(value)}" for value in region.args)
     lines = [region.sym_name.data, *inputs]

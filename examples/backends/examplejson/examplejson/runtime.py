@@ -38,7 +38,7 @@ class Graph:
     known: set[int] = field(default_factory=set[int])
 
     def checked(self, numbers: Iterable[int]) -> list[int]:
-        """The same numbers, each of a tensor that is known."""
+        """Returns the same numbers, and checks that each names a known tensor."""
         found = list(numbers)
         for number in found:
             if number not in self.known:
@@ -77,7 +77,7 @@ class ExampleJsonModule(RegionModule):
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
-        """The module of a file, which may be written by hand."""
+        """Returns the module of a file, which may be written by hand."""
         return cls(Path(path).read_text())
 
     def save(self) -> bytes:

@@ -37,7 +37,9 @@ FLAGS = ("-O3", "-march=native", "-ffp-contract=fast")
 
 
 class MyBackend(Backend):
-    """Convolutions of one group with constant weights, followed by batch norm or bias, and ReLU."""
+    """Backend for convolutions of one group with constant weights, followed by batch norm or bias,
+    and ReLU.
+    """
 
     name: ClassVar[str] = "mybackend"
 
@@ -102,7 +104,7 @@ def _constants(region: FuncOp) -> tuple[Weight, ...]:
 
 
 def _packed(composite: Operation) -> tuple[Any, Any]:
-    """The weight as `[C, KH, KW, O]` and the bias, with batch norm in both."""
+    """Returns the weight as `[C, KH, KW, O]` and the bias, with batch norm folded into both."""
     weight = _array(_conv(composite).weight).transpose(1, 2, 3, 0)
     for op in composite.walk():
         if isinstance(op, BiasAddOp):

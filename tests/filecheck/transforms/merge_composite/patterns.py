@@ -1,4 +1,4 @@
-"""A backend whose pattern table has one row, on ops of its own, for each rule of matching."""
+"""Backend whose pattern table has one row, on separate ops, for each rule of matching."""
 
 from __future__ import annotations
 

@@ -16,11 +16,12 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 STEP = 2.0**-8
-"""Half a step of `bf16`, relative to a number."""
+"""Half a step of `bf16`, relative to the value."""
 
 
 def convolutions() -> ModelProto:
-    """A stem, a pool, a block with a residual, one of channels apart, and a classifier."""
+    """Returns a stem, a pool, a block with a residual, a depthwise convolution, and a
+    classifier."""
     net = GraphBuilder("convolutions", seed=0)
     x = net.input("x", [1, 3, 48, 48])
     x = net.max_pool(net.relu(net.conv(x, 16, 3)), 2, 2)
@@ -32,7 +33,7 @@ def convolutions() -> ModelProto:
 
 
 def dense_blocks() -> ModelProto:
-    """Two blocks whose batch norms read all that is before them in their block."""
+    """Returns two blocks whose batch norms read all earlier results of their block."""
     net = GraphBuilder("dense_blocks", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 3, 32, 32]), 32, 3))
     for _ in range(2):
@@ -45,7 +46,7 @@ def dense_blocks() -> ModelProto:
 
 
 def attention() -> ModelProto:
-    """Products of activations, a softmax and a gelu between products of weights."""
+    """Returns matmuls of activations, a softmax and a gelu between matmuls with weights."""
     net = GraphBuilder("attention", seed=0)
     x = net.input("x", [1, 64, 64], channel_axis=2)
     heads = [
@@ -63,7 +64,7 @@ def attention() -> ModelProto:
 
 
 def shuffle() -> ModelProto:
-    """Channels of several groups change places between convolutions."""
+    """Returns convolutions with a shuffle of the channels of several groups between them."""
     net = GraphBuilder("shuffle", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 3, 40, 40]), 16, 1))
     x = net.reshape(net.transpose(net.reshape(x, 1, 4, 4, 40, 40), 0, 2, 1, 3, 4), 1, 16, 40, 40)
@@ -75,11 +76,13 @@ def shuffle() -> ModelProto:
 MODELS = {"convolutions": convolutions, "dense_blocks": dense_blocks, "attention": attention}
 
 _BF16_UNITS = re.compile("bf16|amx")
-"""How oneDNN names an implementation that multiplies `bf16`."""
+"""Pattern of oneDNN's names for implementations that multiply `bf16`."""
 
 
 def compiled(model: ModelProto, precision: str = "bf16", **options: Any) -> Executable:
-    """The model for one thread of oneDNN; nothing that is measured keeps convolutions in `f32`."""
+    """Compiles the model for one thread of oneDNN, without measurements that keep convolutions in
+    `f32`.
+    """
     return byoc_mlir.compile(
         model,
         targets=("dnnl{winograd=off}",),
@@ -91,7 +94,9 @@ def compiled(model: ModelProto, precision: str = "bf16", **options: Any) -> Exec
 
 
 def check_network(name: str) -> None:
-    """It gives what ONNX Runtime does in `f32` up to some roundings, and the report says how."""
+    """Checks that a network's results equal ONNX Runtime's in `f32` up to some roundings, and
+    checks the report.
+    """
     model = MODELS[name]()
     inputs = random_inputs(model)
     with compiled(model) as executable:
@@ -110,7 +115,8 @@ def check_network(name: str) -> None:
 
 
 def check_whole_windows(*sizes: str) -> None:
-    """A transposed convolution whose strides are its window, between others."""
+    """Checks a transposed convolution whose strides equal its window, between other
+    convolutions."""
     window = [int(size) for size in sizes]
     shape = [2, 40, *(pixels * size for pixels, size in zip((9, 7), window, strict=True))]
     net = GraphBuilder("net", seed=0)
@@ -130,7 +136,7 @@ def check_whole_windows(*sizes: str) -> None:
 
 
 def assert_close(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Equal up to some roundings."""
+    """Asserts that outputs are equal up to some roundings."""
     for name, expected in wanted.items():
         assert found[name].dtype == np.float32
         assert np.abs(found[name] - expected).max() <= 8 * STEP * np.abs(expected).max()

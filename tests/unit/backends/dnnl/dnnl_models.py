@@ -18,7 +18,7 @@ OWN_LAYOUTS = (
     "channels_last",
     *(["blocked_8"] if VectorUnit.of(Cpu.host().features).lanes >= 8 else []),
 )
-"""Layouts for which convolutions of ours are written: blocks of channels are whole vectors."""
+"""Layouts that built-in convolutions support: blocks of channels are whole vectors."""
 
 
 def model(
@@ -27,7 +27,7 @@ def model(
     weights: Mapping[str, Any] | None = None,
     output: str = "y",
 ) -> ModelProto:
-    """A model of `f32` inputs; `weights` are shapes (drawn at random) or arrays."""
+    """Returns a model of `f32` inputs; `weights` are shapes (drawn at random) or arrays."""
     rng = np.random.default_rng(11)
     initializers = [
         numpy_helper.from_array(
@@ -49,13 +49,13 @@ def model(
 
 
 def node(op_type: str, inputs: str, output: str = "y", **attributes: Any) -> NodeProto:
-    """A node; `inputs` are names with blanks between them."""
+    """Returns a node; `inputs` are names separated by blanks."""
     name = f"{op_type}_{output}"
     return helper.make_node(op_type, inputs.split(), [output], name=name, **attributes)
 
 
 def scalar(value: float) -> Any:
-    """A constant of rank 0."""
+    """Returns a constant of rank 0."""
     return np.array(value, np.float32)
 
 
@@ -67,7 +67,9 @@ def convolution(
     inputs: str = "a w b",
     **attributes: Any,
 ) -> ModelProto:
-    """A 1x1 convolution, one to `y` or to `c`, and what follows that; `r` is a residual."""
+    """Returns a model: a 1x1 convolution, a convolution to `y` or to `c`, and nodes `after` it; `r`
+    is a residual.
+    """
     channels, group = source[1], attributes.get("group", 1)
     name = "c" if after else "y"
     nodes = [
@@ -93,7 +95,7 @@ def convolution(
 def check(
     built: ModelProto, tolerance: float = 1e-5, target: str = "dnnl", **options: Any
 ) -> Report:
-    """Compiles for oneDNN, compares with ONNX Runtime, returns the report."""
+    """Compiles for oneDNN, compares with ONNX Runtime, and returns the report."""
     inputs = random_inputs(built, seed=5)
     executable = compile_model(built, targets=(target,), fallback="allow", **options)
     with executable:

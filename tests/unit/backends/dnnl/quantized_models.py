@@ -1,4 +1,4 @@
-"""Small quantised ONNX models, what they compute by definition, and checks in other processes."""
+"""Small quantised ONNX models, their results by definition, and checks in other processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def draw(dtype: Any, *shape: int, seed: int = 0) -> Array:
-    """Random bytes, with both ends of the range among them."""
+    """Returns random 8-bit values, with both ends of the range among them."""
     info = np.iinfo(dtype)
     array = np.random.default_rng(seed).integers(info.min, info.max + 1, shape, dtype)
     array.reshape(-1)[:2] = info.min, info.max
@@ -27,7 +27,7 @@ def draw(dtype: Any, *shape: int, seed: int = 0) -> Array:
 
 @dataclass(frozen=True)
 class Convolution:
-    """A `QLinearConv` whose result is cut seldom."""
+    """`QLinearConv` whose result is seldom clipped."""
 
     data: Array
     weights: Array
@@ -41,7 +41,7 @@ class Convolution:
 
     @property
     def scales(self) -> Array:
-        """Those of the weights, one for each output."""
+        """Returns the scales of the weights, one for each output."""
         generator = np.random.default_rng(self.seed)
         return generator.uniform(0.01, 0.02, len(self.weights)).astype(np.float32)
 
@@ -52,12 +52,12 @@ class Convolution:
 
     @property
     def result_scale(self) -> Array:
-        """One with which sums of random numbers have about the range of a byte."""
+        """Returns a scale by which sums of random values have about the range of 8 bits."""
         steps = math.prod(self.weights.shape[1:])
         return np.array(0.015 * 0.5 * 60 * np.abs(self.weights).max() * steps**0.5 / 64, np.float32)
 
     def constants(self) -> dict[str, Array]:
-        """The node's inputs after the data, by name."""
+        """Returns the node's inputs after the data, by name."""
         weights = self.weights
         return {
             "data_scale": np.array(0.5, np.float32),
@@ -71,14 +71,14 @@ class Convolution:
         }
 
     def node(self, data: str, result: str, prefix: str = "") -> NodeProto:
-        """The node; its constants have a prefix."""
+        """Returns the node; the names of its constants have a prefix."""
         inputs = [data, *(prefix + name for name in self.constants())]
         pads = [*self.pads, *self.pads]
         attributes = {"strides": list(self.strides), "pads": pads, "group": self.groups}
         return helper.make_node("QLinearConv", inputs, [result], name=result, **attributes)
 
     def expected(self, data: Array | None = None) -> Array:
-        """The result, its sums in `i64`."""
+        """Returns the result, with sums in `i64`."""
         data = (self.data if data is None else data).astype(np.int64) - self.data_zero_point
         (top, left), groups = self.pads, self.groups
         padded = np.pad(data, ((0, 0), (0, 0), (top, top), (left, left)))
@@ -113,7 +113,7 @@ def model_of(
     constants: Mapping[str, Array],
     result: tuple[str, Any],
 ) -> ModelProto:
-    """A model with inputs like these arrays, and one result of a type."""
+    """Returns a model with inputs like these arrays, and one result of a type."""
 
     def described(name: str, dtype: Any, shape: Sequence[int] | None) -> Any:
         kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
@@ -132,14 +132,16 @@ def model_of(
 def run(
     model: ModelProto, inputs: Mapping[str, Array], target: str = "dnnl"
 ) -> tuple[Array, Report]:
-    """The one result by oneDNN, and the report."""
+    """Returns the one result by oneDNN, and the report."""
     compiled = byoc_mlir.compile(model, targets=(target,), prune="off", threads=1)
     (found,) = compiled.run(dict(inputs)).values()
     return found, compiled.report()
 
 
 def assert_within_a_step(found: Array, wanted: Array) -> None:
-    """Asserts that 99.9 % differ by a quantisation step at most, and all by two."""
+    """Asserts that 99.9 % of the elements differ by at most one quantisation step, and all by at
+    most two.
+    """
     assert found.dtype == wanted.dtype
     difference = np.abs(found.astype(np.int64) - wanted.astype(np.int64))
     assert difference.max(initial=0) <= 2
@@ -147,7 +149,7 @@ def assert_within_a_step(found: Array, wanted: Array) -> None:
 
 
 def check_at_level() -> None:
-    """Largest data and weights, which saturate 16 bits; then weights that never do."""
+    """Checks the largest data and weights, which saturate 16 bits, and weights that never do."""
     data = np.full((1, 16, 6, 6), 255, np.uint8)
     data[..., ::2] = draw(np.uint8, 1, 16, 6, 3)
     depthwise = np.full((16, 1, 3, 3), 127, np.int8)

@@ -12,11 +12,13 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs, run_onnxruntime
 
 BOUND = 3e-5
-"""The error of an element, relative to the largest."""
+"""Maximum error of an element, relative to the largest."""
 
 
 def convolutions() -> ModelProto:
-    """Of one group, of some, and of channels apart, with strides, a residual and a classifier."""
+    """Returns convolutions with one group, with several groups, and depthwise, with strides, a
+    residual and a classifier.
+    """
     net = GraphBuilder("convolutions", seed=0)
     x = net.relu(net.conv(net.input("x", [2, 3, 24, 20]), 16, 3, stride=2))
     y = net.conv(net.relu(net.conv(x, 16, 3, groups=4)), 16, 1)
@@ -27,7 +29,8 @@ def convolutions() -> ModelProto:
 
 
 def attention() -> ModelProto:
-    """Products of activations, one with itself, and a residual that is what a product reads."""
+    """Returns matmuls of activations, one with itself, and a residual that is a matmul's
+    operand."""
     net = GraphBuilder("attention", seed=0)
     x = net.input("x", [2, 12, 16], channel_axis=2)
     scores = net.op("MatMul", x, net.transpose(x, 0, 2, 1))
@@ -37,7 +40,7 @@ def attention() -> ModelProto:
 
 
 def wide() -> ModelProto:
-    """A small convolution, and products that have enough to do."""
+    """Returns a small convolution, and matmuls with enough MACs to be profitable."""
     net = GraphBuilder("wide", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 4, 32, 32]), 4, 1))
     x = net.relu(net.conv(net.conv(x, 64, 1), 64, 3))
@@ -49,14 +52,14 @@ MODELS = {"convolutions": convolutions, "attention": attention}
 
 
 def compiled(model: ModelProto, options: str = "{split_products=all}") -> Executable:
-    """The model, all of whose products are split where the processor has any `bf16`."""
+    """Compiles the model with all matmuls split if the processor has any `bf16` instructions."""
     return byoc_mlir.compile(
         model, (f"dnnl{options}",), threads=1, precision="bf16x3", prune="off", fallback="allow"
     )
 
 
 def check_network(name: str) -> None:
-    """It gives what ONNX Runtime does, and the report says how."""
+    """Checks that a network's results equal ONNX Runtime's, and checks the report."""
     model = MODELS[name]()
     inputs = random_inputs(model)
     with compiled(model) as executable:

@@ -1,4 +1,4 @@
-"""The algorithms that are taken where memory for weights is short, by given times."""
+"""Algorithms chosen under a limit of weight memory, with given times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ WEIGHT_BYTES = 4 * 8 * 8 * 3 * 3
 
 
 class GivenCosts:
-    """Winograd's algorithms are faster; F(4x4) has 4 times the weights, F(2x2) 1.8 times."""
+    """Costs by which Winograd's algorithms are faster; F(4x4) has 4 times the weights, F(2x2) 1.8
+    times.
+    """
 
     def __init__(self, choices: Choices):
         del choices
@@ -49,7 +51,7 @@ class GivenCosts:
 def test_algorithms_are_the_fastest_whose_weights_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch, growth: float, algorithms: list[str]
 ) -> None:
-    """Of two convolutions, each in `f4x3` before."""
+    """Checks two convolutions that are both in `f4x3` before the pass."""
     monkeypatch.setattr(bound_dnnl_weights, "Costs", GivenCosts)
     context = make_context()
     context.load_dialect(DNNL)

@@ -1,4 +1,4 @@
-"""Activations by code of our own, behind primitives that run without them."""
+"""Activations by built-in kernels, after primitives that run without them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CHOICES = pytest.mark.parametrize("choice", ["loop", "post_op"])
 
 
 def _expect(built: ModelProto, name: str, choice: str, threads: int) -> None:
-    """oneDNN's own may be replaced where it is not accurate."""
+    """Checks the choice of an activation; oneDNN's own may be replaced if it is not accurate."""
     report = check(built, threads=threads, target=f"dnnl{{activation={choice}}}")
     found = {row.implementation for row in report.placed("dnnl")}
     assert choice == "post_op" or any(f"loop:{name}" in one for one in found)
@@ -72,7 +72,7 @@ def test_products(name: str, choice: str) -> None:
 @_CHOICES
 @pytest.mark.parametrize("anchor", ["MatMul", "ConvTranspose"])
 def test_gelu_is_accurate_wherever_it_stands(anchor: str, choice: str) -> None:
-    """Before a product with another tensor, and behind a bias that is added alone."""
+    """Checks gelu before a product with another tensor, and after a separate bias."""
     shape, weights = ((33, 20), (20, 37)) if anchor == "MatMul" else ((1, 8, 9, 9), (8, 8, 3, 3))
     nodes = [
         node(anchor, "x w", "m"),
@@ -109,7 +109,8 @@ def test_3x3_convolutions_may_use_winograd() -> None:
 
 
 def test_measured_choices() -> None:
-    """With AVX-512 the library's own Winograd is among them, and takes the activation along."""
+    """Checks the choice by measurement; with AVX-512, the library's Winograd fuses the
+    activation."""
     nodes = [node("Conv", "x w b", "c", pads=[1] * 4), *_swish("c", "y")]
     built = model(nodes, {"x": (1, 64, 40, 40)}, {"w": (64, 64, 3, 3), "b": (64,)})
     report = check(built, threads=1, tolerance=1e-4)

@@ -1,4 +1,4 @@
-"""Convolutions that are left to the host, whose vectors are of pixels."""
+"""Convolutions that are left to the host, which vectorises over pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`precision="bf16"`: products in `bf16` where the processor has instructions for it."""
+"""`precision="bf16"`: matmuls in `bf16` if the processor has instructions for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_processor_without_bf16(level: str) -> None:
 
 
 def test_channels_change_places_in_f32() -> None:
-    """The library's shuffle of 16 channels of `bf16` writes beside its memory."""
+    """Checks the shuffle: the library's shuffle of 16 `bf16` channels writes out of bounds."""
     model = shuffle()
     inputs = random_inputs(model)
     with compiled(model) as executable:
@@ -46,7 +46,9 @@ def test_channels_change_places_in_f32() -> None:
 
 
 def test_what_is_faster_in_f32_stays_there() -> None:
-    """Winograd's algorithm, which only `f32` has, and what the library has no `bf16` code for."""
+    """Checks convolutions by Winograd's algorithm, which only `f32` has, and ops without `bf16`
+    code in the library.
+    """
     if not engine().has_bf16:
         return
     net = GraphBuilder("net", seed=0)
@@ -71,7 +73,7 @@ def test_transposed_convolutions_of_whole_windows_at(level: str) -> None:
 
 
 def test_next_to_nothing_to_compute_stays_in_f32() -> None:
-    """The products that weigh channels, between convolutions that gain."""
+    """Checks the matmuls that weight channels, between profitable convolutions."""
     if not engine().has_bf16:
         return
     net = GraphBuilder("net", seed=0)
@@ -87,7 +89,7 @@ def test_next_to_nothing_to_compute_stays_in_f32() -> None:
 
 @pytest.mark.parametrize("exact", [(), ("/lstm.0/LSTM",)])
 def test_recurrent_layers_of_the_host(exact: tuple[str, ...]) -> None:
-    """Their weights are rounded, unless samples or the user keep them."""
+    """Checks that weights are rounded, unless samples or the user keep them exact."""
     model = NETWORKS["lstm2"](steps=9)
     inputs = random_inputs(model)
     with byoc_mlir.compile(
@@ -138,8 +140,9 @@ def test_softmax_writes_what_a_product_reads() -> None:
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_a_number_that_is_not_finite_goes_along_the_axis_of_a_softmax(number: float) -> None:
-    """A number in each column of the scores makes all of them NaN, also where they are rounded at
-    once."""
+    """Checks NaN and infinity: one in each column makes all scores NaN, also if the scores are
+    rounded in the same pass.
+    """
     net = GraphBuilder("net", seed=0)
     a = net.input("a", [64, 48])
     scores = net.op("Softmax", net.op("MatMul", a, net.normal((48, 80), 0.2)), axis=0)

@@ -1,4 +1,4 @@
-"""`precision="bf16x3"`: products of `f32` as three of `bf16`."""
+"""`precision="bf16x3"`: matmuls of `f32` as three of `bf16`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_processor_without_bf16(level: str) -> None:
 
 
 def test_a_processor_without_amx_computes_in_f32() -> None:
-    """The three products take longer there."""
+    """Checks that matmuls stay in f32 without AMX, since three `bf16` matmuls take longer there."""
     if engine().has_amx:
         return
     model = MODELS["attention"]()
@@ -36,7 +36,9 @@ def test_a_processor_without_amx_computes_in_f32() -> None:
 def test_with_amx_products_are_split_that_take_less_time_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Instructions for `bf16` without AMX stand for it: which products that are is not told."""
+    """Checks the selection by time; `bf16` instructions stand in for AMX, so the selected matmuls
+    are not asserted.
+    """
     if not engine().has_bf16:
         return
     monkeypatch.setattr(Engine, "has_amx", True)

@@ -1,4 +1,4 @@
-"""What convolutions are believed to take."""
+"""Estimated times of convolutions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ WEIGHT_BYTES = 4 * 16 * 16 * 3 * 3
 
 
 def _direct(weight_bytes: float, threads: int) -> float:
-    """Milliseconds of the library's code, where so many bytes of weights are read in one."""
+    """Returns the milliseconds of the library's code at a rate of `weight_bytes` per
+    millisecond."""
     known = {"products": 1e6, "transformed_bytes": 1e6, "weight_bytes": weight_bytes}
     context = make_context()
     context.load_dialect(DNNL)
@@ -40,6 +41,8 @@ def _direct(weight_bytes: float, threads: int) -> float:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_librarys_convolutions_read_their_weights_from_memory(threads: int) -> None:
-    """When they are measured, weights are in caches."""
+    """Checks that weights are read from memory in the estimate, though measurements find them in
+    caches.
+    """
     slow, fast = (_direct(weight_bytes, threads) for weight_bytes in (1e3, 1e9))
     assert slow - fast == pytest.approx(WEIGHT_BYTES / 1e3 / threads, rel=1e-3)

@@ -1,4 +1,4 @@
-"""What goes to oneDNN when the user named no targets."""
+"""Nodes that oneDNN takes if the user named no targets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ CONVOLUTION = model(
 
 
 def _placements(built: ModelProto, folder: Path) -> tuple[set[str], set[str]]:
-    """Where nodes ran, and why, where nothing may be measured; the numbers are checked."""
+    """Returns the placements of nodes and their reasons without measurements, and checks the
+    outputs.
+    """
     inputs, path = random_inputs(built, seed=3), folder / "calibration.json"
     write_calibration(Calibration(), path)
     with compile_model(built, threads=1, calibration=path) as executable:
@@ -58,7 +60,7 @@ def test_convolutions_go_to_onednn(tmp_path: Path) -> None:
 
 
 def test_the_same_calibration_give_the_same_figures(tmp_path: Path) -> None:
-    """Those of the region are in each of its rows, and in the JSON form."""
+    """Checks that the figures of a region are in each of its rows, and in the JSON form."""
     first, second = (_times(CONVOLUTION, tmp_path) for _ in range(2))
     assert first == second
     assert all(one["obtained"] == "estimated" for one in first)
@@ -76,7 +78,7 @@ def _function(built: ModelProto) -> FuncOp:
 
 
 def test_only_products_in_f32_are_known_to_be_as_fast_on_the_host() -> None:
-    """Those of bytes are oneDNN's where the processor has units for them."""
+    """Checks that int8 GEMMs stay with oneDNN if the processor has units for them."""
     scale = numpy_helper.from_array(np.array(0.1, np.float32), "scale")
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 8])
     y = helper.make_tensor_value_info("y", TensorProto.UINT8, [4, 8])

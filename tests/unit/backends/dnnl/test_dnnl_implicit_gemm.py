@@ -1,4 +1,4 @@
-"""Convolutions as implicit products, asked for here wherever they are written."""
+"""Convolutions as implicit GEMM, requested here wherever they are written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EACH_LAYOUT = pytest.mark.parametrize("layout", OWN_LAYOUTS)
 
 
 def _target(layout: str = "channels_last", algorithm: str = "implicit_gemm") -> str:
-    """A target in which all is decided, so that no measurement counts."""
+    """Returns a target in which everything is decided, so that no measurement counts."""
     return f"dnnl{{winograd=off convolution={algorithm} layout={layout}}}"
 
 
@@ -113,8 +113,9 @@ def test_padding_needs_channels_last() -> None:
 
 
 def test_it_is_taken_where_it_is_estimated_to_gain(tmp_path: Path) -> None:
-    """By the calibration of the machine, whatever its vectors are: work that a kernel's code is
-    worth."""
+    """Checks the choice by the machine's calibration, on a convolution with enough MACs for a
+    kernel.
+    """
     built, path = convolution((1, 256, 28, 28), 64, (1, 1)), tmp_path / "calibration.json"
     target = _target(algorithm="measured")
     _algorithm(built, target)

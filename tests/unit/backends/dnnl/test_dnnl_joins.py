@@ -1,4 +1,4 @@
-"""Concatenations that need no copies, as their parts are written where they are read."""
+"""Concatenations without copies, whose parts are written to their final position."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxru
 
 
 def _copies(report: Report) -> list[str]:
-    """The concatenations that are made."""
+    """Returns the concatenations that are executed."""
     rows = (row for row in report.placed("dnnl") if row.op_type == "Concat")
     return [row.node for row in rows if row.implementation]
 
 
 def _branches(batch: int) -> ModelProto:
-    """Parts that are read before they are joined, joined again, and activated in place."""
+    """Returns branches that are read before they are concatenated, concatenated again, and
+    activated in place.
+    """
     net = GraphBuilder("branches", seed=0)
     x = net.relu(net.conv(net.input("x", [batch, 3, 9, 13]), 32, 3))
     for _ in range(2):
@@ -61,7 +63,9 @@ def test_a_part_that_a_sum_overwrites_is_copied() -> None:
 
 
 def test_resampling_in_what_is_returned() -> None:
-    """Its stores fault on addresses that are not aligned, as those of outputs may be."""
+    """Checks a resize into an output: the library's stores fault on unaligned addresses, which
+    outputs may have.
+    """
     net = GraphBuilder("resized", seed=0)
     x = net.relu(net.conv(net.input("x", [1, 16, 32, 32]), 16, 3))
     scales = net.constant(np.array([1, 1, 4, 4], np.float32), "scales")
@@ -73,7 +77,7 @@ def test_resampling_in_what_is_returned() -> None:
 
 
 def check_lowered() -> None:
-    """In the layouts that are measured to be the best."""
+    """Checks the measured layouts."""
     built = _branches(1)
     inputs = random_inputs(built)
     with byoc_mlir.compile(built, targets=("dnnl",), prune="off") as executable:

@@ -1,4 +1,4 @@
-"""What was measured for one size is an estimate for sizes near it."""
+"""Measurements for one size are an estimate for sizes near it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `byoc-opt` prints is what `compile` makes code from."""
+"""Equality of the IR that `byoc-opt` prints and the IR from which `compile` generates code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from byoc_mlir.transforms.partition_for import PartitionFor
 
 @pytest.fixture
 def regions(monkeypatch: pytest.MonkeyPatch) -> list[FuncOp]:
-    """The regions that code was made from, since the test began."""
+    """Returns the regions from which code was generated since the test began."""
     found: list[FuncOp] = []
     lowered = DnnlBackend.lowered
 
@@ -51,7 +51,7 @@ def regions(monkeypatch: pytest.MonkeyPatch) -> list[FuncOp]:
 
 
 def _generate(model: ModelProto, threads: int) -> None:
-    """All stages of a compilation up to the code of regions."""
+    """Runs all stages of a compilation up to the code of regions."""
     options = CompileOptions(b"", ("dnnl",), threads, fallback="allow")
     build = Build(read_source(model), {}, {}, options)
     for stage in (stages.import_model, stages.canonicalise, stages.partition, stages.generate):
@@ -74,7 +74,7 @@ def test_byoc_opt_prints_what_is_compiled(
     regions: list[FuncOp],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """With one set of measurements, which the process keeps."""
+    """Checks with one set of measurements, which the process keeps."""
     model, path = NETWORKS[name](**parameters), tmp_path / "model.onnx"
     onnx.save(model, path)
     before = (PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
@@ -91,7 +91,7 @@ def test_byoc_opt_prints_what_is_compiled(
 def test_a_file_of_calibration_decides(
     tmp_path: Path, regions: list[FuncOp], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same file, the same IR; what it says is not measured again."""
+    """Checks that the same file gives the same IR, and that its values are not measured again."""
     path, calibration = tmp_path / "model.onnx", tmp_path / "calibration.json"
     built = convolution((1, 16, 20, 20), 16, (3, 3), [node("Relu", "c")], pads=[1, 1, 1, 1])
     onnx.save(built, path)

@@ -1,4 +1,5 @@
-"""Bytes that change places between convolutions stay in the region of these."""
+"""Transposes and reshapes of 8-bit tensors between convolutions stay in the convolutions'
+region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch norms that read what is joined before them where it is."""
+"""Batch norms that read the parts of a concatenation in place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _is_fused(report: Report) -> bool:
 
 
 def _dense_block(batch: int, growth: int, *, relu: bool = True) -> ModelProto:
-    """A block whose batch norms read all that is before them."""
+    """Returns a block whose batch norms read all earlier results."""
     net = GraphBuilder("dense_block", seed=0)
     x = net.relu(net.conv(net.input("x", [batch, 3, 9, 13]), 32, 3))
     for _ in range(3):
@@ -57,7 +57,7 @@ def test_row_major_tensors_are_copied() -> None:
 
 @pytest.mark.parametrize("growth", [12, 10])
 def test_few_channels(growth: int) -> None:
-    """Of 4 at a time there are vectors, of 2 there are none."""
+    """Checks the number of new channels: there are vectors for multiples of 4, but not of 2."""
     built = _dense_block(1, growth)
     report = check(built, target="dnnl{layout=channels_last}", prune="off")
     assert _is_fused(report) == (growth == 12)
@@ -98,7 +98,7 @@ def test_what_is_not_finite_stays_so() -> None:
 
 
 def test_a_part_that_a_sum_overwrites() -> None:
-    """`f` is written where `a` was, before the norm could read that."""
+    """Checks a sum `f` that is written in place of `a` before the norm could read `a`."""
     nodes = _nodes()
     nodes[3:3] = [node("Conv", "b v", "g", group=16), node("Add", "g a", "f")]
     nodes[-1:] = [node("Conv", "e w", "h"), node("Concat", "h f", axis=1)]
@@ -107,7 +107,7 @@ def test_a_part_that_a_sum_overwrites() -> None:
 
 
 def check_bf16() -> None:
-    """What is joined keeps its type, where the processor has instructions for it."""
+    """Checks that concatenated values keep their type if the processor has `bf16` instructions."""
     built = dense_blocks()
     inputs = random_inputs(built)
     options = {"targets": ("dnnl{winograd=off layout=channels_last}",), "prune": "off"}
@@ -124,7 +124,7 @@ def test_bf16(level: str) -> None:
 
 
 def check_lowered() -> None:
-    """In the layout that is measured to be the best."""
+    """Checks the measured layout."""
     built = dense_blocks()
     inputs = random_inputs(built)
     with byoc_mlir.compile(built, targets=("dnnl",), prune="off") as executable:

@@ -63,7 +63,9 @@ def pool(source: str, result: str) -> NodeProto:
 
 
 def _between_pools(*nodes: NodeProto) -> list[NodeProto]:
-    """Nodes that read `a` and write `b`, where a loop of the host would interrupt oneDNN."""
+    """Returns nodes that read `a` and write `b`, between pools, so that a host loop would split
+    oneDNN's region.
+    """
     return [pool("x", "a"), *nodes, pool("b", "y")]
 
 
@@ -106,7 +108,7 @@ def test_binary_broadcasts(other: Sequence[int]) -> None:
 
 @pytest.mark.parametrize("channels", [16, 12])
 def test_channels_scaled_between_convolutions(channels: int) -> None:
-    """As after a squeeze and excitation; 12 channels are no whole blocks."""
+    """Checks a product as after a squeeze and excitation; 12 channels are no whole blocks."""
     nodes = [
         node("Conv", "x w", "a", pads=[1, 1, 1, 1]),
         node("GlobalAveragePool", "a", "g"),

@@ -1,4 +1,4 @@
-"""Each pattern of oneDNN's table: what is offloaded under which name, and the numbers."""
+"""Patterns of oneDNN's table: the composite of each, and its results."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_large_weights_of_two_layers_are_one() -> None:
 
 
 def test_weights_that_fill_huge_pages() -> None:
-    """Memory for them is asked for in another way, and ends in the middle of a page."""
+    """Checks weights whose memory is allocated as huge pages and ends in the middle of a page."""
     weight = np.random.default_rng(0).standard_normal((1100, 1030), dtype=np.float32) / 32
     report = check(model([node("MatMul", "x w")], {"x": (64, 1100)}, {"w": weight}))
     assert report.counts() == {"dnnl": 1}

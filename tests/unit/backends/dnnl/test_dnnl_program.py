@@ -1,4 +1,4 @@
-"""What planned regions create: the same primitives as were planned."""
+"""Primitives that planned regions create: the same as were planned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 
 def _program(shape: Sequence[int], source: str, result: str) -> RegionProgram:
-    """A 1x1 convolution of as many outputs as inputs, from a layout to another."""
+    """Returns the program of a 1x1 convolution with as many outputs as inputs, from one layout to
+    another.
+    """
     spatial = len(shape) - 2
     types = [with_layout(TensorType(f32, shape), layout) for layout in (source, result)]
     block = Block(arg_types=types[:1])
@@ -51,7 +53,8 @@ _SHAPES = pytest.mark.parametrize("shape", [(1, 1, 8), (1, 1, 1, 3), (7, 1, 6, 8
 
 @_SHAPES
 def test_layouts_that_place_all_elements_alike_are_one_description(shape: Sequence[int]) -> None:
-    """The library finds what it created before without a look at strides of dimensions of 1."""
+    """Checks that the library finds a primitive again regardless of the strides of dimensions of
+    1."""
     rank = len(shape)
     names = (layouts.plain(rank), layouts.channels_last(rank))
     calls = {
@@ -64,7 +67,9 @@ def test_layouts_that_place_all_elements_alike_are_one_description(shape: Sequen
 
 @_SHAPES
 def test_what_is_created_is_what_was_planned(shape: Sequence[int]) -> None:
-    """Weights that lie as the library wants them may give another primitive when they are named."""
+    """Checks that weights already in the library's layout do not change the chosen primitive when
+    they are named.
+    """
     program = _program(shape, layouts.plain(len(shape)), layouts.plain(len(shape)))
     with openmp_threads(1):
         found = [find(created.call) for created in program.primitives.items]

@@ -1,4 +1,4 @@
-"""Quantised convolutions, sums and pools of bytes."""
+"""Quantised convolutions, additions and pools."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_convolution(it: Convolution, needs_vnni: bool) -> None:
 
 
 def test_depthwise_by_our_kernel(tmp_path: Path) -> None:
-    """Where a file of calibration says that the kernel takes no time."""
+    """Checks a calibration file by which the built-in kernel takes no time."""
     it = Convolution(
         draw(np.uint8, 2, 32, 9, 7), draw(np.int8, 32, 1, 3, 3), strides=(2, 1), groups=32
     )
@@ -117,7 +117,9 @@ _LARGE = Convolution(draw(np.uint8, 1, 16, 8, 8), draw(np.int8, 16, 16, 1, 1), z
 @pytest.mark.parametrize("it", [_SMALL, _LARGE], ids=["small weights", "large weights"])
 @pytest.mark.parametrize("is_second", [False, True])
 def test_convolution_with_residual(it: Convolution, is_second: bool) -> None:
-    """A sum with what a region is given; it is cut after the convolution, too, but rounded once."""
+    """Checks a sum with a region's input; it is clipped after the convolution, too, but rounded
+    once.
+    """
     other = draw(np.uint8, 1, 16, 8, 8, seed=4)
     constants = it.constants() | {
         "sc": np.array(0.1, np.float32),
@@ -145,7 +147,7 @@ def test_convolution_with_residual(it: Convolution, is_second: bool) -> None:
 
 @pytest.mark.parametrize("channels", [16, 18])
 def test_a_function_of_bytes_between_convolutions(channels: int) -> None:
-    """`x * sigmoid(x)` is one table, in the layout of the convolutions around it."""
+    """Checks that `x * sigmoid(x)` is one table, in the layout of the convolutions around it."""
     weights = draw(np.int8, channels, 16, 1, 1) // 2
     first = Convolution(draw(np.uint8, 1, 16, 9, 9), weights, zero_point=90)
     constants = {f"a_{name}": array for name, array in first.constants().items()} | {
@@ -177,7 +179,9 @@ def test_a_function_of_bytes_between_convolutions(channels: int) -> None:
 
 
 def test_parts_of_other_scales_are_joined_as_bytes() -> None:
-    """One part is brought to the parameters of the whole, beside the convolutions."""
+    """Checks that one part is requantised to the parameters of the concatenation, in the
+    convolutions' region.
+    """
     parts = [
         Convolution(draw(np.uint8, 1, 16, 9, 9), draw(np.int8, 16, 16, 1, 1, seed=n) // 2, seed=n)
         for n in (0, 1)
@@ -246,7 +250,9 @@ def test_means_of_bytes(
 
 
 def test_one_pixel_is_left_to_the_host() -> None:
-    """The library has only reference code for it, which would take its whole region along."""
+    """Checks a convolution for which the library has only reference code, so that its region would
+    not compile.
+    """
     it = Convolution(draw(np.uint8, 1, 96, 1, 1), draw(np.int8, 16, 96, 1, 1) // 2)
     model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", np.uint8))
     found, report = run(model, {"x": it.data})
@@ -291,7 +297,7 @@ def test_product_to_bytes(has_bias: bool) -> None:
 
 @pytest.mark.parametrize("shape", [(), (20,)], ids=["one scale", "scales"])
 def test_product_of_a_dynamic_quantization(shape: tuple[int, ...]) -> None:
-    """Scale and zero point of the data are known when the region runs."""
+    """Checks scales and zero points of the data that are known only when the region runs."""
     data = np.random.default_rng(0).uniform(-1, 2, (2, 5, 33)).astype(np.float32)
     weights, bias = draw(np.int8, 33, 20) // 2, np.linspace(-3, 3, 20, dtype=np.float32)
     scales = np.random.default_rng(1).uniform(0.01, 0.02, shape).astype(np.float32)
@@ -316,7 +322,7 @@ def test_product_of_a_dynamic_quantization(shape: tuple[int, ...]) -> None:
 
 
 def _network() -> tuple[Any, dict[str, Any], Any]:
-    """Two convolutions and a pool."""
+    """Returns a network of two convolutions and a pool."""
     first = Convolution(
         draw(np.uint8, 1, 16, 14, 14), draw(np.int8, 32, 16, 3, 3) // 2, pads=(1, 1)
     )
@@ -338,7 +344,7 @@ def _network() -> tuple[Any, dict[str, Any], Any]:
 
 
 def print_network() -> None:
-    """Runs the network, for what the library says of it."""
+    """Runs the network, for the library's log."""
     model, inputs, _ = _network()
     run(model, inputs)
 
@@ -357,7 +363,7 @@ def test_bytes_stay_bytes_between_primitives() -> None:
 
 
 def _executions() -> list[str]:
-    """The primitives that run, as the library's own log has them."""
+    """Returns the primitives that run, from the library's own log."""
     code = "import test_dnnl_quantized as it; it.print_network()"
     printed = run_forked(code, environment={"ONEDNN_VERBOSE": "1"}, seconds=120)
     return [line for line in printed.splitlines() if line.startswith("onednn_verbose,exec")]

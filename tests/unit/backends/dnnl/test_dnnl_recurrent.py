@@ -1,4 +1,4 @@
-"""Recurrent layers: which become oneDNN's, in which order their gates and directions are."""
+"""Recurrent layers: the layers that oneDNN takes, and the order of gates and directions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def _layer(
     outputs: tuple[str, ...] = ("y",),
     **attributes: Any,
 ) -> ModelProto:
-    """One layer; `states` says where its first states come from: `input`, `constant`, nowhere."""
+    """Returns one layer; `states` is the source of its initial states: `input`, `constant`, or
+    empty.
+    """
     directions, width = (2 if direction == "bidirectional" else 1), GATES[kind] * hidden
     names = ["h0", "c0"] if kind == "LSTM" else ["h0"]
     state = (directions, batch, hidden)
@@ -94,7 +96,7 @@ def test_a_state_may_be_all_that_is_used() -> None:
 
 
 def test_a_batch_of_two() -> None:
-    """Small enough that reshapes of it are views."""
+    """Checks a batch so small that reshapes of it are views."""
     built = _layer("LSTM", batch=2, hidden=256, steps=3, direction="bidirectional")
     assert _composite(built) == "dnnl.lstm"
 
@@ -118,7 +120,7 @@ def test_other_cells_are_not_onednns(attributes: dict[str, Any]) -> None:
 
 
 def test_directions_at_the_same_time() -> None:
-    """Two threads, one direction each; from eight Python threads at once."""
+    """Checks two threads, one direction each, called from eight Python threads at once."""
     built = _layer("LSTM", direction="bidirectional", steps=20, batch=4, hidden=128)
     inputs = [random_inputs(built, seed=seed) for seed in range(8)]
     with (

@@ -1,4 +1,4 @@
-"""Nothing runs in the library's reference code, whatever instructions the processor has."""
+"""Absence of the library's reference code, for any instruction set."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_prelu_behind_convolutions(slopes: Sequence[int], groups: int) -> None:
 
 @pytest.mark.parametrize("mask", [(2, 6, 1, 30), (2, 1, 1, 30), (1, 1, 30, 30), (2, 6, 30, 1)])
 def test_masks_of_attention(mask: Sequence[int]) -> None:
-    """Where the library has no fast sum for a mask, the host adds it."""
+    """Checks that the host adds masks for which the library has no fast sum."""
     nodes = [
         node("MatMul", "q k", "s"),
         node("Add", "s m", "t"),
@@ -68,7 +68,7 @@ def test_post_ops(op: str, activation: str) -> None:
 
 
 def test_a_post_op_that_makes_all_the_difference_runs_alone() -> None:
-    """Also in the middle of a chain."""
+    """Checks a slow post-op in the middle of a chain."""
     nodes = [
         node("Conv", "x w", "c"),
         node("PRelu", "c s", "p"),

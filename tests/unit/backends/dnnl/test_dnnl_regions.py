@@ -26,7 +26,7 @@ from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
 
 ISAS = ["SSE41", *(["AVX2"] if "avx512f" in Cpu.host().features else [])]
-"""Fewer instructions than this machine has."""
+"""Instruction sets below this machine's."""
 
 
 def _chain(layers: int, channels: int = 32) -> ModelProto:
@@ -43,7 +43,7 @@ def _chain(layers: int, channels: int = 32) -> ModelProto:
 
 @pytest.fixture
 def generated(monkeypatch: pytest.MonkeyPatch) -> list[NativeCode]:
-    """The native code of every region that is compiled during the test."""
+    """Returns the native code of every region that is compiled during the test."""
     found: list[NativeCode] = []
     original = DnnlBackend.codegen_regions
 
@@ -59,7 +59,7 @@ def generated(monkeypatch: pytest.MonkeyPatch) -> list[NativeCode]:
 
 
 def _verbose(script: str, **environment: str) -> list[list[str]]:
-    """The fields of oneDNN's report on every execution of a script in a process of its own."""
+    """Returns the fields of oneDNN's log of every execution, for a script in a separate process."""
     printed = run_forked(script, environment={"ONEDNN_VERBOSE": "1", **environment}, seconds=120)
     lines = printed.rpartition("RUN")[2].splitlines()
     return [line.split(",") for line in lines if line.startswith("onednn_verbose,exec")]
@@ -87,7 +87,7 @@ def test_resnet50_reorders_no_weight_and_hardly_an_activation() -> None:
 
 
 def test_a_chain_stays_in_the_layout_that_is_asked_for(generated: list[NativeCode]) -> None:
-    """Without a wish times decide: test_plan_dnnl_layouts.py."""
+    """Checks a requested layout; by default, times decide (test_plan_dnnl_layouts.py)."""
     check(_chain(4), target="dnnl{layout=channels_last}")
     (code,) = generated
     convolutions = [detail for detail in code.details if detail.nodes]
@@ -109,7 +109,7 @@ def test_regions_share_functions(generated: list[NativeCode]) -> None:
 
 
 def test_workspace_is_reused(generated: list[NativeCode]) -> None:
-    """By code that needs little of its own: matrices of other algorithms would be larger."""
+    """Checks the reuse with direct convolutions: other algorithms would need larger matrices."""
     check(_chain(16), target="dnnl{convolution=direct layout=channels_last}", threads=1)
     (code,) = generated
     activation = 32 * 20 * 20 * 4
@@ -127,7 +127,7 @@ def test_a_shared_weight_is_one_constant(generated: list[NativeCode]) -> None:
 
 
 def test_two_regions_share_a_weight(generated: list[NativeCode]) -> None:
-    """Both ask for the one array that the model holds."""
+    """Checks that both regions use the one array of the model."""
     nodes = [
         node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
         node("Sin", "c", "s"),
@@ -141,7 +141,7 @@ def test_two_regions_share_a_weight(generated: list[NativeCode]) -> None:
 
 
 def test_a_chain_with_numbers_between_a_reshape_and_a_resize() -> None:
-    """As after a group norm: HardSwish brings constants of rank 0."""
+    """Checks a chain as after a group norm: HardSwish has constants of rank 0."""
     nodes = [
         node("Conv", "x w", "c"),
         node("Reshape", "c shape", "g"),
@@ -177,7 +177,9 @@ def test_eight_threads_get_the_same_bits() -> None:
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_ops_with_fewer_instructions(isa: str) -> None:
-    """Single ops, and recurrent layers, whose weights oneDNN packs otherwise without AVX2."""
+    """Checks single ops and recurrent layers; oneDNN packs the latter's weights differently without
+    AVX2.
+    """
     folder = Path(__file__).parent
     files = [folder / "test_dnnl_ops.py", folder / "test_dnnl_recurrent.py"]
     chosen = "offloaded or lstm or shapes or broadcasts or layer_norm or batch_norm"

@@ -11,11 +11,13 @@ from byoc_mlir.dialects.relay.evaluate import evaluate
 from byoc_mlir.testing.conformance.graph import Case, CaseBuilder
 
 _OUTPUTS = 16
-"""As many channels as places, so that the shapes fit along both axes."""
+"""Number of channels, equal to the number of positions, so that the shapes fit along both axes."""
 
 
 def _convolution(scales: int, biases: int, most: int = 20) -> Case:
-    """Lines of bytes convolved by weights of at most `most`; a bias, and scales along an axis."""
+    """Returns an int8 1-D convolution with weights of at most `most`, a bias, and scales along an
+    axis.
+    """
     graph, draw = CaseBuilder(), np.random.default_rng(3)
     data = graph.input(draw.integers(0, 255, (1, 8, _OUTPUTS)).astype(np.uint8))
     weight = graph.constant(draw.integers(-most, most, (_OUTPUTS, 8, 3)).astype(np.int8))
@@ -46,7 +48,7 @@ def test_axes(scales: int, biases: int) -> None:
 
 
 def test_lines_whose_pairs_saturate() -> None:
-    """Where the library would saturate, the kernels of ours take lines, too."""
+    """Checks that built-in kernels take 1-D convolutions for which the library would saturate."""
     case = _convolution(1, 1, most=127)
     (expected,) = evaluate(main_function(case.module), case.inputs)
     with byoc_mlir.compile(case.module, ("dnnl",), threads=1, prune="off") as executable:

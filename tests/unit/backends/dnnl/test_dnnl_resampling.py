@@ -1,4 +1,4 @@
-"""Resizing: which ways of it are oneDNN's, in which layouts it runs."""
+"""Resizing: the modes that oneDNN takes, and their layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals while oneDNN has the stack pointer in memory of the C library, as its `gemm:jit` has."""
+"""Signals while oneDNN's stack pointer is in memory of the C library, as in `gemm:jit`."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ np.testing.assert_allclose(y, right, rtol=1e-4, atol=1e-3)
 
 
 def _check(script: str, target: str, threads: int) -> None:
-    """Runs a script with the library kept to instructions for which it has such products."""
+    """Runs a script with the library limited to instructions for which it has such matmuls."""
     environment = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
     run_forked(script, target, str(threads), environment=environment, seconds=120)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_compiling(threads: int) -> None:
-    """Primitives are run to be measured."""
+    """Checks signals while primitives run for measurements."""
     _check(_COMPILE, "dnnl", threads)
 
 
@@ -97,7 +97,7 @@ def test_running(target: str, threads: int) -> None:
 @pytest.mark.skipif(engine().has_avx512, reason="the library has other products")
 @pytest.mark.parametrize(("size", "wakes"), [(4, False), (512, True)])
 def test_no_thread_is_woken_to_hold_signals(size: int, wakes: bool, tmp_path: Path) -> None:
-    """Where one thread computes a small product alone."""
+    """Checks that one thread computes a small matmul alone."""
     product = model([node("MatMul", "a b")], {"a": (size, size), "b": (size, size)})
     byoc_mlir.compile(product, targets=("dnnl",), threads=2, dump_ir=tmp_path)
     code = (tmp_path / "model.ll").read_text()

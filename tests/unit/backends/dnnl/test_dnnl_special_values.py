@@ -1,4 +1,4 @@
-"""NaN, infinities, zeros of both signs, denormals: as in ONNX, behind primitives and alone."""
+"""NaN, infinities, zeros of both signs, denormals: as in ONNX, fused into primitives and alone."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ def _reference(built: ModelProto, x: Array) -> Array:
 
 
 def _onnxruntime(built: ModelProto, x: Array) -> Array:
-    """Where the reference evaluator leaves NaN out of means, or overflows."""
+    """Returns ONNX Runtime's result, for ops in which the reference evaluator ignores NaN or
+    overflows.
+    """
     return run_onnxruntime(built, {"x": x})["y"]
 
 
 def _check(built: ModelProto, x: Array, oracle: Oracle = _reference) -> None:
-    """Compares special values exactly, then the same without them."""
+    """Compares special values exactly, and finite ones with a tolerance."""
     with byoc_mlir.compile(built, targets=("dnnl",), fallback="allow") as executable:
         for inputs in (x, np.where(np.isfinite(x), x, np.float32(2))):
             found = executable.run({"x": inputs})["y"]
@@ -68,7 +70,7 @@ def test_behind_convolutions(activation: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("activation", ["Relu", "Clip", "Sigmoid", "Exp"])
 @pytest.mark.parametrize("shape", [(1, 1, 8), (1, 1, 8, 8)])
 def test_behind_convolutions_of_one_channel(activation: str, shape: tuple[int, ...]) -> None:
-    """As products of matrices, which have post-ops of their own."""
+    """Checks convolutions that become matmuls, which have separate post-ops."""
     inputs = _ACTIVATIONS[activation]
     nodes = [node("Conv", "x w", "c"), node(activation, inputs)]
     weights = {"w": np.ones((1,) * len(shape), np.float32), **_used(inputs)}
@@ -85,7 +87,7 @@ def test_behind_products(activation: str) -> None:
 
 @pytest.mark.parametrize("activation", ["Relu", "Clip", "Sigmoid", "Tanh", "Abs", "Exp"])
 def test_alone_between_convolutions(activation: str) -> None:
-    """The first result is read twice, so that the function is no post-op of it."""
+    """Checks activations whose operand has a second user, so that they are no post-op."""
     inputs = _ACTIVATIONS[activation]
     nodes = [
         node("Conv", "x w", "c", group=16),
@@ -100,7 +102,7 @@ def test_alone_between_convolutions(activation: str) -> None:
 
 @pytest.mark.parametrize("after", ["Relu", "Clip", "Sigmoid"])
 def test_behind_sums(after: str) -> None:
-    """The sum is done in the memory of one of its summands."""
+    """Checks a sum that is computed in place of one of its operands."""
     inputs = _ACTIVATIONS[after].replace("c", "s", 1)
     nodes = [
         node("Conv", "x w", "r", group=16),
@@ -137,7 +139,7 @@ def test_softmax(op: str, axis: int) -> None:
 @pytest.mark.parametrize("layout", get_args(Layout))
 @pytest.mark.parametrize("axis", [0, 1, 2, 3])
 def test_softmax_in_any_layout(axis: int, layout: str) -> None:
-    """Also where the axis is cut into blocks, the last of which is not full."""
+    """Checks all layouts, also with an axis that is blocked and whose last block is not full."""
     x = np.zeros((2, 20, 3, 5), np.float32)
     x[0, 17, 1, 2], x[1, 3, 2, 4] = np.nan, np.inf
     built = model([node("Softmax", "x", axis=axis)], {"x": x.shape})
@@ -165,7 +167,8 @@ def test_sums_spread_nan(op: NodeProto) -> None:
 
 
 def _max_pool(x: Array, size: int, stride: int, pad: int) -> Array:
-    """Windows of `size` elements along each axis; NaN where one of them is."""
+    """Returns the maximum of windows of `size` elements along each axis; NaN if an element is
+    NaN."""
     spatial = tuple(range(2, x.ndim))
     widths = [(0, 0), (0, 0), *[(pad, pad)] * len(spatial)]
     whole = np.pad(x, widths, constant_values=-np.inf)
@@ -183,7 +186,7 @@ def _max_pool(x: Array, size: int, stride: int, pad: int) -> Array:
 def test_max_pools(
     channels: int, rank: int, size: int, stride: int, pad: int, is_behind: bool
 ) -> None:
-    """In the layouts that plain pools have, and those behind convolutions."""
+    """Checks the layouts of plain pools, and of pools after convolutions."""
     shape = (2, channels, *(7, 6, 5)[:rank])
     x = np.resize(np.concatenate([_VALUES, np.arange(97, dtype=np.float32)]), shape)
     x[0, 0], x[0, 1] = -np.inf, np.nan
@@ -207,7 +210,7 @@ def test_extremes_of_two_tensors(op: str) -> None:
 
 
 def test_weights_that_are_not_finite() -> None:
-    """They decide alone, whatever the inputs are."""
+    """Checks weights that determine the result for all inputs."""
     weight = np.ones((8, 1, 1, 1), np.float32)
     weight[:3, 0, 0, 0] = np.nan, np.inf, -np.inf
     nodes = [node("Conv", "x w", "c", group=8), node("Clip", "c low high")]
@@ -216,7 +219,7 @@ def test_weights_that_are_not_finite() -> None:
 
 
 def test_relu_stays_a_post_op() -> None:
-    """No run of finite numbers pays for the others."""
+    """Checks that NaN-safety costs runs on finite values nothing."""
     nodes = [node("Conv", "x w", "c"), node("Relu", "c")]
     built = model(nodes, {"x": (1, 16, 8, 8)}, {"w": (16, 16, 1, 1)})
     with byoc_mlir.compile(built, targets=("dnnl",)) as executable:

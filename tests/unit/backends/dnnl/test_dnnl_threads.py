@@ -1,4 +1,5 @@
-"""Threads: as many as asked for, the cores that the process may use, how idle ones wait."""
+"""Threads: the requested number, the cores that the process may use, and waiting of idle
+threads."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 
 def _run(script: str, *arguments: str, **environment: str) -> str:
-    """What a script prints in a process whose environment says nothing of OpenMP."""
+    """Returns the output of a script in a process whose environment has no OpenMP variables."""
     inherited = {name: value for name, value in os.environ.items() if "OMP" not in name}
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
@@ -42,7 +43,9 @@ def _run(script: str, *arguments: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_as_many_threads_as_asked_for(count: int) -> None:
-    """OpenMP's helpers come on top of the thread that calls, in compiling as in running."""
+    """Checks the count: OpenMP's threads come on top of the calling thread, in compiling as in
+    running.
+    """
     assert _run(_COUNT, str(count)) == str(count - 1)
 
 

@@ -1,4 +1,4 @@
-"""How often something is run to tell how long it takes."""
+"""Number of repetitions of a measurement."""
 
 from __future__ import annotations
 

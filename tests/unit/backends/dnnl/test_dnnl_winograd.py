@@ -1,4 +1,4 @@
-"""3x3 convolutions by Winograd's algorithm, asked for here wherever it is written."""
+"""3x3 convolutions by Winograd's algorithm, requested here wherever it is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _convolution(
 
 
 def _target(name: str = "f4x3", layout: str = "channels_last") -> str:
-    """A target in which all is decided, so that no measurement counts."""
+    """Returns a target in which everything is decided, so that no measurement counts."""
     return f"dnnl{{convolution={name} layout={layout}}}"
 
 
@@ -94,8 +94,9 @@ def test_a_sum_at_the_edge(name: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=lambda one: one.name)
 def test_the_transform_of_weights(algorithm: Algorithm) -> None:
-    """Against the definition: a window's polynomial at each point, divided by what the product of
-    the point's differences to the others is."""
+    """Checks the definition: a window's polynomial at each point, divided by the product of the
+    point's differences to the others.
+    """
     finite = [0.0, *(sign * point for point in algorithm.points for sign in (1, -1))]
     window = np.array([0.5, -2.0, 3.0, -1.5, 0.25])[: algorithm.window]
     expected = [
@@ -128,7 +129,7 @@ def test_it_can_be_turned_off() -> None:
 
 
 def _large() -> ModelProto:
-    """Each thread has several blocks of tiles of its own."""
+    """Returns a convolution in which each thread has several blocks of tiles."""
     return _convolution((2, 64, 66, 61), 64, [node("Relu", "c")], pads=_SAME)
 
 

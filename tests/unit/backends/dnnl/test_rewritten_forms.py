@@ -1,4 +1,4 @@
-"""Forms in which exporters write what oneDNN has one primitive for."""
+"""Sequences of ops in exporters' models for which oneDNN has one primitive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutions of `bf16` by code of our own, asked for here wherever it is written."""
+"""Convolutions of `bf16` by built-in kernels, requested here wherever they are written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ _CONVOLUTION = """
 
 
 def test_channels_apart_share_code() -> None:
-    """Two of them with the same windows and limits, one with others, and one of all channels."""
+    """Checks two depthwise convolutions with the same windows and limits, one with others, and one
+    of all channels.
+    """
     relu = "#dnnl.eltwise<relu, 0.0>"
     kinds = [("w", 32, 1, relu), ("w", 32, 1, relu), ("w", 32, 1, ""), ("v", 1, 32, relu)]
     body = "".join(
@@ -63,7 +65,8 @@ _TARGET = "dnnl{winograd=off convolution=depthwise layout=channels_last}"
 
 
 def check_channels_apart(number: str = "") -> None:
-    """Windows of 3 and 5 pixels, strides, no bias, limits; a number that is not finite."""
+    """Checks windows of 3 and 5 pixels, strides, no bias, limits, and a value that is not
+    finite."""
     net = GraphBuilder("net", seed=0)
     x = net.relu6(net.conv(net.input("x", [2, 3, 23, 25]), 40, 1))
     x = net.relu6(net.conv(x, 40, 3, groups=40))
@@ -97,7 +100,7 @@ def test_calibration_are_assumed_without_instructions_for_bf16() -> None:
 
 
 def check_swish(activation: str) -> None:
-    """Behind convolutions of all channels and of channels apart, in the convolution or after it."""
+    """Checks swish after convolutions of all channels and depthwise ones, fused or separate."""
     net = GraphBuilder("net", seed=0)
     x = net.conv(net.input("x", [1, 8, 17, 19]), 48, 1)
     for groups in (48, 1, 48):
@@ -131,7 +134,9 @@ def test_numbers_that_are_not_finite_go_through_channels_apart() -> None:
 
 @pytest.mark.parametrize("rate", [1e15, 1.0])
 def test_images_of_colours(rate: float, tmp_path: Path) -> None:
-    """Planes that become pixels on the way to the first convolution, by our own code or not."""
+    """Checks images in planes, which become NHWC on the way to the first convolution, by built-in
+    kernels or not.
+    """
     net = GraphBuilder("net", seed=0)
     x = net.relu(net.conv(net.input("x", [2, 3, 160, 163]), 16, 3, stride=2))
     net.output(net.conv(x, 16, 1), "y", [2, 16, 80, 82])

@@ -1,4 +1,4 @@
-"""Matrix products by OpenBLAS."""
+"""Matmuls by OpenBLAS."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TARGET = ("openblas",)
 
 
 def _product(a: tuple[int, ...], b: tuple[int, ...], constant: bool = True) -> ModelProto:
-    """`a · b`, where `b` is a constant or another input."""
+    """Returns a model of `a · b`; `b` is a constant or another input."""
     out = np.matmul(np.ones(a), np.ones(b)).shape
     types = [f"float[{', '.join(map(str, shape))}]" for shape in (a, b, out)]
     other = "" if constant else f", {types[1]} w"
@@ -82,7 +82,7 @@ def test_products_are_cut_into_pieces(a: tuple[int, ...], b: tuple[int, ...], th
 
 
 def _dense(rows: int) -> ModelProto:
-    """A dense layer with a bias."""
+    """Returns a dense layer with a bias."""
     model = onnx.parser.parse_model(f"""
         <ir_version: 8, opset_import: ["": 17]>
         g (float[{rows}, 130] x) => (float[{rows}, 97] y) {{ y = Gemm <transB = 1> (x, w, b) }}
@@ -101,7 +101,7 @@ def test_a_bias_is_where_the_product_is_added(rows: int, threads: int) -> None:
 
 
 def _with_blocks(folder: Path, **blocks: str) -> Path:
-    """A file of calibration by which products are cut so."""
+    """Writes a calibration file that sets the blocks of matmuls."""
     file, known = (
         folder / "calibration.json",
         {name.replace("_", " "): b for name, b in blocks.items()},

@@ -14,7 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 ML = "ai.onnx.ml"
 STRING = TensorProto.STRING
 NEWEST = {"": 24, ML: 4}
-"""The newest opsets that ONNX Runtime has all of."""
+"""Newest opsets that ONNX Runtime supports completely."""
 
 
 def texts(*values: str) -> Any:
@@ -40,7 +40,7 @@ HARD = (1.5, -2, 3e10, 1e-7, 0.1, np.nan, np.inf, -np.inf, -0.0, 123456789, 1 / 
 
 @dataclass(frozen=True)
 class Case:
-    """A node with its inputs; `None` is one that is left out."""
+    """Node with its inputs; `None` is an omitted one."""
 
     op_type: str
     inputs: Sequence[Any]
@@ -48,10 +48,10 @@ class Case:
     outputs: int = 1
     domain: str = ""
     sequence: bool = False
-    """Whether the first output is a sequence."""
+    """True if the first output is a sequence."""
 
     def model(self, opset: int) -> tuple[ModelProto, dict[str, Any]]:
-        """The model of the node, and its inputs."""
+        """Returns the model of the node, and its inputs."""
         given = [(f"i{at}", value) for at, value in enumerate(self.inputs) if value is not None]
         named = {name: np.asarray(value) for name, value in given}
         names = [f"i{at}" if f"i{at}" in named else "" for at in range(len(self.inputs))]
@@ -216,7 +216,7 @@ def _branch(op_type: str, inputs: str) -> onnx.GraphProto:
 
 
 def graphs(opset: int) -> Iterator[tuple[set[str], ModelProto, dict[str, Any]]]:
-    """Models of several ops, with the names of those that they are for, and their inputs."""
+    """Yields models of several ops, with the names of the ops that they cover, and their inputs."""
     feeds = {"x": ROW, "y": texts("c"), "i": np.array(0), "j": np.array(-1)}
     nodes = [
         _node("SequenceConstruct", "x y", "s"),
@@ -240,7 +240,7 @@ def graphs(opset: int) -> Iterator[tuple[set[str], ModelProto, dict[str, Any]]]:
 
 
 def versions(domain: str, op_type: str, since: int) -> list[int]:
-    """The opsets with a schema of an op, from one on."""
+    """Returns the opsets with a schema of an op, from `since` on."""
     found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for schema in onnx.defs.get_all_schemas_with_history():
         if not schema.deprecated and since <= schema.since_version <= NEWEST.get(schema.domain, 0):

@@ -1,4 +1,4 @@
-"""What may be left to ONNX's evaluator it computes as ONNX Runtime does, in every version."""
+"""Ops that may be left to ONNX's evaluator: it agrees with ONNX Runtime in every version."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _equal(found: Any, wanted: Any) -> None:
 
 
 def _fits(node: NodeProto, opset: int) -> bool:
-    """True if the form of a case is one of the opset's."""
+    """True if the opset has the form of a case."""
     schema = op_schema(node.domain, node.op_type, opset)
     assert schema is not None
     names = {attribute.name for attribute in node.attribute}

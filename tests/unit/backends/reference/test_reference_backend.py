@@ -1,4 +1,4 @@
-"""The fallback interpreter: what has no native code runs in the ONNX reference evaluator."""
+"""Fallback interpreter: ops without native code run in the ONNX reference evaluator."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from byoc_mlir.errors import FallbackForbiddenError, UnsupportedModelError
 from byoc_mlir.frontend import import_model
 
 X = np.random.default_rng(0).standard_normal((1, 9001, 1)).astype(np.float32)
-"""Too long for the host's Fourier transform."""
+"""Signal that is too long for the host's Fourier transform."""
 
 
 def _model() -> ModelProto:
-    """Long Fourier transforms between ops that have native code."""
+    """Returns long Fourier transforms between ops that have native code."""
     nodes = [
         helper.make_node("Exp", ["x"], ["a"], "exp"),
         helper.make_node("DFT", ["a"], ["r"], "first", axis=1),

@@ -1,4 +1,4 @@
-"""Writes the models beside it: boosted trees as onnxmltools converts them.
+"""Script that writes the models beside it: boosted trees as onnxmltools converts them.
 
 python -m pip install lightgbm onnxmltools packaging scikit-learn skl2onnx xgboost
 python tests/unit/vendor_ops/boosters/make.py
@@ -25,7 +25,7 @@ LIGHT = {**TREES, "min_child_samples": 3, "verbose": -1}
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the models."""
     data, classes = make_classification(80, 6, n_informative=4, n_classes=3, random_state=0)
     data = data.astype(np.float32)
     numbers = data @ np.arange(6)

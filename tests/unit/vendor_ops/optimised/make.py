@@ -1,4 +1,4 @@
-"""Writes the models beside it: small transformers as ONNX Runtime's optimiser rewrites them.
+"""Script that writes the models beside it: transformers that ONNX Runtime's optimiser rewrote.
 
 python -m pip install sympy && python tests/unit/vendor_ops/optimised/make.py
 """
@@ -26,7 +26,7 @@ MODELS = {
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the models."""
     for kind, model in MODELS.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model.onnx"

@@ -1,4 +1,4 @@
-"""Writes the models beside it: pipelines of scikit-learn as skl2onnx converts them.
+"""Script that writes the models beside it: pipelines of scikit-learn, converted by skl2onnx.
 
 python -m pip install scikit-learn skl2onnx && python tests/unit/vendor_ops/pipelines/make.py
 """
@@ -32,7 +32,7 @@ COLOURS = np.array(["red", "green", "blue"])
 
 
 def main() -> None:
-    """See the module."""
+    """Writes the models."""
     data, classes = make_classification(80, 6, n_informative=4, n_classes=3, random_state=0)
     data, names = data.astype(np.float32), NAMES[classes]
     numbers = (data @ np.arange(6) + data[:, 0] * data[:, 1]).astype(np.float32)
