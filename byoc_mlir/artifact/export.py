@@ -28,7 +28,7 @@ _Parts: TypeAlias = ProgramParts | StagedParts
 
 
 def export_library(model: Node, path: Path, name: str | None, triple: str | None = None) -> Path:
-    """Writes one shared object that holds everything, and a C header next to it.
+    """Writes one shared object with code, weights and runtime, and a C header next to it.
 
     Args:
         model: the complete plan to write.

@@ -42,7 +42,8 @@ def header(interface: Interface, name: str) -> str:
 
 
 def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[str] = ()) -> str:
-    """Returns a header with these declarations and those of all models.
+    """Returns the text of a header: the given declarations, and the declarations that all models
+    have.
 
     Args:
         name: prefix of the declarations.
@@ -96,7 +97,9 @@ def framed(lines: Sequence[str], name: str, threads: int, constants: Sequence[st
 
 
 def _shapes(interface: Interface, name: str) -> Sequence[str]:
-    """Returns the declaration of the function for output shapes, for dynamic shapes."""
+    """Returns the declaration of the function that computes output shapes; empty for static
+    shapes.
+    """
     sizes = interface.program.sizes
     if sizes is None:
         return ()
@@ -129,7 +132,7 @@ def _size_parameters(interface: Interface) -> list[str]:
 
 
 def _accepted(sizes: SymbolicSizes, interface: Interface) -> Sequence[str]:
-    """Returns the conditions on sizes."""
+    """Returns the conditions that input sizes must meet, as comment lines."""
     names = interface.sizes
     ranges = [f"{names[info.name]}: {info.min} to {greatest_size(info)}" for info in sizes.symbols]
     return [*ranges, *c_guards(sizes, names)]
@@ -150,5 +153,7 @@ def _described(interface: Interface, tensor: Parameter) -> str:
 
 
 def in_comment(text: str) -> str:
-    """Returns a text that does not end a comment."""
+    """Returns a text in which comment delimiters are broken up, so that it can stand in a C
+    comment.
+    """
     return printable(text).replace("*/", "* /").replace("/*", "/ *")

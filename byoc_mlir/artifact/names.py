@@ -51,7 +51,7 @@ def model_name(stem: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Returns a user's prefix.
+    """Returns a prefix chosen by the user, after the check that it is a C identifier.
 
     Raises:
         ExportError: the prefix is no C identifier.

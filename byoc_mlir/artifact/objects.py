@@ -81,7 +81,7 @@ class ProgramParts:
         """Writes one object file.
 
         Args:
-            kept: global symbols, as patterns of the shell.
+            kept: symbols that stay global, as shell patterns.
         """
         files = self.write_sources(folder)
         return write_object(self.tools, folder, files, kept)
@@ -91,7 +91,7 @@ def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Seq
     """Links sources and objects in a folder into one object file.
 
     Args:
-        kept: global symbols, as patterns of the shell.
+        kept: symbols that stay global, as shell patterns.
     """
     joined, output = "joined.o", "model.o"
     sources = [file for file in files if not file.endswith(".o")]
@@ -107,7 +107,7 @@ def write_object(tools: Toolchain, folder: Path, files: Sequence[str], kept: Seq
 def write_shared_object(
     tools: Toolchain, folder: Path, files: Sequence[str], kept: Sequence[str], soname: str
 ) -> Path:
-    """Links files in a folder into one shared object; arguments as for `write_object`."""
+    """Links files in a folder into one shared object; the arguments are as for `write_object`."""
     exported = "".join(f" {symbol};" for symbol in kept)
     (folder / "exports.map").write_text(f"{{ global:{exported} local: *; }};\n")
     linking = [

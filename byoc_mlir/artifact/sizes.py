@@ -1,4 +1,4 @@
-"""Sizes as C: expressions over the symbols, and functions that a call evaluates."""
+"""Sizes in C: expressions over the symbolic dimensions, and the functions that evaluate them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def c_expression(size: Size, names: Mapping[str, str]) -> str:
     """Returns a size as a C expression.
 
     Args:
-        names: C names of the symbols.
+        names: C names of the symbolic dimensions.
     """
     terms = [_term(monomial, factor, names) for monomial, factor in terms_of(size)]
     return " + ".join(terms) or "0"
@@ -31,13 +31,17 @@ def c_guards(sizes: SymbolicSizes, names: Mapping[str, str]) -> list[str]:
 
 
 def greatest_size(info: SymbolInfo) -> int:
-    """Returns the maximum size of a symbol in C; products of two fit a `long double`."""
+    """Returns the maximum size of a symbolic dimension in C: the product of two fits a `long
+    double`.
+    """
     return GREATEST_SIZE if info.max is None else min(info.max, GREATEST_SIZE)
 
 
 def size_functions(program: Program) -> str:
-    """Returns the C functions of the symbols' sizes `s`: the guards, the arena's size of a call,
-    and the shapes of the outputs. A model with static shapes has no symbols.
+    """Returns the C functions of the symbolic sizes `s`: the guards, the arena's size, the output
+    shapes.
+
+    A model with static shapes has no symbolic sizes.
     """
     sizes = program.sizes
     symbols = () if sizes is None else sizes.symbols

@@ -44,12 +44,12 @@ class StagedInterface:
 
     @property
     def shape_names(self) -> Sequence[str]:
-        """Returns the C names of the outputs' shapes."""
+        """Returns the C names of the output shapes."""
         return self.names[len(self.inputs) + len(self.outputs) :]
 
     @property
     def declared(self) -> list[str]:
-        """Returns the parameters of `run`, for the header."""
+        """Returns the parameters of `run` as C declarations, for the header."""
         return self._declared(
             list(self.sizes.values()), self.input_names, self.output_names, self.shape_names
         )

@@ -1,4 +1,4 @@
-"""Object files of a model with segments: those of its programs, and the C code that calls them."""
+"""Object files of a model with segments: its programs, and the C code that calls them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Generator of `stages.h`, the model-dependent part of `stages.c`; values are numbered."""
+"""Generator of `stages.h`, the model-dependent part of `stages.c`; values are identified by
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class _Value:
 
 @dataclass
 class StageTables:
-    """Values, programs and segments of a model, as they are numbered in C."""
+    """Values, programs and segments of a model, with their numbers in C."""
 
     plan: plan.Staged
     programs: list[Program] = field(default_factory=list[Program])
@@ -94,7 +96,9 @@ class StageTables:
         )
 
     def _inputs(self) -> Iterator[str]:
-        """Yields the shapes of the inputs; `-1 - n` is the size with number `n`."""
+        """Yields the names of symbolic sizes, and the shapes of the inputs; in a shape, `-1 - n`
+        stands for symbolic size `n`.
+        """
         symbols = symbols_of(self.plan.inputs)
         yield c_array("char *const", "size_names", map(quoted, symbols))
         for number, info in enumerate(self.plan.inputs):
@@ -120,7 +124,9 @@ class StageTables:
         return len(self._values) - 1
 
     def _sequence(self, stages: Iterable[PlanStage], scope: _Scope) -> tuple[str, int]:
-        """Returns the C array of segments, and their number; adds their results to the scope."""
+        """Returns the name of a C array of segments, and its length; adds the segments' results to
+        the scope.
+        """
         rows = [row for stage in stages for row in self._rows(stage, scope)]
         return self._array("stage", rows), len(rows)
 
@@ -216,8 +222,10 @@ class StageTables:
         return self._array("loop", [f"{{{', '.join([*map(str, numbers), *arrays, body])}}}"])
 
     def _result(self, scope: _Scope, name: str, like: int, more: int) -> int:
-        """Adds a loop's result to the scope: the last value, or all values along one more axis
-        (`more`).
+        """Adds a loop's result to the scope: the last value, or the stacked values.
+
+        Args:
+            more: 1 if the values of all iterations are stacked along a new axis, else 0.
         """
         if not name:
             return -1
@@ -247,7 +255,9 @@ def constant_symbol(number: int) -> str:
 
 
 def _axes(program: Program) -> Iterator[str]:
-    """Yields the sizes of a program's inputs."""
+    """Yields a row for each axis of a program's inputs: input, axis, number of the symbolic size or
+    -1, static size or -1.
+    """
     symbols = [] if program.sizes is None else list(program.sizes.texts.values())
     for number, spec in enumerate(program.inputs):
         for axis, size in enumerate(spec.shape):

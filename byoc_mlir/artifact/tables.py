@@ -40,7 +40,9 @@ class Import:
 
 
 def imports(program: Program, images: Sequence[bytes]) -> tuple[Import, ...]:
-    """Returns the functions to bind at load time; the linker resolves the C library's functions."""
+    """Returns the functions to bind at load time, except the C library's, which the linker
+    resolves.
+    """
     system = open_system_libraries()
     functions = [
         Import(name, name)
@@ -83,7 +85,7 @@ def tables_header(
 
     Args:
         name: prefix of the C functions.
-        symbols: symbols of the tables, by their names in `glue.c`.
+        symbols: symbol of each table, by the table's name in `glue.c`.
     """
     program = interface.program
     counts = {"IMAGE_COUNT": len(images), "IMPORT_COUNT": len(imported)}
@@ -116,7 +118,7 @@ def tables_header(
 
 
 def _numbers(program: Program) -> dict[str, int | str]:
-    """Returns the macros for a program."""
+    """Returns the macros for the numbers of a program."""
     python = next((region.region for region in program.python_regions), "")
     return {
         **error_codes(),
@@ -136,7 +138,7 @@ def _numbers(program: Program) -> dict[str, int | str]:
 
 
 def _parameters(interface: Interface) -> dict[str, int | str]:
-    """Returns the macros for the parameters of the functions."""
+    """Returns the macros for the parameters of the model's C functions."""
     tensors, inputs = interface.tensors, len(interface.program.inputs)
     declared = [
         f"{'' if tensor.is_output else 'const '}{c_type(tensor.spec.dtype)} *tensor_{index}"
@@ -164,7 +166,7 @@ def _parameters(interface: Interface) -> dict[str, int | str]:
 
 
 def _size_tables(sizes: SymbolicSizes | None) -> Sequence[str]:
-    """Returns the tables of the sizes that a call may have."""
+    """Returns the tables of symbolic sizes: their names, their ranges, and the texts of guards."""
     symbols = () if sizes is None else sizes.symbols
     guards = () if sizes is None else sizes.guards
     greatest = [str(greatest_size(info)) for info in symbols]

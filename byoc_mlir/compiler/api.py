@@ -31,8 +31,8 @@ _Arguments = ParamSpec("_Arguments")
 def _with_arguments_of(
     make: Callable[_Arguments, Request],
 ) -> Callable[[Callable[[Request], Executable]], Callable[_Arguments, Executable]]:
-    """Gives a function of a request the signature of `Request`, and adds the fields to its
-    documentation.
+    """Gives a function of a request the arguments of `Request`, and adds their documentation to its
+    own.
     """
 
     def decorate(function: Callable[[Request], Executable]) -> Callable[_Arguments, Executable]:
@@ -51,7 +51,9 @@ def _with_arguments_of(
 
 
 def _signature(make: Callable[..., Request]) -> inspect.Signature:
-    """Returns the signature of `compile`, with the defaults that a dataclass does not show."""
+    """Returns the signature of `compile`, with the defaults of `Request`'s fields, including
+    factories' defaults.
+    """
     empty = inspect.signature(make)
     defaults = vars(Request(b""))
     shown = [
@@ -85,7 +87,8 @@ def compile(request: Request) -> Executable:
     Raises:
         InvalidModelError: the model is not valid, or unsafe to load.
         InvalidInputError: `sizes` names a dimension that the model does not have.
-        UnsupportedModelError: it has nodes that cannot be compiled; the error lists all.
+        UnsupportedModelError: the model has nodes that cannot be compiled; the error lists all of
+            them.
         FallbackForbiddenError: `fallback="forbid"` and some nodes stayed on the host.
         BackendError: a target is unknown or cannot run here.
         CompilationError: a later stage failed.

@@ -22,10 +22,10 @@ from byoc_mlir.transforms.traffic import Traffic
 
 @dataclass
 class Build:
-    """The compilation of a model for one set of input shapes and values.
+    """State of the compilation of a model for one set of input shapes and values.
 
-    Each stage of `pipeline` reads the results of the earlier stages and adds its own. A field
-    without a value belongs to a stage that has not run yet.
+    Each stage of `pipeline` reads the results of the earlier stages and adds its own. A field stays
+    without a value until its stage has run.
     """
 
     source: Source

@@ -1,6 +1,4 @@
-"""The calibration of a compilation: from a file, or from measurements of this process and the
-cache.
-"""
+"""Calibration of a compilation: from a file, or from measurements of this process and the cache."""
 
 from __future__ import annotations
 
@@ -38,26 +36,28 @@ _TABLES = {kind.name: kind for kind in MEASURED}
 
 @cache
 def process_calibration() -> Calibration:
-    """Returns the measurements of this process, and of other processes on this machine."""
+    """Returns the measurements of this process, and those that other processes on this machine have
+    stored in the cache.
+    """
     return Calibration(kept=_Machine())
 
 
 def calibration_of(document: Document | None) -> Calibration:
-    """Returns the calibration of a file, or without one, the calibration of the process."""
+    """Returns the calibration of a file; without a file, the calibration of the process."""
     return process_calibration() if document is None else calibration_of_document(document)
 
 
 def process_choices() -> dict[str, str]:
-    """Returns the choices of tuning on this machine by problem, made in this process or in
-    others.
+    """Returns the choices of tuning on this machine, by problem, from this process and from the
+    cache.
     """
     known = process_calibration().group(TUNED)
     return {key.removeprefix(f"{TUNED}/"): one.text for key, one in list(known.items())}
 
 
 def model_key(request: Request) -> str | None:
-    """Returns a key of the model of a request, as it is compiled here and now; `None` if it is
-    unknown.
+    """Returns a key of the model of a request, as it is compiled here and now; `None` if there is
+    no unique key.
 
     Raises:
         InvalidModelError: the model's file cannot be read.
@@ -71,11 +71,11 @@ def model_key(request: Request) -> str | None:
 
 
 def keep_choices(request: Request, choices: Mapping[str, str], ratio: float) -> None:
-    """Keeps the choices of tuning for this process and in the cache.
+    """Keeps the choices of tuning in this process and in the cache.
 
     Args:
         request: request of the tuned model.
-        choices: empty if nothing better was found.
+        choices: the choices by problem; empty if nothing better was found.
         ratio: time of the tuned model over time of the untuned one.
     """
     calibration = process_calibration()
@@ -109,7 +109,7 @@ def kept_calibration(kind: type[Table]) -> Table | None:
 def _calibrated(kind: type[Table], known: Group) -> Sequence[Measurement]:
     """Measures a table in the first processes that request it, and keeps the shortest times.
 
-    A single process may never run without load from other processes.
+    The measurements of a single process may all be under load.
     """
     runs, count = f"{kind.name}/run", f"{kind.name}/processes"
     processes = int(known[count].number) if count in known else 0
@@ -132,13 +132,11 @@ def _calibrated(kind: type[Table], known: Group) -> Sequence[Measurement]:
 
 
 class _Machine:
-    """Measurements of this machine in the cache, for its processor, instruction set and
-    versions.
-    """
+    """Measurements of this machine in the cache, by processor, instruction set and versions."""
 
     def read(self, group: str) -> Sequence[Measurement]:
-        """Returns the stored measurements of a group; measures tables until enough processes
-        have.
+        """Returns the stored measurements of a group; measures again until enough processes have
+        contributed.
         """
         known = _read(group)
         kind = _TABLES.get(group)
@@ -148,7 +146,9 @@ class _Machine:
         return (*known, *new)
 
     def write(self, group: str, new: Sequence[Measurement]) -> None:
-        """Adds measurements to those that other processes have written meanwhile."""
+        """Adds measurements to the group, and keeps measurements that other processes have added
+        meanwhile.
+        """
         place = _place(group)
         if place is None:
             return
@@ -168,7 +168,9 @@ def _read(group: str) -> Sequence[Measurement]:
 
 
 def _place(group: str) -> tuple[Cache, str] | None:
-    """Returns the cache and the key of a group. Tables are kept even if programs are not."""
+    """Returns the cache and the key of a group. Calibration tables are cached even if programs are
+    not.
+    """
     kept: Kept = "calibration" if group in _TABLES else "programs"
     opened, surroundings = Cache.open(kept=kept), machine_and_software()
     if opened is None or surroundings is None:

@@ -42,20 +42,21 @@ def cross_compile(
     disable: Sequence[str] = (),
     passes: Sequence[str] = (),
 ) -> Path:
-    """Compiles a model for another machine, with the host compiler only, and writes it to a file.
+    """Compiles a model for another machine, with the host compiler only, and writes it to a
+    file.
 
     Args:
         model: as for `compile`.
-        path: of the file: `model.o`, an object file for C programs, or `model.so`, a shared object
-          for them and for `byoc_mlir.load` on that machine. The header is `model.h`.
+        path: path of the file: `model.o` for an object file for C programs, `model.so` for a shared
+            object for C programs and for `byoc_mlir.load` on that machine. The header is `model.h`.
         triple: the machine, `"aarch64-linux-gnu"` or `"x86_64-linux-gnu"`; the code runs on every
-          processor of that architecture. Its C compiler is `TRIPLE-gcc`.
+            processor of that architecture. Its C compiler is `TRIPLE-gcc`.
         shapes: shapes of all inputs, for a model with symbolic dimensions. By default, sizes are
-          arguments of the C functions, if one program can serve all.
+            arguments of the C functions, if one program can serve all shapes.
         name: prefix of the C functions; by default, it is derived from the file's name.
         threads: OpenMP threads per run; by default, the cores that this process may use.
         limits: limits of the model's resources; by default, `Limits()`.
-        calibration: a file of measurements on such a machine; by default, there are none.
+        calibration: a file of measurements on such a machine; by default, none is used.
         disable: as for `compile`.
         passes: as for `compile`.
 
@@ -65,7 +66,7 @@ def cross_compile(
     Raises:
         ExportError: the model cannot be one file, or the path has another ending.
         ToolchainError: there is no C compiler for that machine.
-        ByocError: the triple is not accepted, or an error of `compile`.
+        ByocError: the triple is not accepted; also the errors of `compile`.
     """
     with boundary("compile"):
         check_argument("path", path, str | Path, "the path of a file")

@@ -1,4 +1,4 @@
-"""Warning of denormal weights, with which many processors compute slowly."""
+"""Warning about denormal weights: many processors compute slowly with them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def warn_of_denormals(module: ModuleOp) -> None:
 def denormal_share(array: Array) -> float:
     """Estimates the fraction of an array's elements that are denormal.
 
-    It is 0 for small arrays, and for types other than `float32` and `float64`.
+    The result is 0 for small arrays, and for types other than `float32` and `float64`.
     """
     if array.size < _LARGE or array.dtype.name not in ("float32", "float64"):
         return 0.0

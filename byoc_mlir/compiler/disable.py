@@ -85,7 +85,7 @@ def check_disabled(
         passes: passes of the user.
 
     Raises:
-        ByocError: a name is unknown, or denotes a pass that a program needs.
+        ByocError: a name is unknown, or is the name of a required pass.
     """
     if not names:
         return
@@ -113,8 +113,8 @@ def _names(backend: Backend) -> Iterator[str]:
 
 
 def _required_by(backends: Sequence[Backend]) -> dict[str, str]:
-    """Returns the passes that backends run on their regions, with the reason why they are
-    needed.
+    """Returns the passes that a backend runs on its regions; each has the reason why it cannot be
+    disabled.
     """
     return {
         name: f"backend '{backend.name}' needs it for its regions; you can disable the backend"

@@ -46,16 +46,18 @@ from byoc_mlir.tensors import TensorInfo
 
 @collection_paused()
 def build_dynamic(source: Source, shapes: Shapes, options: CompileOptions) -> Program | None:
-    """Compiles a model with symbolic dimensions for all shapes with the same decisions as these
-    shapes.
+    """Compiles a model with symbolic dimensions once, for all shapes with the same decisions.
+
+    Args:
+        shapes: example of input shapes, for which decisions are made.
 
     Returns:
         The program; `None` if sizes affect so many decisions that the model must be imported for
         these shapes only.
 
     Raises:
-        UndecidedSizeError: a part of the model needs numbers; the error names the node.
-        ByocError: an error of `compile`.
+        UndecidedSizeError: a part of the model requires known sizes; the error names the node.
+        ByocError: as for `compile`.
     """
     imported = None if source.symbolic is None else source.symbolic.general(shapes)
     if imported is None:
@@ -88,7 +90,9 @@ def build_dynamic(source: Source, shapes: Shapes, options: CompileOptions) -> Pr
 def _checked_tensors(
     build: Build, facts: Facts, options: CompileOptions
 ) -> tuple[LimitedTensor, ...]:
-    """Returns the tensors that may exceed the limit, although they are addressable."""
+    """Returns the tensors that may exceed the limit of memory, although they fit the address
+    space.
+    """
     if options.limits.tensor_bytes >= ADDRESS_SPACE:
         return ()
     bound = {name: facts.ranges[name] for name in facts.bound}
@@ -124,14 +128,16 @@ def _refuse_regions(build: Build) -> None:
 
 
 def _say_why(build: Build) -> None:
-    """Records for users who named no targets why no backend was asked."""
+    """Records why no backend ran any node, for users who named no targets."""
     for op in build.module.walk():
         if isinstance(op, RelayOp):
             op.attributes[REASON] = StringAttr("one program of the host serves all shapes")
 
 
 def _with_sizes(build: Build) -> ImportedModel:
-    """Returns the model with the sizes of the module's inputs and outputs."""
+    """Returns the model, with inputs and outputs that have the sizes of the module's arguments and
+    results.
+    """
     block = main_function(build.module).body.block
     last = block.last_op
     assert isinstance(last, func.ReturnOp)
@@ -144,7 +150,7 @@ def _with_sizes(build: Build) -> ImportedModel:
 
 
 def _symbolic(infos: Iterable[TensorInfo], values: Iterable[SSAValue]) -> tuple[TensorInfo, ...]:
-    """Returns inputs or outputs with the sizes of these values; symbolic sizes are text."""
+    """Returns inputs or outputs with the sizes of the given values; symbolic sizes become text."""
     return tuple(
         replace(
             info,
@@ -155,7 +161,7 @@ def _symbolic(infos: Iterable[TensorInfo], values: Iterable[SSAValue]) -> tuple[
 
 
 def _arena(build: Build) -> Size:
-    """Returns the size of the arena."""
+    """Returns the size of the arena in bytes."""
     size = build.module.attributes.get(ARENA_SIZE)
     if isinstance(size, ShapeAttr):
         return size.data[0]

@@ -18,8 +18,9 @@ def collection_paused() -> Generator[None]:
     """Pauses garbage collection, and collects once at the end.
 
     A compilation creates many objects that live until its end; repeated collections would take an
-    eighth of its time. The IR has reference cycles. Only a collection at the end frees it early,
-    and only if no variable refers to it any more. So this decorates functions.
+    eighth of its time. The IR has reference cycles, so only a collection at the end frees it soon.
+    This works only when no variable refers to the IR any more. So use it as a decorator of
+    functions.
     """
     is_outermost = _pause()
     try:
@@ -32,8 +33,9 @@ def collection_paused() -> Generator[None]:
 
 @contextmanager
 def modules_imported() -> Generator[None]:
-    """Pauses like `collection_paused`, for objects that live as long as the process and are not
-    collected.
+    """Pauses garbage collection, without a collection at the end.
+
+    It is meant for imports, whose objects live as long as the process.
     """
     is_outermost = _pause()
     try:
@@ -46,10 +48,11 @@ def modules_imported() -> Generator[None]:
 
 
 def collect_weights(held_bytes: int) -> None:
-    """Frees weights that others have replaced, if they are large.
+    """Collects garbage if `held_bytes`, the bytes of all weights in memory, is large.
 
-    Their owners have reference cycles. Without this, they would stay until the process's next full
-    collection, in addition to the new weights.
+    Call it when weights have been replaced by others. The modules that own the replaced weights
+    have reference cycles. Without this function, they would stay in memory until the process's next
+    full collection, in addition to the new weights.
     """
     if held_bytes > _WORTH_COLLECTING:
         gc.collect()
@@ -66,7 +69,7 @@ def _pause() -> bool:
     """Pauses collection; returns True for the outermost pause.
 
     It freezes the existing objects, unless the process has frozen objects already. So a collection
-    inside scans only the objects of the compilation, and not all modules.
+    during the pause scans only the objects of the compilation, and not all modules.
     """
     global _is_paused, _is_frozen
     with _lock:

@@ -21,11 +21,11 @@ def join_modules(
     """Moves functions and globals into `host`; definitions replace declarations.
 
     Args:
-        others: modules with unique definitions.
-        shared: modules that may define the same symbols alike; the first definition is kept.
+        others: modules whose definitions must be unique.
+        shared: modules that may contain equal definitions of a symbol; the first one is kept.
 
     Raises:
-        CompilationError: two modules define one symbol.
+        CompilationError: two of `others` define the same symbol.
     """
     symbols = {symbol_of(op): op for op in host.body.block.ops if symbol_of(op)}
     for module in dict.fromkeys(shared):
@@ -55,7 +55,9 @@ def _join(host: ModuleOp, ops: Sequence[Operation], symbols: dict[str, Operation
 
 
 def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
-    """Sets each region's first context slot on its function, as `add-entry-points` assigned it."""
+    """Sets the first context slot of each region, which `add-entry-points` assigned, as an
+    attribute of its function.
+    """
     functions = {symbol_of(op): op for op in module.body.block.ops}
     first = host_slots(module)
     for code in codes:

@@ -51,10 +51,10 @@ def option(
     is_repeated: bool = False,
     is_key: bool = True,
 ) -> _Value:
-    """Returns a field of `Request`.
+    """Returns a field of `Request` that describes an option.
 
     Args:
-        accept: checks the value; by default, it accepts the choices.
+        accept: function that checks and converts the value; by default, it accepts the choices.
         choices: a `Literal` type of all values, if they are words.
     """
     words = get_args(choices)
@@ -90,8 +90,8 @@ def accept_names(accepted: str, *, is_ordered: bool = True) -> _Accept:
     """Returns a check that accepts a sequence of names.
 
     Args:
-        accepted: the names, for the error.
-        is_ordered: False sorts them.
+        accepted: description of the accepted names, for the error's message.
+        is_ordered: True if the order of the names matters; otherwise, they are sorted.
     """
 
     def accept(name: str, value: Any) -> tuple[str, ...]:
@@ -112,12 +112,12 @@ def accept_targets(name: str, value: Any) -> tuple[str, ...] | None:
 
 
 def accept_anything(name: str, value: Any) -> Any:
-    """Accepts any value; its user checks it."""
+    """Accepts any value; the code that uses the option checks it."""
     return value
 
 
 def accept_backend_options(name: str, value: Any) -> dict[str, dict[str, Setting]]:
-    """Accepts the options of backends by name."""
+    """Accepts a mapping from names of backends to their options."""
     given = {} if value is None else value
     if not _is_mapping(given, lambda options: isinstance(options, Mapping)):
         raise ByocError(
@@ -128,7 +128,7 @@ def accept_backend_options(name: str, value: Any) -> dict[str, dict[str, Setting
 
 
 def accept_sizes(name: str, value: Any) -> dict[str, int]:
-    """Accepts numbers for dimensions by name."""
+    """Accepts a mapping from names of dimensions to numbers."""
     given = {} if value is None else value
     if not _is_mapping(given, lambda size: isinstance(size, int) and size >= 0):
         raise ByocError(
@@ -146,7 +146,7 @@ def accept_cache(name: str, value: Any) -> Folder:
 
 
 def accept_limits(name: str, value: Any) -> Limits:
-    """Accepts limits; `None` stands for the default ones."""
+    """Accepts limits; `None` stands for the default limits."""
     check_argument(name, value, Limits | None, "a byoc_mlir.Limits, or None")
     return DEFAULT_LIMITS if value is None else value
 

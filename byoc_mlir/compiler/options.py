@@ -21,7 +21,7 @@ from byoc_mlir.warned import warn_user
 
 @dataclass(frozen=True)
 class CompileOptions(Request):
-    """A checked request without its model; its fields have narrower types."""
+    """Checked request without its model; its fields have narrower types."""
 
     targets: tuple[str, ...] = ()
     """Checked targets with their options: `dnnl{winograd=off}`."""
@@ -43,7 +43,7 @@ class CompileOptions(Request):
         """Returns the options of a checked request.
 
         Raises:
-            ByocError: a value is not accepted; the message lists the accepted ones.
+            ByocError: a value is not accepted; the message lists the accepted values.
         """
         targets, prune = request.targets, request.prune
         if prune is None:
@@ -104,7 +104,7 @@ def targets_with_options(
 
 
 def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
-    """Returns the default backends in order of preference, and the reasons why others are unusable
+    """Returns the default backends in order of preference, and why each other backend is unusable
     here.
 
     A backend that cannot be loaded does not stop the compilation.

@@ -93,13 +93,13 @@ def build_program(
     options: CompileOptions,
     problems: Sequence[str] = (),
 ) -> Program:
-    """Compiles a model that was read, for one set of input shapes and values.
+    """Compiles a source model for one set of input shapes and values.
 
     Args:
         problems: earlier problems, for the report.
 
     Raises:
-        ByocError: an error of `compile`.
+        ByocError: as for `compile`.
     """
     build = Build(source, shapes, values, options, problems=list(problems))
     with compiling(build, dump_folder(options.dump_ir, source, shapes)):
@@ -114,8 +114,9 @@ def build_program(
 
 @contextmanager
 def compiling(build: Build, folder: Path | None) -> Generator[None]:
-    """Sets the context of all stages of a compilation: limits, calibration, dump folder and
-    others.
+    """Sets the context of all stages of a compilation.
+
+    It consists of limits, calibration, dump folder and other settings.
     """
     options = build.options
     calibration = calibration_of(options.calibration)
@@ -148,8 +149,9 @@ def dump_folder(folder: Path | None, source: Source, shapes: Shapes) -> Path | N
 
 
 def build_partitioned(build: Build) -> Program:
-    """Builds the program of a partitioned module: code for the regions and the host, in one
-    object.
+    """Builds the program of a partitioned module.
+
+    It generates code for the regions and the host, and links them.
     """
     generate(build)
     lower(build)
@@ -159,7 +161,7 @@ def build_partitioned(build: Build) -> Program:
 
 
 def dump_import(build: Build) -> None:
-    """Writes the imported model if IR is dumped."""
+    """Writes the imported model to the dump folder, if there is one."""
     dump_text("000-import.mlir", lambda: located_text(build.module))
 
 
@@ -177,7 +179,7 @@ def import_model(build: Build) -> None:
 
 
 def canonicalise(build: Build) -> None:
-    """Folds and simplifies, before and after the passes that the user named."""
+    """Folds and simplifies the module, before and after the passes that the user named."""
     with build.stages.stage("canonicalise"):
         passes = _canonicalisation(build.options.targets)
         run_passes(build.context, build.module, passes, build.stages.add_pass)
@@ -189,7 +191,7 @@ def canonicalise(build: Build) -> None:
 
 
 def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
-    """Returns the passes; if `f16` pays on a backend, 16-bit floats are not converted."""
+    """Returns the passes of `canonicalise`; 16-bit floats stay if `f16` pays on a backend."""
     gains = (backend.profitability("f16") for backend in get_backends(targets))
     if not any(gain.ops for gain in gains):
         return CANONICALISATION
@@ -222,7 +224,7 @@ def partition(build: Build) -> None:
 
 
 def _mixes_on_host(options: CompileOptions) -> bool:
-    """True if the host rounds weights, which it does in `bf16` if a target is faster in it."""
+    """True if the host rounds matmuls to `bf16` too; it does so if a target is faster in `bf16`."""
     return options.precision == "bf16" and not why_unprofitable("bf16", options.targets)
 
 
@@ -247,8 +249,9 @@ def _build_part(build: Build, module: ModuleOp) -> Program:
 
 
 def generate(build: Build) -> None:
-    """Generates the regions' code; a region that its backend cannot compile goes to the next, or to
-    the host.
+    """Generates the regions' code.
+
+    A region that its backend cannot compile goes to the next backend, or to the host.
     """
     with build.stages.stage("generate"):
         if _mixes_on_host(build.options):
@@ -267,7 +270,7 @@ def generate(build: Build) -> None:
 
 
 def lower(build: Build) -> None:
-    """Lowers the host's part to the `llvm` dialect, in which regions are declared."""
+    """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes)
         if any(op.name in _INTEGER_OPS for op in build.module.walk()):

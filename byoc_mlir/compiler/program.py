@@ -1,4 +1,4 @@
-"""The program: object code with everything that it refers to."""
+"""The program: object code with its weights, libraries and symbols."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _checks(build: Build) -> Iterator[ValueCheck]:
 
 
 def _aliases(build: Build) -> dict[str, str]:
-    """Returns the input whose memory an output may share, by output."""
+    """Returns, for each output that may share memory with an input, that input."""
     pairs = build.module.attributes.get(ALIASES, ArrayAttr[Ints]([]))
     inputs, outputs = build.imported.inputs, build.imported.outputs
     numbers = [pair.get_values() for pair in cast(ArrayAttr[Ints], pairs)]

@@ -12,12 +12,12 @@ from byoc_mlir.progress import shown
 
 
 class Stages:
-    """Runs named stages one after the other and keeps their times.
+    """Runner of named stages, which keeps their times.
 
     Attributes:
-        seconds: by stage.
-        pass_seconds: by pass. The time of a stage outside of passes has the stage's name in
-          parentheses, so that both have the same sum.
+        seconds: time of each stage.
+        pass_seconds: time of each pass. The time of a stage outside of passes has the stage's name
+          in parentheses, so that both have the same sum.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,9 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
-        """Times the context under `name`, and is the boundary of its errors."""
+        """Times the code in the `with` body under `name`, and attributes its errors to the
+        stage.
+        """
         check_time()
         start, in_passes = time.perf_counter(), self._seconds_in_passes()
         try:
@@ -38,7 +40,7 @@ class Stages:
             self.add_pass(f"({name})", seconds - (self._seconds_in_passes() - in_passes))
 
     def add_pass(self, name: str, seconds: float) -> None:
-        """Adds to the time of a pass."""
+        """Adds seconds to the time of a pass."""
         self.pass_seconds[name] = self.pass_seconds.get(name, 0.0) + seconds
 
     def _seconds_in_passes(self) -> float:

@@ -1,7 +1,8 @@
 """Options of `compile`, each written once.
 
 A field of `Request` is an argument of `compile`. Its `option` defines the check of its values, its
-documentation and command-line help, its flag, and if compiled programs depend on it.
+documentation and command-line help, and its flag. It also declares if compiled programs depend on
+it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ Denormals: TypeAlias = Literal["keep", "flush"]
 
 @dataclass(frozen=True)
 class Request:
-    """A model, and the options of its compilation."""
+    """Model, and the options of its compilation."""
 
     model: ModelSource
     targets: Sequence[str] | None = option(
@@ -214,10 +215,10 @@ class Request:
     )
 
     def checked(self) -> Request:
-        """Returns a request that later changes of the arguments or of the current folder do not
-        affect.
+        """Returns a checked copy, which later changes of the arguments or of the current folder do
+        not affect.
 
-        It reads the calibration file. `CompileOptions` checks targets, passes and `disable`
+        The method reads the calibration file. `CompileOptions` checks targets, passes and `disable`
         further.
 
         Raises:
@@ -234,7 +235,7 @@ class Request:
         return replace(self, model=model, **normal)
 
     def without_model(self) -> Request:
-        """Returns the request without the model's memory; a path stays."""
+        """Returns the request without the model's content; a path stays."""
         return self if isinstance(self.model, str | Path) else replace(self, model=b"")
 
     @property
@@ -250,7 +251,7 @@ class Request:
 
     @property
     def choices(self) -> dict[str, object]:
-        """Returns everything that programs depend on except the model, in a form for JSON.
+        """Returns the options that programs depend on, in a form for JSON.
 
         The limits are excluded: they affect which models are refused, not the programs.
         """

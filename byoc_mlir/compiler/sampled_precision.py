@@ -30,10 +30,10 @@ _MOST_RUNS = 24
 
 
 def products_to_keep(request: Request, samples: Sequence[Sample]) -> Products:
-    """Returns the nodes whose matmuls and convolutions stay in `f32`, for an error of at most
-    `ERROR`.
+    """Returns the nodes whose matmuls and convolutions must stay in `f32`.
 
-    The model is compiled up to some `24` times.
+    With these nodes in `f32`, the error of the outputs is at most `ERROR`. The model is compiled up
+    to some `24` times.
 
     Args:
         request: request with the reduced precision.
@@ -63,15 +63,16 @@ def chosen(
     accepted: float = ERROR,
     most_runs: int = _MOST_RUNS,
 ) -> Products:
-    """Returns the nodes to keep in `f32`: few of them, so that the error of all others is accepted.
+    """Returns a small set of nodes to keep in `f32`, so that the error of the remaining nodes is
+    accepted.
 
     Errors of groups are assumed to be independent: their squares add up. Groups are accepted in the
     order of their squared error per node. The first refused group is halved, until only single
     nodes are refused, or enough runs were made.
 
     Args:
-        error: error of all nodes together.
-        error_of: error of some nodes, with all others exact.
+        error: error if all nodes have reduced precision.
+        error_of: function that returns the error if only the given nodes have reduced precision.
     """
     groups = [_Group(error, products)]
     for _ in range(most_runs // 2):
@@ -104,7 +105,7 @@ class _Group:
         return self.error**2 / len(self.products)
 
     def halves(self) -> tuple[Products, Products]:
-        """Returns two halves of a group of more than one node."""
+        """Splits the group, which has more than one node, into two halves."""
         middle = len(self.products) // 2
         return self.products[:middle], self.products[middle:]
 
@@ -127,7 +128,7 @@ def worst_error(
 ) -> float:
     """Returns the largest relative error of an output over all samples, as root mean square.
 
-    Elements that are no floats count as 1 if they differ.
+    For outputs that are no floats, the error of an element that differs is 1.
     """
     names = dict.fromkeys(name for answer in wanted for name in answer)
     return max((_error_of(name, found, wanted) for name in names), default=0.0)
@@ -150,7 +151,7 @@ def _error_of(
 def _answers(
     request: Request, samples: Sequence[Sample]
 ) -> tuple[Sequence[Mapping[str, Array]], Products]:
-    """Returns the array outputs for each sample, and the nodes in less than `f32`."""
+    """Returns the array outputs for each sample, and the nodes with lower precision than `f32`."""
     with compile_model(request, None) as executable:
         answers = [
             {name: one for name, one in executable.run(sample).items() if _is_array(one)}

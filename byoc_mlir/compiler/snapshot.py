@@ -1,4 +1,4 @@
-"""The content of a model when `compile` was called."""
+"""Content of a model when `compile` was called."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Snapshot:
     """An ONNX model as `compile` found it, so that the cache's key matches the compiled model.
 
-    A file's bytes are held until the model is parsed. Later they are read again, and refused if
-    they have changed.
+    A file's bytes are kept until the model is parsed. If they are needed later, they are read
+    again, and refused if they have changed.
     """
 
     def __init__(self, digest: str, path: Path | None, content: bytes | None):
@@ -33,7 +33,7 @@ class Snapshot:
 
     @staticmethod
     def found(model: object) -> Snapshot | None:
-        """Returns the content of a model, without holding a file's bytes; `None` for other models.
+        """Returns the content of a model, without keeping a file's bytes; `None` for other models.
 
         Raises:
             InvalidModelError: the file cannot be read.
@@ -57,20 +57,20 @@ class Snapshot:
 
     @property
     def message(self) -> ModelProto:
-        """Returns the model, parsed and checked; it is held until a caller takes it.
+        """Returns the parsed and checked model, and keeps it until a caller takes it.
 
         Raises:
-            InvalidModelError: it is no valid model, or its file was changed.
+            InvalidModelError: the model is not valid, or its file was changed.
         """
         if self._message is None:
             self._message = self._parsed()
         return self._message
 
     def take(self, holds_bytes: bool = False) -> ModelProto:
-        """Returns the model like `message`, and hands it over to the caller.
+        """Returns the model like `message`, but does not keep it.
 
         Args:
-            holds_bytes: True holds the bytes of a file for the next caller.
+            holds_bytes: True to keep the bytes of a file for the next caller.
         """
         message, self._message = self.message, None
         if not holds_bytes:

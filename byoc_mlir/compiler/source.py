@@ -44,7 +44,7 @@ Values: TypeAlias = Mapping[str, Array]
 
 @dataclass(frozen=True)
 class Source:
-    """A model before its shapes are bound."""
+    """Model before its shapes are bound."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
@@ -67,10 +67,11 @@ class Source:
         return external_locations(self.model) - self.tensors.in_memory
 
     def bind(self, shapes: Shapes, values: Values) -> ImportedModel:
-        """Returns the model as Relay IR for these input shapes, and values that shapes depend on.
+        """Returns the model as Relay IR for the given input shapes, and for values that shapes
+        depend on.
 
-        The caller may change the module. A model of fixed shapes without values is bound only once,
-        and its tensors then belong to the module alone.
+        The caller may change the module. A model of fixed shapes that depends on no values is bound
+        only once; then only the module owns its tensors.
         """
         if isinstance(self.model, ModuleOp):
             return ImportedModel(self.model.clone(), self.inputs, _results(self.model), ())
@@ -91,8 +92,9 @@ class Source:
         return replace(imported, variant=ImportVariant(reason=self._why_alone(values)))
 
     def _why_alone(self, values: Values) -> str:
-        """Returns why an import of a model with symbolic dimensions is right for these shapes
-        only.
+        """Returns why an import of a model with symbolic dimensions is valid for these shapes only.
+
+        Returns "" if it is valid for other shapes, too.
         """
         if values:
             return f"the values of {', '.join(values)} are compiled in"
@@ -107,12 +109,12 @@ def read_source(
 
     Args:
         sizes: known sizes of symbolic dimensions.
-        trusted: accepts ops of all dialects in a `.mlir` file.
+        trusted: True to accept ops of all dialects in a `.mlir` file.
 
     Raises:
         InvalidInputError: the model does not have a dimension of that name.
-        InvalidModelError: it is not a model, or an invalid one.
-        UnsupportedModelError: it is valid, but has nodes that cannot be compiled.
+        InvalidModelError: the argument is no model, or the model is invalid.
+        UnsupportedModelError: the model is valid, but has nodes that cannot be compiled.
     """
     file = model if isinstance(model, str | Path) and Path(model).suffix == ".mlir" else None
     if file is not None:
@@ -150,8 +152,8 @@ def checked_module(module: ModuleOp) -> ModuleOp:
     """Verifies a module, which a caller may have built, and returns it.
 
     Raises:
-        InvalidModelError: it is not valid.
-        LimitExceededError: it is too large.
+        InvalidModelError: the module is not valid.
+        LimitExceededError: the module exceeds the limits.
     """
     try:
         module.verify()
@@ -169,7 +171,7 @@ def _on_tensors(module: ModuleOp) -> ModuleOp:
     """Returns the module, or a copy with upstream's tensor ops as `relay` ops.
 
     Raises:
-        InvalidModelError: such an op has no equivalent.
+        InvalidModelError: a tensor op has no equivalent in `relay`.
     """
     if not has_upstream_ops(module):
         return module

@@ -1,4 +1,4 @@
-"""A model that was read, compiled on demand for the shapes of its inputs."""
+"""Compilation of a source model on demand, for the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from byoc_mlir.runtime.program import Program
 
 
 class ModelCompiler:
-    """Compiles a model that runs in one piece."""
+    """Compiler of a model that runs as one program."""
 
     def __init__(self, source: Source, options: CompileOptions):
         self._source = source
@@ -38,9 +38,9 @@ class ModelCompiler:
         """Returns the shape-polymorphic program for all shapes with the same decisions as these
         shapes.
 
-        Returns `None` if a part of the model needs numbers, or if the user named a backend. After a
-        failure, each set of shapes is compiled separately, which also reports the model's errors.
-        An `UndecidedSizeError` means that a part needs numbers; other errors are defects.
+        Returns `None` if a part of the model requires known sizes, or if the user named a backend.
+        After a failure, each set of shapes is compiled separately, which also reports the model's
+        errors. Only `UndecidedSizeError` is an expected failure; other errors are defects.
         """
         if not self._may_be_generic():
             return None

@@ -1,4 +1,4 @@
-"""A model with symbolic sizes: imported once, specialised for each set of input shapes."""
+"""Model with symbolic sizes: imported once, specialised for each set of input shapes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ numbers. For larger sizes, one failure suffices.
 
 
 class SymbolicModel:
-    """Imports of a model, each right for the sizes that satisfy its guards."""
+    """Imports of a model; each import is valid for the sizes that satisfy its guards."""
 
     def __init__(self, model: ModelProto, tensors: TensorReader):
         self._model = model
@@ -57,14 +57,15 @@ class SymbolicModel:
         self._failures = 0
         self._lock = Lock()
         self.reason: str | None = None
-        """Reason why the model needs numbers to be imported, once it is known."""
+        """Reason why the import requires known sizes, once it is known."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SymbolicModel, (self._model, self._tensors)
 
     def at(self, shapes: Shapes) -> ImportedModel | None:
-        """Returns a new module of the model for these input shapes; `None` if it must be imported
-        for them.
+        """Returns a new module of the model, specialised for these input shapes.
+
+        Returns `None` if no import is valid for them.
 
         Raises:
             InvalidInputError: the shapes do not match the model.
@@ -78,9 +79,10 @@ class SymbolicModel:
             return None  # importing says why, and names the node, or writes out a short loop
 
     def refused(self, shapes: Shapes, error: InvalidModelError) -> ByocError:
-        """Returns the error for sizes for which the model cannot be imported.
+        """Returns the error to raise if the model cannot be imported for some sizes.
 
-        If an import for other sizes succeeded, these sizes are wrong; otherwise, the model may be.
+        If an import for other sizes succeeded, the error blames the sizes; otherwise, it blames the
+        model.
 
         Args:
             shapes: shapes of the inputs.
@@ -103,9 +105,10 @@ class SymbolicModel:
         return refusal
 
     def general(self, shapes: Shapes) -> ImportedModel | None:
-        """Returns a new module of the model with symbols, for all shapes with the same decisions.
+        """Returns a new module of the model with symbols, valid for all shapes with the same
+        decisions as these.
 
-        Returns `None` if the model must be imported for these shapes.
+        Returns `None` if the model must be imported for these shapes only.
 
         Raises:
             InvalidInputError: the shapes do not match the model.
@@ -142,7 +145,7 @@ class SymbolicModel:
 
 
 def _free(variants: list[ImportedModel]) -> None:
-    """Frees the modules and the weights that they refer to; all other users have clones.
+    """Frees the modules of imports, and the weights that only they use; code elsewhere has clones.
 
     IR has reference cycles. The garbage collector scans old objects only in its next full
     collection, which may be hundreds of compilations away.

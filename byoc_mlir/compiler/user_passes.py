@@ -34,7 +34,7 @@ def register_pass(cls: type[AnyPass]) -> type[AnyPass]:
     A class that is defined again, as in a notebook, replaces its earlier version.
 
     Raises:
-        ByocError: it is no pass, or its name is malformed or taken.
+        ByocError: the class is no pass, or its name is malformed or taken.
     """
     check_argument("the pass", cls, type, "a class derived from xdsl.passes.ModulePass")
     if ModulePass not in cls.__mro__:
@@ -66,7 +66,7 @@ def user_pass(name: str) -> type[ModulePass]:
     """Returns the pass of a user with this name.
 
     Raises:
-        ByocError: there is none, or it cannot be imported.
+        ByocError: there is no such pass, or it cannot be imported.
     """
     if name not in _registered:
         for point in installed_points(ENTRY_POINT_GROUP):
@@ -86,13 +86,15 @@ def passes_of(specs: Sequence[str]) -> tuple[ModulePass, ...]:
     """Returns the passes of a list such as `("my-pass", "my-pass{factor=2}")`.
 
     Raises:
-        ByocError: one is unknown, malformed, or does not accept its options.
+        ByocError: a pass is unknown, its text is malformed, or it does not accept its options.
     """
     return tuple(_pass_of(spec, text) for text in specs for spec in _parsed(text))
 
 
 def names_of(specs: Sequence[str]) -> list[str]:
-    """Returns the names of the passes of such a list; errors as `passes_of`."""
+    """Returns the names of the passes in `specs`; the argument and the errors are as for
+    `passes_of`.
+    """
     return [spec.name for text in specs for spec in _parsed(text)]
 
 

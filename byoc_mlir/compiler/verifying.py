@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verifying:
-    """Verifies executables of a request, which keeps no model except a path."""
+    """Verifier of the executables of a request; of a model, it keeps only the path."""
 
     request: Request
 

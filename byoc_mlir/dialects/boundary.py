@@ -54,8 +54,8 @@ def _translated(error: Exception, stage: str) -> ByocError:
 def node_of(error: BaseException) -> str | None:
     """Returns the ONNX node of the op that was processed when an exception was raised.
 
-    It is the node of the first op with a location, from the innermost call outward: passes keep
-    their current op in a local variable, and xDSL's errors carry no op.
+    xDSL's errors carry no op, but passes keep their current op in a local variable. The function
+    searches the calls from the innermost outward for the first op with a location.
     """
     for frame, _ in reversed(list(walk_tb(error.__traceback__))):
         for value in frame.f_locals.values():

@@ -56,7 +56,9 @@ def weight_growth(func: Operation) -> float:
 
 
 def refusals(op: Operation) -> list[str]:
-    """Returns composites that refused an op, by reason: `dnnl.conv2d_bias, dnnl.conv2d_sum: …`."""
+    """Returns the composites that refused an op, one text per reason: `dnnl.conv2d_bias,
+    dnnl.conv2d_sum: …`.
+    """
     refused = op.attributes.get(REFUSED)
     if not isinstance(refused, ArrayAttr):
         return []
@@ -92,8 +94,8 @@ def host_blocks(module: ModuleOp) -> Iterator[Block]:
 class CompositeOp(IRDLOperation):
     """Ops that a backend runs as one unit, matched by one of its patterns.
 
-    The body sees nothing but its arguments. `partitioned_from_pattern` names the variant of the
-    pattern that matched: the names of the ops in the body, operands first, each with a `_`.
+    The body uses only its arguments. `partitioned_from_pattern` names the variant of the pattern
+    that matched: the names of the ops in the body, operands first, each with a `_`.
 
     ```mlir
     %r = byoc.composite "dnnl.conv2d_relu" from "nn.conv2d_nn.relu_"
@@ -138,7 +140,7 @@ class CompositeOp(IRDLOperation):
 
     @property
     def yielded(self) -> tuple[SSAValue, ...]:
-        """Returns the values inside that become the results."""
+        """Returns the values of the body that the results take."""
         last = self.body.block.last_op
         assert isinstance(last, YieldOp)
         return tuple(last.values)
@@ -210,7 +212,9 @@ class CompositeOp(IRDLOperation):
 
 
 class CompilerMarkOp(IRDLOperation):
-    """Mark at the border of the ops that backend `compiler` runs; the result is `value`."""
+    """Mark at the border of the ops that the backend `compiler` runs; its result equals its operand
+    `value`.
+    """
 
     compiler = prop_def(StringAttr)
     value = operand_def()

@@ -59,7 +59,9 @@ class LayoutAttr(MemRefLayoutAttr, ParametrizedAttribute):
             )
 
     def get_affine_map(self) -> AffineMap:
-        """Returns the map from indices to an element; strides and the offset are its symbols."""
+        """Returns the map from indices to an element's offset; the strides and the buffer's offset
+        are the map's symbols.
+        """
         rank = len(self.sizes.data)
         total: AffineExpr = AffineConstantExpr(0)
         for axis in range(rank):
@@ -76,7 +78,7 @@ class LayoutAttr(MemRefLayoutAttr, ParametrizedAttribute):
 
 @lru_cache(maxsize=4096)
 def row_major(sizes: tuple[Size, ...]) -> tuple[Size, ...]:
-    """Returns the strides of dense memory."""
+    """Returns the strides of a dense buffer, the last axis innermost."""
     return tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
 
 
@@ -91,7 +93,9 @@ def dense_buffer(element: Attribute, sizes: tuple[Size, ...]) -> MemRefType:
 def strided_buffer(
     element: Attribute, sizes: Sequence[Size], strides: Sequence[Size], offset: Size
 ) -> MemRefType:
-    """Returns the type of a part of a buffer with these sizes, strides and offset."""
+    """Returns the type of a buffer that is part of another one, with the given sizes, strides and
+    offset.
+    """
     if is_symbolic((*sizes, *strides, offset)):
         shape = [DYNAMIC_INDEX if isinstance(size, Dim) else size for size in sizes]
         parts = [ShapeAttr(tuple(part)) for part in (sizes, strides, (offset,))]
@@ -119,7 +123,7 @@ def buffer_strides(type_: MemRefType) -> tuple[Size, ...]:
 
 
 def buffer_offset(type_: MemRefType) -> Size:
-    """Returns the offset of a buffer in the buffer that it is a part of, in elements."""
+    """Returns the offset of a buffer, in elements, in the buffer that contains it."""
     layout = type_.layout
     if isinstance(layout, LayoutAttr):
         return layout.offset.data[0]
@@ -167,7 +171,7 @@ class AllocOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """View of a buffer with other sizes, strides and offset, which its type names.
+    """View of a buffer with the sizes, strides and offset that the result type names.
 
     ```mlir
     %1 = host.view %0 : memref<?x4xf32, #host.layout<…>> to memref<?xf32, #host.layout<…>>

@@ -1,4 +1,6 @@
-"""The `host` dialect: kernels written as loops, and features that `memref` lacks for them."""
+"""The `host` dialect: kernels written as loops, and the features that they need and `memref`
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class YieldOp(IRDLOperation):
 class KernelOp(IRDLOperation):
     """Code on whole, dense buffers that computes tensors from tensors.
 
-    The body sees nothing but its arguments: one memref for each input, then one for each output, in
+    The body uses only its arguments: one memref for each input, then one for each output, in
     row-major order. It must write every element of the outputs, whose memory is undefined at first,
     and must not write to the inputs. After `bufferize` there are no results: the memrefs of the
     outputs follow the memrefs of the inputs as operands.
@@ -112,7 +114,7 @@ class KernelOp(IRDLOperation):
 
     @property
     def initial(self) -> SSAValue | None:
-        """Returns the value that the first output begins as, if there is one."""
+        """Returns the value that the first output initially holds, or `None`."""
         return self.arguments[0] if self.in_place is not None else None
 
     @property
@@ -194,7 +196,7 @@ class CopyApartOp(IRDLOperation):
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Prefetch of the cache line of an element, which may lie behind the buffer's end.
+    """Prefetch of the cache line of an element, which may be after the buffer's end.
 
     ```mlir
     host.prefetch %b[%i] : memref<?xf32>
@@ -212,7 +214,7 @@ class PrefetchOp(IRDLOperation):
 
 @irdl_op_definition
 class CodesOp(IRDLOperation):
-    """Bit field of `width` bits from `offset` on in each lane, as an unsigned number.
+    """Bit field of `width` bits in each lane, from bit `offset` on, as an unsigned number.
 
     ```mlir
     %n = host.codes %v[4, 4] : vector<16xi8> to vector<16xf32>
@@ -251,7 +253,7 @@ class CodesOp(IRDLOperation):
 
 
 def buffer_type(type_: Attribute) -> Attribute:
-    """Returns the dense memref type for a tensor type; other types as they are."""
+    """Returns the dense memref type for a tensor type; returns other types unchanged."""
     if not isinstance(type_, TensorType):
         return type_
     return dense_buffer(type_.element_type, type_sizes(cast(Tensor, type_)))

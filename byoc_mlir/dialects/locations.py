@@ -29,7 +29,7 @@ def fused_location(ops: Iterable[Operation]) -> LocationAttr:
 
 
 def nodes_location(names: Iterable[str]) -> LocationAttr:
-    """Returns the location of an op for these ONNX nodes: each once, in order."""
+    """Returns the location of an op for the given ONNX nodes, without repetitions."""
     nodes = list(dict.fromkeys(names))
     if not nodes:
         return UNKNOWN_LOC

@@ -1,4 +1,4 @@
-"""The attributes of ONNX nodes as Python values."""
+"""Attributes of ONNX nodes as Python values."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _READERS: dict[int, Callable[[AttributeProto, TensorReader], Any]] = {
 
 
 UNREAD = "consumed_inputs"
-"""Attribute of ONNX's first opsets that lets results reuse the memory of operands."""
+"""Name of an ignored attribute: in ONNX's first opsets, it lets results reuse the memory of
+operands."""
 
 
 def node_attributes(node: onnx.NodeProto, reader: TensorReader) -> dict[str, Any]:
-    """Returns a node's attributes by name, as Python values, without `UNREAD`.
+    """Returns a node's attributes by name, as Python values; attributes in `UNREAD` are omitted.
 
     Raises:
         InvalidModelError: an attribute has a kind that no op of the standard has.

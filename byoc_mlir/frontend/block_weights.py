@@ -1,7 +1,8 @@
-"""MatMuls with block-quantised weights, rewritten to MatMulNBits so that the weights stay packed.
+"""MatMuls with block-quantised weights, rewritten to MatMulNBits so that the weights stay
+packed.
 
-Exporters write a DequantizeLinear before a MatMul, with a Transpose between them where the weight
-is stored as `[N, K]`.
+Exporters write a DequantizeLinear before a MatMul, with a Transpose between them if the weight is
+stored as `[N, K]`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _LEAST_BLOCK = 16
 
 @dataclass(frozen=True)
 class _Weight:
-    """Unsigned codes `[N, K]` of a weight that is quantised in blocks along `K`."""
+    """Weight as unsigned codes `[N, K]`, quantised in blocks along `K`."""
 
     codes: Array
     scales: Array
@@ -76,7 +77,7 @@ class PackedProducts:
     constants: Mapping[str, Array]
     """Constants that the new nodes read, in addition to the graph's."""
     unread: frozenset[str]
-    """Names of values that have no users any more."""
+    """Names of values that no longer have users."""
 
 
 def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) -> PackedProducts:
@@ -110,7 +111,7 @@ def with_packed_weights(graph: onnx.GraphProto, constants: Mapping[str, Array]) 
 
 
 def _is(node: NodeProto, op_type: str, *operands: int) -> bool:
-    """True if a node, not checked yet, is of this op, with one result and so many operands."""
+    """True if an unchecked node has this op, one result and the given number of operands."""
     kind = (node.op_type, node.domain, len(node.output))
     return kind == (op_type, "", 1) and len(node.input) in operands
 
@@ -118,7 +119,9 @@ def _is(node: NodeProto, op_type: str, *operands: int) -> bool:
 def _turned_weight(
     name: str, sources: Mapping[str, NodeProto], constants: Mapping[str, Array]
 ) -> _Weight | None:
-    """Returns the block-quantised weight behind the operand `name` of a MatMul, `None` if none."""
+    """Returns the block-quantised weight from which the operand `name` of a MatMul is computed, or
+    `None`.
+    """
     node, turned = sources.get(name), True
     if node is not None and node.op_type == "Transpose":
         turned = False
@@ -131,9 +134,9 @@ def _turned_weight(
 
 
 def _weight(node: NodeProto, constants: Mapping[str, Array], *, turned: bool) -> _Weight | None:
-    """Returns the weight that a DequantizeLinear computes from known blocks; otherwise `None`.
+    """Returns the weight that a DequantizeLinear computes from constant blocks, or `None`.
 
-    `turned` says that the constants are `[K, N]`, and have to be transposed.
+    If `turned`, the constants are `[K, N]`, and are transposed.
     """
     block = _attribute(node, "block_size", 0)
     known = [constants.get(name) for name in node.input]
@@ -153,7 +156,9 @@ def _weight(node: NodeProto, constants: Mapping[str, Array], *, turned: bool) ->
 
 
 def _attribute(node: NodeProto, name: str, default: Any) -> Any:
-    """Returns an attribute; the default if its type is wrong, which a later check refuses."""
+    """Returns an attribute, or the default if the attribute's type is wrong; a later check refuses
+    wrong types.
+    """
     found = next((each for each in node.attribute if each.name == name), None)
     value = default if found is None else helper.get_attribute_value(found)
     return value if isinstance(value, type(default)) else default

@@ -1,4 +1,4 @@
-"""Functions made of branches and loop bodies, with captured values as arguments."""
+"""Functions built from branches and loop bodies, with captured values as arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Bodies:
     """Functions, counts and report rows of branches and bodies, shared by all scopes."""
 
     nodes: int = 0
-    """Number of nodes in branches and bodies so far, also of those that were inlined."""
+    """Number of nodes in branches and bodies so far, including inlined ones."""
     functions: list[FuncOp] = field(default_factory=list[FuncOp])
     rows: list[OnnxNode] = field(default_factory=list[OnnxNode])
     """Report rows of the nodes in functions."""
@@ -33,7 +33,7 @@ class Bodies:
     """Symbols that functions bind to numbers which are only known at run time."""
 
     def count(self, nodes: int) -> None:
-        """Adds the nodes of a body that is expanded to the count.
+        """Adds the number of nodes of a body to the total of all imported bodies.
 
         Raises:
             LimitExceededError: all bodies together have too many nodes.
@@ -44,7 +44,9 @@ class Bodies:
 
     @contextmanager
     def attempt(self) -> Generator[None]:
-        """Discards the functions, rows and symbols made inside if the block raises."""
+        """Discards the functions, rows and symbols that were added in the `with` body, if the body
+        raises.
+        """
         nodes, functions, rows = self.nodes, len(self.functions), len(self.rows)
         bound = dict(self.bound)
         try:
@@ -65,7 +67,7 @@ class Body:
     """Branch or loop body under construction: a block that uses only its own arguments."""
 
     name: str
-    """Stem of the name of its function."""
+    """Prefix of the name of the body's function."""
     block: Block
     captured: dict[SSAValue, BlockArgument]
     """Arguments that stand for the values of enclosing blocks."""
@@ -89,10 +91,11 @@ class Body:
 
 
 def close_bodies(bodies: Sequence[Body], into: Bodies) -> tuple[list[SSAValue], list[FuncOp]]:
-    """Builds functions from bodies; all take the same captured values after their own arguments.
+    """Builds functions from bodies; all functions take the same captured values after their own
+    arguments.
 
     Returns:
-        The values from outside, and the functions, which `into` has from now on.
+        The captured values, and the functions, which were added to `into`.
     """
     outside = list(dict.fromkeys(value for body in bodies for value in body.captured))
     functions: list[FuncOp] = []

@@ -1,4 +1,6 @@
-"""Builders for the functions of `frontend.ops`: ops with locations, constants, refusals."""
+"""Builders that the functions of `frontend.ops` use: for ops with locations, constants and
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +37,17 @@ _Item = TypeVar("_Item")
 def name_hint(name: str) -> str:
     """Returns an ONNX name as a valid xDSL name hint: it starts with no digit and is not empty.
 
-    Other characters become `_`. xDSL drops `_` and a number at the end, so nothing must be left of
-    such names as `_12`.
+    Invalid characters become `_`. xDSL drops a trailing `_` with a number, so the hint for a name
+    such as `_12` has something in front of it.
     """
     hint = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
     return f"v{hint}" if re.fullmatch(r"[0-9].*|(_[0-9]+)*", hint) else hint
 
 
 class BlockBuilder:
-    """Builder of a block: appends ops, and each constant before the op that first uses it.
+    """Builder of a block, which appends ops, and inserts each constant before its first user.
 
-    Values of an enclosing block become block arguments, listed in `captured`.
+    Values of an enclosing block become block arguments, which `captured` lists.
     """
 
     def __init__(self, block: Block, around: BlockBuilder | None = None):
@@ -64,7 +66,9 @@ class BlockBuilder:
             self._note_late(op)
 
     def name_late(self, value: SSAValue, name: str) -> None:
-        """Names a value that becomes a constant once all dimensions are known; ignores others."""
+        """Records the name for a value that becomes a constant once all dimensions are known;
+        ignores other values.
+        """
         owner = value.owner
         if value not in self._late or not isinstance(owner, Operation):
             return
@@ -90,7 +94,7 @@ class BlockBuilder:
             self._late.update(op.results)
 
     def operand(self, value: Value) -> SSAValue:
-        """Returns the SSA value of `value`; the op of a constant is created once."""
+        """Returns the SSA value of `value`; creates the op of a constant at its first use."""
         if value.ssa is not None:
             return self.local(value.ssa)
         if value not in self._constants:
@@ -105,7 +109,7 @@ class BlockBuilder:
         """Returns the value for use in this block: itself, or the argument that captures it.
 
         Raises:
-            RuntimeError: the value is not visible here, see `check_visible`.
+            RuntimeError: the value is not visible in this block; see `check_visible`.
         """
         if _home(value) is self.block:
             return value
@@ -149,13 +153,13 @@ def _home(value: SSAValue) -> Block | None:
 
 @dataclass(frozen=True)
 class NodeContext:
-    """Node being imported, as the functions of `frontend.ops` see it."""
+    """Interface of the functions of `frontend.ops` to the node that they import, and to the IR."""
 
     name: str
     op_type: str
     opset: int
     output_names: tuple[str, ...]
-    """Names of the outputs up to the last that is used; empty for an omitted output."""
+    """Names of the outputs up to the last one that is used; an omitted output has the name ""."""
     builder: BlockBuilder
     run_graph: Callable[[onnx.GraphProto, Sequence[Value], str], list[Value]]
     """Function that imports a subgraph for given inputs, with locations under a given name."""
@@ -174,14 +178,15 @@ class NodeContext:
     ) -> Value:
         """Adds an op and returns its first result.
 
-        The op is folded if its operands are known, as in `emit_all`.
+        If all operands are constant, the op is folded instead, as by `emit_all`.
         """
         return self.emit_all(op, *operands, **properties)[0]
 
     def emit_all(
         self, op: type[RelayOp], *operands: Argument | np.generic, **properties: PyValue
     ) -> tuple[Value, ...]:
-        """Adds an op and returns its results; with constant operands only, the op is folded.
+        """Adds an op and returns its results; if all operands are constant, folds the op
+        instead.
 
         Raises:
             NodeRefused: an operand is no numeric tensor.
@@ -203,7 +208,9 @@ class NodeContext:
     def _emitted(
         self, result: SSAValue, groups: Sequence[Sequence[Value]], formula: Content | None
     ) -> Value:
-        """Returns the value of a result, named like a folded one if it may be folded later."""
+        """Returns the value for a result; if the result may become a constant later, it gets a
+        constant's name.
+        """
         if not self.builder.is_late(result):
             return Value(self.name, result, formula=formula)
         name = next((value.name for group in groups for value in group), self.name)
@@ -216,7 +223,9 @@ class NodeContext:
         groups: Sequence[Sequence[Value]],
         properties: Mapping[str, PyValue],
     ) -> tuple[Value, ...] | None:
-        """Returns an op's folded results, named after its first operand; `None` if not folded."""
+        """Returns an op's folded results, named after its first operand; `None` if the op is not
+        folded.
+        """
         values = [value for group in groups for value in group]
         known = [value.known for value in values if value.known is not None]
         if len(known) < len(values):
@@ -248,13 +257,13 @@ class NodeContext:
         arguments: Sequence[Value],
         build: Callable[[NodeContext, str, Sequence[Value]], Sequence[Value]],
     ) -> Body:
-        """Builds a branch or body in a block of its own.
+        """Builds a branch or body in a separate block.
 
         Args:
-            label: the attribute of the node that holds the branch or body.
+            label: name of the node's attribute with the branch or body.
             arguments: values of the first call; only their types matter.
-            build: builds the results in a context for the block, given the path of the nodes and
-                the argument values.
+            build: function that builds the results, given a context for the block, the path for
+                names of nodes, and the arguments.
         """
         path = f"{self.name}/{label}"
         inner = self.open_body(self, [value.full_type for value in arguments])
@@ -269,7 +278,8 @@ class NodeContext:
 
     def close_bodies(self, bodies: Sequence[Body]) -> tuple[list[SSAValue], list[FuncOp]]:
         """Builds functions from bodies; returns the captured values as operands, and the
-        functions."""
+        functions.
+        """
         outside, functions = close_bodies(bodies, self.bodies)
         return [self.builder.local(value) for value in outside], functions
 
@@ -283,16 +293,18 @@ class NodeContext:
         return Value(self.name, np.asarray(content, dtype), node_location(self.name))
 
     def size_constant(self, sizes: Size | Sequence[Size]) -> Value:
-        """Returns sizes as a value of `i64` of this node: a scalar, or a vector for a sequence."""
+        """Returns sizes as an `i64` constant of this node: a scalar, or a vector for a sequence."""
         content = size_content(size_array(sizes), np.dtype(np.int64))
         return Value(self.name, content, node_location(self.name))
 
     def derived(self, source: Value, content: Array) -> Value:
-        """Returns a constant that was computed from the constant `source`, under its name."""
+        """Returns a constant that was computed from the constant `source`; it keeps that constant's
+        name.
+        """
         return Value(source.name, content, source.location)
 
     def wants(self, output: int) -> bool:
-        """True if the model uses that output."""
+        """True if the model uses output number `output` of the node."""
         return output < len(self.output_names) and self.output_names[output] != ""
 
     def declared_size(self, output: int, axis: int) -> Size | None:
@@ -311,7 +323,8 @@ class NodeContext:
         return tuple(int(item) for item in self.known(value, what).reshape(-1))
 
     def sizes(self, value: Value, what: str) -> tuple[Size, ...]:
-        """Returns the sizes in an operand that is constant, or follows from the inputs' shapes.
+        """Returns the sizes in an operand that is constant, or that follows from the inputs'
+        shapes.
 
         Raises:
             ValueNeeded: the operand is computed at run time.
@@ -342,7 +355,9 @@ class NodeContext:
         return _only(self.known(value, what).reshape(-1).tolist(), what)
 
     def size(self, value: Value, what: str) -> Size:
-        """Returns the only element of an operand that is constant or follows from shapes."""
+        """Returns the only element of an operand that is constant, or that follows from the inputs'
+        shapes.
+        """
         return _only(self.sizes(value, what), what)
 
     def known(self, value: Value, what: str) -> Array:
@@ -376,7 +391,7 @@ def _only(items: Sequence[_Item], what: str) -> _Item:
 def _trial(
     op: type[RelayOp], groups: Sequence[Sequence[Value]], properties: Mapping[str, PyValue]
 ) -> RelayOp:
-    """Builds an op on stand-ins for its operands, so that the real values get no new user.
+    """Builds an op on placeholders for its operands, so that the real values get no new user.
 
     Raises:
         VerifyException: operands and properties do not fit together.

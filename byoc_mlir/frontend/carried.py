@@ -25,14 +25,14 @@ def carry(
     """Imports a node of a custom op as a `relay.onnx_node`, for a backend that knows the op.
 
     Args:
-        context: of the node.
-        domain: of the op.
+        context: context of the node.
+        domain: domain of the op.
         inputs: all inputs of the node.
-        results: the element type, for numpy, and the shape of each output.
-        attributes: of the node; an attribute that is `None` is omitted.
+        results: numpy dtype and shape of each output.
+        attributes: attributes of the node; one that is `None` is omitted.
 
     Returns:
-        Its outputs.
+        The node's outputs.
     """
     node = helper.make_node(
         context.op_type,

@@ -13,9 +13,10 @@ Declared = Mapping[str, tuple[Size | None, ...]]
 
 
 def declared_shapes(model: onnx.ModelProto, inputs: Sequence[BoundInput]) -> Declared:
-    """Returns the shapes of outputs that are tensors of a declared rank, by name.
+    """Returns the declared shapes of the outputs that are tensors of a declared rank, by name.
 
-    A symbolic dimension is the size that the inputs bind to its name; `None` if they bind none.
+    A symbolic dimension is the size that the inputs bind to its name; `None` if they do not bind
+    the name.
     """
     sizes = {
         name: size

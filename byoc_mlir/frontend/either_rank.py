@@ -1,7 +1,8 @@
 """Values of one element whose rank, 0 or 1, depends on the branch that ran.
 
 Exporters of Paddle give a scalar in one branch and a vector of one element in the other, which ONNX
-allows. The importer makes both a vector, and allows only users that do not depend on the rank.
+allows. The importer represents both as a vector, and accepts only users that do not depend on the
+rank.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def differ_in_rank_alone(one: Value, other: Value) -> bool:
 
 
 def check_rank_does_not_show(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
-    """Checks that a node computes the same from values of rank 0 and 1.
+    """Checks that a node computes the same results from operands of rank 0 and of rank 1.
 
     Raises:
         ValueNeeded: the node's result may depend on the rank.
@@ -72,10 +73,10 @@ def check_rank_does_not_show(node: onnx.NodeProto, inputs: Sequence[Value | None
 
 
 def refuse_either_rank(value: Value | None) -> None:
-    """Checks that the rank of a value is known.
+    """Checks that a value is no `EitherRank`.
 
     Raises:
-        ValueNeeded: the rank is 0 or 1.
+        ValueNeeded: the value's rank may be 0 or 1.
     """
     if isinstance(value, EitherRank):
         raise ValueNeeded(
@@ -88,7 +89,9 @@ def refuse_either_rank(value: Value | None) -> None:
 def with_their_rank(
     inputs: Sequence[Value | None], outputs: Sequence[Value | None]
 ) -> Sequence[Value | None]:
-    """Returns the outputs; as `EitherRank` if an operand is one and all others are scalars."""
+    """Returns the outputs; they are `EitherRank` if an operand is, and all other operands are
+    scalars.
+    """
     given = [value for value in inputs if value is not None]
     if not any(isinstance(value, EitherRank) for value in given):
         return outputs

@@ -42,10 +42,11 @@ def external_node(
     """Adds a `relay.onnx_node`, if the node's outputs are tensors of static shape.
 
     Args:
-        reason: why there is no native code for it.
+        reason: why there is no native code for the node.
 
     Returns:
-        Its outputs, `None` for an omitted one; or `None` if the node cannot be carried along.
+        The node's outputs, `None` for each omitted one; or `None` if the node cannot be carried
+        along.
     """
     if any(isinstance(value, SequenceValue) for value in inputs) or has_graphs(node):
         return None
@@ -60,7 +61,7 @@ def external_node(
 
 
 def is_random(node: onnx.NodeProto) -> bool:
-    """True if a standard op's result differs from run to run."""
+    """True if the result of a standard op differs from run to run."""
     return node.op_type.removesuffix("Like") in _RANDOM
 
 

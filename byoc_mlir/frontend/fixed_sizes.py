@@ -15,8 +15,8 @@ def with_fixed_sizes(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     """Returns a copy of the model in which some symbolic dimensions are fixed.
 
     Args:
-        sizes: by the names that inputs and outputs give to dimensions. A name may be one that only
-            outputs have, such as the length of a cache that a run returns.
+        sizes: size of each dimension to fix, by its name in inputs or outputs. A name may occur in
+            outputs only, such as the length of a cache that a run returns.
 
     Raises:
         InvalidInputError: the model has no symbolic dimension of a name.
@@ -44,7 +44,9 @@ _Dimension = TensorShapeProto.Dimension
 
 
 def _of_inputs(model: ModelProto) -> Iterator[tuple[str, _Dimension]]:
-    """Yields names and symbolic dimensions of inputs; an unnamed one has a generated name."""
+    """Yields names and symbolic dimensions of inputs; an unnamed dimension gets a generated
+    name.
+    """
     infos = {info.name: info for info in model_inputs(model)}
     for value in model.graph.input:
         info = infos.get(value.name)

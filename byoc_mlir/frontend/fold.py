@@ -1,4 +1,4 @@
-"""Constant folding of nodes without a counterpart in the IR, by ONNX's reference evaluator.
+"""Constant folding of nodes without a counterpart in the IR, with ONNX's reference evaluator.
 
 All other nodes are folded op by op while they are imported, see `NodeContext.emit_all`.
 """
@@ -28,7 +28,7 @@ def computed_by_onnx(
     opsets: Mapping[str, int],
     inputs: Sequence[Value | None],
 ) -> list[Array | None] | None:
-    """Computes the outputs of a node on constants, `None` for each omitted output.
+    """Computes the outputs of a node from constants; an omitted output is `None`.
 
     Returns:
         `None` if the node should not be folded: an input is not known, the evaluator may be wrong,
@@ -52,7 +52,7 @@ def computed_by_onnx(
 
 
 def _as_array(result: Array | np.generic) -> Array:
-    """Returns strings as objects, as ONNX's tensors hold them."""
+    """Returns a result as an array; strings become objects, as in ONNX's tensors."""
     array = np.asarray(result)
     return array.astype(object) if array.dtype.kind == "U" else array
 

@@ -1,4 +1,4 @@
-"""Ops that are defined by other ops: function bodies of the ONNX standard and of the model."""
+"""Ops that functions define: function bodies of the ONNX standard, and functions of the model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from byoc_mlir.frontend.value import SequenceValue, Value
 def standard_function(
     node: onnx.NodeProto, op: OpSchema, opset: int, inputs: Sequence[Value | None]
 ) -> onnx.FunctionProto | None:
-    """Returns the function body that the ONNX standard gives an op, `None` if it gives none.
+    """Returns the function body that the ONNX standard gives an op, or `None`.
 
-    Of several bodies, it is the newest one whose ops the opset has, else the oldest one.
+    Of several bodies, the newest one whose ops the opset has is returned, else the oldest one.
 
     Raises:
         InvalidModelError: the node names an axis that its first operand does not have.
@@ -56,7 +56,7 @@ def _check_axis(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
 
 
 def has_standard_function(op: OpSchema) -> bool:
-    """True if the ONNX standard gives the op a body, perhaps one that depends on its inputs."""
+    """True if the ONNX standard gives the op a body, including one that depends on the inputs."""
     schema: Any = op
     return schema.has_function or schema.has_context_dependent_function
 
@@ -98,7 +98,9 @@ def _type_proto(value: Value | None) -> onnx.TypeProto:
 def call_attributes(
     call: onnx.NodeProto, body: onnx.FunctionProto, op: OpSchema | None
 ) -> dict[str, AttributeProto]:
-    """Returns the attributes that a function's body sees: the call's, else the defaults."""
+    """Returns the attributes for a function's body: from the call, or else the function's
+    defaults.
+    """
     declared = [] if op is None else [item.default_value for item in op.attributes.values()]
     given = {attribute.name: attribute for attribute in declared if attribute.name}
     given.update((attribute.name, attribute) for attribute in body.attribute_proto)
@@ -109,9 +111,9 @@ def call_attributes(
 def bound_node(
     inner: onnx.NodeProto, given: Mapping[str, AttributeProto], absent: Set[str]
 ) -> onnx.NodeProto:
-    """Returns a node of a function's body with the attributes of the call.
+    """Returns a node of a function's body, with the call's attributes in place of references.
 
-    Inputs of the function that the call omits, `absent`, are omitted here as well.
+    Inputs that the call omits (`absent`) are omitted from the node as well.
     """
     bound = onnx.NodeProto()
     bound.CopyFrom(inner)

@@ -12,7 +12,7 @@ FunctionKey: TypeAlias = tuple[str, str, str]
 
 
 def standard_name(domain: str) -> str:
-    """Returns the name of a domain; the default one is empty."""
+    """Returns the normalised name of a domain; the default domain's name is empty."""
     return "" if domain == "ai.onnx" else domain
 
 
@@ -22,7 +22,7 @@ def function_key(function: FunctionProto) -> FunctionKey:
 
 
 def called_function(node: NodeProto) -> FunctionKey:
-    """Returns the key of the function that a node calls, if the model has it."""
+    """Returns the key that the function of a node's op would have; the model may not define it."""
     return standard_name(node.domain), node.op_type, node.overload
 
 

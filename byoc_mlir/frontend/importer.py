@@ -61,13 +61,13 @@ def import_model(
     Args:
         source: a path, the bytes of a model, or a `ModelProto`.
         shapes: for inputs with symbolic dimensions, the shape to compile for.
-        values: for inputs that shapes depend on, the value to compile for. They stay inputs of
-            `@main`, which ignores them.
+        values: for inputs that shapes depend on, the value to compile for. They remain inputs of
+            `@main`, but are ignored.
 
     Raises:
         InvalidModelError: the model is not valid; `UnsafeModelError` if it looks malicious.
-        UnsupportedModelError: some nodes cannot be imported; all of them are listed. It is an
-            `InputValuesNeededError` when they can be for given `values`.
+        UnsupportedModelError: some nodes cannot be imported; all of them are listed. If they can be
+            imported for given `values`, it is an `InputValuesNeededError`.
         InvalidInputError: a symbolic dimension is not bound, or `shapes` contradicts the model.
     """
     model = in_normal_form(load_model(source))
@@ -85,16 +85,18 @@ def import_loaded(
 def import_symbolic(
     model: onnx.ModelProto, reader: TensorReader, hints: Mapping[str, int]
 ) -> ImportedModel:
-    """Imports a model with symbolic dimensions as symbols, which the module declares.
+    """Imports a model for all sizes; its symbolic dimensions become symbols that the module
+    declares.
 
-    A decision that was made for `hints` becomes a guard of the module: see `specialise-dims`.
+    A decision that depends on a size is made for `hints`, and becomes a guard of the module; see
+    `specialise-dims`.
 
     Args:
         hints: a size for each symbol.
 
     Raises:
         UnsupportedModelError: some nodes need known sizes.
-        UndecidedSizeError: the meaning of a node depends on a size.
+        UndecidedSizeError: a decision about a node depends on a size, and cannot become a guard.
     """
     shapes = DecidedSizes(
         SymbolInfo(
@@ -120,7 +122,7 @@ def _input_type(info: BoundInput) -> Tensor:
     """Returns the tensor type of an input of `@main`.
 
     Raises:
-        UnsupportedModelError: its elements are of a type that is not supported.
+        UnsupportedModelError: the element type is not supported.
     """
     try:
         return tensor_of(relay_type(info.dtype), info.shape)
@@ -176,7 +178,7 @@ def _imported(
 
 
 def _tensors_of(output: onnx.ValueInfoProto, value: Value) -> Sequence[Value]:
-    """Returns the tensors of an output: itself, or the items of a sequence or optional."""
+    """Returns the tensors of an output: one tensor, or the items of a sequence or optional."""
     if not isinstance(value, SequenceValue):
         return [value]
     if kind_of(output.type) == "tensor":
@@ -211,10 +213,12 @@ def _names(names: Iterable[str]) -> ArrayAttr[DictionaryAttr]:
 
 
 class _MainGraph:
-    """Import of the model's main graph; collects the report of each node, and all refusals."""
+    """Importer of the model's main graph, which collects a report row for each node, and all
+    refusals.
+    """
 
     def __init__(self, scope: Scope, unread: frozenset[str]):
-        """Creates the walk; nodes that compute `unread` values are not imported."""
+        """Creates the importer; nodes that compute `unread` values are not imported."""
         self.scope = scope
         self.unread = unread
         self.nodes: list[OnnxNode] = []

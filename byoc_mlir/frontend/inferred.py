@@ -1,4 +1,4 @@
-"""Sizes that follow from a model's inputs by ONNX's shape inference."""
+"""Sizes that ONNX's shape inference derives from a model's inputs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _MOST_ELEMENTS = 64
 def known_sizes(model: onnx.ModelProto) -> Mapping[str, Sizes]:
     """Returns the sizes of the graph's tensors by name; `None` for a size that is not known.
 
-    Declared shapes are ignored, except those of inputs. The result is empty for a model that
-    inference refuses, since a node's domain has no opset in the model.
+    Declared shapes are ignored, except the inputs' shapes. If inference refuses the model, because
+    it has no opset for a node's domain, the result is empty.
     """
     inferred = inferred_graph(graph_outline(model), with_values=True)
     if inferred is None:  # the importer names the node, or accepts it
@@ -45,10 +45,11 @@ def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx
     """Returns the main graph with ONNX's inferred shapes; `None` if inference refuses the model.
 
     For some ops, inference reads a required operand without checking that it exists, and crashes
-    the process. So models are excluded whose nodes do not fit their schemas or are not in order.
+    the process. So models whose nodes do not fit their schemas, or are not in order, are refused
+    first.
 
     Args:
-        with_values: True if sizes may follow from the content of small tensors.
+        with_values: True to derive sizes from the content of small tensors, too.
     """
     if not _fit(model.graph.node, opset_versions(model)):
         return None
@@ -67,7 +68,7 @@ def inferred_graph(model: onnx.ModelProto, *, with_values: bool = False) -> onnx
 
 
 def _fit(nodes: Iterable[onnx.NodeProto], opsets: Mapping[str, int]) -> bool:
-    """True if all nodes that have a schema fit it, including nodes of subgraphs."""
+    """True if all nodes with a schema fit it, including nodes of subgraphs."""
     return all(
         _fits(node, opsets) and all(_fit(graph.node, opsets) for graph in subgraphs(node))
         for node in nodes
@@ -100,7 +101,7 @@ def _fits(node: onnx.NodeProto, opsets: Mapping[str, int]) -> bool:
 
 
 def graph_outline(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns the model reduced to the parts that inference should see."""
+    """Returns the model without the parts that shape inference must not see."""
     graph = onnx.GraphProto(name=model.graph.name)
     graph.node.extend(model.graph.node)
     graph.input.extend(model.graph.input)

@@ -23,7 +23,7 @@ from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 @dataclass(frozen=True)
 class BoundInput:
-    """Input of `@main`; a dimension that is not bound is a symbol."""
+    """Input of `@main`; an unbound dimension is a symbol."""
 
     name: str
     dtype: np.dtype[Any]
@@ -31,20 +31,20 @@ class BoundInput:
 
     @property
     def info(self) -> TensorInfo:
-        """Returns the input as users see it."""
+        """Returns the input as the user sees it."""
         return TensorInfo(self.name, self.dtype, size_names(self.shape))
 
 
 def size_names(sizes: Sequence[Size]) -> tuple[int | str, ...]:
-    """Returns sizes as in a `TensorInfo`: a symbolic one as its text."""
+    """Returns sizes in the form of a `TensorInfo`: symbolic sizes become text."""
     return tuple(size if isinstance(size, int) else str(size) for size in sizes)
 
 
 def model_inputs(model: onnx.ModelProto) -> tuple[TensorInfo, ...]:
-    """Returns the inputs that are not initializers, in order; a symbolic dimension is its name.
+    """Returns the inputs that are not initializers, in order; symbolic dimensions are names.
 
-    A dimension without size or name is called `input[axis]`. So is one with a negative size, or a
-    placeholder as name (`?`, `None`, `unk__12`).
+    A dimension without size or name is called `input[axis]`. So is a dimension with a negative
+    size, or with a placeholder as name (`?`, `None`, `unk__12`).
 
     Raises:
         InvalidModelError: an input has no shape.
@@ -75,7 +75,9 @@ def symbolic_inputs(model: onnx.ModelProto) -> tuple[BoundInput, ...]:
 def sizes_of_symbols(
     model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
 ) -> Mapping[str, int]:
-    """Returns the symbols' sizes for given input shapes; raises the errors of `bind_inputs`."""
+    """Returns the symbols' sizes for given input shapes; raises the same errors as
+    `bind_inputs`.
+    """
     bound = bind_inputs(model, shapes)
     return {
         name: operator.index(size)
@@ -103,8 +105,8 @@ def bind_inputs(
         shapes: the full shape of each input that has symbolic dimensions.
 
     Raises:
-        InvalidInputError: a dimension is not bound, or bound to two numbers, or a name or a fixed
-            dimension in `shapes` is not the model's.
+        InvalidInputError: a dimension is unbound or bound to two numbers; or `shapes` has an
+            unknown name, or another size than a fixed dimension.
     """
     infos = _tensor_inputs(model)
     _check_names(shapes, [info.name for info in infos])
@@ -178,7 +180,7 @@ _PLACEHOLDER_PREFIX = "unk__"
 
 
 def _dimension(dimension: onnx.TensorShapeProto.Dimension, unnamed: str) -> int | str:
-    """Returns a size or a name; `unnamed` if the exporter knew neither."""
+    """Returns the size or the name of a dimension, or `unnamed` if it has neither."""
     if dimension.HasField("dim_value"):
         return dimension.dim_value if dimension.dim_value >= 0 else unnamed
     name = dimension.dim_param

@@ -1,4 +1,6 @@
-"""Checks of a model's nodes that need no shapes: an importer exists, and the node fits it."""
+"""Checks of nodes that need no shapes: the op has an importing function, and the node fits its
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class _Formals:
 def misfit(op: OnnxOp, node: onnx.NodeProto) -> str | None:
     """Returns why a node does not fit its importing function; `None` if it fits.
 
-    It checks the number of inputs, and the names and kinds of attributes.
+    Compared are the number of inputs, and the names and kinds of attributes.
     """
     formals = _formals(op)
     if not formals.has_more and len(node.input) > len(formals.inputs):
@@ -121,8 +123,8 @@ def check_nodes(model: onnx.ModelProto) -> None:
 
     Raises:
         InvalidModelError: a node does not fit its op's schema.
-        UnsupportedModelError: an op does not exist, or a node does not fit the function of an op
-            without schema; all such nodes are listed.
+        UnsupportedModelError: an op is unknown, or has no schema and the node does not fit its
+            importing function; all such nodes are listed.
     """
     functions = set(map(function_key, model.functions))
     opsets = opset_versions(model)
@@ -142,18 +144,22 @@ def check_nodes(model: onnx.ModelProto) -> None:
 
 
 def unfit_without_schema(node: onnx.NodeProto, opset: int) -> str | None:
-    """Returns why a node of an op without schema is refused; `None` if it fits its function."""
+    """Returns why a node is refused whose op has no schema; `None` if the node fits its importing
+    function.
+    """
     op = function_of(node, opset)
     return unknown_op(node, opset) if op is None else misfit(op, node)
 
 
 def node_schema(node: onnx.NodeProto, opset: int) -> OpSchema | None:
-    """Returns the schema of a node that calls no function of the model, `None` without one."""
+    """Returns the schema of a node's op; `None` if it has none, or if the node calls a function of
+    the model.
+    """
     return None if node.overload else op_schema(standard_name(node.domain), node.op_type, opset)
 
 
 def function_of(node: onnx.NodeProto, opset: int) -> OnnxOp | None:
-    """Returns the function that imports a node; `None` if the opset does not have its op."""
+    """Returns the function that imports a node, or `None` if the opset does not have the op."""
     if node.overload or (is_standard(node) and node_schema(node, opset) is None):
         return None
     return find_op(standard_name(node.domain), node.op_type, opset)
@@ -165,7 +171,7 @@ def is_standard(node: onnx.NodeProto) -> bool:
 
 
 def unknown_op(node: onnx.NodeProto, opset: int) -> str:
-    """Returns why an op without schema, function and body is refused."""
+    """Returns why an op is refused that has no schema, no importing function and no body."""
     domain = standard_name(node.domain)
     if node.overload:
         return f"the model has no function '{node.op_type}' with the overload '{node.overload}'"

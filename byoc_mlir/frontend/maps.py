@@ -1,4 +1,4 @@
-"""Inputs that are maps, replaced by the tensors that `ai.onnx.ml` ops make of them."""
+"""Inputs that are maps, replaced by the tensors that `ai.onnx.ml` ops create from them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CASTS: Mapping[str, int] = {"TO_FLOAT": TensorProto.FLOAT, "TO_INT64": TensorPr
 
 
 def map_rows(model: onnx.ModelProto) -> dict[str, tuple[MapRow, ...]]:
-    """Returns the tensors that DictVectorizer and CastMap make of each input that is a map.
+    """Returns the tensors that DictVectorizer and CastMap create from each input that is a map.
 
     Raises:
-        UnsupportedModelError: another op reads one, or the attributes are not supported.
+        UnsupportedModelError: another op reads a map, or an op's attributes are not supported.
     """
     maps = {value.name: value.type.map_type for value in model.graph.input if _is_map(value)}
     found: defaultdict[str, list[MapRow]] = defaultdict(list)
@@ -31,7 +31,7 @@ def map_rows(model: onnx.ModelProto) -> dict[str, tuple[MapRow, ...]]:
 
 
 def without_maps(model: onnx.ModelProto, rows: Mapping[str, Sequence[MapRow]]) -> onnx.ModelProto:
-    """Returns the model with these tensors as inputs, in place of the maps."""
+    """Returns the model with these tensors as inputs, instead of the maps."""
     if not rows:
         return model
     result = onnx.ModelProto()

@@ -29,8 +29,9 @@ NODE_NOTES: Mapping[NodeStatus, str] = {
 class OnnxNode:
     """Report row of one ONNX node.
 
-    `imported`: ops of the module have its location; `folded`: its outputs were computed at import;
-    `removed`: its output is its input. `note` adds details, if there are any.
+    The status is `imported` if ops of the module have the node's location, `folded` if its outputs
+    were computed at import, `removed` if its output is its input. `note` adds details, if there are
+    any.
     """
 
     name: str
@@ -43,7 +44,7 @@ class OnnxNode:
 
     @staticmethod
     def of(name: str, node: onnx.NodeProto, status: NodeStatus) -> OnnxNode:
-        """Returns the row of a node, called `name`, with the note of its status."""
+        """Returns the row of a node with the name `name`; the note comes from its status."""
         inputs = tuple(dict.fromkeys(read_names(node)))
         outputs = tuple(filter(None, node.output))
         return OnnxNode(name, node.op_type, status, NODE_NOTES[status], inputs, outputs)
@@ -51,7 +52,7 @@ class OnnxNode:
 
 @dataclass(frozen=True)
 class ImportVariant:
-    """Validity of an import of a model with symbolic dimensions."""
+    """Sizes for which an import of a model with symbolic dimensions is valid."""
 
     guards: tuple[Guard, ...] = ()
     """Conditions on the symbolic dimensions."""

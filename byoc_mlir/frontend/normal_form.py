@@ -1,4 +1,4 @@
-"""Rewrites of ONNX models to the forms that the importer knows."""
+"""Rewrites of ONNX models to forms that the importer supports."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from byoc_mlir.frontend.stages.branch_searches import with_searches_outside
 
 
 def in_normal_form(model: ModelProto) -> ModelProto:
-    """Returns the model with trip counts for loops, and without data-dependent sizes in branches.
+    """Returns the model with trip counts for loops, and without data-dependent sizes in
+    branches.
 
     Args:
-        model: a checked model. It is not changed.
+        model: checked model, which is not changed.
     """
     return with_counted_loops(with_searches_outside(model))

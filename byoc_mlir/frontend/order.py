@@ -14,11 +14,11 @@ from byoc_mlir.frontend.graphs import subgraphs
 def ordered_nodes(
     nodes: Sequence[onnx.NodeProto], known: Set[str], outer: Set[str] = frozenset()
 ) -> list[onnx.NodeProto]:
-    """Returns the nodes in topological order; nodes that are in order keep it.
+    """Returns the nodes in topological order; nodes that are in order keep their order.
 
     Args:
-        known: names that are not defined by nodes: inputs and initializers.
-        outer: names of enclosing graphs, which nodes may read and define again.
+        known: names that no node defines: inputs and initializers.
+        outer: names of enclosing graphs; nodes may read them, and may define them again.
 
     Raises:
         InvalidModelError: a name is defined twice or read but never defined, or there is a cycle.
@@ -47,7 +47,7 @@ def read_names(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list[onnx.NodeProto]:
-    """Returns the nodes that the wanted tensors depend on; `nodes` must be in order."""
+    """Returns the nodes on which the wanted tensors depend; `nodes` must be in order."""
     names, needed = set(wanted), list[onnx.NodeProto]()
     for node in reversed(nodes):
         if not names.isdisjoint(node.output):
@@ -122,7 +122,9 @@ def _cycle(waits_for: Sequence[set[int]], stuck: set[int]) -> list[int]:
 
 
 def names_of(nodes: Sequence[onnx.NodeProto]) -> list[str]:
-    """Returns a unique name for each node: its own, or `Conv_3` for the fourth node."""
+    """Returns a unique name for each node: the node's own name, or for example `Conv_3` for the
+    fourth node.
+    """
     given = {node.name for node in nodes}
     taken: set[str] = set()
     names: list[str] = []

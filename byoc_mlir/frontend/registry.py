@@ -36,7 +36,7 @@ class OnnxOp:
     since: int
     function: OpFunction
     attributes: type[Any] | None = None
-    """Dataclass of the attributes that the function takes together, as `attributes`."""
+    """Dataclass of attributes that the function takes as one parameter, `attributes`."""
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -57,8 +57,8 @@ class OnnxOp:
         """Imports a node by calling the function; returns its outputs.
 
         Raises:
-            NodeRefused: this node cannot be imported.
-            VerifyException: its operands and attributes do not fit together.
+            NodeRefused: the node cannot be imported.
+            VerifyException: operands and attributes do not fit together.
         """
         try:
             bound = self.signature.bind(context, *inputs, **attributes)
@@ -82,7 +82,7 @@ class OnnxOp:
 
 
 _TOGETHER = "attributes"
-"""Name of the parameter for the attributes that are taken together."""
+"""Name of the parameter that takes several attributes as one dataclass."""
 
 
 _FAMILIES = "byoc_mlir.frontend.ops."
@@ -97,19 +97,19 @@ def register_op(
 
     The function takes a `NodeContext`, then the node's inputs as `Value`s (with default `None` for
     optional ones), then its attributes as keyword-only parameters. It returns a `Value`, or a
-    sequence with one for each output. A node that does not fit these parameters is refused. The
-    function raises `NodeRefused` for a node that it does not support. A function that was defined
-    again, as in a notebook, takes the place of its earlier version.
+    sequence with a `Value` for each output. A node that does not fit these parameters is refused.
+    The function raises `NodeRefused` for a node that it does not support. A function that is
+    defined again, as in a notebook, replaces its earlier version.
 
     Args:
         domain: the op's domain; empty for the ops of ONNX itself.
-        since: the first opset version of the domain that the function is for, up to the next one
-            that is registered.
+        since: the first opset version of the domain that the function supports; it is used up to
+            the next registered version.
         attributes: a dataclass of attributes that several ops have; the function takes an instance
             of it as its parameter `attributes`.
 
     Raises:
-        ByocError: another function is registered for that version, or the version is none.
+        ByocError: another function is registered for that version, or `since` is no valid version.
     """
     if since < 1:
         raise ByocError(f"{domain}.{name}: `since` is {since}, accepted are 1 and more")
@@ -139,7 +139,7 @@ def onnx_op(op_type: str, since: int = 1, attributes: type[Any] | None = None) -
 
 
 def find_op(domain: str, op_type: str, opset: int) -> OnnxOp | None:
-    """Returns the function for an op in the version that an opset has, `None` without one.
+    """Returns the function that imports an op in the version that an opset has, or `None`.
 
     Raises:
         ByocError: the installed module that registers the op cannot be imported.

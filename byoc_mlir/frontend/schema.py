@@ -18,9 +18,9 @@ from byoc_mlir.frontend.value import AbsentValue, SequenceValue, Value
 
 @lru_cache(maxsize=4096)
 def op_schema(domain: str, op_type: str, opset: int) -> OpSchema | None:
-    """Returns the schema of an op in the version that an opset has.
+    """Returns the schema of an op, in the version that an opset has.
 
-    `None` if the opset does not have the op, or has deprecated it.
+    Returns `None` if the opset does not have the op, or has deprecated it.
     """
     try:
         schema = onnx.defs.get_schema(op_type, opset, domain)
@@ -30,7 +30,7 @@ def op_schema(domain: str, op_type: str, opset: int) -> OpSchema | None:
 
 
 def versions_of(domain: str, op_type: str) -> str:
-    """Returns the opsets that have an op of the standard, as text."""
+    """Returns the opset versions that have an op of the standard, as text."""
     every = onnx.defs.get_all_schemas_with_history()
     found = [one for one in every if (one.domain, one.name) == (domain, op_type)]
     since = min(one.since_version for one in found if not one.deprecated)
@@ -92,7 +92,8 @@ def check_types(
     A schema's type variable stands for one type in all operands and results that have it.
 
     Raises:
-        InvalidModelError: the message names the input or output, the found and the accepted type.
+        InvalidModelError: the message names the input or output, and the found and the accepted
+            types.
     """
     read, made = _formals(schema)
     bound: dict[str, str] = {}
@@ -126,7 +127,7 @@ class _Formal:
 
     name: str
     accepted: frozenset[str]
-    """Accepted types; for sequences and empty optionals only the kind, without element types."""
+    """Accepted types; for sequences and empty optionals, only the kind without element types."""
     variable: str
     is_tied: bool
     """True if all operands with the type variable have the same type."""
@@ -144,7 +145,7 @@ def _formal(formal: OpSchema.FormalParameter) -> _Formal:
 
 
 def _kinds(type_: str) -> tuple[str, ...]:
-    """Returns the accepted types for a schema's type.
+    """Returns the element types that a type of a schema accepts.
 
     An optional with an element counts as the element, and a map as the tensor of its values.
     """
@@ -165,7 +166,7 @@ def check_strings(node: onnx.NodeProto, schema: OpSchema, strings: Set[str]) -> 
     """Checks that a node has strings only where its op accepts strings.
 
     Args:
-        strings: names of tensors of strings, and of sequences of them.
+        strings: names of tensors of strings, and of sequences of such tensors.
 
     Raises:
         InvalidModelError: the message names the input or output, and the accepted types.

@@ -1,4 +1,4 @@
-"""Import of the nodes of one graph or function body, with the values of its names."""
+"""Import of the nodes of one graph or function body, with the values that its names stand for."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Session:
 
 
 class Scope:
-    """Names visible in a graph or function body, and the import of its nodes."""
+    """Importer of a graph's or function body's nodes, with the names that are visible in it."""
 
     def __init__(
         self,
@@ -104,7 +104,9 @@ class Scope:
         return self._finish(node, outputs, self.session.builder.block.last_op is not last)
 
     def _check(self, node: onnx.NodeProto, name: str, inputs: Sequence[Value | None]) -> None:
-        """Checks a node against its op's schema, or against its function if there is no schema."""
+        """Checks a node against its op's schema or, without a schema, against its importing
+        function.
+        """
         opset = self._opset(node, name)
         schema = node_schema(node, opset)
         if schema is not None:
@@ -121,7 +123,9 @@ class Scope:
         schema: OpSchema | None,
         inputs: Sequence[Value | None],
     ) -> Sequence[Value | None]:
-        """Returns the outputs from the op's function, or else from the body in the standard."""
+        """Returns the outputs of a node, by the op's importing function or by its body in the
+        standard.
+        """
         op = function_of(node, opset)
         if op is None:
             body = None if schema is None else standard_function(node, schema, opset, inputs)
@@ -170,8 +174,8 @@ class Scope:
     ) -> Sequence[Value | None] | None:
         """Returns the outputs of a node without native code; `None` if it cannot be carried.
 
-        Known inputs are folded; otherwise the node is left to a backend, or to the fallback
-        interpreter.
+        If all inputs are known, the node is folded. Otherwise a backend or the fallback interpreter
+        will run it.
         """
         if schema is None:
             return None
@@ -182,7 +186,7 @@ class Scope:
         return external_node(node, name, schema, self.opsets, inputs, self.session.builder, reason)
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
-        """True if the node's op can be imported, by its own function or by a body."""
+        """True if the node's op can be imported, by an importing function or by a function body."""
         opset = self.opsets.get(standard_name(node.domain), 0)
         schema = node_schema(node, opset)
         return (
@@ -229,11 +233,12 @@ class Scope:
         return [scope.values.get(formal) for formal in body.output]
 
     def import_body(self, nodes: Sequence[onnx.NodeProto], name: str) -> None:
-        """Imports the nodes of a body, all located at the node `name` that has it.
+        """Imports the nodes of a function body; their ops are located at the calling node
+        `name`.
 
         Raises:
             NodeRefused: a node cannot be imported.
-            LimitExceededError: there are too many nodes, including other bodies' nodes.
+            LimitExceededError: all bodies together have too many nodes.
         """
         self.session.bodies.count(len(nodes))
         for node in nodes:
@@ -246,13 +251,18 @@ class Scope:
                 raise NodeRefused(f"in its body, {node.op_type}: {reason}") from reason
 
     def _run_graph(self, graph: onnx.GraphProto, inputs: Sequence[Value], name: str) -> list[Value]:
-        """Returns the outputs of a subgraph for given inputs; it sees the names of this scope."""
+        """Imports a subgraph for given inputs, and returns its outputs; it may use the names of
+        this scope.
+        """
         scope, nodes = self._inner(graph, inputs)
         scope.import_body(nodes, name)
         return scope._results(graph)
 
     def _run_body(self, graph: onnx.GraphProto, inputs: Sequence[Value], path: str) -> list[Value]:
-        """Returns a subgraph's outputs; its nodes have locations and report rows under `path`."""
+        """Imports the nodes of a subgraph, and returns the subgraph's outputs.
+
+        `path` is the prefix of the nodes' names in locations and report rows.
+        """
         scope, nodes = self._inner(graph, inputs)
         bodies = self.session.bodies
         bodies.count(len(nodes))
@@ -278,7 +288,7 @@ class Scope:
     def _inner(
         self, graph: onnx.GraphProto, inputs: Sequence[Value]
     ) -> tuple[Scope, Sequence[onnx.NodeProto]]:
-        """Returns the scope of a subgraph, and its nodes in order."""
+        """Returns a new scope for a subgraph, and the subgraph's nodes in order."""
         values: ChainMap[str, Value] = ChainMap({}, self.values)
         constants = self.session.reader.graph_tensors(graph)
         values.update({key: Value(key, array) for key, array in constants.items()})

@@ -18,7 +18,7 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True, eq=False)
 class SizeTensor:
-    """Tensor of integers of which some are symbolic: an array of numbers and `Dim`s."""
+    """Tensor of integers, some of them symbolic: an array of numbers and `Dim`s."""
 
     items: Array
     dtype: np.dtype[Any]
@@ -33,7 +33,7 @@ Content: TypeAlias = Array | SizeTensor
 
 
 def size_content(items: Array, dtype: np.dtype[Any]) -> Content:
-    """Returns items as content: a plain array if all of them are numbers."""
+    """Returns items as content; if all of them are numbers, as a plain array."""
     if any(isinstance(item, Dim) for item in items.reshape(-1)):
         return SizeTensor(items, dtype)
     return items.astype(dtype)
@@ -53,7 +53,7 @@ def size_array(sizes: Size | Sequence[Size]) -> Array:
 def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | None:
     """Returns the results of an op on symbolic integers.
 
-    `None` if no rule computes the op, a result's shape is symbolic, or `i64` may overflow.
+    Returns `None` if no rule computes the op, a result's shape is symbolic, or `i64` may overflow.
     """
     if any(is_symbolic(sizes_of(result)) for result in op.results):
         return None
@@ -90,7 +90,7 @@ def _is_move(op: RelayOp, operands: Sequence[Content]) -> bool:
 def _may_overflow(item: object) -> bool:
     """True if an item is symbolic with a constant so large that `i64` may overflow.
 
-    An example is the constant that stands for the end of an axis.
+    An example of such a constant is the one that stands for the end of an axis in slices.
     """
     return isinstance(item, Dim) and any(abs(factor) >= _ENORMOUS for _, factor in item.terms)
 
@@ -144,7 +144,7 @@ def _less(one: Size, two: Size) -> bool:
 
 
 def _quotient(one: Size, two: Size) -> Size:
-    """Returns the quotient rounded toward zero, as integers are divided."""
+    """Returns the quotient, rounded toward zero like all integer division."""
     if at_most(1, two):
         return floordiv(one, two) if at_most(0, one) else -floordiv(-one, two)
     return _quotient(-one, -two)
@@ -166,7 +166,7 @@ _MOVES = frozenset(
         transform.TransposeOp,
     }
 )
-"""Ops that move elements; numpy moves objects as it moves numbers."""
+"""Ops that only move elements, so that numpy can compute them on objects."""
 
 _ELEMENTWISE: Mapping[type[RelayOp], Callable[..., Size | bool]] = {
     elementwise.AddOp: _sum,

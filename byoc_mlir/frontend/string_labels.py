@@ -1,4 +1,4 @@
-"""Rewriting of ops with strings in attributes to numeric ops and look-ups of strings."""
+"""Rewriting of ops with strings in attributes to numeric ops and lookups of strings."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _OPSET = 13
 
 
 def with_looked_up_strings(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns the model with integer labels for classifiers, and a look-up of the strings after
-    each.
+    """Returns the model with integer labels for classifiers, and a lookup of the strings after each
+    one.
 
     CategoryMapper and the first version of LabelEncoder become LabelEncoder's second version. A
-    model without such nodes is returned as it is.
+    model without such nodes is returned unchanged.
     """
     opsets = {entry.domain: entry.version for entry in model.opset_import}
     if not any(_concerns(node, opsets.get(_ML, 0)) for node in model.graph.node):
@@ -64,7 +64,7 @@ def _concerns(node: NodeProto, opset: int) -> bool:
 
 
 def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[NodeProto]:
-    """Yields the classifier with integer labels, and the look-up of its string labels."""
+    """Yields a classifier with integer labels, and the lookup of its string labels."""
     labels: Sequence[bytes] = _attribute(node, _LABELS, ())
     kept = [each for each in node.attribute if each.name not in (_LABELS, *_CLASSIFIERS.values())]
     del node.attribute[:]
@@ -79,7 +79,7 @@ def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[
 
 
 def _encoder(node: NodeProto, *, is_text: bool) -> NodeProto:
-    """Returns a node as a LabelEncoder of the second version."""
+    """Returns a CategoryMapper or LabelEncoder as a LabelEncoder of the second version."""
     if node.op_type == "CategoryMapper":
         texts, numbers = _attribute(node, "cats_strings", ()), _attribute(node, "cats_int64s", ())
     else:
@@ -99,7 +99,9 @@ def _encoder(node: NodeProto, *, is_text: bool) -> NodeProto:
 
 
 def _info(node: NodeProto, *, is_text: bool) -> onnx.ValueInfoProto:
-    """Returns the type of an encoder's output, which inference does not know for all versions."""
+    """Returns the type of an encoder's output; ONNX's inference does not know it for all
+    versions.
+    """
     kind = TensorProto.INT64 if is_text else TensorProto.STRING
     return helper.make_tensor_value_info(node.output[0], kind, None)
 

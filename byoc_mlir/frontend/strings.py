@@ -1,4 +1,6 @@
-"""Models with strings, cut into interpreted parts with strings and compiled parts without."""
+"""Models with strings, cut into interpreted parts that have strings, and compiled parts that have
+none.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from byoc_mlir.frontend.structures import tensor_type_of
 
 
 def string_parts(model: onnx.ModelProto) -> tuple[ModelPart, ...]:
-    """Returns the parts of a checked model in order; none if it has no strings."""
+    """Returns the parts of a checked model in order; empty if the model has no strings."""
     strings = set(string_names(model)) if _mentions_strings(model) else set[str]()
 
     def has_strings(node: onnx.NodeProto) -> bool:
@@ -47,7 +49,8 @@ def _makes_strings(node: onnx.NodeProto) -> bool:
 
 
 def string_names(model: onnx.ModelProto) -> Iterator[str]:
-    """Yields the names of string tensors, and of sequences and optionals of strings.
+    """Yields the names of string tensors, and of sequences and optionals of strings, declared or
+    inferred.
 
     They are declared or inferred.
     """
@@ -63,12 +66,13 @@ def string_names(model: onnx.ModelProto) -> Iterator[str]:
 def interpreted_nodes(
     model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]
 ) -> Iterator[tuple[str, onnx.NodeProto, int]]:
-    """Yields the nodes that run when nodes are interpreted, with names and opset versions.
+    """Yields the nodes that the interpreter runs for the given nodes, with names and opset
+    versions.
 
-    Nodes of bodies and functions come with the name of the node that has them.
+    Nodes of bodies and functions have the name of the node that contains or calls these.
 
     Raises:
-        InvalidModelError: an op does not accept strings where a node has some.
+        InvalidModelError: an op does not accept strings, but a node has some.
     """
     functions = {function_key(function): function for function in model.functions}
     opsets, strings = opset_versions(model), set(string_names(model))

@@ -1,7 +1,7 @@
 """Models with sequence and optional inputs, as models of tensors.
 
-The length of a sequence, and the presence of an optional, are known at run time. For each such
-structure, the model is rewritten to one that takes each tensor as an input: `s[0]`, `s[1]`, …
+The length of a sequence, and the presence of an optional, are only known at run time. For each such
+structure, the model is rewritten so that each tensor is an input: `s[0]`, `s[1]`, …
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _KINDS: Mapping[str | None, Kind] = {
 
 
 def kind_of(type_: onnx.TypeProto) -> Kind:
-    """Returns the kind of a value; an output of undeclared type counts as a tensor.
+    """Returns the kind of a type: tensor, sequence, optional or map; an undeclared type counts as a
+    tensor.
 
     Raises:
-        UnsupportedModelError: a sparse tensor, or a sequence of sequences.
+        UnsupportedModelError: the type is a sparse tensor, or a sequence of sequences.
     """
     declared = type_.WhichOneof("value")
     kind = _KINDS.get(declared)
@@ -49,7 +50,7 @@ def kind_of(type_: onnx.TypeProto) -> Kind:
 
 
 def tensor_type_of(type_: onnx.TypeProto) -> onnx.TypeProto.Tensor:
-    """Returns the type of the tensors in a value."""
+    """Returns the type of the tensors that make up a value."""
     match type_.WhichOneof("value"):
         case "sequence_type":
             return tensor_type_of(type_.sequence_type.elem_type)
@@ -80,7 +81,7 @@ def map_keys(model: onnx.ModelProto) -> dict[str, tuple[int, ...] | tuple[str, .
     """Returns the keys of each output that is a sequence of maps, from its ZipMap.
 
     Raises:
-        UnsupportedModelError: another op computes it.
+        UnsupportedModelError: an op other than ZipMap computes such an output.
     """
     names = [output.name for output in model.graph.output if kind_of(output.type) == "maps"]
     makers = {output: node for node in model.graph.node for output in node.output}
@@ -104,13 +105,14 @@ def _keys(node: onnx.NodeProto) -> tuple[int, ...] | tuple[str, ...]:
 
 
 def is_structured(model: onnx.ModelProto) -> bool:
-    """True if some input or output is a sequence, an optional or a map."""
+    """True if an input or output is a sequence, an optional or a map."""
     values = (*model.graph.input, *model.graph.output)
     return any(kind_of(value.type) != "tensor" for value in values)
 
 
 def flattened_model(model: onnx.ModelProto, structures: Mapping[str, Structure]) -> onnx.ModelProto:
-    """Returns the model with tensor inputs only, which it combines to the structures at its start.
+    """Returns the model with tensor inputs only; nodes at its start combine them to the
+    structures.
 
     Args:
         structures: the structure of each input that is a sequence or an optional.
@@ -132,7 +134,9 @@ def flattened_model(model: onnx.ModelProto, structures: Mapping[str, Structure])
 def _take_apart(
     graph: onnx.GraphProto, name: str, type_: onnx.TypeProto, structure: Structure
 ) -> None:
-    """Adds the inputs and nodes that build the value `name`."""
+    """Adds the inputs for the tensors of the value `name`, and the nodes that build the value from
+    them.
+    """
     if type_.HasField("optional_type"):
         inner = type_.optional_type.elem_type
         if structure is None:

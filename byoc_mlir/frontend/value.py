@@ -33,12 +33,13 @@ class ValueNeeded(NodeRefused):
 
 
 class Value:
-    """ONNX value: `constant` holds its content if that is known, else `ssa` is its value in the IR.
+    """ONNX value: `constant` holds its content if that is known, else `ssa` is its value in the
+    IR.
 
-    `computed` holds content that is sizes, of which some are symbolic. A value that a loop's body
-    computes from the iteration number also has a `formula`. Constants enter the IR when an op first
-    uses them, so that folded ones leave no trace. `location` is the folded node that a constant
-    comes from; `inputs` are the model inputs that the value depends on.
+    `computed` holds content that consists of sizes, some of them symbolic. A value that a loop's
+    body computes from the iteration number also has a `formula`. A constant is added to the IR when
+    an op first uses it, so that folded constants leave no ops. `location` is the folded node that
+    computed a constant; `inputs` are the model inputs on which the value depends.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Value:
         return type_sizes(self.full_type) if self.constant is None else self.constant.shape
 
     def number(self, axis: int) -> int:
-        """Returns the size of a dimension that has to be known.
+        """Returns the size of a dimension that must be known.
 
         Raises:
             ValueNeeded: the size is symbolic.
@@ -113,12 +114,12 @@ class Value:
 
     @property
     def known(self) -> Content | None:
-        """Returns the content if it is constant, or follows from shapes; otherwise `None`."""
+        """Returns the content if it is constant or follows from shapes, or `None`."""
         return self.constant if self.computed is None else self.computed
 
     @property
     def expressed(self) -> Content | None:
-        """Returns the formula if there is one, else the content if it is known."""
+        """Returns the formula if there is one, else the known content, or `None`."""
         return self.known if self.formula is None else self.formula
 
     @property
@@ -133,12 +134,14 @@ class Value:
 
     @cached_property
     def transposed(self) -> Value:
-        """Returns a constant matrix transposed; one copy serves all nodes."""
+        """Returns a constant matrix, transposed; all nodes share one copy."""
         assert self.constant is not None
         return Value(self.name, transposed(self.constant), self.location)
 
     def renamed(self, name: str, inputs: frozenset[str]) -> Value:
-        """Returns the content under another ONNX name, with `inputs` that it depends on."""
+        """Returns a value with the same content under another ONNX name, which depends on
+        `inputs`.
+        """
         content = self.known if self.ssa is None else self.ssa
         assert content is not None
         known = frozenset[str]() if self.constant is not None else inputs
@@ -146,7 +149,7 @@ class Value:
 
 
 def dtype_of(element_type: int) -> np.dtype[Any]:
-    """Returns the dtype for a number of ONNX's list of element types.
+    """Returns the dtype for a number in ONNX's list of element types.
 
     Raises:
         VerifyException: the list has no such number.
@@ -157,7 +160,7 @@ def dtype_of(element_type: int) -> np.dtype[Any]:
 
 
 class SequenceValue(Value):
-    """ONNX sequence, whose items are known, constants or computed."""
+    """ONNX sequence, whose length is known; the items are constants or computed values."""
 
     def __init__(self, name: str, items: Iterable[Value], inputs: frozenset[str] = frozenset()):
         self.name = name

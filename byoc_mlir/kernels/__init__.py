@@ -1,5 +1,5 @@
 """Built-in kernels: loops, GEMMs and convolutions as functions of the `llvm` dialect.
 
-The host lowering and the backends call this package for their code. A kernel knows sizes, vectors
-and memory; it knows neither the op that it computes nor its caller.
+The host lowering and the backends call this package for their code. A kernel depends on sizes,
+vectors and memory only, not on the IR op or the caller.
 """

@@ -51,12 +51,13 @@ FORMULAS: Mapping[str, Callable[[FloatCode, SSAValue], SSAValue]] = {
 def activation_code(
     name: str, elements: int, formula: Formula | None = None, element: Attribute = f32
 ) -> KernelCode:
-    """Returns the kernel that applies an activation in place to `elements` elements of the result.
+    """Returns the kernel that applies an activation in place to `elements` elements of the
+    result.
 
     Args:
         name: the activation's name, a key of `FORMULAS` if `formula` is omitted.
         elements: number of elements.
-        formula: computes one element, in `f32`.
+        formula: function that generates the code for one element, in `f32`.
         element: type of the elements in memory.
     """
     chosen = FORMULAS[name] if formula is None else formula
@@ -101,7 +102,7 @@ def _define_elements(module: ModuleBuilder, name: str, formula: Formula, element
 
 @dataclass(frozen=True)
 class ScalarCode(FloatCode):
-    """Scalar `FloatCode`: appends `llvm` ops to a function."""
+    """Writer of formulas on scalars: appends `llvm` ops to a function."""
 
     function: FunctionBuilder
 
@@ -134,4 +135,4 @@ class ScalarCode(FloatCode):
 
 
 Formula = Callable[[ScalarCode, SSAValue], SSAValue]
-"""Code of an activation: maps an element's value to its result."""
+"""Function that generates an activation's result from an element's value."""

@@ -20,7 +20,8 @@ class BufferRequest:
 
 
 def plan_offsets(requests: Sequence[BufferRequest]) -> tuple[list[int], int]:
-    """Returns an offset for each request and the arena's size; live buffers never overlap.
+    """Returns an offset for each request and the arena's size; buffers that are live at the same
+    time never overlap.
 
     Places large requests first, each in the smallest gap that it fits. Offsets are multiples of 64.
     """
@@ -38,7 +39,7 @@ def plan_offsets(requests: Sequence[BufferRequest]) -> tuple[list[int], int]:
 
 @dataclass(frozen=True)
 class DynamicRequest:
-    """Request as `BufferRequest`, but its size may be symbolic."""
+    """Buffer like `BufferRequest`, whose size may be symbolic."""
 
     size: Size
     hint: int

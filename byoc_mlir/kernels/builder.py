@@ -44,7 +44,7 @@ class FunctionBuilder:
         return tuple(self._entry.args)
 
     def insert(self, op: Operation) -> SSAValue:
-        """Appends an op and returns its one result."""
+        """Appends an op and returns its only result."""
         self.block.add_op(op)
         return op.results[0]
 
@@ -108,7 +108,7 @@ class FunctionBuilder:
     def load(
         self, address: SSAValue, type_: Attribute = i64, alignment: int | None = None
     ) -> SSAValue:
-        """Loads a value; without `alignment`, the address has the type's natural one."""
+        """Loads a value; without `alignment`, the address is aligned as the type requires."""
         return self.insert(ops.load(address, type_, alignment))
 
     def load_number(self, address: SSAValue, element: Attribute) -> SSAValue:
@@ -127,7 +127,7 @@ class FunctionBuilder:
         return self.load(self.slot(base, index), POINTER)
 
     def word(self, base: SSAValue, index: int | SSAValue, type_: Attribute = i64) -> SSAValue:
-        """Loads the value in a slot, or its low bytes if `type_` is narrower than the slot."""
+        """Loads the value in a slot; if `type_` is narrower than the slot, the slot's low bytes."""
         return self.load(self.slot(base, index), type_)
 
     def word_if_used(self, base: SSAValue, index: int) -> SSAValue:
@@ -139,7 +139,7 @@ class FunctionBuilder:
         return number.results[0]
 
     def store(self, value: SSAValue, address: SSAValue, alignment: int | None = None) -> None:
-        """Stores a value; without `alignment`, the address has the type's natural one."""
+        """Stores a value; without `alignment`, the address is aligned as the type requires."""
         self.block.add_op(ops.store(value, address, alignment))
 
     def stack_slot(self) -> SSAValue:
@@ -191,7 +191,9 @@ class FunctionBuilder:
     def share(
         self, total: SSAValue, member: SSAValue, members: SSAValue
     ) -> tuple[SSAValue, SSAValue]:
-        """Returns begin and end of a member's equal share of `[0, total)`."""
+        """Returns begin and end of one member's share, if `[0, total)` is divided equally among
+        `members`.
+        """
         begin = self.divide(self.multiply(total, member), members)
         end = self.divide(self.multiply(total, self.add(member, 1)), members)
         return begin, end
@@ -234,12 +236,13 @@ class FunctionBuilder:
     def parallel_for(
         self, body: str, data: SSAValue, total: SSAValue, threads: SSAValue | None = None
     ) -> None:
-        """Calls the function `body(data, begin, end)` on ranges that make up `[0, total)`.
+        """Calls the function `body(data, begin, end)` in parallel on ranges that make up `[0,
+        total)`.
 
         Args:
-            body: its symbol.
-            data: a pointer.
-            total: an `i64`.
+            body: symbol of the function.
+            data: pointer that the function gets.
+            total: number of iterations, an `i64`.
             threads: maximum number of threads, an `i32`; if omitted, all threads of the run.
         """
         if not self.module.has_threads:
@@ -276,14 +279,15 @@ class FunctionBuilder:
         copies: int = 1,
         before: Callable[[SSAValue], None] | None = None,
     ) -> Sequence[SSAValue]:
-        """Generates a loop that carries values through `body`; returns the values after it.
+        """Generates a loop that carries values through `body`; returns the values after the
+        loop.
 
         `body` maps an index below `count` and the carried values to their next values.
 
         Args:
-            copies: unroll factor; more copies mean fewer jumps.
-            before: code that runs once for each unrolled group, before its first copy, with that
-                copy's index.
+            copies: unroll factor.
+            before: function that generates code before each unrolled group of iterations, given the
+                group's first index.
         """
         types = [value.type for value in initial]
         head, after = self._new_block(i64, *types), self._new_block(*types)

@@ -43,7 +43,7 @@ def planes(weights: NDArray[D]) -> NDArray[D]:
 
 
 def result_sizes(sizes: tuple[S, S], window: Pair, strides: Pair, dilation: Pair) -> tuple[S, S]:
-    """Returns the result's height and width, for source sizes that include the padding."""
+    """Returns the result's height and width; the source `sizes` include the padding."""
     height, width = (
         (size - spread * (extent - 1) - 1) // stride + 1
         for size, extent, stride, spread in zip(sizes, window, strides, dilation, strict=True)
@@ -52,7 +52,9 @@ def result_sizes(sizes: tuple[S, S], window: Pair, strides: Pair, dilation: Pair
 
 
 def are_few_channels(channels: int, groups: int) -> bool:
-    """True if a pixel's channels fill no vector and all are summed, as in RGB images."""
+    """True if a pixel's channels do not fill a vector, and there is one group, as for RGB
+    images.
+    """
     return groups == 1 and channels < FEWEST_LANES
 
 
@@ -68,7 +70,7 @@ class Strides:
 
 @dataclass(frozen=True)
 class Image:
-    """Tensor `[N, C, H, W]` that is stored as `[N, C / block, H, W, block]`.
+    """Tensor `[N, C, H, W]` that is stored in memory as `[N, C / block, H, W, block]`.
 
     All sizes except the channels may be symbolic.
     """
@@ -196,7 +198,7 @@ class Windows(Generic[T]):
 
 
 class Slot(IntEnum):
-    """Slots of the pointers that a kernel is called with; null stands for absent memory."""
+    """Slots of the pointers that a kernel gets; a null pointer stands for an absent argument."""
 
     WORKSPACE = 0
     WEIGHTS = 1
@@ -210,10 +212,11 @@ class Slot(IntEnum):
 
 @dataclass(frozen=True)
 class KernelCode:
-    """Function `void (slots)` of a kernel, and the words of its parameters."""
+    """Function `void (slots)` of a kernel, and the values of its run-time parameters."""
 
     define: Callable[[ModuleBuilder], str]
-    """Defines the function in a module, unless it is there. Returns its symbol."""
+    """Function that defines the kernel in a module, unless the module has it, and returns its
+    symbol."""
     words: tuple[Size, ...]
 
     @property
@@ -221,7 +224,7 @@ class KernelCode:
         """Returns the words as integers.
 
         Raises:
-            UndecidedSizeError: some sizes are symbolic.
+            UndecidedSizeError: a size is symbolic.
         """
         return tuple(map(operator.index, self.words))
 
@@ -244,12 +247,14 @@ class ConvolutionKernel(ABC):
 
     @property
     def is_heavy(self) -> bool:
-        """True if the packed weights cost more memory than their few uses are worth."""
+        """True if the packed weights take more memory than their few uses justify."""
         return False
 
     @property
     def panels(self) -> int:
-        """Returns the number of weight panels; zeros fill the last one beyond the outputs."""
+        """Returns the number of weight panels; in the last one, zeros fill the columns after the
+        last output.
+        """
         return -(-self.convolution.outputs // self.unit.panel)
 
     @abstractmethod
@@ -277,22 +282,23 @@ class ConvolutionKernel(ABC):
     @property
     @abstractmethod
     def packing(self) -> Hashable:
-        """Returns a key that kernels share if and only if they pack weights equally."""
+        """Returns a key that two kernels share if and only if they pack weights in the same way."""
 
     def workspace_bytes(self, threads: int) -> int:
         """Returns the bytes of workspace that the kernel needs on `threads` threads."""
         return 0
 
     def packed(self, weight: Weight) -> Weight:
-        """Packs a weight, once for all its uses with this packing."""
+        """Packs a weight, once for all kernels with this packing."""
         array = derived_array(self.packing, [weight.data], lambda: self.pack(weight.data))
         return Weight.of(f"{weight.name}.{self.name}", array)
 
 
 def panel_of(weights: NDArray[np.float32], number: int, columns: int) -> NDArray[np.float32]:
-    """Returns panel `number` of weights `[O, I, H, W]`, `columns` outputs, as `[H, W, I, columns]`.
+    """Returns panel `number`, `columns` outputs of the weights `[O, I, H, W]`, as `[H, W, I,
+    columns]`.
 
-    Zeros fill the columns beyond the last output.
+    Zeros fill the columns after the last output.
     """
     some = weights[number * columns : (number + 1) * columns]
     panel = np.zeros((*some.shape[2:], some.shape[1], columns), np.float32)

@@ -15,7 +15,7 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
 
     Args:
         convolution: the problem. If its images are one pixel wide, the kernels get it with height
-            and width exchanged: the same memory, in long rows.
+            and width exchanged: the memory is the same, but rows are long.
         unit: vectors of the processor.
     """
     if convolution.is_one_pixel_wide:
@@ -32,7 +32,9 @@ def convolution_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[
 
 
 def _dense_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[ConvolutionKernel]:
-    """Yields the kernels for one group; an implicit GEMM only needs vectors of the result."""
+    """Yields the kernels for convolutions of one group; for an implicit GEMM, only the result needs
+    whole vectors.
+    """
     from byoc_mlir.kernels.implicit_gemm.implicit_gemm import implicit_gemm_kernel
     from byoc_mlir.kernels.winograd.winograd import winograd_kernels
 

@@ -1,7 +1,7 @@
 """Cost-model parameters: every number that an estimate uses, with its unit and source.
 
 *Calibration* tables are measured once on the target machine (`byoc_mlir.lowering.calibration`) and
-kept; if measuring is disabled, the assumed values hold. *Assumptions* hold on any machine, or
+stored; if measuring is disabled, assumed values replace them. *Assumptions* hold on any machine, or
 matter too little to be measured. docs/dev-notes/costs.md lists all parameters and the decisions
 that use them.
 """
@@ -17,7 +17,7 @@ _UNIT, _SOURCE = "unit", "source"
 
 
 def _number(assumed: float, unit: str, source: str) -> float:
-    """Declares a table's field: its assumed value, its unit, and how its value is found."""
+    """Declares a field of a table: its assumed value, its unit, and the source of its value."""
     return field(default=assumed, metadata={_UNIT: unit, _SOURCE: source})
 
 
@@ -109,7 +109,7 @@ class RoundedCalibration(Table):
 
 @dataclass(frozen=True)
 class ActivationCalibration(Table):
-    """Rates of activations in place, on one thread."""
+    """Rates of activations that overwrite their operand, on one thread."""
 
     name: ClassVar[str] = "activations"
 
@@ -200,5 +200,7 @@ MEASURED: tuple[type[Table], ...] = (
 
 
 def calibration(kind: type[_Table]) -> _Table:
-    """Returns a calibration table: from the compilation's file, the store, or new measurements."""
+    """Returns a calibration table: from the compilation's calibration file, from the store, or from
+    new measurements.
+    """
     return current_calibration().view(kind.of)

@@ -34,8 +34,8 @@ NAN = float("nan")
 class FloatCode(ABC):
     """Writer of formulas on `f32`, with the ops of one dialect.
 
-    Products and sums may be contracted to FMAs. Nothing else may be reordered: the bit tricks and
-    the split constants of the formulas rely on every rounding.
+    LLVM may contract products and sums to FMAs. It must not reorder other ops: the bit tricks and
+    the split constants of the formulas depend on every rounding.
     """
 
     @abstractmethod

@@ -107,8 +107,8 @@ def exp(code: F32Code, x: SSAValue) -> SSAValue:
 def exp_at_most_one(code: F32Code, x: SSAValue) -> SSAValue:
     """Computes `e^x` for x <= 0 to 1.1 ulp, as `2^n e^r` like `exp`, in fewer steps.
 
-    `2^(n + 24)` is zero for the smallest n and a normal number otherwise. So masked elements cost
-    no time for denormals.
+    `2^(n + 24)` is zero for the smallest n and a normal number otherwise. So masked elements cause
+    no slow denormals.
     """
     clamped = code.at_least(x, _EXP_IS_ZERO)
     tail, exponent = _expm1_of_remainder(code, clamped)
@@ -202,7 +202,7 @@ def _odd_quotient(
 
 
 def _between(code: FloatCode, x: SSAValue, bound: float) -> SSAValue:
-    """Clamps x to [-bound, bound]; a NaN stays."""
+    """Clamps x to [-bound, bound], and keeps NaN."""
     return code.at_least(code.at_most(x, bound), -bound)
 
 
@@ -226,7 +226,7 @@ def cosh(code: F32Code, x: SSAValue) -> SSAValue:
 
 
 def _half_exp(code: F32Code, x: SSAValue) -> SSAValue:
-    """Computes `e^x / 2` for x >= 0, finite wherever the result is."""
+    """Computes `e^x / 2` for x >= 0; finite if the result is, even if `e^x` overflows."""
     clamped = code.at_most(x, 90.0)
     tail, exponent = _expm1_of_remainder(code, clamped)
     halved = code.emit(arith.SubiOp(exponent, code.integer(1)))

@@ -70,8 +70,9 @@ def _reduced(code: F32Code, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """Returns n and r with `x = n pi / 2 + r`, n up to multiples of 4.
 
     In `f64` the product of x with a 24-bit chunk of 2 / pi is exact, and so is its remainder modulo
-    4. r comes from the sum of the remainders, less its nearest integer n. Summing from the largest
-    term down keeps all bits that an `f32` needs, however close x is to a multiple of pi / 2.
+    4. n is the integer nearest to the sum of the remainders, and r is computed from the difference.
+    The sum begins with the largest term; so it keeps all bits that an `f32` needs, even if x is
+    close to a multiple of pi / 2.
     """
     wide = code.emit(arith.ExtFOp(x, f64))
     terms = [

@@ -11,7 +11,7 @@ Sums: TypeAlias = Sequence[SSAValue]
 """Accumulators of a tile: for each row, its vectors in order."""
 
 MultiplyAdd: TypeAlias = Callable[[SSAValue, SSAValue, SSAValue], SSAValue]
-"""Code of `lhs * rhs + total` for three vectors."""
+"""Function that generates `lhs * rhs + total` for three vectors."""
 
 
 def add_products(
@@ -23,9 +23,9 @@ def add_products(
     """Adds the outer product of a column of A and a row of B to a tile's accumulators.
 
     Args:
-        multiply_add: generates the code.
-        numbers: for each row, its element of A in all lanes. Each one is requested just before its
-            MACs, which keeps its register's live range short.
+        multiply_add: function that generates one multiply-accumulate of vectors.
+        numbers: yields, for each row, its element of A in all lanes. Each element is loaded just
+            before the row's MACs, which keeps the register's live range short.
         weights: the vectors of B, which all rows share.
         sums: for each row, as many vectors as `weights` has.
     """

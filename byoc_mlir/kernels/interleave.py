@@ -1,8 +1,8 @@
 """Conversion of images from a few planes of `f32` to NHWC pixels of `bf16`, on all threads.
 
 Each value is rounded to nearest, ties to even. Each plane contributes a vector of 16 pixels; a
-shuffle interleaves the vectors. Requires a processor with `bf16` instructions: elsewhere the
-rounding is a call of a function that is not linked.
+shuffle interleaves the vectors. Requires a processor with `bf16` instructions: on other processors,
+LLVM would call a function that is not linked.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def interleave_code(images: int, channels: int, pixels: int) -> KernelCode | Non
 def _define(module: ModuleBuilder, *, channels: int) -> str:
     """Defines `void (slots)`; returns its symbol.
 
-    The parameters are the blocks of all images, the blocks of one image, and its pixels.
+    The parameters are the number of blocks of all images, and the numbers of blocks and pixels of
+    one image.
     """
     name = f"byoc_interleave_{channels}"
     if module.has(name):

@@ -27,7 +27,7 @@ _WORD = 8
 def lookup_code(elements: int, features: Collection[str]) -> KernelCode:
     """Returns the kernel that maps each byte of the source through a table of 256 bytes.
 
-    The table is in the weights' slot.
+    The slot of the weights holds the table.
 
     Args:
         elements: number of bytes.
@@ -68,7 +68,7 @@ def _define_elements(module: ModuleBuilder, name: str, *, has_vectors: bool) -> 
 
 @dataclass(frozen=True)
 class _Lookup:
-    """Writer of one thread's loops."""
+    """Writer of the loops over bytes that one thread runs."""
 
     function: FunctionBuilder
     source: SSAValue
@@ -110,7 +110,9 @@ class _Lookup:
         function.store(found, function.gep(self.result, place, i8))
 
     def vector(self) -> Callable[[SSAValue], None]:
-        """Returns the generator of a vector's lookup, and loads the table before the loop."""
+        """Returns the generator of a vector's lookup; generates the load of the table, before the
+        loop.
+        """
         function = self.function
         seven = function.constant(
             DenseIntOrFPElementsAttr.from_list(_VECTOR, [7] * _LANES), _VECTOR

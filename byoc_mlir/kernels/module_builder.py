@@ -51,10 +51,10 @@ class ModuleBuilder:
         return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
 
     def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
-        """Begins a new internal function without a result, whose code is fully vectorised already.
+        """Begins a new internal function without a result, whose code is already vectorised.
 
-        LLVM compiles it without optimisations. Use it only where measurements show that it is as
-        fast.
+        LLVM compiles the function without optimisations. Use this method only if measurements show
+        that the code is as fast so.
         """
         type_, internal = llvm.LLVMFunctionType(parameters, VOID), llvm.LinkageAttr("internal")
         return self._begin(name, type_, internal, {VECTORISED: UnitAttr()})
@@ -78,12 +78,12 @@ class ModuleBuilder:
         return function.sym_name.data
 
     def define_parallel_for(self) -> None:
-        """Defines the functions of `byoc_mlir.kernels.parallel`, unless they are known."""
+        """Defines the functions of `byoc_mlir.kernels.parallel`, unless the module has them."""
         for function in parallel_functions(self._names):
             self.adopt(function)
 
     def declare(self, name: str, parameters: Sequence[Attribute], result: Attribute) -> None:
-        """Declares an external function, unless it is known."""
+        """Declares an external function, unless the module has it."""
         if name not in self._names:
             type_ = llvm.LLVMFunctionType(parameters, result)
             self._add(name, llvm.FuncOp(name, type_, llvm.LinkageAttr("external")))
@@ -97,7 +97,9 @@ class ModuleBuilder:
         return name
 
     def external(self, name: str) -> str:
-        """Declares a constant that is defined elsewhere, unless it is known. Returns its symbol."""
+        """Declares a constant that is defined elsewhere, unless the module has it; returns its
+        symbol.
+        """
         if name not in self._names:
             self._add(name, llvm.GlobalOp(i8, name, "external", constant=True))
         return name

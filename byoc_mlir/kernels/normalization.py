@@ -40,7 +40,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JoinParameters(Generic[T]):
-    """Sizes and distances of a join, in elements. The rows of the parts follow in memory."""
+    """Run-time parameters: sizes and distances of a concatenation, in elements. A `Row` for each
+    part follows in memory.
+    """
 
     pixels: T
     """Number of pixels of all images."""
@@ -52,7 +54,7 @@ class JoinParameters(Generic[T]):
 
 
 class Row(IntEnum):
-    """Words that describe a part."""
+    """Parameters of one part of the concatenation."""
 
     BLOCKS = 0
     """Number of blocks that hold a pixel's channels."""
@@ -68,7 +70,7 @@ class Row(IntEnum):
 
 @dataclass(frozen=True)
 class JoinVariant:
-    """Properties that the code depends on."""
+    """Properties that the generated code depends on."""
 
     lanes: int
     element: Float
@@ -134,7 +136,9 @@ def _parameters(function: FunctionBuilder, words: SSAValue) -> JoinParameters[SS
 
 
 class _Pixels:
-    """Writer of the loops over parts, a part's vectors, and a vector's pixels."""
+    """Writer of the loops over the concatenated parts, the vectors of a part, and the pixels of a
+    vector.
+    """
 
     def __init__(self, function: FunctionBuilder, variant: JoinVariant):
         self._function, self._variant = function, variant
@@ -152,9 +156,9 @@ class _Pixels:
         function.fold(self._parameters.parts, (zero, zero), self._part)
 
     def _part(self, part: SSAValue, state: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Generates the loops of one part.
+        """Generates the loops over one part of the concatenation.
 
-        Carries the part's first channel and its offset in the result.
+        The loop over parts carries the part's first channel and its offset in the result.
         """
         function, lanes = self._function, self._variant.lanes
         channel, place = state
@@ -209,14 +213,16 @@ class _Pixels:
 
 @dataclass(frozen=True)
 class JoinedTensor:
-    """Tensor that is stored as `[channels / block, pixels, block]`; NHWC has one block."""
+    """Tensor that is stored in memory as `[channels / block, pixels, block]`; NHWC has one
+    block.
+    """
 
     channels: int
     block: int
 
     @property
     def blocks(self) -> int:
-        """Returns the number of blocks that hold a pixel's channels."""
+        """Returns the number of blocks into which a pixel's channels are divided."""
         return self.channels // self.block
 
 
@@ -236,7 +242,7 @@ class NormalizedJoin:
 
     @property
     def channels(self) -> int:
-        """Returns the number of channels of all parts."""
+        """Returns the total number of channels of all parts."""
         return sum(part.channels for part in self.parts)
 
     @property

@@ -40,11 +40,11 @@ _NO_TAIL_CALL = llvm.TailCallKindAttr(llvm.TailCallKind.NONE)
 _NO_BUNDLES = DenseArrayBase.from_list(i32, ())
 
 Index = SSAValue | int
-"""Index in `i64`, known at run time, or at compile time and then within 32 bits."""
+"""Index: an `i64` value, or a number known at compile time, which must fit in 32 bits."""
 
 
 def load(pointer: SSAValue, type_: Attribute, alignment: int | None = None) -> llvm.LoadOp:
-    """Builds a plain load; without `alignment`, the address has the type's natural one."""
+    """Builds a plain load; without `alignment`, the address is aligned as the type requires."""
     return llvm.LoadOp.create(
         operands=[pointer],
         result_types=[type_],
@@ -55,7 +55,7 @@ def load(pointer: SSAValue, type_: Attribute, alignment: int | None = None) -> l
 def store(
     value: SSAValue, pointer: SSAValue, alignment: int | None = None, *, nontemporal: bool = False
 ) -> llvm.StoreOp:
-    """Builds a plain store; without `alignment`, the address has the type's natural one."""
+    """Builds a plain store; without `alignment`, the address is aligned as the type requires."""
     hint = {"nontemporal": _UNIT} if nontemporal else {}
     return llvm.StoreOp.create(
         operands=[value, pointer],
@@ -100,7 +100,7 @@ def integer_arithmetic(op: type[Operation], lhs: SSAValue, rhs: SSAValue) -> Ope
 
 
 def unary(op: type[Operation], value: SSAValue, type_: Attribute) -> Operation:
-    """Builds an op of one operand without flags, as most conversions are."""
+    """Builds an op with one operand and without flags, such as most conversions."""
     return op.create(operands=[value], result_types=[type_])
 
 
@@ -156,7 +156,7 @@ def compare(predicate: str, lhs: SSAValue, rhs: SSAValue) -> llvm_ext.ICmpOp:
 
 
 def add_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.AddOp:
-    """Builds a sum that does not overflow as a signed number."""
+    """Builds a sum that must not overflow as a signed number (`nsw`)."""
     return llvm.AddOp.create(
         operands=[lhs, rhs],
         result_types=[lhs.type],
@@ -165,7 +165,7 @@ def add_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.AddOp:
 
 
 def multiply_no_wrap(lhs: SSAValue, rhs: SSAValue) -> llvm.MulOp:
-    """Builds a product that does not overflow as a signed number."""
+    """Builds a product that must not overflow as a signed number (`nsw`)."""
     return llvm.MulOp.create(
         operands=[lhs, rhs],
         result_types=[lhs.type],

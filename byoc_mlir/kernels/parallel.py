@@ -1,10 +1,10 @@
 """Parallel loops whose iterations OpenMP threads claim chunk by chunk.
 
-With equal shares all threads wait for the slowest one, for example on a core with a busy
-hyperthread. So a loop is cut into chunks. Each thread owns a range of chunks and claims them in
-order, which mostly finds data of the previous loop in its caches. Then it claims remaining chunks
-of other ranges. Chunk boundaries do not depend on the thread that runs a chunk: results are the
-same in every run.
+With equal shares, all threads would wait for the slowest one, for example on a core with a busy
+hyperthread. So a loop is cut into chunks. Each thread owns a range of chunks and claims these
+first, in order, since its caches mostly hold their data from the previous loop. Then it claims
+remaining chunks of other ranges. Chunk boundaries do not depend on the thread that runs a chunk, so
+results are the same in every run.
 """
 
 from __future__ import annotations

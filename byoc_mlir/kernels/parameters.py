@@ -1,7 +1,8 @@
 """Run-time parameters of kernels: named fields, stored in memory as words.
 
-A dataclass over a type variable describes the fields once. With sizes in it, `words` returns the
-words to store. `read` returns the same dataclass with the values that a function loads.
+A dataclass over a type variable describes the fields once. For an instance that holds sizes,
+`words` returns the words to store. In a generated function, `read` returns an instance that holds
+the loaded values.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 
 def words(parameters: Any) -> tuple[Size, ...]:
-    """Returns all fields in order; the fields of nested dataclasses stand in their place."""
+    """Returns the values of all fields in order; a nested dataclass contributes its own fields."""
     return tuple(_words(parameters))
 
 

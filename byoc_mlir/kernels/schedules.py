@@ -22,7 +22,7 @@ CONSTANTS = "constants"
 
 @dataclass(frozen=True)
 class Scheduled:
-    """Kernel with its tiles and the way that its code gets its parameters."""
+    """Kernel with chosen tiles, whose parameters are loaded at run time or compiled in."""
 
     kernel: ConvolutionKernel
     has_constants: bool = False
@@ -36,7 +36,9 @@ class Scheduled:
 
 
 def schedules_of(kernel: ConvolutionKernel) -> Mapping[str, Scheduled]:
-    """Returns the schedules by name, without the default; only measuring shows which is fastest."""
+    """Returns the schedules of a kernel by name, except the default; only measurements show which
+    is fastest.
+    """
     found = {name: Scheduled(tiled) for name, tiled in kernel.tilings.items()}
     if is_symbolic((*kernel.convolution.source.shape, *kernel.convolution.result.shape)):
         return found
@@ -48,16 +50,16 @@ def schedules_of(kernel: ConvolutionKernel) -> Mapping[str, Scheduled]:
 
 
 def with_constants(code: KernelCode) -> KernelCode:
-    """Returns code whose functions have its parameters as constants.
+    """Returns the code with its parameters compiled in as constants.
 
     Raises:
-        UndecidedSizeError: some are symbolic.
+        UndecidedSizeError: a parameter is symbolic.
     """
     return KernelCode(partial(_define, code, code.numbers), code.words)
 
 
 def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -> str:
-    """Defines the functions under unique names, and lets LLVM run all its optimisations on them."""
+    """Defines the functions under unique names; LLVM applies all its optimisations to them."""
     own = ModuleBuilder(has_threads=module.has_threads, numbers=numbers)
     symbol = code.define(own)
     suffix = "_of_" + hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]
@@ -74,7 +76,7 @@ def _define(code: KernelCode, numbers: tuple[int, ...], module: ModuleBuilder) -
 
 
 def _rename(function: llvm.FuncOp, names: Mapping[str, str]) -> None:
-    """Renames a function and its references to other functions by `names`."""
+    """Renames a function, and its references to other functions, as `names` maps them."""
     old = function.sym_name.data
     function.sym_name = StringAttr(names.get(old, old))
     for op in function.walk():

@@ -1,6 +1,7 @@
 """Softmax of rows that are contiguous in memory.
 
-The code reads a row for its maximum, then for the exponentials, then scales it.
+The code iterates over a row three times: for the maximum, for the exponentials and their sum, and
+to scale them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from byoc_mlir.kernels.vectors import ELEMENT_BYTES, Vectors, broadcast, shuffle
 PREFIX = "byoc_softmax"
 
 _AT_A_TIME = 2
-"""Vectors whose exponentials are interleaved, since each step of one depends on the step before."""
+"""Number of vectors whose exponentials are interleaved, since each step depends on the previous
+one."""
 
 _LOWEST = float("-inf")
 _IS_ZERO = -127.0
@@ -40,12 +42,13 @@ _EXP2 = (1.0, 0.69314718, 0.24022648, 0.055503324, 0.0096184369, 0.0013398875, 0
 T = TypeVar("T")
 
 Step = Callable[[Vectors, SSAValue, SSAValue], SSAValue]
-"""Code that folds the vector at an offset of a row into an accumulator."""
+"""Function that generates a step, which folds the vector at an offset of a row into an
+accumulator."""
 
 
 @dataclass(frozen=True)
 class SoftmaxParameters(Generic[T]):
-    """Sizes of a softmax, in elements."""
+    """Run-time parameters: sizes of a softmax, in elements."""
 
     rows: T
     columns: T
@@ -170,9 +173,9 @@ class _ShortRows(_AnyRows):
 class _Rows(_AnyRows):
     """Writer for rows of at least one vector.
 
-    A vector has the processor's lanes, or `_AT_A_TIME` times as many, which LLVM splits. A row's
-    last vector ends at the row's end; it overlaps the vector before, and the shared lanes are
-    computed twice.
+    A vector has the processor's lanes, or `_AT_A_TIME` times as many; LLVM then splits it. The last
+    vector of a row ends at the row's end, so it may overlap the previous vector; the shared
+    elements are computed twice.
     """
 
     def __init__(self, function: FunctionBuilder, lanes: int):
@@ -227,7 +230,9 @@ class _Rows(_AnyRows):
         last: SSAValue,
         joined: Callable[[Vectors, SSAValue, SSAValue], SSAValue],
     ) -> SSAValue:
-        """Folds all vectors of a row with `step`; returns one vector of lane-wise accumulators."""
+        """Applies `step` to all vectors of a row in order; returns one vector of lane-wise
+        accumulators.
+        """
         function, one, many = self._function, self._one, self._many
 
         def group(index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -258,13 +263,13 @@ class _Rows(_AnyRows):
         function.loop(self._singles, single)
 
     def _lanes_behind(self, last: SSAValue) -> SSAValue:
-        """Returns a mask of the lanes after lane `last`; -1 stands for all lanes."""
+        """Returns a mask of the lanes after lane `last`; for -1, of all lanes."""
         function, type_ = self._function, _integers(self._one)
         below = function.binary(llvm.SubOp, _spread(self._one, last), _places(self._one))
         return function.binary(llvm.AShrOp, below, function.constant(splat(31, type_), type_))
 
     def _new(self, value: SSAValue) -> SSAValue:
-        """Returns the last vector with zeros in the lanes that overlap the vector before."""
+        """Returns the last vector, with zeros in the lanes that overlap the previous vector."""
         function = self._function
         bits = function.insert(llvm.BitcastOp(value, _integers(self._one)))
         kept = function.binary(llvm.AndOp, bits, self._is_new)
@@ -272,7 +277,7 @@ class _Rows(_AnyRows):
 
 
 def _exp(vectors: Vectors, x: SSAValue) -> SSAValue:
-    """Computes `e^x` for x <= 0 as `2^n 2^f`; a NaN gives any number.
+    """Computes `e^x` for x <= 0 as `2^n 2^f`; a NaN results in an arbitrary number.
 
     The code adds n to the exponent field of `2^f`. With the lowest n, and `2^f` = 1, all bits are
     zero: the result is 0.

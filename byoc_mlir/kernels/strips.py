@@ -15,7 +15,7 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 
 
 class Counted(Protocol):
-    """Kernel parameters that determine the strips of a row."""
+    """Run-time parameters that determine the strips of a row."""
 
     @property
     def strips(self) -> SSAValue: ...
@@ -25,7 +25,7 @@ class Counted(Protocol):
 
 @dataclass(frozen=True)
 class Strips(ABC):
-    """Strategy to cut rows into strips."""
+    """Strategy that cuts rows into strips."""
 
     longest: int
     """Pixels of a long strip."""
@@ -38,7 +38,7 @@ class Strips(ABC):
     @property
     @abstractmethod
     def suffix(self) -> str:
-        """Returns a symbol suffix that distinguishes code written for this strategy."""
+        """Returns a symbol suffix that distinguishes code for this strategy."""
 
     @property
     def counting(self) -> str:
@@ -47,13 +47,17 @@ class Strips(ABC):
 
     @abstractmethod
     def of(self, pixels: Size) -> tuple[Size, Size]:
-        """Returns the parameters `strips` and `long_strips` for rows of `pixels` pixels."""
+        """Returns the run-time parameters `strips` and `long_strips` for rows of `pixels`
+        pixels.
+        """
 
     @abstractmethod
     def counts(
         self, function: FunctionBuilder, parameters: Counted, piece: SSAValue
     ) -> Sequence[SSAValue]:
-        """Generates the counts of strips of each size in piece `piece` of a row."""
+        """Generates code that computes the number of strips of each size in piece `piece` of a
+        row.
+        """
 
 
 class LevelStrips(Strips):
@@ -109,7 +113,7 @@ class RestStrips(Strips):
         return self._with_rest(function, long, function.subtract(parameters.strips, long))
 
     def cut(self, pixels: int) -> Sequence[int]:
-        """Returns the strip sizes for `pixels` pixels, the largest first."""
+        """Returns the sizes of the strips for a row of `pixels` pixels, the largest first."""
         found: list[int] = []
         for size in self.sizes:
             count, pixels = divmod(pixels, size)
@@ -119,7 +123,9 @@ class RestStrips(Strips):
     def _with_rest(
         self, function: FunctionBuilder, long: SSAValue, rest: SSAValue
     ) -> Sequence[SSAValue]:
-        """Generates the counts of strips of each size, for `long` long strips and `rest` pixels."""
+        """Generates code that computes the number of strips of each size, for `long` long strips
+        and `rest` further pixels.
+        """
         found = [long]
         for size in self.sizes[1:]:
             count, rest = function.divmod(rest, function.integer(size))
@@ -139,7 +145,7 @@ class PieceStrips(RestStrips):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Returns few sizes, as only the last piece has a rest."""
+        """Returns the strip sizes; these are few, since only the last piece has a rest."""
         return (self.longest, *(size for size in (4, 1) if size < self.longest))
 
     @property
@@ -148,7 +154,7 @@ class PieceStrips(RestStrips):
 
     @property
     def pixels(self) -> int:
-        """Returns the pixels of a piece."""
+        """Returns the number of pixels of a piece."""
         return self.longest * self.together
 
     def of(self, pixels: Size) -> tuple[Size, Size]:

@@ -11,7 +11,7 @@ from byoc_mlir.kernels.costs import ASSUMED
 
 @dataclass(frozen=True)
 class _Way:
-    """Fastest plan of the first steps, the last of which is shared by threads."""
+    """Fastest plan of the first steps, if threads share the last of these."""
 
     milliseconds: float
     before: int | None
@@ -21,9 +21,10 @@ class _Way:
 def shared_steps(milliseconds: Sequence[float], threads: int) -> list[bool]:
     """Decides for each step if threads share it, for the least total time.
 
-    A shared step takes its time divided by the threads, plus the start of the threads. Threads that
-    are idle for longer than they spin fall asleep, and have to be woken; so do they before the
-    first step. A step that is faster on one thread may be shared to keep the other threads awake.
+    The time of a shared step is its time on one thread divided by the number of threads, plus the
+    time to start them. Threads sleep before the first step, and when they are idle for longer than
+    they spin; then the step also waits until they wake. A step that is faster on one thread may be
+    shared to keep the other threads awake.
 
     Args:
         milliseconds: time of each step on one thread.

@@ -1,4 +1,5 @@
-"""Tuned choices: the fastest of several ways, as measured for a problem, and trials that measure.
+"""Tuned choices: the fastest way that was measured for a problem, and the trials that measure
+it.
 
 A *problem* is a text with everything that a choice depends on: sizes, strides, threads. Passes call
 `choice_for` before they estimate. Known choices come with the compilation's calibration: from a
@@ -23,7 +24,7 @@ USUAL = "usual"
 
 @dataclass
 class Question:
-    """Choice that a compilation faced."""
+    """Choice that a compilation had to make."""
 
     candidates: tuple[str, ...]
     """Names of all ways; the pass knows which of them is its default."""
@@ -41,10 +42,10 @@ class Question:
 
 @dataclass
 class Trial:
-    """Compilation that measures how long alternatives take.
+    """Compilation that measures alternatives.
 
     Args:
-        choices: choices by problem, which replace the known ones.
+        choices: choices by problem, which replace the known choices.
     """
 
     choices: Mapping[str, str]
@@ -57,7 +58,7 @@ _trial: ContextVar[Trial | None] = ContextVar("trial", default=None)
 
 @contextmanager
 def trying(trial: Trial) -> Generator[None]:
-    """Applies `trial` to what this thread compiles inside the context."""
+    """Applies `trial` to compilations of this thread in the `with` body."""
     token = _trial.set(trial)
     try:
         yield
@@ -72,10 +73,10 @@ def choice_for(
     nodes: Collection[str] = (),
     kernel: str | None = None,
 ) -> str | None:
-    """Returns the tuned choice, or `None` if none is known.
+    """Returns the tuned choice for a problem, or `None` if none is known.
 
     Args:
-        problem: all that the choice depends on.
+        problem: text of everything that the choice depends on.
         candidates: names of the available ways.
         nodes: ONNX nodes that the choice is for.
         kernel: host function that the choice is for, instead of nodes.
@@ -93,7 +94,7 @@ def choice_for(
 
 
 def took(problem: str, choice: str) -> None:
-    """Reports to the current trial which way the pass took."""
+    """Reports to the current trial which way the pass chose for a problem."""
     trial = _trial.get()
     if trial is not None and problem in trial.questions:
         trial.questions[problem].taken = choice

@@ -33,9 +33,9 @@ Float: TypeAlias = Float32Type | BFloat16Type
 """Element type in memory; in registers it is `f32`."""
 
 NARROW, WIDE = 2, 4
-"""Vectors of a narrow and of a wide panel; other widths serve outputs that neither one divides. A
-wide panel means fewer rows of A at a time: many rows, at distances of a large power of two, evict
-each other from L1."""
+"""Vectors of a narrow and of a wide panel; other widths serve outputs that neither one divides.
+With a wide panel, a tile has fewer rows of A: many rows, at distances of a large power of two,
+would evict each other from L1."""
 
 WIDE_REGISTERS = 32
 """Minimum number of registers for a wide panel."""
@@ -48,7 +48,7 @@ _ANY_ZERO = llvm.FastMathAttr([FastMathFlag.NO_SIGNED_ZEROS])
 
 @dataclass(frozen=True)
 class VectorUnit:
-    """Vectors of `f32` that code is written for."""
+    """Vectors of `f32`: length, number of registers, and the preferred panel."""
 
     lanes: int
     registers: int
@@ -79,11 +79,11 @@ class VectorUnit:
 
     @property
     def tile(self) -> str:
-        """Returns rows, vectors and lanes of the largest tile, as a part of symbols."""
+        """Returns the part of symbols that identifies the largest tile: rows, vectors and lanes."""
         return f"{self.tile_rows}x{self.panel_vectors}x{self.lanes}"
 
     def shorter(self) -> VectorUnit | None:
-        """Returns vectors of half the length, or `None` below those of SSE."""
+        """Returns vectors of half the length, or `None` if they would be shorter than SSE's."""
         return VectorUnit(self.lanes // 2, self.registers) if self.lanes > FEWEST_LANES else None
 
     def for_outputs(self, outputs: int) -> VectorUnit:
@@ -96,7 +96,7 @@ class VectorUnit:
     def filled_by(self, outputs: int) -> Sequence[VectorUnit]:
         """Returns the same vectors with each panel width that divides `outputs`, by preference.
 
-        The first one is mostly the fastest.
+        The first one is usually the fastest.
         """
         vectors, rest = divmod(outputs, self.lanes)
         wide = (WIDE,) if self.registers >= WIDE_REGISTERS else ()
@@ -121,7 +121,7 @@ class Vectors:
         return _vector(self.lanes)
 
     def load(self, address: SSAValue, element: Float = f32) -> SSAValue:
-        """Loads a vector, and widens elements of fewer bits to `f32`."""
+        """Loads a vector; converts elements of fewer bits to `f32`."""
         type_ = self.type if element == f32 else VectorType(element, [self.lanes])
         value = self.function.load(address, type_, element.size)
         return value if element == f32 else self.function.insert(llvm.FPExtOp(value, self.type))
@@ -157,11 +157,11 @@ class Vectors:
         return self.broadcast(function.insert(llvm.BitcastOp(narrow, f32)))
 
     def add(self, lhs: SSAValue, rhs: SSAValue, *, contract: bool = True) -> SSAValue:
-        """Computes `lhs + rhs`; unless `contract`, it is rounded separately."""
+        """Computes `lhs + rhs`; if not `contract`, it is never fused into an FMA."""
         return self._arithmetic(llvm.FAddOp, lhs, rhs, contract=contract)
 
     def subtract(self, lhs: SSAValue, rhs: SSAValue, *, contract: bool = True) -> SSAValue:
-        """Computes `lhs - rhs`; unless `contract`, it is rounded separately."""
+        """Computes `lhs - rhs`; if not `contract`, it is never fused into an FMA."""
         return self._arithmetic(llvm.FSubOp, lhs, rhs, contract=contract)
 
     def multiply(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -217,7 +217,9 @@ class Vectors:
         return self._extreme(MinimumOp, self.maximum(value, lower), upper)
 
     def limited(self, lower: float, upper: float) -> Callable[[SSAValue], SSAValue]:
-        """Returns code that clamps to constant limits, with one instruction for each finite one."""
+        """Returns a function that clamps to constant limits, with one instruction for each finite
+        limit.
+        """
 
         def limit(value: SSAValue) -> SSAValue:
             if lower != -math.inf:
@@ -231,7 +233,9 @@ class Vectors:
     def limiter(
         self, limits: Limits, lower: SSAValue, upper: SSAValue
     ) -> Callable[[SSAValue], SSAValue]:
-        """Returns code that clamps; for "clip", `lower` and `upper` are `f32` bits in an `i64`."""
+        """Returns a function that clamps; for "clip", `lower` and `upper` are `f32` bits in an
+        `i64`.
+        """
         if limits == "none":
             return lambda value: value
         if limits == "relu":
@@ -318,5 +322,7 @@ def _first(lanes: int) -> DenseArrayBase:
 
 @cache
 def _splat(digits: str, lanes: int) -> DenseIntOrFPElementsAttr:
-    """Returns a constant for all lanes; its key is the hexadecimal text, since `0.0 == -0.0`."""
+    """Returns a float constant for all lanes; the cache's key is hexadecimal text, since `0.0 ==
+    -0.0`.
+    """
     return DenseIntOrFPElementsAttr.from_list(_vector(lanes), [float.fromhex(digits)] * lanes)

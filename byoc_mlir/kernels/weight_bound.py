@@ -19,13 +19,14 @@ class Way:
 def fastest_within(convolutions: Sequence[Sequence[Way]], most: float) -> list[Way]:
     """Chooses the fastest algorithms whose packed weights take at most `most` bytes.
 
-    Starts with the fastest algorithm of each convolution. While the weights exceed `most`, it
-    switches to algorithms with smaller weights, in the order of the time lost per byte saved.
+    Starts with the fastest algorithm of each convolution. While the weights exceed `most`, the
+    function switches a convolution to an algorithm with smaller weights, the one with the least
+    time lost per byte saved.
 
     Args:
         convolutions: candidates of each convolution, at least one.
-        most: limit on the bytes of all packed weights. If no choice meets it, the weights are the
-            smallest.
+        most: limit on the bytes of all packed weights. If no choice meets the limit, the algorithms
+            have the smallest weights.
     """
     taken = [min(ways, key=lambda way: way.milliseconds) for ways in convolutions]
     while _bytes(taken) > most:
@@ -65,6 +66,8 @@ def _bytes(ways: Sequence[Way]) -> int:
 
 
 def _price(now: Way, other: Way) -> float:
-    """Returns the time lost per byte saved."""
+    """Returns the time that a switch from `now` to `other` costs, per byte of weights that it
+    saves.
+    """
     lost = other.milliseconds - now.milliseconds
     return lost / (now.weight_bytes - other.weight_bytes)

@@ -75,8 +75,8 @@ class AddEntryPoints(ModulePass):
     functions.
 
     Options:
-        threads: OpenMP threads, in general, that loading and running use. The external variable
-            `byoc_threads` holds the number of a process. 0 without an OpenMP runtime.
+        threads: usual number of OpenMP threads of a run, 0 without an OpenMP runtime. The external
+            variable `byoc_threads` holds the actual number of a process.
         outputs: number of trailing arguments of @main that are results.
         flush_denormals: treat denormals as zero during a run, on all threads.
 
@@ -96,8 +96,8 @@ class AddEntryPoints(ModulePass):
     ```
 
     A status has the region's number, from 1, in its upper 32 bits, and the region's return value in
-    the lower ones; for a `host.check`, the number of the check. Where a hook fails, the earlier
-    regions run their undoing hooks. The module gets the attributes `byoc.state_slots`,
+    the lower ones; for a `host.check`, the number of the check. If a hook fails, the regions before
+    it run the hooks that undo their own. The module gets the attributes `byoc.state_slots`,
     `byoc.context_slots` and `byoc.arena_bytes`: the sizes of state, context and arena.
     """
 
@@ -147,8 +147,10 @@ def _main(module: ModuleOp) -> func.FuncOp:
 
 
 def _mark_aliases(main: func.FuncOp) -> None:
-    """Marks the arguments of @main that may share memory: operands of a `host.copy_apart`, which
-    copies only if they do not.
+    """Marks the arguments of @main that may share memory.
+
+    These are operands of a `host.copy_apart`, which copies only if its operands do not share
+    memory.
     """
     copies = [op for op in main.walk() if isinstance(op, CopyApartOp)]
     marked = {value for op in copies for value in op.operands}
@@ -190,9 +192,10 @@ def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncO
 
 
 def _hook_entry(hook: EntryPoint, regions: Sequence[PlacedRegion], name: str) -> func.FuncOp:
-    """Builds the function `name`, which calls the hook of every region that has it.
+    """Builds the function `name`, which calls the hook of every region that defines it.
 
-    A failing `load` or `open` first undoes the hooks of the regions before, and then returns.
+    If a `load` or `open` hook fails, the function undoes the hooks of the previous regions, and
+    returns the status.
     """
     block, failure = Block(arg_types=[_POINTER] * len(hook.parameters)), Block(arg_types=[i64])
     failure.add_op(func.ReturnOp(failure.args[0]))
@@ -255,7 +258,9 @@ def _argument(builder: Builder, parameter: str, value: SSAValue, region: PlacedR
 
 
 def _load_entry(threads: int) -> func.FuncOp:
-    """Builds `byoc_load(state)`: regions create primitives for the number of threads of runs."""
+    """Builds `byoc_load(state)`; regions create their primitives for the number of threads that
+    runs use.
+    """
     block = Block(arg_types=[_POINTER])
     builder = Builder(InsertPoint.at_end(block))
     call = func.CallOp(_LOAD_REGIONS, [block.args[0]], [i64])

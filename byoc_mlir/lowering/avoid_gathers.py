@@ -14,8 +14,9 @@ from byoc_mlir.abi import PREFER_NO_GATHER
 
 @dataclass(frozen=True)
 class AvoidGathers(ModulePass):
-    """Tells LLVM not to use gather instructions in marked functions, on processors with AVX2. A
-    function's `target_features` replace those of the target, so the pass repeats them.
+    """Tells LLVM not to use gather instructions in marked functions, on processors with AVX2.
+
+    A function's `target_features` replace the features of the target, so the pass repeats these.
 
     ```mlir
     llvm.func @walk() attributes {byoc.prefer_no_gather} { … }

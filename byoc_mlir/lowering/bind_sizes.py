@@ -38,17 +38,16 @@ _NO_VECTORS = ArrayAttr([StringAttr("noimplicitfloat")])
 for vectors took 0.2 s, and sizes gain nothing from vectors."""
 
 _SIZES_PLACE = 1
-"""Index of the sizes among the arguments of @main: behind the arena."""
+"""Index of the sizes among the arguments of @main, after the arena."""
 
 _NUMBER_PLACE = 1
 """Index of the argument with a symbol's value, in a function that binds a symbol."""
 
 
 class BindSizes(ModulePass):
-    """Replaces symbolic sizes with values. @main gets the values of symbols as an argument and
-    computes the other sizes from them first; the functions that it calls get sizes as arguments. A
-    function that binds a symbol computes the sizes that depend on it, and takes the other symbols
-    as arguments.
+    """Replaces symbolic sizes with values. At its start, @main computes all sizes from the values
+    of symbols, which it gets as an argument. The functions that it calls get sizes as arguments. A
+    function that binds a symbol gets the other symbols as arguments, and computes sizes itself.
 
     The pass removes the symbols and guards of the module, and disables LLVM's vectorization of
     sizes. A module without symbols stays as it is.
@@ -103,7 +102,7 @@ def _refuse_overflow(main: func.FuncOp, sizes: Iterable[Size]) -> None:
 
 
 class _Binder:
-    """Builder of size arguments; a function's callees come before it."""
+    """Converter of sizes to arguments; it processes a function's callees before the function."""
 
     def __init__(self, module: ModuleOp):
         self.functions = {
@@ -136,7 +135,7 @@ class _Binder:
 
 
 def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
-    """Turns the sizes that a function uses into arguments, and returns these sizes."""
+    """Converts the sizes that a function uses to arguments; returns these sizes."""
     block = function.body.blocks[0]
     arguments: dict[Size, SSAValue] = {}
     for op in in_time(function.walk()):
@@ -151,8 +150,9 @@ def _take_sizes(function: func.FuncOp) -> Sequence[Size]:
 
 
 def _take_symbols(function: func.FuncOp, bound: str) -> Sequence[Size]:
-    """Turns the symbols that a function uses into arguments, except the one that it binds, and
-    computes the function's sizes from them. Returns the symbols that are arguments.
+    """Converts the symbols that a function uses to arguments, and computes its sizes from them.
+
+    The symbol that the function binds gets no argument. Returns the symbols that are arguments.
     """
     block = function.body.block
     wanted = [op.size for op in function.walk() if isinstance(op, SizeOp)]
@@ -181,8 +181,9 @@ def _compute_sizes(
     places: Mapping[str, Sequence[int]],
     known: Mapping[str, SSAValue] = MappingProxyType({}),
 ) -> None:
-    """Computes the sizes that a function uses at its beginning, from symbols in the memory `given`
-    (at `places`) or in the values `known`.
+    """Computes the sizes that a function uses, at its beginning.
+
+    Symbols are in the memory `given` (at `places`), or are the values `known`.
     """
     first = function.body.block.first_op
     assert first is not None
@@ -195,8 +196,10 @@ def _compute_sizes(
 
 
 def _plus(op: SizeOp, value: SSAValue, number: int) -> SSAValue:
-    """Returns `value + number`, computed before `op`. Sizes that differ by a constant share one
-    argument, so LLVM can see which elements are neighbours.
+    """Returns `value + number`, computed before `op`.
+
+    Sizes that differ by a constant share one argument, so that LLVM can see which elements are
+    adjacent.
     """
     if number == 0:
         return value

@@ -1,4 +1,4 @@
-"""Borders: what remains of a constant-filled tensor when another tensor is inserted into it."""
+"""Borders: the part of a constant-filled tensor around a tensor that is inserted into it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class Strip:
 
 
 def is_background(op: Operation) -> bool:
-    """True if an op fills a large tensor of which only the border is used: every user inserts
-    another tensor, with unit strides, into it.
+    """True if an op fills a large tensor of which only the border is used.
+
+    That is, every user inserts another tensor into it, with unit strides.
     """
     if not isinstance(op, linalg.GenericOp) or fill_value(op) is None:
         return False
@@ -49,7 +50,7 @@ def is_background(op: Operation) -> bool:
 
 
 def border(op: tensor.InsertSliceOp) -> Iterator[Strip]:
-    """Yields the parts of the destination outside of the inserted slice, as disjoint strips."""
+    """Yields the part of the destination around the inserted slice, as disjoint strips."""
     offsets, inner = slice_offsets(op), slice_sizes(op)
     outer = type_sizes(tensor_type(op.dest))
     for axis, (offset, size, whole) in enumerate(zip(offsets, inner, outer, strict=True)):

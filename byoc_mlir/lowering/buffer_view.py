@@ -33,7 +33,7 @@ class BufferView:
 
     @staticmethod
     def whole(root: SSAValue) -> BufferView:
-        """Returns the view of a whole buffer."""
+        """Returns the view of all elements of a buffer."""
         assert isinstance(root.type, MemRefType)
         shape = buffer_sizes(root.type)
         return BufferView(root, 0, shape, row_major(shape))
@@ -53,12 +53,12 @@ class BufferView:
         return BufferView(self.root, offset, strip.sizes, self.strides)
 
     def reshaped(self, shape: Sequence[Size]) -> BufferView:
-        """Returns a dense view's elements in another shape."""
+        """Returns a dense view of the same elements in another shape."""
         return BufferView(self.root, self.offset, tuple(shape), row_major(shape))
 
     @property
     def is_whole(self) -> bool:
-        """True if this view is the buffer itself, as it was allocated."""
+        """True if this view covers the buffer exactly as it was allocated."""
         assert isinstance(self.root.type, MemRefType)
         return self == BufferView.whole(self.root)
 

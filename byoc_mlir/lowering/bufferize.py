@@ -58,9 +58,9 @@ class Bufferize(ModulePass):
 
     An op writes in place if its operand has no later use and the indexing maps allow it. Slices and
     reshapes become views. A returned tensor is computed in the memory of the result, or copied
-    there if it has other memory already. Of a large tensor that is filled and into which another
-    one is inserted, only the border is filled. Constants become globals without content; the
-    handles of their content stay on them as `byoc.weight`.
+    there if it must be in other memory. If a large tensor is filled and another one is inserted
+    into it, only the border is filled.  Constants become globals without content; the handles of
+    their content stay on them as `byoc.weight`.
 
     ```mlir
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

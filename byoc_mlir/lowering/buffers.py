@@ -19,29 +19,30 @@ from byoc_mlir.lowering.relay_to_linalg.builder import static_ints
 
 @dataclass(eq=False)
 class Storage:
-    """Piece of memory that holds one tensor after the other."""
+    """Piece of memory that holds several tensors, one after the other."""
 
     owned: bool
-    """True if the function may write to it: it is neither an argument nor a constant."""
+    """True if the function may write to the memory: it belongs neither to an argument nor to a
+    constant."""
     last_use: int
-    """Position of the last op that reads its current content."""
+    """Position of the last op that reads the current content."""
     output: int | None = None
-    """Number of the function's result that it is, if any."""
+    """Number of the function's result to which the memory belongs, if any."""
 
 
 @dataclass(frozen=True)
 class StoragePlan:
     """Result of `plan_storage` for a block.
 
-    `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory (and
-    view of it) it takes over. A reshape in `copied` needs a dense copy of its operand.
+    `storage` maps a tensor to its memory. `in_place` maps a result to the operand whose memory, and
+    view of that memory, it reuses. A reshape in `copied` needs a dense copy of its operand.
     """
 
     storage: dict[SSAValue, Storage]
     in_place: dict[SSAValue, SSAValue]
     copied: frozenset[Operation]
     backgrounds: frozenset[Operation]
-    """Fills of which only the border is written, when another tensor is inserted."""
+    """Fills of which only the border is written, since another tensor is inserted."""
     aliases: dict[SSAValue, BlockArgument]
     """Argument whose memory a returned tensor may share, by the tensor."""
 
@@ -60,7 +61,7 @@ class _Planner:
         self._strided: set[SSAValue] = set()
         self._partial: set[SSAValue] = set()
         self._renewed: dict[SSAValue, SSAValue] = {}
-        """Initial values of kernels' results that have no further use, by the result."""
+        """Initial values of kernels' results that have no other use, by the result."""
 
     def plan(self) -> StoragePlan:
         for position, op in enumerate(self._ops):
@@ -129,7 +130,10 @@ class _Planner:
         return storage.owned and storage.last_use <= position
 
     def _place_over(self, result: SSAValue, destination: SSAValue, position: int) -> None:
-        """Assigns memory to a changed `destination`: the same if `destination` dies here."""
+        """Assigns memory to a result that is an updated copy of `destination`.
+
+        The result takes over the memory of `destination` if this is the last use of it.
+        """
         undefined = isinstance(destination.owner, tensor.EmptyOp)
         if not undefined and self._dies(destination, position):
             self._take_over(result, destination)
@@ -211,7 +215,7 @@ def plan_storage(block: Block) -> StoragePlan:
 
 
 def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
-    """True if the slice is contiguous: whole in all dimensions after the first one that is cut."""
+    """True if the slice is contiguous: all dimensions after the first partial one are whole."""
     shape, sizes = sizes_of(op.source), sizes_of(op.result)
     if any(stride != 1 for stride in static_ints(op.static_strides)):
         return False
@@ -220,7 +224,7 @@ def is_dense_slice(op: tensor.ExtractSliceOp) -> bool:
 
 
 def _last_uses(ops: Sequence[Operation]) -> dict[SSAValue, int]:
-    """Returns the position of each value's last use, direct or through a view of it."""
+    """Returns the position of each value's last use, including uses of its views."""
     last: dict[SSAValue, int] = {}
     for position in range(len(ops) - 1, -1, -1):
         op = ops[position]

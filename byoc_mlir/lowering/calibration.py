@@ -1,7 +1,7 @@
 """Measurement of the machine calibration of `kernels/costs.py` on this machine.
 
 Kernels are compiled once and run interleaved on one thread. The clock is the thread's CPU time, so
-that other processes do not count; the shortest runs of each kernel do.
+that other processes do not count. The result is from the shortest runs of each kernel.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ if TYPE_CHECKING:  # imported where they are measured: few models have them
     from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
 _SECONDS = 0.1
-"""Time limit for all runs of a table, in seconds. A disturbance usually lasts longer, even than
-three times that, so other processes repeat the measurement."""
+"""Time limit for all runs of a table, in seconds. A phase of high load usually lasts much longer,
+so other processes repeat the measurement."""
 
 _ALIKE, _SPREAD = 3, 1.02
-"""Criterion for an earlier end: the `_ALIKE` shortest runs of each kernel differ by at most the
-factor `_SPREAD`."""
+"""Criterion to end early: the `_ALIKE` shortest runs of each kernel differ by at most the factor
+`_SPREAD`."""
 
 _OPENMP_FUNCTIONS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
@@ -65,7 +65,8 @@ _ELEMENTS = 1 << 15
 """Number of elements of an activation; they fit in L2."""
 
 _LEAST_SHARE = 0.02
-"""Minimum share of a run that a difference of two times counts as, since noise may make it 0."""
+"""Minimum of a difference of two times, as a share of the run: without it, noise could make it
+0."""
 
 _LINE, _NUMBER_BYTES = 16, 4
 """Elements of a cache line, and bytes of an element."""
@@ -76,12 +77,12 @@ _BYTES_SHAPE = (1, 14, 14, 256)
 
 
 _PLANES = (1, 3, 224 * 224)
-"""Shape that is interleaved: images, channels, pixels."""
+"""Shape of the interleaved planes: images, channels, pixels."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Measurement of a table of the machine calibration."""
+    """Measurement of one table of the machine calibration."""
 
     measure: Callable[[], list[float]]
     """Function that returns the milliseconds of some kernels."""
@@ -169,7 +170,7 @@ def _integer_kernels() -> Mapping[str, IntegerConvolution | DepthwiseOfBytes]:
 def _bytes_memory(
     kernel: IntegerConvolution | DepthwiseOfBytes, code: KernelCode
 ) -> Mapping[Slot, NDArray[Any]]:
-    """Returns the memory of each of a kernel's slots; source and result have one size."""
+    """Returns the memory for each slot of a kernel whose source and result have equal size."""
     image = math.prod(kernel.shape) // _NUMBER_BYTES
     inner, channels = kernel.products // math.prod(kernel.shape), kernel.shape[3]
     weights, factors = np.ones((channels, inner, 1, 1), np.int8), np.ones((2, channels), np.float32)
@@ -246,7 +247,7 @@ _Function: TypeAlias = "Callable[[Any], None]"
 
 @dataclass(frozen=True)
 class _Run:
-    """Kernel and its memory."""
+    """Kernel with memory for its slots, ready to run."""
 
     function: _Function
     held: Mapping[Slot, NDArray[Any]]
@@ -274,7 +275,9 @@ class _Run:
 
 
 def _shortest(runs: Sequence[_Run]) -> list[float]:
-    """Returns the milliseconds of each kernel's second shortest run: clocks jump now and then."""
+    """Returns the milliseconds of each kernel's second shortest run, since clocks sometimes
+    jump.
+    """
     times = [list[float]() for _ in runs]
     begin = time.thread_time()
     while not all(map(_is_stable, times)) and time.thread_time() - begin < _SECONDS:
@@ -289,7 +292,7 @@ def _is_stable(times: Sequence[float]) -> bool:
 
 
 def _rest(whole: float, known: float) -> float:
-    """Returns the time of a run without its `known` part, at least a small share of it."""
+    """Returns the time of a run minus its `known` part, but at least a small share of the run."""
     return max(whole - known, _LEAST_SHARE * whole)
 
 
@@ -311,7 +314,7 @@ def _kernel(convolution: Convolution, name: str) -> ConvolutionKernel:
 
 
 def _memory(kernel: ConvolutionKernel, code: KernelCode) -> Mapping[Slot, NDArray[Any]]:
-    """Returns the memory of each of a kernel's slots."""
+    """Returns the memory for each slot of a kernel."""
     it = kernel.convolution
     held = {
         Slot.WORKSPACE: _filled(kernel.workspace_bytes(1) // 4),

@@ -20,7 +20,7 @@ Stage = Literal["relay", "linalg", "buffers", "loops", "llvm"]
 
 @dataclass(frozen=True)
 class _Legal:
-    """Dialects, and single ops of others, that a stage of the lowering accepts."""
+    """Dialects, and single ops of other dialects, that are legal in a stage of the lowering."""
 
     dialects: frozenset[str]
     ops: frozenset[str] = frozenset()
@@ -91,7 +91,7 @@ class _Illegal:
 
 @dataclass(frozen=True)
 class CheckLegal(ModulePass):
-    """Fails when ops are left that do not belong to a stage of the lowering.
+    """Fails if the module has ops that are not legal in a stage of the lowering.
 
     ```mlir
     %0 = arith.addi %a, %b : i32
@@ -108,7 +108,8 @@ class CheckLegal(ModulePass):
 
 
 def check_legal(module: ModuleOp, stage: Stage) -> None:
-    """Raises `PassFailedException` that lists every kind of op not legal in `stage`.
+    """Raises `PassFailedException` with a list of all kinds of ops that are not legal in
+    `stage`.
 
     The stage "llvm" also covers the bodies of kernels, because its ops are translated to LLVM IR
     next.

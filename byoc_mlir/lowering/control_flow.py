@@ -38,12 +38,12 @@ def lower_control(
     results: Sequence[SSAValue],
     allocate: Allocate,
 ) -> list[Operation]:
-    """Returns the ops, not yet in a block, that do the work of a control flow op on buffers.
+    """Returns the ops that implement a control flow op on buffers; they are not inserted yet.
 
     Args:
         operands: buffers of the op's operands.
-        results: buffers of the op's results, which share memory with no operand.
-        allocate: adds the op for a new buffer.
+        results: buffers of the op's results, which share no memory with an operand.
+        allocate: function that inserts the op for a new buffer.
     """
     block = Block()
     builder = Builder(InsertPoint.at_end(block))
@@ -78,8 +78,10 @@ def _lower_if(
 
 
 class _LoopLowering:
-    """Base of loop lowerings. Each state has two ping-pong buffers: the op's result and another
-    one. The body reads one and writes the other; then the two are exchanged.
+    """Base of loop lowerings.
+
+    Each state has two ping-pong buffers: the op's result and a new one. The body reads one buffer
+    and writes the other; then the loop exchanges the two.
     """
 
     def __init__(
@@ -208,7 +210,7 @@ def _copy_to_row(builder: Builder, row: SSAValue, stacked: SSAValue, iteration: 
 def _copy_elements(
     builder: Builder, source: SSAValue, target: SSAValue, count: Size, first: SSAValue
 ) -> None:
-    """Copies `count` elements, in order, to the elements from `first` on."""
+    """Copies `count` consecutive elements of `source` to `target`, from element `first` on."""
     given, taken = _flat(builder, source), _flat(builder, target)
     block = Block(arg_types=[_INDEX])
     inner = Builder(InsertPoint.at_end(block))

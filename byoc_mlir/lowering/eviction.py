@@ -22,8 +22,10 @@ _INTRINSICS = {"x86_64": "llvm.x86.sse2.clflush"}
 
 
 def eviction_code(weight_bytes: int) -> KernelCode:
-    """Returns the code that evicts `weight_bytes` bytes of a kernel's weights from all caches,
-    called with the kernel's slots. On an architecture without such an instruction, it does nothing.
+    """Returns code that evicts `weight_bytes` bytes of a kernel's weights from all caches.
+
+    It is called with the kernel's slots. On an architecture without such an instruction, it does
+    nothing.
     """
     return KernelCode(partial(_define_eviction, lines=-(-weight_bytes // _LINE_BYTES)), ())
 

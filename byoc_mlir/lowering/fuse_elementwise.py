@@ -29,15 +29,15 @@ _MOST_INPUTS = 12
 """Maximum number of a loop's inputs: more pointers do not fit the registers."""
 
 _MOST_OPS = 128
-"""Maximum number of ops in a body. One more op saves little memory traffic beside so much work, and
+"""Maximum number of ops in a body. Beyond it, fusing another op saves little in proportion, and
 LLVM's time grows faster than the body."""
 
 
 class FuseElementwise(ModulePass):
     """Fuses element-wise `linalg.generic` ops into their only user.
 
-    The user may be element-wise, or a reduction that reads every element once. GEMMs and windows,
-    which read elements many times, keep their operands. Indexing maps are composed.
+    The user may be element-wise, or a reduction that reads every element once. Producers are not
+    fused into GEMMs and windows, which read each element many times. Indexing maps are composed.
 
     ```mlir
     %0 = linalg.generic … ins(%x, %b : …) outs(%e : …) attrs = {doc = "bias_add"} { add }
@@ -88,7 +88,7 @@ def _can_fuse(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: in
 
 
 def _is_elementwise(op: linalg.GenericOp) -> bool:
-    """True if the op computes each element of its only, new result independently."""
+    """True if the op has one, new result, and computes each of its elements independently."""
     return (
         len(op.results) == 1
         and all(kind.data is IteratorType.PARALLEL for kind in op.iterator_types)
@@ -146,7 +146,7 @@ def _knows_its_sizes(producer: linalg.GenericOp, consumer: linalg.GenericOp, num
 
 
 def _take_in(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int) -> None:
-    """Fuses the producer into the consumer: its inputs replace the operand `number`."""
+    """Fuses the producer into the consumer: the producer's inputs replace the operand `number`."""
     maps, inputs, outputs = consumer.indexing_maps.data, consumer.inputs, consumer.outputs
     composed = [AffineMapAttr(map_) for map_ in _composed_maps(producer, consumer, number)]
     kept = [*inputs[:number], *producer.inputs, *inputs[number + 1 :]]
@@ -164,7 +164,7 @@ def _take_in(producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int
 def _take_body(
     producer: linalg.GenericOp, consumer: linalg.GenericOp, number: int, *, is_copied: bool
 ) -> None:
-    """Inserts the producer's body before the consumer's.
+    """Inserts the producer's body at the start of the consumer's body.
 
     The body is moved, not copied, if the producer has no other user.
     """

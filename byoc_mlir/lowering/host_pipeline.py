@@ -47,8 +47,9 @@ from byoc_mlir.lowering.widen_products import WidenProducts
 
 
 def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
-    """Returns the passes from `relay` on tensors to loops on one arena; @main has its final
-    arguments.
+    """Returns the passes from `relay` on tensors to loops on one arena.
+
+    After these passes, @main has its final arguments.
 
     Args:
         threads: OpenMP threads of a run; 0 without an OpenMP runtime.
@@ -106,7 +107,7 @@ def lower_host(
     timing: Timing | None = None,
     flush_denormals: bool = False,
 ) -> tuple[Weight, ...]:
-    """Lowers a module whose regions are declarations to the `llvm` dialect, in place.
+    """Lowers a module to the `llvm` dialect, in place; its regions must be declarations.
 
     The module is not verified: the legality checks at the end of each stage and LLVM's verifier
     catch errors. Verification after each pass would take two thirds of SqueezeNet's compilation.
@@ -114,7 +115,7 @@ def lower_host(
     Args:
         threads: OpenMP threads of a run; 0 without an OpenMP runtime.
         outputs: the number of results of @main.
-        timing: called with the time of each pass.
+        timing: function that is called with the time of each pass.
         flush_denormals: treat denormals as zero during a run.
 
     Returns:

@@ -19,19 +19,21 @@ from byoc_mlir.tensors import Array
 
 
 def known_words(code: KernelCode) -> Array:
-    """Returns the 64-bit parameters that the code reads, with zeros for symbolic ones."""
+    """Returns the 64-bit run-time parameters of the code as a constant, with zeros for symbolic
+    ones.
+    """
     return np.array([0 if isinstance(word, Dim) else word for word in code.words], np.int64)
 
 
 def add_call(
     k: Kernel, module: ModuleBuilder, code: KernelCode, known: Buffer, given: Mapping[Slot, Buffer]
 ) -> None:
-    """Appends the call to a kernel.
+    """Appends a call of a kernel's code to a `host.kernel`.
 
     Args:
-        module: receives the code, unless it has it already.
+        module: module to which the code is added, unless it has it already.
         known: constant with the code's parameters.
-        given: memory of the other slots that are used.
+        given: memory for the other slots that the code uses.
     """
     held = {**given, Slot.PARAMETERS: _parameters(k, known, code)}
     pointers = [_pointer(k, held.get(slot)) for slot in Slot]
@@ -39,7 +41,7 @@ def add_call(
 
 
 def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
-    """Moves the functions of a module to another one, except those that are there already."""
+    """Moves the functions of a module to another one, except functions that the other one has."""
     known = {one.sym_name.data for one in into.ops if isinstance(one, llvm.FuncOp)}
     for function in in_time(module.module.ops):
         if isinstance(function, llvm.FuncOp) and function.sym_name.data in known:
@@ -49,7 +51,9 @@ def move_functions(module: ModuleBuilder, into: ModuleOp) -> None:
 
 
 def _parameters(k: Kernel, known: Buffer, code: KernelCode) -> Buffer:
-    """Returns the code's parameters; with symbolic sizes, a copy with those of the run."""
+    """Returns the buffer with the code's parameters; for symbolic sizes, a copy that the run
+    completes.
+    """
     sizes = {place: word for place, word in enumerate(code.words) if isinstance(word, Dim)}
     if not sizes:
         return known

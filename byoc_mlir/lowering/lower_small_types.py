@@ -78,11 +78,12 @@ def decoding_table(element_type: Attribute) -> Array:
 
 @dataclass(frozen=True)
 class Encoding:
-    """Thresholds that turn an `f32` into a code, by its magnitude.
+    """Table that maps an `f32` to a code, by thresholds for its magnitude.
 
-    `thresholds [n]` ascend. A magnitude from `thresholds[i]` up to the next threshold has the code
-    `positive[i]`, or `negative[i]` below zero. Entry 0 covers all magnitudes below `thresholds[1]`.
-    `n` is a power of two: the last thresholds are NaN, which no magnitude reaches.
+    `thresholds [n]` ascend. A number whose magnitude is between `thresholds[i]` and the next
+    threshold has the code `positive[i]`, or `negative[i]` if it is negative. Entry 0 covers all
+    magnitudes below `thresholds[1]`. `n` is a power of two: the last thresholds are NaN, which no
+    magnitude reaches.
     """
 
     thresholds: Array
@@ -115,8 +116,9 @@ def encoding(element_type: Attribute) -> Encoding:
 
 
 def _last_alike(start: int, codes: Any) -> int:
-    """Returns the last bit pattern from `start` on with its code, by a doubling, then halving
-    search.
+    """Returns the last bit pattern that has the same code as `start`.
+
+    The search first doubles, then halves its step.
     """
     wanted = codes(np.asarray([start]))[0]
     low, step = start, 1
@@ -176,7 +178,7 @@ def _lower_function(function: func.FuncOp, block: Block) -> None:
 
 
 class _Codes:
-    """Types of the values that are codes so far."""
+    """Record of the values that hold codes, with their original element types."""
 
     def __init__(self) -> None:
         self.types: dict[SSAValue, Attribute] = {}
@@ -188,7 +190,7 @@ class _Codes:
         )
 
     def retype(self, value: SSAValue) -> None:
-        """Changes the type of a value of a small type to that of codes."""
+        """Changes the type of a value of a small type to the type of codes."""
         if not isinstance(value.type, TensorType):
             return
         type_ = tensor_type(value)

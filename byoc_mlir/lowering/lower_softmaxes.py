@@ -33,7 +33,7 @@ _FEWEST_VECTORS = 2
 
 @dataclass(frozen=True)
 class LowerSoftmaxes(ModulePass):
-    """Rewrites softmaxes of `f32` along the last axis to calls of a kernel, in place.
+    """Rewrites `f32` softmaxes along the last axis to calls of a kernel that works in place.
 
     Options:
         threads: OpenMP threads of a run; 0 without an OpenMP runtime.

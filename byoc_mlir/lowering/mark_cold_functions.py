@@ -13,12 +13,13 @@ from byoc_mlir.abi import RUN
 from byoc_mlir.dialects.symbols import mentioned_symbols
 
 _SAID = frozenset({"always_inline", "inline_hint", "optimize_size", "minsize", "passthrough"})
-"""Attributes with which a backend determines how a function is optimised."""
+"""Attributes by which a backend determines the optimisation of a function."""
 
 
 class MarkColdFunctions(ModulePass):
-    """Tells LLVM not to optimise functions that `byoc_run` does not reach: they run once, and spend
-    their time in libraries.
+    """Tells LLVM not to optimise functions that `byoc_run` does not reach.
+
+    Such functions run once, and spend their time in libraries.
 
     ```mlir
     llvm.func @byoc_run() { llvm.call @hot() : () -> () … }
@@ -32,8 +33,8 @@ class MarkColdFunctions(ModulePass):
     llvm.func @byoc_load() attributes {no_inline, optimize_none} { llvm.call @cold() : () -> () … }
     ```
 
-    and `@cold` gets the same attributes, unless a global or a hot function mentions it too, or its
-    own attributes say how to optimise it.
+    `@cold` gets the same attributes, unless a global or a hot function refers to it too, or it
+    already has attributes about optimisation.
     """
 
     name = "mark-cold-functions"
@@ -51,7 +52,7 @@ class MarkColdFunctions(ModulePass):
 
 
 def _reached(module: ModuleOp, functions: Mapping[str, llvm.FuncOp]) -> set[str]:
-    """Returns the functions that `byoc_run`, a global, or a reached function mentions."""
+    """Returns the functions that `byoc_run`, a global, or another reached function refers to."""
     found = {RUN.symbol}
     waiting = [op for op in module.ops if isinstance(op, llvm.GlobalOp)]
     waiting = [*waiting, *([functions[RUN.symbol]] if RUN.symbol in functions else [])]

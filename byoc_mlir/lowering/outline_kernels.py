@@ -34,9 +34,9 @@ _WITHOUT_EFFECT = (
 class OutlineKernels(ModulePass):
     """Moves each `linalg` op and each `host.kernel` of the host functions into its own function.
 
-    A GEMM and the in-place ops behind it share a function, and so do ops that run row by row. Equal
-    ops share one function. A function takes whole buffers, each of them once, so that its arguments
-    do not alias; it takes views of them inside.
+    A GEMM and the in-place ops after it are in one function, and so are ops that run row by row.
+    Equal ops share a function. The arguments of a function are whole buffers, each of them once, so
+    that they do not alias; views are created in the function.
     """
 
     name = "outline-kernels"
@@ -112,7 +112,7 @@ def _group_size(ops: Sequence[linalg.GenericOp]) -> int:
 
 
 def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:
-    """True if `op` reduces into the buffer that the group fills, or follows a reduction in
+    """True if `op` reduces into the buffer that the group fills, or updates the group's result in
     place.
     """
     buffer = group[-1].outputs[0]
@@ -177,7 +177,7 @@ def _kernel(name: str, ops: Sequence[Operation], buffers: Sequence[SSAValue]) ->
 
 
 def _bodies(ops: Iterable[Operation], values: dict[SSAValue, SSAValue]) -> Iterator[Operation]:
-    """Yields the ops, with the body of a `host.kernel` in place of it."""
+    """Yields the ops; a `host.kernel` is replaced by the ops of its body."""
     for op in ops:
         if not isinstance(op, host.KernelOp):
             yield op
@@ -188,7 +188,7 @@ def _bodies(ops: Iterable[Operation], values: dict[SSAValue, SSAValue]) -> Itera
 
 
 def _readable(ops: Sequence[Operation]) -> str:
-    """Returns a name that consists of the names of the ops in the model."""
+    """Returns a function name that consists of the names of the model's ops."""
     generics = [op for op in ops if isinstance(op, linalg.GenericOp)]
     words = [op.doc.data for op in generics if op.doc and (len(generics) == 1 or op.inputs)]
     words += [op.kernel_name.data for op in ops if isinstance(op, host.KernelOp)]
@@ -197,7 +197,9 @@ def _readable(ops: Sequence[Operation]) -> str:
 
 
 def _structure(ops: Sequence[Operation], buffers: Sequence[SSAValue]) -> Hashable:
-    """Returns a key; groups of ops that do the same on buffers of the same types share it."""
+    """Returns a key that groups of ops share if they compute the same on buffers of the same
+    types.
+    """
     numbers: dict[SSAValue, int] = {}
     for buffer in buffers:
         numbers[buffer] = len(numbers)

@@ -37,11 +37,11 @@ class PackWeights(ModulePass):
     """Packs constant matrices in the order in which the GEMM micro-kernels read them.
 
     `[steps, columns]`, or its transpose, becomes panels `[columns / c, steps, c]`, where `c` is a
-    tile's number of columns; the last panel is padded with zeros. The indexing map describes where
-    elements went. One row of data gains, too: it reads panel after panel, with its sums in
-    registers. A matrix narrower than a tile is only transposed, and not for one or two rows. A
-    transposed matrix in memory that another owner keeps anyway is not copied: it is read in place,
-    or transposed block by block.
+    tile's number of columns; the last panel is padded with zeros. The indexing map describes the
+    new positions of elements. Packing pays even for one row of data: the kernel reads panel after
+    panel, with sums in registers. A matrix narrower than a tile is only transposed, and stays as it
+    is for one or two rows. A transposed matrix in memory that the caller owns is not copied: it is
+    read in place, or transposed block by block.
 
     Options:
         vector_bits: width of the target's vector registers in bits.
@@ -106,8 +106,10 @@ def _replace(
 
 
 def _matrix_loops(op: linalg.GenericOp) -> tuple[AffineDimExpr, AffineDimExpr] | None:
-    """Returns the loops over the rows (K) and columns (N) of the second input. None unless it is a
-    matrix with the result's columns whose rows are the only reduction.
+    """Returns the loops over the rows (K) and the columns (N) of the second input.
+
+    None unless that input is a matrix whose rows are the only reduction, and whose columns are the
+    result's.
     """
     data, weight, result = (attribute.data for attribute in op.indexing_maps)
     steps = [
@@ -128,8 +130,7 @@ def _matrix_loops(op: linalg.GenericOp) -> tuple[AffineDimExpr, AffineDimExpr] |
 def panels(matrix: Array, columns: int) -> Array:
     """Packs `[K, N]` into panels `[ceil(N / columns), K, columns]`, padded with zeros.
 
-    The result is the only array of the matrix's size that is allocated: weights may fill most of
-    the memory.
+    No other array of the matrix's size is allocated, since weights may fill most of the memory.
     """
     steps, width = matrix.shape
     found = aligned_empty((-(-width // columns), steps, columns), matrix.dtype)

@@ -38,16 +38,16 @@ from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 Group: TypeAlias = tuple[str, ...]
-"""Symbols of functions of which a control flow op calls one."""
+"""Symbols of the functions of a control flow op, which calls one of them."""
 
 
 class PlanBuffers(ModulePass):
     """Puts all buffers of @main, and the workspaces of the regions that it calls, in one arena.
 
     The arena becomes the first argument, and `byoc.arena_bytes` is its size. A region's declaration
-    has `byoc.workspace`, the size of its workspace, and gets `byoc.workspace_offset`. A function of
-    the host (a branch or a loop's body) has its own arena, a part of its caller's; branches of one
-    op share theirs.
+    has `byoc.workspace`, the size of its workspace, and gets `byoc.workspace_offset`. Another
+    function of the host (a branch or a loop's body) gets a part of its caller's arena; the branches
+    of one op share a part.
 
     ```mlir
     func.func @main(%x: memref<16xf32>, %out: memref<16xf32>) {
@@ -80,7 +80,7 @@ class PlanBuffers(ModulePass):
 
 
 class _Planner:
-    """Planner of the functions' memory; a function's callees come before it.
+    """Planner of the functions' memory, which plans a function's callees before the function.
 
     `places` maps functions to the offsets of their callees' memory. Callees of one control flow op
     are a group with one offset.
@@ -113,8 +113,9 @@ class _Planner:
             _replace(alloc, [shift, _view(arena, shift.results[0], alloc.memref.type)])
 
     def place_workspaces(self, symbol: str, base: Size) -> None:
-        """Records the workspace offset of each region that a function calls. The function's own
-        memory is at `base` in the arena of the program.
+        """Records the workspace offset of each region that a function calls.
+
+        The function's own memory begins at `base` in the arena of the program.
         """
         for callee, offset in self._places[symbol].items():
             if self._is_host(callee):
@@ -134,7 +135,7 @@ class _Planner:
         """Returns the callees of a function that need memory, with the positions of their first and
         last call.
 
-        The callees of one op, which calls one of them, are a group.
+        The possible callees of one op form a group.
         """
         spans: dict[Group, tuple[int, int]] = {}
         for position, op in enumerate(self._functions[symbol].body.block.ops):
@@ -147,7 +148,9 @@ class _Planner:
         return spans
 
     def _note(self, caller: str, group: Group) -> None:
-        """Checks that the functions have no other caller, since their memory has one offset."""
+        """Checks that a group's functions have no other caller, since their memory has one
+        offset.
+        """
         for callee in group:
             known, _ = found = self._group_of.setdefault(callee, (caller, group))
             if found != (caller, group) or callee == "main":
@@ -157,14 +160,18 @@ class _Planner:
                 )
 
     def _most(self, group: Group) -> Size:
-        """Returns the memory that the largest of a group needs; plans the host functions in it."""
+        """Returns the memory that the largest function of a group needs; plans the host functions
+        in it.
+        """
         for callee in group:
             if self._is_host(callee) and callee not in self._places:
                 self.plan(callee)
         return largest(*map(self._size, group))
 
     def _bytes(self, alloc: Alloc) -> Size:
-        """Returns the size of a buffer; its maximum if it has a symbol that a function binds."""
+        """Returns the size of a buffer; the maximum size if it depends on a symbol that a function
+        binds.
+        """
         size = _bytes(alloc.memref.type)
         return size if names_in([size]).isdisjoint(asked().bound) else _most(size)
 
@@ -190,14 +197,14 @@ class _Planner:
 
 
 def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence[Size], Size]:
-    """Returns the offsets and the total size, for sizes with their lifetimes."""
+    """Returns the offsets and the total size of buffers with the given sizes and lifetimes."""
     if not is_symbolic(size for size, _ in requests):
         return plan_offsets([BufferRequest(index(size), *span) for size, span in requests])
     return plan_slots([DynamicRequest(size, hint(size), *span) for size, span in requests])
 
 
 def _view(arena: SSAValue, shift: SSAValue, type_: MemRefType) -> Operation:
-    """Returns an op for a part of the arena; with symbolic sizes it needs no operands for them."""
+    """Returns an op for a part of the arena."""
     assert isinstance(arena.type, MemRefType)
     if arena.type.has_static_shape() and type_.has_static_shape():
         return memref.ViewOp(arena, shift, [], type_)
@@ -226,7 +233,7 @@ def _add_arena(function: func.FuncOp, total: Size) -> SSAValue:
 
 
 def _pass_arena(call: func.CallOp, arena: SSAValue, offset: Size, size: Size) -> None:
-    """Passes a callee its part of the caller's memory."""
+    """Passes to a callee its part of the caller's arena."""
     shift = _index(offset)
     view = _view(arena, shift.results[0], _arena_type(size))
     for op in (shift, view):
@@ -244,8 +251,9 @@ def _check_size(total: int, allocs: Sequence[Alloc]) -> None:
 
 
 def _lifetimes(block: Block, allocs: Sequence[Alloc]) -> dict[Alloc, tuple[int, int]]:
-    """Returns the positions of the first and last op that need each buffer. The result of a loop is
-    one of the buffers that the loop takes.
+    """Returns the positions of the first and last op that need each buffer.
+
+    The result of a loop may be in any of the buffers that the loop takes.
     """
     roots: dict[SSAValue, set[Alloc]] = {}
     first: dict[Operation, int] = {}
@@ -277,7 +285,7 @@ def _bytes(type_: MemRefType) -> Size:
 
 
 def _replace(alloc: Alloc, ops: Sequence[Operation]) -> None:
-    """Replaces an allocation by ops, of which the last returns the buffer."""
+    """Replaces an allocation by ops; the last one returns the buffer."""
     for op in ops:
         op.location = alloc.location
     Rewriter.insert_op(ops, InsertPoint.before(alloc))

@@ -1,4 +1,6 @@
-"""The pass `profile-steps`: measures the time of each step of a run, and of other threads' work."""
+"""The pass `profile-steps`: measures the time of each step of a run, and the work of other
+threads.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ from byoc_mlir.lowering.symbols import is_declaration, symbol_of
 NOW = "byoc_profile_now"
 """Symbol of `i64 ()`, which returns the clock in nanoseconds."""
 OTHERS = "byoc_profile_others"
-"""Global with the nanoseconds that other threads were busy, beyond the wall time of the calls."""
+"""Global variable: nanoseconds for which all threads were busy in parallel calls, minus the wall
+time of these calls."""
 
 _OPENMP, _PARALLEL, _WORKER = "GOMP_parallel", "byoc_profile_parallel", "byoc_profile_worker"
 _CALLED = SymbolRefAttr(_OPENMP)
@@ -86,9 +89,11 @@ llvm.func internal @{_WORKER}(%job: !llvm.ptr) {{
 
 
 def time_threads(module: ModuleOp) -> ModuleOp:
-    """Replaces calls of OpenMP's runtime by calls of a function that also times all threads.
+    """Replaces calls of OpenMP's runtime by calls of a function that also measures the time of all
+    threads.
 
-    Returns a module with the global `OTHERS` and, if there are such calls, the functions they need.
+    Returns a module with the global `OTHERS`; if there are such calls, also with the functions that
+    they need.
     """
     others = llvm.GlobalOp(i64, OTHERS, "internal", value=IntegerAttr(0, i64))
     calls = [op for op in module.walk() if isinstance(op, llvm.CallOp) and op.callee == _CALLED]
@@ -111,7 +116,7 @@ _CLOCK, _MONOTONIC, _NANOSECONDS = "clock_gettime", 1, 1_000_000_000
 
 @dataclass(frozen=True)
 class _Step:
-    """Timed call in a function of `region`, or of the host."""
+    """Timed call in a function of a region, or of the host."""
 
     call: llvm.CallOp
     region: str
@@ -121,9 +126,8 @@ class _Step:
 
 
 class ProfileSteps(ModulePass):
-    """Accumulates the nanoseconds from each step of a run to the next, and the time that other
-    threads were busy meanwhile, in slots of the context. Runs on the joined module, in the `llvm`
-    dialect.
+    """Accumulates in slots of the context, for each step of a run, its nanoseconds and the time
+    that other threads were busy. Runs on the linked module in the `llvm` dialect.
 
     Steps are the calls in @main and its control flow that have an ONNX node, and the calls in a
     region's function with the attribute `byoc.step`.
@@ -141,9 +145,10 @@ class ProfileSteps(ModulePass):
       llvm.call @byoc_profile_tick(%clock, %sum, %others) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
     ```
 
-    and the module gets `byoc.steps`. The first slot holds the time of the previous step; then each
-    step has a slot, and each step's other threads have one more. Other threads are timed where the
-    built-in kernels call OpenMP's runtime; threads inside of a library are not seen.
+    and the module gets `byoc.steps`. The first slot holds the time at which the previous step
+    ended. Each step has two slots: for its time, and for the time of other threads. Other threads
+    are timed where built-in kernels call OpenMP's runtime; threads inside of a library are not
+    measured.
     """
 
     name = "profile-steps"

@@ -1,4 +1,4 @@
-"""Attributes on a region's declaration that the host code needs."""
+"""Attributes on a region's declaration that the host's code generation needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from byoc_mlir.abi import (
 
 @dataclass(frozen=True)
 class RegionCall:
-    """Region as its callers see it: sizes of its slots, and the hooks that it defines."""
+    """Properties of a region that callers need: the sizes of its slots, and the hooks that it
+    defines.
+    """
 
     symbol: str
     state_slots: int
@@ -56,7 +58,7 @@ def region_functions(module: ModuleOp) -> Sequence[FuncOp]:
 
 
 def host_slots(module: ModuleOp) -> int:
-    """Returns the number of context slots of the host, which precede those of the regions."""
+    """Returns the number of the host's context slots, which precede the regions' slots."""
     return FOUND_SLOT + 1 if CHECKS in module.attributes else 0
 
 

@@ -28,13 +28,13 @@ _CACHE = 1 << 15
 class RoundRecurrentWeights(ModulePass):
     """Rounds the weights of the host's recurrent layers to `bf16`, where that is faster.
 
-    It is faster where a step waits for the weight: one batch entry uses it, and it is larger than
-    L1. With more entries a step is bound by arithmetic, and `f32` is as fast. State, gates and sums
-    stay in `f32`.
+    Rounding is faster if a step is bound by loading the weight: one batch entry uses it, and it is
+    larger than L1. With more entries, a step is bound by arithmetic, and `f32` is as fast. State,
+    gates and sums stay in `f32`.
 
     Options:
         exact: names of the nodes that stay in `f32`.
-        always: round even if the processor has no instruction for GEMMs of `bf16`.
+        always: true to round even if the processor has no instruction for GEMMs of `bf16`.
 
     ```mlir
     %0, %1, %2 = relay.nn.lstm %x, %w, … : (tensor<5x1x1x512xf32>, tensor<1x128x512xf32>, …) -> …

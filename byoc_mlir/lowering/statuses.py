@@ -1,4 +1,4 @@
-"""Statuses of host functions: the calls and checks that end them, and the numbers that callers get.
+"""Statuses of host functions: a failing call or check ends a run, and its number is returned.
 
 Checks of values are numbered.
 """
@@ -47,8 +47,9 @@ class RunChecks:
             module.attributes[CHECKS] = ArrayAttr(map(_description, self._numbers))
 
     def status(self, builder: Builder, check: CheckOp, context: SSAValue) -> SSAValue:
-        """Emits the check: its result is 0, or the check's number if the value is refused. The
-        value is stored in the context.
+        """Emits the check; its result is 0, or the check's number if the value is refused.
+
+        The value is stored in the context.
         """
         found = builder.insert(memref.LoadOp.get(check.found, [])).res
         slot = builder.insert(offset(context, FOUND_SLOT * SLOT_BYTES, i64)).result
@@ -83,7 +84,7 @@ _POINTER = LLVMPointerType()
 
 @dataclass(frozen=True)
 class PlacedRegion:
-    """Region with its ranges of slots; `number` counts from 1."""
+    """Region with its ranges of slots; its `number` counts from 1."""
 
     number: int
     call: RegionCall
@@ -93,9 +94,10 @@ class PlacedRegion:
 
 
 class Statuses:
-    """Rewriter of functions: they get the arguments %state and %context and an `i64` status as
-    result. A function returns after a failed call of a region or of another such function, and
-    after a failed check.
+    """Rewriter of host functions so that they return a status.
+
+    They get the arguments %state and %context, and return an `i64` status. A function returns early
+    after a failing call of a region or of another such function, and after a failing check.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The symbols of a module in the `llvm` dialect."""
+"""Symbols of a module in the `llvm` dialect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def symbol_of(op: Operation) -> str:
 
 
 def is_internal(op: Operation) -> bool:
-    """True if the op is a function that no other module sees."""
+    """True if the op is a function with internal linkage."""
     return isinstance(op, llvm.FuncOp) and op.linkage.linkage.data == "internal"
 
 
@@ -28,8 +28,9 @@ def is_declaration(op: Operation) -> bool:
 
 
 def ops_to_lower(module: ModuleOp) -> Iterator[Operation]:
-    """Yields the ops of a module, without the bodies of functions in the `llvm` dialect. These are
-    hand-written kernels: most of the ops, with nothing left to lower.
+    """Yields the ops of a module, without the bodies of functions in the `llvm` dialect.
+
+    These bodies are built-in kernels: they contain most of the ops, but need no lowering.
     """
     for op in module.ops:
         if isinstance(op, llvm.FuncOp):

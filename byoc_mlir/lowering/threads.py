@@ -1,4 +1,4 @@
-"""Decision which loops run on several threads; where calls determine sizes, each call decides."""
+"""Decision about loops to run on several threads; if sizes are symbolic, each call decides."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ FEWEST = "host.fewest_iterations"
 
 
 def is_worth_threads(sizes: Sequence[Size], cycles: float) -> bool:
-    """True if a loop nest is parallelised.
+    """True if a loop nest should run on several threads.
 
     Args:
-        sizes: trip counts of its loops.
-        cycles: the nest's cycles in total, for the hints of symbolic sizes.
+        sizes: trip counts of the loops.
+        cycles: estimated cycles of the whole nest, for the hints of symbolic sizes.
     """
     return cycles >= ASSUMED.parallel_cycles or any(isinstance(size, Dim) for size in sizes)
 
 
 def decide_in_calls(loop: scf.ParallelOp, sizes: Sequence[Size], cycles: float) -> None:
-    """Sets the number of iterations from which a call runs a loop nest on several threads.
+    """Sets the minimum number of iterations for which a call runs a loop nest on several
+    threads.
 
     Args:
         loop: the loop nest.

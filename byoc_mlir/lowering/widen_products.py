@@ -24,7 +24,7 @@ _PRODUCTS = (ConvOp, ConvTransposeOp, DenseOp, MatmulOp)
 
 
 class WidenProducts(ModulePass):
-    """Turns convolutions and matmuls of 16-bit floats into those of `f32`, for which the host has
+    """Converts convolutions and matmuls of 16-bit floats to `f32`, for which the host has
     kernels.
 
     Constant weights are widened at compile time, other operands at run time.

@@ -48,7 +48,7 @@ class Match:
         return found if isinstance(found, SSAValue) else found.results[0]
 
     def get(self, key: str | Pattern) -> SSAValue | None:
-        """Returns `match[key]`, or `None` if the sub-pattern took no part."""
+        """Returns the value that a sub-pattern matched; `None` if the sub-pattern took no part."""
         return self[key] if key in self.captures else None
 
     def op(self, key: str | Pattern) -> Operation:
@@ -65,7 +65,7 @@ class Match:
 
     @property
     def origin(self) -> str:
-        """Returns the ops' names for `partitioned_from_pattern`: `nn.conv2d_nn.relu_`.
+        """Returns the ops' names, joined as in `partitioned_from_pattern`: `nn.conv2d_nn.relu_`.
 
         One result of several is named after its op, `nn.batch_norm_TupleGetItem0_`.
         """
@@ -92,11 +92,11 @@ Check: TypeAlias = Callable[[Match], str | None]
 
 
 def checked_reason(answer: object, who: str) -> str | None:
-    """Checks the type of a rule's or check's answer, and returns the answer.
+    """Returns the answer of a rule or check, after a test of its type.
 
     Args:
-        answer: its return value.
-        who: names it in the error, `the rule of backend 'npu' for add`.
+        answer: return value of the rule or check.
+        who: name of the rule or check in the error, such as `the rule of backend 'npu' for add`.
 
     Raises:
         BackendError: the answer is neither `None` nor a string.
@@ -123,7 +123,7 @@ class CompositePattern:
     """
 
     name: str
-    """Name of the composite: the backend's name, a dot, and a name of its own."""
+    """Name of the composite: the backend's name, a dot, and the pattern's name."""
     pattern: Pattern
     check: Check | None = None
     """Check that is called for each way the pattern matches, until it accepts one."""

@@ -27,12 +27,12 @@ def wildcard() -> WildcardPattern:
 
 
 def is_op(name: str) -> OpPattern:
-    """Matches the op with that Relay name (`nn.conv2d`), or full name outside of `relay`."""
+    """Matches the op with the given Relay name (`nn.conv2d`), or full name outside of `relay`."""
     return OpPattern((name,))
 
 
 def is_constant() -> Pattern:
-    """Matches a constant, which becomes part of the composite's body."""
+    """Matches a constant; the body of the composite contains it."""
     return ConstantPattern()
 
 
@@ -69,24 +69,24 @@ def has_attr(pattern: Pattern, attributes: Mapping[str, Any]) -> Pattern:
 
 
 def has_dtype(dtype: str, pattern: Pattern | None = None) -> Pattern:
-    """Returns `pattern.has_dtype(dtype)`; without a pattern, it matches any such value."""
+    """Returns `pattern.has_dtype(dtype)`; without a pattern, matches any tensor of that type."""
     return (pattern or wildcard()).has_dtype(dtype)
 
 
 def has_shape(shape: Sequence[int | None], pattern: Pattern | None = None) -> Pattern:
-    """Returns `pattern.has_shape(shape)`; without a pattern, it matches any such value."""
+    """Returns `pattern.has_shape(shape)`; without a pattern, matches any tensor of that shape."""
     return (pattern or wildcard()).has_shape(shape)
 
 
 def has_type(type_: Attribute, pattern: Pattern | None = None) -> Pattern:
-    """Returns `pattern.has_type(type_)`; without a pattern, it matches any such value."""
+    """Returns `pattern.has_type(type_)`; without a pattern, matches any value of that type."""
     return (pattern or wildcard()).has_type(type_)
 
 
 def dominates(parent: Pattern, path: Pattern, child: Pattern) -> Pattern:
     """Matches `child` whose operands all lead, over `path` ops, to the same `parent`.
 
-    Arguments and constants on the way are inputs; ops between parent and child have no users
-    outside.
+    Arguments and constants on the path become inputs. Ops between parent and child have no users
+    outside the match.
     """
     return DominatorPattern(parent, path, child)

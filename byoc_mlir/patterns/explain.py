@@ -14,7 +14,7 @@ from byoc_mlir.patterns.scope import Scope
 
 @dataclass(frozen=True)
 class Miss:
-    """Partial match that got furthest."""
+    """Partial match that matched the most sub-patterns."""
 
     fitted: int
     """Number of parts that fitted; -1 for a pattern that describes no op."""
@@ -23,7 +23,9 @@ class Miss:
 
 
 def nearest_miss(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Miss | None:
-    """Returns the furthest partial match of `pattern` at `op`; `None` if it matches."""
+    """Returns the partial match of `pattern` at `op` with the most matched sub-patterns; `None` if
+    the whole pattern matches.
+    """
     nearest = Miss(-1, f"the pattern {pattern} describes no op")
 
     def note(fitted: int, reason: str) -> None:
@@ -41,16 +43,16 @@ def nearest_miss(pattern: Pattern, op: Operation, scope: Scope | None = None) ->
 def explain_match(pattern: Pattern, op: Operation, scope: Scope | None = None) -> str | None:
     """Returns why `pattern` does not match at `op`; `None` if it matches.
 
-    Of several partial matches, the reason is for the one that got furthest.
+    Of several partial matches, the reason is for the one with the most matched sub-patterns.
     """
     miss = nearest_miss(pattern, op, scope)
     return None if miss is None else miss.reason
 
 
 def pattern_text(pattern: Pattern) -> str:
-    """Returns a pattern with its parts as text, `nn.relu(nn.conv2d(*, *))`.
+    """Returns a pattern with its sub-patterns as text, `nn.relu(nn.conv2d(*, *))`.
 
-    A part that occurs twice is expanded once; parts below `_DEPTH` are `…`.
+    A sub-pattern that occurs twice is expanded once; sub-patterns below `_DEPTH` are `…`.
     """
     return _text(pattern, set(), _DEPTH)
 

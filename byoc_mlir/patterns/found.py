@@ -1,4 +1,4 @@
-"""Bindings of a finished search, and the test whether they are a match."""
+"""Bindings of a finished search, and the test that they are a valid match."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from byoc_mlir.patterns.subjects import Subject, as_constant, describe
 
 
 class Found:
-    """Subject of each part of a pattern, and the ops on the paths of dominators."""
+    """Bindings of a search: the subject of each sub-pattern, and the ops on the paths of
+    dominators.
+    """
 
     def __init__(
         self,
@@ -35,13 +37,15 @@ class Found:
         self.ops.update(dict.fromkeys(op for path in between.values() for op in path))
 
     def refuse(self, root: Operation, subject: Subject) -> str | None:
-        """Returns why this is no match, if so: a leaf is inside, or a value is used outside."""
+        """Returns why the bindings are no match, or `None`: a leaf is an op of the match, or an
+        inner value is used outside.
+        """
         return self._leaf_inside() or _leaving(self.ops, root, subject)
 
     def match(
         self, root: Operation, subject: Subject, captures: Mapping[str | Pattern, Subject]
     ) -> Match:
-        """Returns the match with that root."""
+        """Returns the match whose last op is `root`."""
         constants = self._embedded()
         return Match(
             root,
@@ -83,7 +87,7 @@ class Found:
 
 
 def op_of(subject: Subject) -> Operation:
-    """Returns the op of a subject that has one."""
+    """Returns the op of a subject that is not an argument."""
     op = _owner(subject)
     assert isinstance(op, Operation)
     return op
@@ -99,7 +103,7 @@ def _owner(subject: Subject) -> object:
 
 
 def parts_of(pattern: Pattern) -> dict[Pattern, None]:
-    """Returns a pattern and all patterns that it contains."""
+    """Returns a pattern and all its sub-patterns."""
     found, pending = dict.fromkeys((pattern,)), [pattern]
     while pending:
         new = [child for child in pending.pop().children if child not in found]

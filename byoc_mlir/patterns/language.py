@@ -1,6 +1,6 @@
 """Pattern language for the graph above a value.
 
-A pattern matches a *value*: the result of an op, a function argument, a constant. Patterns are
+A pattern matches a *value*: the result of an op, a function argument or a constant. Patterns are
 immutable, compared by identity, and may be shared: one pattern object stands for one value wherever
 it occurs. The semantics are in `docs/patterns.md`.
 """
@@ -47,10 +47,11 @@ class Pattern(ABC):
     """True if one value can match in several ways."""
 
     def _consist_of(self, *children: Pattern) -> None:
-        """Sets the parts and derives the other fields from them; `heads` come from the first part.
+        """Sets the sub-patterns, and derives the other fields from them; `heads` come from the
+        first one.
 
         Raises:
-            BackendError: a part is no pattern.
+            BackendError: a sub-pattern is no pattern.
         """
         for child in cast(Sequence[object], children):
             if not isinstance(child, Pattern) or isinstance(child, OperandsPattern):
@@ -84,11 +85,11 @@ class Pattern(ABC):
         return OpPattern(("divide",))(self, other)
 
     def named(self, name: str) -> Pattern:
-        """Names the pattern; a check reads the value that it matched as `match[name]`."""
+        """Names the pattern; a check gets the value that it matched as `match[name]`."""
         return NamedPattern(self, name)
 
     def optional(self, wrap: Callable[[Pattern], Pattern]) -> Pattern:
-        """Returns `wrap(self)`, or else `self` if that does not match: the longer form wins."""
+        """Returns a pattern that matches `wrap(self)` if possible, else `self`."""
         return AltPattern(wrap(self), self)
 
     def has_attr(self, attributes: Mapping[str, Any]) -> ConstrainedPattern:
@@ -105,21 +106,21 @@ class Pattern(ABC):
         return ConstrainedPattern(self, lambda subject: dtype_mismatch(subject, dtype))
 
     def has_shape(self, shape: Sequence[int | None]) -> Pattern:
-        """Restricts the pattern to tensors of that shape; `None` accepts any size."""
+        """Restricts the pattern to tensors of the given shape; `None` accepts any size."""
         wanted = tuple(shape)
         return ConstrainedPattern(self, lambda subject: shape_mismatch(subject, wanted))
 
     def has_type(self, type_: Attribute) -> Pattern:
-        """Restricts the pattern to values of exactly that type."""
+        """Restricts the pattern to values of exactly the given type."""
         return ConstrainedPattern(self, lambda subject: type_mismatch(subject, type_))
 
     def dominates(self, parent: Pattern, path: Pattern | None = None) -> Pattern:
-        """Returns this pattern as the child in `dominates(parent, path, self)`."""
+        """Returns `dominates(parent, path, self)`: this pattern is the child."""
         return DominatorPattern(parent, path or WildcardPattern(), self)
 
 
 class LeafPattern(Pattern, ABC):
-    """Pattern without parts, for a value that comes from outside of the match."""
+    """Pattern without sub-patterns, for a value defined outside of the match."""
 
     @abstractmethod
     def refuse(self, value: SSAValue) -> str | None:
@@ -130,7 +131,9 @@ class WildcardPattern(LeafPattern):
     """Pattern of any value. `wildcard()(conv)` is a call of any op that uses `conv`."""
 
     def __call__(self, *args: Pattern | None) -> CallPattern:
-        """Matches a call of any op whose first operands match `args`; others are inputs."""
+        """Matches a call of any op whose first operands match `args`; the remaining operands are
+        inputs.
+        """
         return CallPattern(None, args)
 
     def __str__(self) -> str:
@@ -213,7 +216,7 @@ class ConstrainedPattern(Pattern):
 
 
 class AltPattern(Pattern):
-    """Pattern of `first`, or else `second`."""
+    """Pattern that matches `first`, or else `second`."""
 
     def __init__(self, first: Pattern, second: Pattern):
         self._consist_of(first, second)
@@ -270,7 +273,9 @@ class ItemPattern(Pattern):
 
 
 class DominatorPattern(Pattern):
-    """Pattern of `child` that is reached from one `parent` over any number of `path` ops only."""
+    """Pattern of `child` whose operands lead to one `parent`, over any number of ops that match
+    `path`.
+    """
 
     def __init__(self, parent: Pattern, path: Pattern, child: Pattern):
         self.parent = parent
@@ -303,7 +308,9 @@ class OpPattern:
         return OpPattern(self.names + other.names)
 
     def has_attr(self, attributes: Mapping[str, Any]) -> OpPattern:
-        """Restricts properties: `is_op(name).has_attr(a)(p)` is `is_op(name)(p).has_attr(a)`."""
+        """Returns the pattern with a condition on properties; `is_op(name).has_attr(a)(p)` is
+        `is_op(name)(p).has_attr(a)`.
+        """
         return OpPattern(self.names, {**self.attributes, **attributes})
 
     def __call__(self, *args: Pattern | None) -> Pattern:

@@ -53,8 +53,9 @@ Way: TypeAlias = tuple[Part, ...]
 class Matcher:
     """State of one search: the subject of each pattern object so far.
 
-    Steps are generators. They yield once for every way to extend the state, and undo their
-    additions when resumed. They are on an explicit stack, so that patterns may be deep.
+    A step of the search is a generator. It yields the remaining steps once for every way in which
+    it succeeds, and undoes its changes of the state when resumed. The generators are on an explicit
+    stack, so that patterns may be deep.
     """
 
     def __init__(self, scope: Scope, on_refusal: Callable[[int, str], None] | None = None):
@@ -67,7 +68,9 @@ class Matcher:
         self._fits: dict[Part, bool] = {}
 
     def _refuse(self, reason: str, *parts: object, progress: int = 0) -> None:
-        """Reports why something did not fit; `{}` in `reason` stand for `parts`."""
+        """Reports why a sub-pattern does not fit; each `{}` in `reason` stands for one of
+        `parts`.
+        """
         if self._on_refusal is not None:
             words = [
                 describe(part) if isinstance(part, SSAValue | Operation) else part for part in parts
@@ -77,7 +80,8 @@ class Matcher:
     def match(self, pattern: Pattern, subject: Subject) -> Iterator[None]:
         """Yields for each way in which `pattern` matches `subject`; duplicates are possible.
 
-        After `EASY_STEPS` it begins again, and looks ahead before it tries a part.
+        After `EASY_STEPS` steps, the search begins again, and looks ahead before it tries a
+        sub-pattern.
 
         Raises:
             BackendError: there are too many ways to try.
@@ -111,7 +115,7 @@ class Matcher:
         return self.match_part(pattern, subject, None)
 
     def match_part(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Yields the work to match the parts of a pattern."""
+        """Yields the remaining steps for each way in which `pattern` may match `subject`."""
         known = self.bound.get(pattern)
         if known is not None:
             if known is subject:
@@ -134,10 +138,11 @@ class Matcher:
                 yield _then(way, goals)
 
     def _could(self, pattern: Pattern, subject: Subject) -> bool:
-        """True if the pattern fits on its own, without regard to shared or named parts.
+        """True if the pattern fits on its own, regardless of the bindings of shared or named
+        patterns.
 
-        A refusal here is cached, so that it is not repeated for each way in which other parts
-        match.
+        The result is cached, so that a failed sub-pattern is not tried again for each way in which
+        other sub-patterns match.
         """
         pending: list[Part] = [(pattern, subject)]
         while pending:
@@ -157,7 +162,7 @@ class Matcher:
         return not isinstance(pattern, ConstrainedPattern) or pattern.refuse(subject) is None
 
     def leaf(self, pattern: LeafPattern, subject: Subject) -> Sequence[Way]:
-        """Returns one way without parts, if the value fits."""
+        """Returns one way without sub-patterns if the value fits, else no way."""
         reason = pattern.refuse(subject.results[0] if isinstance(subject, Operation) else subject)
         if reason is None:
             return ((),)
@@ -165,7 +170,7 @@ class Matcher:
         return ()
 
     def item(self, pattern: ItemPattern, subject: Subject) -> Sequence[Way]:
-        """Returns the way to match the op that the value is a result of."""
+        """Returns the way to match the op that has the value among its results."""
         if not isinstance(subject, OpResult):
             self._refuse("expected {}, found {}", pattern, subject)
         elif pattern.index not in (None, subject.index):
@@ -188,7 +193,7 @@ class Matcher:
         return (first, tuple(zip(pattern.args, reversed(op.operands), strict=False)))
 
     def alternatives(self, pattern: AltPattern, subject: Subject) -> Sequence[Way]:
-        """Returns a way for each of the two patterns."""
+        """Returns one way for each of the two alternatives."""
         return (((pattern.first, subject),), ((pattern.second, subject),))
 
     def inner(self, pattern: Pattern, subject: Subject) -> Sequence[Way]:
@@ -196,13 +201,15 @@ class Matcher:
         return (((pattern.children[0], subject),),)
 
     def bind(self, pattern: Pattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Yields with the pattern bound to the subject."""
+        """Binds the pattern to the subject, and yields the remaining steps."""
         self.bound[pattern] = subject
         yield rest
         del self.bound[pattern]
 
     def name(self, pattern: NamedPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Yields if the name stands for no other value yet."""
+        """Binds the pattern and its name, and yields the remaining steps, unless the name has
+        another value already.
+        """
         name = pattern.name
         before = self.names.get(name)
         if before not in (None, subject):
@@ -216,7 +223,7 @@ class Matcher:
     def constrain(
         self, pattern: ConstrainedPattern, subject: Subject, rest: Goals
     ) -> Iterator[Goals]:
-        """Yields if the condition holds."""
+        """Binds the pattern and yields the remaining steps, if the condition holds."""
         reason = pattern.refuse(subject)
         if reason is None:
             yield from self.bind(pattern, subject, rest)
@@ -246,7 +253,9 @@ class Matcher:
         return op
 
     def dominate(self, pattern: DominatorPattern, subject: Subject, rest: Goals) -> Iterator[Goals]:
-        """Yields the work to follow the child's operands up to the parent, without its inputs."""
+        """Yields the step that follows the child's operands up to the parent; operands that are
+        inputs of the child are exempt.
+        """
         parts = [part for part in parts_of(pattern.child) if part in self.bound]
         ops = dict.fromkeys(
             op_of(self.bound[part]) for part in parts if isinstance(part, CallPattern)
@@ -308,7 +317,9 @@ class Matcher:
         return any(True for _ in Matcher(self.scope).match(pattern.path, value))
 
     def complete(self, root: Operation, subject: Subject) -> Match | None:
-        """Returns the match of the bindings, unless a value leaves it or a leaf is inside."""
+        """Returns the match for the bindings; `None` if an inner value is used outside, or a leaf
+        is an op of the match.
+        """
         found = Found(self.bound, self.between)
         if root not in found.ops:
             return None

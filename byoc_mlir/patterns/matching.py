@@ -14,7 +14,7 @@ from byoc_mlir.patterns.subjects import Subject
 
 
 def match_pattern(pattern: Pattern, op: Operation, scope: Scope | None = None) -> Match | None:
-    """Returns the first match of `pattern` whose root is `op`, or `None`."""
+    """Returns the first match of `pattern` with root `op`, or `None`."""
     return next(all_matches(pattern, op, scope), None)
 
 
@@ -24,13 +24,16 @@ def all_matches(
     scope: Scope | None = None,
     on_refusal: Callable[[int, str], None] | None = None,
 ) -> Iterator[Match]:
-    """Yields every match with root `op`, in order of preference, each set of ops and captures once.
+    """Yields every match with root `op`, in order of preference.
+
+    Matches with the same ops and the same captured values are yielded once.
 
     Args:
         pattern: the pattern.
-        op: the op whose result (or all whose results) the pattern describes.
+        op: the op that produces the value, or all the values, that the pattern describes.
         scope: the ops that may take part; all ops of the block by default.
-        on_refusal: called with the number of fitting sub-patterns, and why the next does not fit.
+        on_refusal: called with the number of sub-patterns that fit, and why the next one does not
+            fit.
 
     Raises:
         BackendError: the pattern can match in too many ways to try.

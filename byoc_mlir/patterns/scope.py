@@ -14,10 +14,11 @@ from byoc_mlir.dialects.relay.control import ControlOp
 
 
 def is_movable(op: Operation) -> bool:
-    """True if an op may be moved into a composite or a region: it only computes its results.
+    """True if an op may be moved into a composite or a region, because it only computes its
+    results.
 
-    Constants, terminators, control flow, ops with regions or side effects, `byoc` ops and ops that
-    are not registered may not.
+    False for constants, terminators, control flow, ops with regions or side effects, `byoc` ops and
+    ops that are not registered.
     """
     if op.regions or op.parent is None or isinstance(op, UnregisteredOp):
         return False
@@ -38,7 +39,7 @@ def _is_pure(kind: type[Operation]) -> bool:
 
 @dataclass(frozen=True)
 class Scope:
-    """Block, without the ops that other matches already have."""
+    """Ops of a block that no earlier match contains."""
 
     block: Block | None
     taken: Container[Operation] = field(default_factory=frozenset[Operation])

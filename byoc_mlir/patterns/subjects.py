@@ -47,7 +47,9 @@ def describe(subject: Subject) -> str:
 
 
 def attribute_mismatch(subject: Subject, wanted: Mapping[str, Any]) -> str | None:
-    """Returns the first mismatch of wanted properties with the subject's op, if any."""
+    """Returns the first property of the subject's op that differs from `wanted`, as text; `None` if
+    all agree.
+    """
     if not wanted:
         return None
     op = subject if isinstance(subject, Operation) else subject.owner
@@ -64,7 +66,7 @@ def attribute_mismatch(subject: Subject, wanted: Mapping[str, Any]) -> str | Non
 
 
 def _derived_attribute(op: Operation, name: str) -> Attribute | None:
-    """Returns an attribute that TVM's op has, derived from the op's kind and types."""
+    """Returns an attribute that only TVM's op has, derived from the op's kind and types."""
     if name == "TOpPattern":
         return to_attribute(_fusion_class(op))
     weight = getattr(op, "weight", None)
@@ -106,7 +108,7 @@ _FUSABLE = re.compile(r"(nn|qnn)\.(conv|dense|matmul|batch_norm|\w*pool)")
 
 
 def dtype_mismatch(subject: Subject, dtype: str) -> str | None:
-    """Returns a mismatch with an element type; `None` if the subject is a tensor of it."""
+    """Returns why the subject is no tensor of an element type; `None` if it is one."""
     type_ = _type_of(subject)
     if isinstance(type_, TensorType):
         found: Attribute = type_.element_type
@@ -116,7 +118,7 @@ def dtype_mismatch(subject: Subject, dtype: str) -> str | None:
 
 
 def shape_mismatch(subject: Subject, shape: tuple[int | None, ...]) -> str | None:
-    """Returns a mismatch with a shape; `None` if the subject is a tensor of it."""
+    """Returns why the subject is no tensor of a shape; `None` if it is one."""
     type_ = _type_of(subject)
     if isinstance(type_, TensorType):
         found = type_sizes(cast(Tensor, type_))
@@ -130,7 +132,7 @@ def shape_mismatch(subject: Subject, shape: tuple[int | None, ...]) -> str | Non
 
 
 def type_mismatch(subject: Subject, type_: Attribute) -> str | None:
-    """Returns a mismatch with a type; `None` if the subject has it."""
+    """Returns why the subject does not have a type; `None` if it has it."""
     found = _type_of(subject)
     if found == type_:
         return None
@@ -138,9 +140,10 @@ def type_mismatch(subject: Subject, type_: Attribute) -> str | None:
 
 
 def same_expression(expression: SSAValue | ConstantValue, value: SSAValue) -> bool:
-    """True if `value` is the given expression.
+    """True if `value` is computed by the given expression.
 
-    The same ops on the same arguments are equal, and so are constants with the given content.
+    Two expressions agree if they have the same ops on the same arguments, and constants of equal
+    content.
     """
     if isinstance(expression, SSAValue):
         return _same_value(expression, value)
@@ -156,7 +159,7 @@ def same_expression(expression: SSAValue | ConstantValue, value: SSAValue) -> bo
 
 
 def _holds(found: Array, wanted: Array) -> bool:
-    """True if both have the same values, in the precision of `found`.
+    """True if an attribute has the wanted value, rounded to the attribute's precision.
 
     Only floats are rounded, to another float type: 0.5 is no integer, 300 no `i8`.
     """

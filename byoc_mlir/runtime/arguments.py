@@ -1,4 +1,4 @@
-"""Checks of the inputs that a caller passes to a run."""
+"""Checks of the inputs that a caller passes to `run`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Arguments:
         self._shapes = [info.shape for info in inputs]
 
     def as_they_are(self, inputs: Inputs) -> list[Array] | None:
-        """Returns the inputs in order, or None if a conversion or an error is necessary."""
+        """Returns the inputs in order, or None if an input needs a conversion or is invalid."""
         arrays = self.of_any_shape(inputs)
         if arrays is None or [array.shape for array in arrays] != self._shapes:
             return None
         return arrays
 
     def of_any_shape(self, inputs: Inputs) -> list[Array] | None:
-        """Returns the inputs as `as_they_are` does, without a check of shapes."""
+        """Returns the inputs as `as_they_are` does, but does not check shapes."""
         if type(inputs) is not dict or len(inputs) != len(self._inputs):
             return None
         arrays: list[Array] = []
@@ -54,7 +54,7 @@ class Arguments:
         """Returns the inputs in order, as contiguous arrays of the model's types.
 
         Raises:
-            InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape.
+            InvalidInputError: an input is missing or unknown, or has a wrong dtype or shape.
         """
         return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
 
@@ -110,7 +110,7 @@ def _as_list(inputs: Any) -> list[Any]:
 
 
 def _as_shape(info: TensorInfo, sizes: Any) -> Shape:
-    """Returns a caller's shape as a tuple."""
+    """Returns a shape that the caller passed, as a tuple of sizes."""
     shape = tuple(sizes) if isinstance(sizes, Sequence) else (sizes,)
     if not all(isinstance(size, int | np.integer) and size >= 0 for size in shape):
         raise InvalidInputError(
@@ -152,7 +152,7 @@ def _as_array(info: TensorInfo, value: Any) -> Array:
 
 
 def _numbers(info: TensorInfo, value: Any) -> Array:
-    """Converts nested lists, or a number, to an array of the model's type.
+    """Converts nested lists, or a number, to an array of the input's type.
 
     Raises:
         ValueError: NumPy would convert strings or `None` to numbers, or drop fractions or NaNs.
@@ -173,7 +173,7 @@ def _texts(info: TensorInfo, array: Array) -> Array:
     """Converts an array to Python strings; bytes are decoded as UTF-8.
 
     Raises:
-        InvalidInputError: an element is no string, such as a table's None or NaN.
+        InvalidInputError: an element is no string, but for example None or NaN from a table.
     """
     if array.dtype.kind not in "USTO":
         return array

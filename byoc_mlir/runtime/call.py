@@ -17,11 +17,11 @@ from byoc_mlir.runtime.system.addresses import address_of
 
 
 class Call:
-    """Requirements of a call with inputs of given sizes.
+    """Arena size, output shapes and other requirements of a call, for inputs of given sizes.
 
     Args:
         program: program that takes sizes.
-        outputs: shapes of its outputs, which are text in the program.
+        outputs: shapes of the outputs, parsed from the program's text form.
         sizes: sizes by symbol.
         limits: limits of the call's memory.
 
@@ -56,7 +56,7 @@ class Call:
 
     @cached_property
     def steps(self) -> Sequence[Step]:
-        """Returns the timed steps, with their work for these sizes."""
+        """Returns the program's timed steps, with their work for these sizes."""
         return [
             replace(step, multiplications=self._number(products), bytes=self._number(moved))
             for step, (products, moved) in zip(self._steps, self._work, strict=True)

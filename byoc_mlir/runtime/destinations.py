@@ -22,7 +22,8 @@ def destinations(
     inputs: Sequence[Array],
     out: Mapping[str, Any],
 ) -> list[Array]:
-    """Returns the arrays for all outputs of a run: those of `out`, and new ones.
+    """Returns the arrays for all outputs of a run: the arrays in `out`, and new arrays for the
+    other outputs.
 
     Args:
         shapes: shapes and types of all outputs.
@@ -30,7 +31,7 @@ def destinations(
 
     Raises:
         InvalidInputError: an array does not fit the output.
-        OutOfMemoryError: there is no memory for the new arrays.
+        OutOfMemoryError: there is not enough memory for the new arrays.
     """
     kinds = dict(zip((spec.name for spec in program.outputs), shapes, strict=True))
     check_names(out, kinds)
@@ -46,7 +47,9 @@ def destinations(
 def _read_apart(
     program: Program, name: str, array: Array, inputs: Sequence[Array]
 ) -> Iterator[Array]:
-    """Yields the inputs that must not share memory with an output: all except its alias."""
+    """Yields the inputs that must not share memory with an output: all inputs except the one that
+    the output may overwrite.
+    """
     alias = program.aliases.get(name)
     for spec, given in zip(program.inputs, inputs, strict=True):
         if spec.name != alias or address_of(given) != address_of(array):
@@ -102,7 +105,9 @@ def _check(name: str, array: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 
 
 def _check_unread(name: str, array: Array, inputs: Iterable[Array]) -> None:
-    """Checks that an output shares no memory with inputs, since code may write before it reads."""
+    """Checks that an output shares no memory with inputs, since code may write to it before it
+    reads them.
+    """
     if any(np.may_share_memory(array, read) for read in inputs):
         raise InvalidInputError(f"out: '{name}' is in memory that an input has; give a copy")
 

@@ -55,9 +55,9 @@ class Executable:
 
     Args:
         node: the plan, loaded.
-        exporter: writes the plan to a file; None if the plan was loaded from a file.
-        remake: compiles the model again, in the process that unpickles it; None if that is not
-            possible.
+        exporter: function that writes the plan to a file; None if the plan was loaded from a file.
+        remake: function that compiles the model again, in the process that unpickles it; None if
+            that is not possible.
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class Executable:
             form of such inputs.
 
         Raises:
-            InvalidInputError: an input is missing, unknown, or has a wrong dtype or shape; or an
-                array of `out` has.
+            InvalidInputError: an input is missing or unknown; or an input or an array of `out` has
+                a wrong dtype or shape.
             ExecutionError: a native call failed, or the executable is closed.
             OutOfMemoryError: there is no memory for the outputs, or for the arena.
         """
@@ -110,7 +110,8 @@ class Executable:
 
         Args:
             inputs: as for `run`.
-            runs: number of runs, of which the median one is returned, after one uncounted run.
+            runs: number of runs after one uncounted run; the result is the run with the median
+                time.
 
         Raises:
             ExecutionError: the model was not compiled with `profile=True`.
@@ -139,16 +140,16 @@ class Executable:
 
         Args:
             inputs: as for `run`.
-            model: the model that was compiled, unless it was the path of a file: other models are
-                not kept.
+            model: the model that was compiled. It may be omitted if the model was compiled from a
+                file's path; other models are not kept.
             against: `"onnxruntime"`; `"reference"`, ONNX's reference evaluator; or `"host"`, the
                 host compiler alone, without the passes that can be disabled. By default, ONNX
                 Runtime if it is installed, else the reference.
             rtol: relative tolerance: elements may differ by `atol + rtol * |wanted|`. By default,
                 it depends on the type: 1e-4 for `f32`.
             atol: absolute tolerance; by default, `rtol` of the tensor's largest element.
-            nodes: also compare all nodes of a model that agrees; it is compiled again with all
-                tensors as outputs.
+            nodes: true to compare all nodes even if the outputs agree; the model is compiled again
+                with all tensors as outputs.
 
         Raises:
             ExecutionError: the executable came from a file or a pickle, or the oracle cannot run
@@ -175,8 +176,8 @@ class Executable:
         """Verifies as `verify` does; if an output differs, also finds the pattern, pass or backend
         that causes the difference.
 
-        The set that `compile(disable=…)` can disable is halved until as few names as possible
-        remain.
+        The method halves the set of names that `compile(disable=…)` accepts, until as few as
+        possible remain.
         """
         from byoc_mlir.runtime.verification import Asked
 
@@ -197,8 +198,8 @@ class Executable:
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
         """Compiles a model with dynamic shapes for expected input shapes.
 
-        For a model that is split into segments, only the first is compiled: the next ones depend on
-        its outputs.
+        For a model that is split into segments, only the first segment is compiled: the shapes of
+        later ones depend on its outputs.
 
         Raises:
             InvalidInputError: the shapes do not fit the model's inputs.
@@ -216,8 +217,9 @@ class Executable:
         self.node.wait()
 
     def report(self) -> Report:
-        """Returns the placement of every ONNX node with its reason, for the shapes used last. For a
-        model with segments, the report has the compiled ones.
+        """Returns the placement of every ONNX node with its reason, for the shapes used last.
+
+        For a model with segments, the report has the segments that are compiled.
 
         Raises:
             ExecutionError: the model has dynamic shapes and has not run yet.
@@ -226,13 +228,14 @@ class Executable:
 
     @property
     def plan(self) -> Node:
-        """Returns the plan, with all programs that are compiled now."""
+        """Returns the plan, with all programs that are compiled so far."""
         return self.node.known()
 
     @property
     def program(self) -> Program:
-        """Returns the compiled program for the shapes used last; for a model with segments, that of
-        the first.
+        """Returns the compiled program for the shapes used last.
+
+        For a model with segments, it is the program of the first segment.
 
         Raises:
             ExecutionError: as `report`.
@@ -240,7 +243,7 @@ class Executable:
         return program_of(self.plan)
 
     def close(self) -> None:
-        """Frees all native memory; no call may be running, and none may follow."""
+        """Frees all native memory; no run may be active, and none may follow."""
         self._is_closed = True
         self.node.close()
 
@@ -255,7 +258,9 @@ class Executable:
         return TimedRun(outputs, time.perf_counter() - start, tuple(parts))
 
     def _run_into(self, inputs: Inputs, out: Mapping[str, Any]) -> dict[str, Any]:
-        """Runs the model with output arrays; a node that is no leaf copies its results to them."""
+        """Runs the model with output arrays; if the plan's root is no leaf, the results are copied
+        to them.
+        """
         if isinstance(self.node, LoadedLeaf):
             return self.node.run_into(inputs, out)
         check_names(out, self.outputs)
@@ -288,7 +293,7 @@ class Executable:
         shapes: Mapping[str, Shape] | None = None,
         name: str | None = None,
     ) -> Path:
-        """Writes one shared object that holds everything, and a C header next to it.
+        """Writes one shared object with code, weights and runtime, and a C header next to it.
 
         `byoc_mlir.load` opens it without the compiler, and C programs call it. If a region runs in
         Python, a warning says that only `byoc_mlir.load` can use the file.
@@ -296,7 +301,8 @@ class Executable:
         Args:
             path: path of the shared object, `model.so`; the header is `model.h`.
             shapes: shapes of all inputs, for a model with dynamic shapes. By default, sizes are
-                arguments of the C functions, if one shape-polymorphic program supports all.
+                arguments of the C functions; this requires one shape-polymorphic program for all
+                sizes.
             name: prefix of the C functions; by default, it is derived from the file's name.
 
         Returns:
@@ -316,7 +322,8 @@ class Executable:
         shapes: Mapping[str, Shape] | None = None,
         name: str | None = None,
     ) -> Path:
-        """Writes one object file that holds everything, for C programs to link, and a C header.
+        """Writes one object file with code, weights and runtime, which C programs link, and a C
+        header.
 
         Arguments, result and errors are those of `export_library`, except that a region that runs
         in Python raises `ExportError`.
@@ -337,8 +344,9 @@ class Executable:
             return self._exporter(kind, plan, Path(path), name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Returns the content of a pickle: the program, in a container with the checks of a file. A
-        model that may need other programs is pickled as the model, and compiled again.
+        """Returns the content of a pickle: the program in a container, with the checks of a file.
+
+        A model that may need further programs is pickled as its source model, and compiled again.
         """
         if self._is_closed:
             raise ExecutionError("the executable is closed; pickle it before, or compile again")

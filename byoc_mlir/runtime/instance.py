@@ -42,10 +42,10 @@ _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_voi
 
 
 class Context:
-    """Memory that each call needs: context slots, the arena, pointers.
+    """Memory that each call needs: context slots, the arena, and a C array of pointers.
 
-    `pointers` has the inputs', then the outputs'. If the program takes sizes, their pointer comes
-    first.
+    `pointers` has the inputs' pointers, then the outputs'. If the program takes sizes, the pointer
+    to the sizes comes first.
     """
 
     def __init__(self, program: Program, state_address: int):
@@ -128,7 +128,7 @@ class Instance:
         self._instances.add(self)
 
     def call(self, sizes: Mapping[str, int]) -> Call:
-        """Returns the requirements of a call for these sizes of the program's symbols.
+        """Returns the memory requirements of a call for these sizes of the program's symbols.
 
         Raises:
             LimitExceededError: the call exceeds a limit.
@@ -147,11 +147,12 @@ class Instance:
         Args:
             outputs: contiguous arrays that fit `program.outputs`; new ones by default.
             call: requirements for the sizes of the inputs, if the program takes sizes.
-            parts: list for the time of each of `program.steps`; by default, nothing is timed.
+            parts: list to which the times of `program.steps` are added; by default, nothing is
+                timed.
 
         Raises:
             ExecutionError: a native call failed.
-            OutOfMemoryError: there is no memory for the outputs.
+            OutOfMemoryError: there is not enough memory for the outputs.
         """
         kinds = self.outputs if call is None else call.outputs
         outputs = new_outputs(kinds) if outputs is None else list(outputs)
@@ -188,7 +189,7 @@ class Instance:
 
     @property
     def held_bytes(self) -> int:
-        """Returns the bytes of its code, its arenas, and its copies of constants."""
+        """Returns the bytes of the instance's code, arenas and copies of constants."""
         arenas = len(self._all) * self.program.arena_bytes
         return self.program.code.size + arenas + self._copied_bytes
 
@@ -198,7 +199,9 @@ class Instance:
         return not self._release.alive
 
     def close(self) -> None:
-        """Frees contexts, primitives and code; no call may be running. Collection does it, too."""
+        """Frees contexts, primitives and code; no call may be running. The garbage collector does
+        this, too.
+        """
         with self._lock:
             self._free.clear()
             self._release()
@@ -219,7 +222,7 @@ class Instance:
             self._fail(status, context)
 
     def _fail(self, status: int, context: Context) -> NoReturn:
-        """Raises the error for a run that ended early."""
+        """Raises the error for a run that ended with a status other than success."""
         number, reason = split_status(status)
         if number or not 0 < reason <= len(self.program.checks):
             self._check(status, "run")
@@ -299,7 +302,7 @@ def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
     """Returns uninitialised arrays of these shapes and types.
 
     Raises:
-        OutOfMemoryError: there is no memory for them.
+        OutOfMemoryError: there is not enough memory for them.
     """
     try:
         return [_empty(shape, dtype) for shape, dtype in outputs]
@@ -309,7 +312,7 @@ def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
 
 
 def _no_memory(what: str, size: int) -> str:
-    """Returns the message for a part of a run without memory."""
+    """Returns the error message for memory that a run could not allocate."""
     return f"run: there is no memory for the {what} of the model, {size:,} bytes"
 
 

@@ -25,7 +25,7 @@ def load(path: str | Path, threads: int | None = None) -> Executable:
         threads: OpenMP threads per run; by default, as many as the model was compiled for.
 
     Raises:
-        InvalidArtifactError: the file cannot be read, is no compiled model, or truncated, or
+        InvalidArtifactError: the file cannot be read, is no compiled model, or is truncated or
             altered.
         IncompatibleArtifactError: this machine lacks a processor feature or a library.
         ExecutionError: a backend's package is missing, or a region cannot be set up.

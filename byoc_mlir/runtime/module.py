@@ -30,12 +30,12 @@ class RegionModule(ABC):
 
     @abstractmethod
     def get_function(self, symbol: str) -> RegionFunction:
-        """Returns the function of region `symbol`; called once, and its result is used for every
-        run.
+        """Returns the function of region `symbol`. It is called once, and every run uses its
+        result.
 
-        Several threads may call the result at once.
+        Several threads may call the returned function at once.
         """
 
     def get_source(self) -> str:
-        """Returns the code as text for people, or "" if there is none."""
+        """Returns the code as readable text, or "" if there is none."""
         return ""

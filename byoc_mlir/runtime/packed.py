@@ -40,7 +40,7 @@ class _Copy:
 
 
 class _Copies:
-    """Registry of all copies. The garbage collector may release copies at any time."""
+    """Registry of all copies. The garbage collector may release a copy at any time."""
 
     def __init__(self) -> None:
         self.lock = ForkSafeLock()
@@ -108,6 +108,8 @@ ADDRESSES = {name: function_address(function) for name, function in _FUNCTIONS.i
 
 @contextmanager
 def counted_copies() -> Generator[Callable[[], int]]:
-    """Yields a function that returns the bytes of copies that this thread has created since."""
+    """Yields a function that returns the bytes of the copies that this thread has created in the
+    `with` body so far.
+    """
     before = getattr(_copies.new_bytes, "count", 0)
     yield lambda: getattr(_copies.new_bytes, "count", 0) - before

@@ -1,7 +1,7 @@
 """Plans: trees of nodes that describe a compiled model. They are data; no code here runs them.
 
 `runtime.execution` runs plans, `runtime.files` writes and reads them, and `artifact` translates
-them to C. A node without programs, or without a part, gets them when its sizes, values or
+them to C. A node may lack programs or parts at first; it gets them when its sizes, values or
 structures are known. A plan in a file is complete.
 """
 
@@ -23,7 +23,7 @@ class Leaf:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     programs: tuple[Program, ...] = ()
-    """Programs; the one that was used last comes last."""
+    """Programs; the program used last is the last one."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Interpreted:
 
 @dataclass(frozen=True)
 class Structured:
-    """Model with lists of arrays, `None`, or maps as inputs or outputs: a node for each
+    """Model whose inputs or outputs are lists of arrays, `None`, or maps: a node for each
     structure.
     """
 
@@ -111,5 +111,5 @@ Node: TypeAlias = Leaf | Staged | Loop | Interpreted | Structured
 
 
 def leaf_of(program: Program) -> Leaf:
-    """Returns the plan of a model that is one program."""
+    """Returns the plan of a model that consists of one program."""
     return Leaf(program.inputs, tuple(spec.name for spec in program.outputs), (program,))

@@ -1,4 +1,4 @@
-"""Queries of a plan as far as it is compiled: its programs, and the placement of its nodes."""
+"""Queries of a plan for its compiled programs, and for the placement of nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _NO_SHAPES = "nothing is compiled yet: the first inputs determine the shapes; ca
 
 
 def program_of(node: Node) -> Program:
-    """Returns the program for the shapes used last; for a model with segments, that of the first.
+    """Returns the program for the shapes used last; for a model with segments, the program of the
+    first segment.
 
     Raises:
         ExecutionError: no program is compiled.
@@ -39,7 +40,8 @@ def program_of(node: Node) -> Program:
 
 
 def report_of(node: Node) -> Report:
-    """Returns the placement of the ONNX nodes; for a model with segments, in the compiled ones.
+    """Returns the placement of the ONNX nodes; for a model with segments, of the nodes in compiled
+    segments.
 
     Raises:
         ExecutionError: nothing is compiled.
@@ -60,7 +62,9 @@ def report_of(node: Node) -> Report:
 
 
 def _variants(leaf: Leaf) -> Iterator[Variant]:
-    """Yields the imports of a model: shape-polymorphic ones, and those with specialisations."""
+    """Yields the imports of a model: shape-polymorphic programs, and imports with
+    specialisations.
+    """
     shapes: dict[Variant, list[str]] = {}
     for program in leaf.programs:
         for variant in program.report.variants:

@@ -55,22 +55,22 @@ class ProfileRow:
 
 @dataclass(frozen=True)
 class Profile:
-    """Steps of a run in order; the last row is the time outside of them.
+    """Steps of a run in order; the last row is the time outside of all steps.
 
-    Of several runs, it is the one with the median time.
+    If several runs were measured, the profile is of the run with the median time.
 
     `str()` returns a table of 80 columns, slowest step first.
     """
 
     rows: tuple[ProfileRow, ...]
     milliseconds: float
-    """Time of the run as its caller sees it."""
+    """Time of the run, measured by the caller."""
     runs: int
     threads: int
 
     @property
     def idle_milliseconds(self) -> float:
-        """Returns the mean waiting time of the threads: a part of the time of the rows."""
+        """Returns the mean time for which threads waited; the times of the rows include it."""
         return sum(row.idle_milliseconds for row in self.rows)
 
     def __iter__(self) -> Iterator[ProfileRow]:
@@ -164,7 +164,9 @@ def _figure(value: float) -> str:
 
 
 def _text(row: ProfileRow) -> str:
-    """Returns the nodes, the op types and the implementation, cut to the rest of the row."""
+    """Returns the nodes, the op types and the implementation, cut to the remaining width of the
+    row.
+    """
     ops = "+".join(row.ops)
     described = f"{row.title} ({ops})" if ops else row.title
     runs = f"{row.backend}: {row.implementation}" if row.nodes else row.backend

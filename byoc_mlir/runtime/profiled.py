@@ -1,4 +1,4 @@
-"""Measurement of an executable's profile: of several runs, the one with the median time."""
+"""Measurement of a profile: the run with the median time, of several runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TimedPart:
     seconds: Sequence[float]
     """Seconds of each step."""
     others: Sequence[float]
-    """Seconds that other threads were busy in each step, if the built-in kernels started them."""
+    """Seconds for which other threads were busy in each step, if built-in kernels started them."""
     threads: int
     home: str = "host"
     """Placement of the steps that are in no region."""
@@ -41,7 +41,7 @@ class TimedRun:
 
     outputs: Mapping[str, Any]
     seconds: float
-    """Seconds of the run as the caller sees it."""
+    """Seconds of the run, measured by the caller."""
     parts: tuple[TimedPart, ...]
     """Times of the programs of the model, in order."""
 
@@ -78,7 +78,9 @@ def _rows(part: TimedPart) -> Iterator[ProfileRow]:
 
 
 def _idle(part: TimedPart, step: Step, spent: float, others: float) -> float:
-    """Returns the mean waiting time of the threads. A library's own threads count as busy."""
+    """Returns the mean waiting time of the threads. The threads of an external library count as
+    busy.
+    """
     is_library = bool(step.region) and not others
     if is_library or part.threads < 2:
         return 0.0
@@ -129,5 +131,5 @@ def _row(part: TimedPart, step: Step, seconds: float) -> ProfileRow:
 
 
 def _row_of_region(step: Step, seconds: float, backend: str) -> ProfileRow:
-    """Returns the row of a region's call: all of it, or its time outside of its steps."""
+    """Returns the row of a region's call: its whole time, or its time outside of its steps."""
     return ProfileRow((), (), backend, step.implementation, REGION, milliseconds=seconds * 1e3)

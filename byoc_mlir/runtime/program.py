@@ -45,7 +45,8 @@ class SharedLibrary:
 class LibrarySymbol:
     """Function of a shared object that the object code calls under the name `symbol`.
 
-    The library belongs to the region, and is stored with the program; bytes are its stored content.
+    The library is part of a region, and is stored with the program; `bytes` stand for its stored
+    content.
     """
 
     symbol: str
@@ -81,7 +82,7 @@ class Step:
     region: str
     """Symbol of its region; empty on the host."""
     implementation: str
-    """Function of the host, or the backend's name for its code."""
+    """Function of the host, or the backend's name of its code."""
     layout: str = ""
     multiplications: int = 0
     bytes: int = 0

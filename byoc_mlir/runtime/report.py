@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RegionTimes:
-    """Times of a region with its backend and on the host, which determined its placement."""
+    """Estimated or measured times of a region on its backend and on the host, which determined its
+    placement.
+    """
 
     backend: str
     obtained: str
     """Origin of the times: `estimated`, for one thread, or `measured`."""
     backend_milliseconds: float | None = None
-    """Milliseconds with the backend, or None if unknown."""
+    """Milliseconds on the backend, or None if unknown."""
     host_milliseconds: float | None = None
 
     def __str__(self) -> str:
@@ -50,7 +52,7 @@ class ReportRow:
     """Reason: for the host, why no backend took the node; for `folded` and `removed`, what replaced
     it."""
     precision: str = ""
-    """Precision of its arithmetic; for `f32` with quantised operands, also the reason."""
+    """Precision of the node's arithmetic; for `f32` with quantised operands, also the reason."""
     implementation: str = ""
     milliseconds: float | None = None
     inputs: tuple[str, ...] = ()
@@ -75,7 +77,7 @@ class GuardRow:
 
 @dataclass(frozen=True)
 class Variant:
-    """Import of a model with dynamic shapes, and what is compiled of it."""
+    """Import of a model with dynamic shapes, and the programs that are compiled from it."""
 
     guards: tuple[GuardRow, ...] = ()
     """Conditions on sizes under which it is valid."""
@@ -115,7 +117,9 @@ class Report:
 
     @staticmethod
     def joined(reports: Sequence[Report]) -> Report:
-        """Returns the report of a model with these parts; its times are the first report's."""
+        """Returns the report of a model that consists of the reported parts; its times are the
+        first report's.
+        """
         composites, multiplications = Counter[str](), Counter[str]()
         for report in reports:
             composites.update(report.composites)
@@ -137,7 +141,7 @@ class Report:
         return len(self.rows)
 
     def placed(self, placement: str) -> tuple[ReportRow, ...]:
-        """Returns the rows of one backend, or of `host`, `folded` or `removed`."""
+        """Returns the rows with one placement: a backend's name, `host`, `folded` or `removed`."""
         return tuple(row for row in self.rows if row.placement == placement)
 
     def counts(self) -> dict[str, int]:
@@ -167,8 +171,8 @@ class Report:
 
         Args:
             title: name of the model.
-            profile: profile by which nodes can be coloured.
-            verification: verification by which nodes can be coloured.
+            profile: profile by whose times nodes can be coloured.
+            verification: verification by whose differences nodes can be coloured.
             dump: folder that `compile(dump_ir=…)` wrote: the page shows the IR and code of the
                 selection.
         """
@@ -208,7 +212,7 @@ class Report:
         yield from (f"warning: {printable_lines(text)}" for text in self.warnings)
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:
-        """Yields each column's name, with its head and cells."""
+        """Yields each column's name, with the texts of its head and cells."""
         for name, head in _COLUMNS.items():
             cells = (getattr(row, name) for row in self.rows)
             yield name, [head, *("" if cell is None else printable(str(cell)) for cell in cells)]
@@ -234,4 +238,4 @@ _COLUMNS = {
     "reason": "reason",
 }
 _TACIT = {name: {"", "f32"} if name == "precision" else {""} for name in _COLUMNS}
-"""Values by column; a column with nothing else is omitted."""
+"""Default value by column; a column with no other value is omitted."""

@@ -1,4 +1,4 @@
-"""Sizes that a program takes as arguments: their conditions, and what depends on them."""
+"""Sizes that a program takes as arguments: their conditions, and the shapes that depend on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class LimitedTensor:
 
 @dataclass(frozen=True)
 class SymbolicSizes:
-    """Symbols in the shapes of a program, and what else depends on them."""
+    """Symbolic sizes of a program, with their conditions and the tensors that they may make too
+    large.
+    """
 
     symbols: tuple[SymbolInfo, ...]
     """Symbols in the order in which native code takes their sizes."""
@@ -37,7 +39,7 @@ class SymbolicSizes:
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """Returns the text of each symbol in shapes."""
+        """Returns the text that stands for each symbol in shapes."""
         return {info.name: str(symbol(info.name)) for info in self.symbols}
 
     def of(self, inputs: Sequence[TensorInfo], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
@@ -61,7 +63,7 @@ class SymbolicSizes:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """Returns the conditions on sizes as text; that sizes are at least 0 is implied."""
+        """Returns the conditions on sizes as text, except that sizes are at least 0."""
         bounded = [info for info in self.symbols if info.min > 0 or info.max is not None]
         least = [f"{info.min} <= {self.texts[info.name]}" for info in bounded if info.min > 0]
         most = [
@@ -70,14 +72,15 @@ class SymbolicSizes:
         return (*least, *most, *map(str, self.guards))
 
     def accept(self, sizes: Mapping[str, int]) -> bool:
-        """True if the program is valid for these sizes of the symbols."""
+        """True if the program is valid for these sizes of its symbols."""
         return all(_within(info, sizes[info.name]) for info in self.symbols) and all(
             guard.holds(sizes) for guard in self.guards
         )
 
     def decide_alike(self, sizes: Mapping[str, int]) -> bool:
-        """True if a program compiled for these sizes as hints, which are at least 2, would be the
-        same.
+        """True if a compilation with these sizes as hints would generate the same program.
+
+        Hints are at least 2, so smaller sizes count as 2.
         """
         return self.accept({name: max(LEAST_HINT, size) for name, size in sizes.items()})
 

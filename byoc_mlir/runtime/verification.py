@@ -1,4 +1,6 @@
-"""Verification: the differences of a compiled model from an oracle, and their origin."""
+"""Results of a verification: differences between a compiled model and an oracle, and their
+origin.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class FailingPart:
-    """Smallest part of the model that was found to differ on its own."""
+    """Smallest part of the model that was found to differ when compiled separately."""
 
     nodes: tuple[str, ...]
     op_types: tuple[str, ...]
@@ -95,7 +97,8 @@ class FailingPart:
         """Writes `part.onnx`, `part.npz` with its inputs, and `part-expected.npz`.
 
         Returns:
-            The paths of the first two; `byoc verify part.onnx --inputs part.npz` reads them.
+            The paths of `part.onnx` and `part.npz`; `byoc verify part.onnx --inputs part.npz` reads
+            them.
         """
         root = Path(folder)
         root.mkdir(parents=True, exist_ok=True)
@@ -209,7 +212,9 @@ class Bisection:
 
 
 def _shown(rows: Sequence[Compared]) -> Iterator[str]:
-    """Yields some rows as text: differing ones, and the largest differences of the other ones."""
+    """Yields some rows as text: rows that differ, and the largest differences of the remaining
+    rows.
+    """
     order = sorted(range(len(rows)), key=lambda at: (rows[at].agrees, -_weight(rows[at])))
     kept = set(order[:MOST_ROWS])
     yield from (str(row) for at, row in enumerate(rows) if at in kept)
@@ -240,7 +245,9 @@ def _part(part: FailingPart) -> dict[str, object]:
 
 
 def numbers(found: Difference) -> dict[str, object]:
-    """Returns a difference for JSON; infinities and NaNs, which JSON lacks, become texts."""
+    """Returns a difference for JSON; infinities and NaNs, which JSON lacks, are converted to
+    text.
+    """
     return {
         name: value if not isinstance(value, float) or np.isfinite(value) else str(value)
         for name, value in asdict(found).items()

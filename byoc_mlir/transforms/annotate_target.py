@@ -106,7 +106,9 @@ def _is_region_call(op: Operation, outlined: frozenset[str]) -> bool:
 def _choose(
     op: Operation, rules: Mapping[str, Mapping[str, Rule]]
 ) -> tuple[str | None, Sequence[str]]:
-    """Returns the target that accepts the op, or `None` and the reasons of all targets."""
+    """Returns the first target that accepts the op, and no reasons; or `None` and the reasons of
+    all targets.
+    """
     if isinstance(op, CompositeOp):
         if op.compiler in rules:
             return op.compiler, ()

@@ -1,7 +1,7 @@
 """Annotated regions: reading them from a block, checking them, and writing them back.
 
-A region is a set of ops between annotations. Values without an annotation join their ops, and so
-does a shared `byoc.compiler_begin`.
+A region is a set of ops between annotations. Ops that exchange a value without an annotation are in
+one region, and so are ops that share a `byoc.compiler_begin`.
 """
 
 from __future__ import annotations
@@ -64,16 +64,17 @@ def strip_annotations(block: Block) -> None:
 
 
 def unannotated(value: SSAValue) -> SSAValue:
-    """Returns the value behind all annotations of a value."""
+    """Returns the value before all `byoc.compiler_begin` and `byoc.compiler_end` ops on it."""
     while isinstance(value.owner, CompilerBeginOp | CompilerEndOp):
         value = value.owner.value
     return value
 
 
 def insert_annotations(regions: Iterable[AnnotatedRegion]) -> None:
-    """Annotates regions: a begin for each value that enters, and an end for each that leaves.
+    """Annotates regions: a begin for each value that enters, and an end for each value that leaves.
 
-    Constants get no begin: they are copied into each region that uses them, or passed as arguments.
+    Constants get no begin: each region that uses a constant gets a copy, or takes it as an
+    argument.
     """
     for region in regions:
         inside = set(region.ops)
@@ -126,7 +127,9 @@ def _joined(block: Block) -> UnionFind[Operation]:
 
 
 def _ended_op(end: CompilerEndOp) -> Operation:
-    """Returns the op that an end closes: its value's producer, or the begin of that value."""
+    """Returns the op whose region an end closes: the producer of its operand, or the begin that
+    produces it.
+    """
     op = end.value.owner
     if not isinstance(op, Operation) or op.parent is not end.parent:
         _fail(end, f"byoc.compiler_end of {describe(end.value)}, which no region computes")

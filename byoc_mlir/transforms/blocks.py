@@ -29,7 +29,7 @@ def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
 def blocks_of(func: FuncOp) -> Iterator[Block]:
     """Yields a function's blocks in program order; nested blocks follow the block around them.
 
-    Each block is partitioned by itself. Bodies of composites are skipped.
+    Each block is partitioned separately. Bodies of composites are skipped.
     """
     pending = list(reversed(func.body.blocks))
     while pending:
@@ -46,7 +46,7 @@ def blocks_of(func: FuncOp) -> Iterator[Block]:
 
 
 def is_constant(op: Operation) -> bool:
-    """True if the op is a constant, which is no node of the graph but copied to its users."""
+    """True if the op is a constant; the graph has no node for it, since each user gets a copy."""
     return _is_constant_kind(type(op))
 
 
@@ -56,7 +56,9 @@ def _is_constant_kind(kind: type[Operation]) -> bool:
 
 
 def is_terminator(op: Operation) -> bool:
-    """True if the op ends its block; an unregistered op does if it is the last one."""
+    """True if the op ends its block; an unregistered op counts as terminator if it is the last
+    one.
+    """
     if isinstance(op, UnregisteredOp):
         return op.next_op is None
     return _is_terminator_kind(type(op))
@@ -73,7 +75,7 @@ def is_annotation(op: Operation) -> bool:
 
 
 def can_offload(op: Operation) -> bool:
-    """True if a region can hold the op: it is a composite, or a pure op without regions."""
+    """True if a region may contain the op: it is a composite, or a pure op without regions."""
     return isinstance(op, CompositeOp) or is_movable(op)
 
 
@@ -136,7 +138,7 @@ def live_ops(block: Block) -> set[Operation]:
 
 
 def erase_unused(constants: Iterable[Operation]) -> None:
-    """Erases the unused ones of the given constants."""
+    """Erases each of the given constants that has no users."""
     for constant in constants:
         if not any(result.uses.get_length() for result in constant.results):
             Rewriter.erase_op(constant)

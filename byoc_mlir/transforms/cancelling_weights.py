@@ -1,4 +1,4 @@
-"""Convolutions whose weights nearly cancel, so that rounded weights sum to something else."""
+"""Convolutions whose weights sum to nearly zero, so that rounding changes the sum considerably."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ _KEPT = 1 / 64
 
 
 def why_not_rounded(op: Operation, product: Operation) -> str | None:
-    """Returns why a convolution's weights must not be rounded to `bf16`, or `None` if they may.
+    """Returns why a convolution's weights must not be rounded to `bf16`, or `None` if they may be.
 
-    On constant data, as in the background of a page of text, a convolution computes the sum of its
-    weights. An edge detector's sum is close to zero, and little of it is left beside the rounding
-    errors.
+    On constant data, such as the background of a page of text, a convolution computes the sum of
+    its weights. For an edge detector this sum is close to zero, so that rounding errors exceed it.
 
     Args:
-        op: op of the block: the product itself, or the composite with it.
-        product: the convolution; `None` is returned for other products.
+        op: op of the block: the convolution itself, or a composite that contains it.
+        product: the convolution; for a matmul, the result is `None`.
     """
     if not isinstance(product, ConvOp):
         return None

@@ -1,7 +1,7 @@
 """Graph whose nodes merge, kept in topological order.
 
-Merging takes time only in the part of the order between the merged nodes, as in Pearce and Kelly's
-dynamic topological sort.
+A merge visits only the nodes that are between the merged nodes in this order, as in Pearce and
+Kelly's dynamic topological sort.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from byoc_mlir.transforms.union_find import UnionFind
 
 
 class MergedNodes:
-    """Nodes `0 … n-1`, merged step by step; a merged node is known by its representative."""
+    """Nodes `0 … n-1`, merged step by step; one of its nodes represents each merged node."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class MergedNodes:
         return self._sets.find(node)
 
     def span(self, one: int, two: int, foreign: Callable[[int], bool]) -> set[int] | None:
-        """Returns both nodes and all nodes on paths between them, by representative.
+        """Returns the representatives of both nodes and of all nodes on paths between them.
 
         Returns `None` if such a path leads through a `foreign` (off-target) node: then both can
         never merge.

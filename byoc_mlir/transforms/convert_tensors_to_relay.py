@@ -97,7 +97,7 @@ def _convert(block: Block, function: func.FuncOp) -> None:
 
 
 def _converted(op: Operation, function: func.FuncOp) -> Sequence[Operation]:
-    """Returns `relay` ops, the last of which has the results of `op`; empty for other ops."""
+    """Returns the `relay` ops for `op`, the last of which has its results; empty if `op` stays."""
     if isinstance(op, scf.ForOp):
         return _loop(op, function)
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):

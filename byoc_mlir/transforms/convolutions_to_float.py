@@ -39,11 +39,11 @@ _ROUNDING = (DequantizeOp, RequantizeOp)
 class ConvolutionsToFloat(ModulePass):
     """Converts int8 convolutions to `f32` where `f32` is faster.
 
-    That is on processors without VNNI, for windows of 3 x 3 pixels with strides of 1: in `f32`,
-    Winograd's algorithm has fewer MACs than an int8 GEMM of `i16` pairs. These stay: other windows,
-    dilated and grouped convolutions, and weights up to 64 with data of `ui8`. Depthwise
-    convolutions with data of `i8` are converted, since int8 instructions multiply them with halved
-    weights, if at all. In `f32` a sum may be off by a few units. So the pass converts only
+    This is so on processors without VNNI, for windows of 3 x 3 pixels with strides of 1: in `f32`,
+    Winograd's algorithm has fewer MACs than an int8 GEMM of `i16` pairs. The pass does not convert
+    other windows, dilated or grouped convolutions, and `ui8` data with weights up to 64. It
+    converts depthwise convolutions of `i8` data, since int8 instructions need halved weights for
+    them, if they apply at all. An `f32` sum may be off by a few units. So the pass converts only
     convolutions whose sums are scaled and rounded afterwards.
 
     Options:
@@ -88,7 +88,7 @@ def _convert(op: qnn_window.QuantizedConvOp) -> None:
 
 
 def _weights(op: qnn_window.QuantizedConvOp) -> Array | None:
-    """Returns the weights less their zero points, or `None` if they are not constant."""
+    """Returns the weights minus their zero points, or `None` if they are not constant."""
     weights, zeros = constant_array(op.weight), constant_array(op.weight_zero_point)
     if weights is None or zeros is None:
         return None
@@ -113,7 +113,7 @@ def _is_unsigned(op: qnn_window.QuantizedConvOp) -> bool:
 
 
 def _is_rounded(sums: SSAValue) -> bool:
-    """True if all users round the sums or convert them to `f32`, maybe after an addition."""
+    """True if all users round the sums or convert them to `f32`, perhaps after an addition."""
     return all(_rounds(cast(RelayOp, use.operation)) for use in sums.uses)
 
 

@@ -125,7 +125,9 @@ def _matmul(op: qnn.MatmulOp, new: OpSequence) -> SSAValue:
 
 
 def _convolution(kind: type[RelayOp], output_axis: int) -> Decomposition:
-    """Returns a convolution's decomposition; `output_axis` is the weight's output channels."""
+    """Returns the decomposition of a convolution; `output_axis` is the axis of the weight's output
+    channels.
+    """
 
     def apply(
         op: qnn_window.QuantizedConvOp | qnn_window.QuantizedConvTransposeOp, new: OpSequence

@@ -17,8 +17,8 @@ from byoc_mlir.dialects.symbols import mentioned_symbols
 class DropUnusedFunctions(ModulePass):
     """Removes private host functions that no public function reaches.
 
-    These are branches and loop bodies whose results are unused. Symbols that only they bind are
-    removed, too.
+    Such functions are branches and loop bodies whose results are unused. The pass also removes the
+    symbols that only these functions bind.
 
     ```mlir
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { func.return %x : tensor<4xf32> }

@@ -41,10 +41,10 @@ class FakeQuantizationToInteger(ModulePass):
     %4 = relay.clip %3 {a_min = 128.0, a_max = 255.0} : …
     ```
 
-    The integers are the same, except where rounding is close to a tie. Convolutions and GEMMs whose
-    result is not quantised end in a `dequantize` of their sums. Ops without an integer form stay,
-    and the module records why. `products` names the `qnn` GEMMs and convolutions that the pass may
-    create, if not all of them are faster than `f32`.
+    The integer results are the same, except where rounding is close to a tie. Convolutions and
+    GEMMs whose result is not quantised end in a `dequantize` of their sums. Ops without an integer
+    form stay, and the module records why. `products` names the `qnn` GEMMs and convolutions that
+    the pass may create, if not all of them are faster than `f32`.
     """
 
     name = "fake-quantization-to-integer"
@@ -62,7 +62,9 @@ class FakeQuantizationToInteger(ModulePass):
         keep_float(op, reasons)
 
     def _rewrite(self, op: Operation) -> str | None:
-        """Replaces an op by integer ops; returns why not if its operands are quantised."""
+        """Replaces an op by integer ops; returns why it stays, if its operands are quantised but it
+        has no integer form.
+        """
         new = OpSequence(op.location)
         if isinstance(op, QuantizeOp):
             if isinstance(op.data.owner, Operation):

@@ -57,10 +57,10 @@ class FoldBatchNorm(ModulePass):
     %1 = relay.nn.bias_add %0, %beta_minus_mean_times_s {axis = 1} : …
     ```
 
-    A `bias_add` may stand between the two. A multiplication or addition with one constant per
-    channel folds as well, since it is half a batch norm. After a batch norm that stays, it folds
-    into the batch norm. The pass folds only if the constants are known, the results are finite, and
-    no other op uses the intermediate value.
+    A `bias_add` may stand between the two ops. A multiplication or addition with one constant per
+    channel folds as well; after a batch norm that stays, it folds into the batch norm. The pass
+    folds only if the constants are known, the results are finite, and no other op uses the
+    intermediate value.
     """
 
     name = "fold-batch-norm"
@@ -189,12 +189,16 @@ def _fold_into_linear(
 
 
 def _results(op: Operation, output: SSAValue) -> list[SSAValue]:
-    """Returns the values that replace `op`'s results; batch norm's statistics pass through."""
+    """Returns the values that replace the results of `op`: `output`, and the unchanged statistics
+    of a batch norm.
+    """
     return [output, op.moving_mean, op.moving_var] if isinstance(op, BatchNormOp) else [output]
 
 
 def _scale_weight(linear: Linear, scale: Array) -> bool:
-    """Multiplies every output channel of the weight; `False`, without a change, if it cannot."""
+    """Multiplies every output channel of the weight; returns `False`, without a change, if that is
+    impossible.
+    """
     if (scale == 1.0).all():
         return True
     weight = constant_array(linear.weight)
@@ -220,8 +224,8 @@ def scaled(weight: Array, scale: Array, groups: int | None) -> Array:
     """Returns a weight with every output channel multiplied, in the weight's type.
 
     Args:
-        groups: number of groups of a transposed convolution, whose weight has them before the
-            output channels.
+        groups: number of groups of a transposed convolution; in its weight, the groups' axis is
+            before the output channels.
     """
     trailing = [1] * (weight.ndim - 2)
     grouped = weight if groups is None else weight.reshape(groups, -1, *weight.shape[1:])
@@ -233,7 +237,9 @@ def scaled(weight: Array, scale: Array, groups: int | None) -> Array:
 
 
 def _constant(op: RelayOp, what: str, array: Array, dtype: np.dtype[Any]) -> ConstantOp | None:
-    """Returns a constant derived from `op`'s, or `None` if not all of it is finite in its type."""
+    """Returns a constant of `array`, named after a constant of `op`; `None` if an element is not
+    finite in its type.
+    """
     rounded = array.astype(dtype, copy=False)
     if not np.isfinite(rounded).all():
         return None

@@ -68,16 +68,17 @@ def inline_partitions(module: ModuleOp, reasons: Mapping[FuncOp, str]) -> None:
     """Inlines outlined regions into their callers and removes them.
 
     Args:
-        module: the module with regions and callers; composites in the regions are dissolved.
-        reasons: why each region leaves; its ops get this as `byoc.reason`, and the region's
-            `byoc.times`.
+        module: the module with regions and callers; composites in the regions are replaced by their
+            ops.
+        reasons: why each region is inlined; its ops get the reason as `byoc.reason`, and the
+            region's `byoc.times`.
     """
     note_reasons(reasons)
     inline_regions(module, reasons)
 
 
 def note_reasons(reasons: Mapping[FuncOp, str]) -> None:
-    """Writes the reason of each region, as `byoc.reason`, and its times on its ops."""
+    """Writes each region's reason on its ops, as `byoc.reason`, and the region's `byoc.times`."""
     for region, reason in reasons.items():
         kept: dict[str, Attribute] = {REASON: StringAttr(reason)}
         if TIMES in region.attributes:
@@ -88,7 +89,9 @@ def note_reasons(reasons: Mapping[FuncOp, str]) -> None:
 
 
 def inline_regions(module: ModuleOp, regions: Iterable[FuncOp]) -> None:
-    """Inlines outlined regions, with their composites dissolved, into their callers."""
+    """Inlines outlined regions into their callers, and replaces the composites in them by their
+    ops.
+    """
     by_name = {region.sym_name.data: region for region in regions}
     for name, region in by_name.items():
         if not region.body.blocks:

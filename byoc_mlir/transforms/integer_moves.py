@@ -1,6 +1,7 @@
 """Rules of `fake-quantization-to-integer` for ops that only move elements.
 
-The integer forms are exact for any users. `integer_products` defines rules.
+The integer forms are exact, whatever the users of the result. `integer_products` explains what a
+rule is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Parameters: TypeAlias = dict[str, Any]
 def _moved(
     op: RelayOp, integers: Quantised, new: OpSequence, properties: Parameters | None = None
 ) -> Answer:
-    """Applies the op to integers in place of its first operand."""
+    """Applies the op to the integers `integers` instead of its first operand."""
     if not integers.is_whole:
         return "its operand has parameters along an axis, accepted is one for the whole tensor"
     given = cast("Parameters", op.properties) if properties is None else properties
@@ -35,7 +36,7 @@ def _move(op: RelayOp, new: OpSequence) -> Answer:
 
 
 def _transpose(op: transform.TransposeOp, new: OpSequence) -> Answer:
-    """Moves the axis of per-axis parameters, as weights have them, along with the data."""
+    """Transposes the integers; the axis of per-axis parameters moves with the data."""
     integers = quantised(op.data)
     if integers is None or integers.is_whole:
         return _move(op, new)
@@ -45,13 +46,13 @@ def _transpose(op: transform.TransposeOp, new: OpSequence) -> Answer:
 
 
 def _may_add(op: transform.PadOp) -> bool:
-    """True if the op may add elements around the data, and not only remove some."""
+    """True if a `pad` may add elements, and not only remove some."""
     widths = size_list(op.pad_width)
     return is_symbolic(widths) or any(width > 0 for width in ints(op.pad_width))
 
 
 def _pad(op: transform.PadOp, new: OpSequence) -> Answer:
-    """Pads with the zero point in place of zeros."""
+    """Pads with the zero point where the model pads with zeros."""
     integers = quantised(op.data)
     if integers is None:
         return None
@@ -76,9 +77,9 @@ def _resize(op: image.ResizeOp, new: OpSequence) -> Answer:
 
 
 def _concatenate(op: transform.ConcatenateOp, new: OpSequence) -> Answer:
-    """Concatenates parts with equal parameters.
+    """Concatenates integers with equal parameters.
 
-    Parts with different parameters are concatenated where the result is quantised.
+    `integer_results` concatenates integers with different parameters, if the result is quantised.
     """
     parts = [quantised(value) for value in op.data]
     known = [part for part in parts if part is not None]

@@ -2,7 +2,7 @@
 
 A rule gets an op and the sequence of ops that may replace it. It returns one of these:
 
-- the result's integers, one for each result if there are several;
+- the integers of the result, or of each result if there are several;
 - why the op stays although its operands are quantised;
 - `None` for an op without quantised operands.
 """
@@ -38,14 +38,14 @@ _UP_TO_BYTES = tuple(numpy_dtype(each) for each in NARROW_INTEGERS if each.width
 _SAME_SCALE = 1e-4
 """Maximum relative difference of a bias's scale from the product of the operands' scales."""
 _UNITS_IN_A_STEP = 32
-"""Minimum number of accumulator units in a step of the result for which a float bias may be rounded
-to accumulator units."""
+"""Minimum ratio of the result's scale to the accumulators' scale for which a float bias may be
+rounded to the accumulators' scale."""
 _LARGEST_BIAS = 2.0**30
 """Maximum bias, in accumulator units, for which sums stay in the range of `i32`."""
 
 
 def _unfit(data: Quantised, weight: Quantised, axis: int) -> str | None:
-    """Returns why integers cannot be multiplied, or `None` if they can.
+    """Returns why two quantised operands have no integer product, or `None` if they have one.
 
     The weight may have per-axis parameters along `axis`.
     """
@@ -76,7 +76,9 @@ def _accumulators(
     channels: int,
     **properties: Any,
 ) -> Quantised:
-    """Returns the sums of a GEMM or convolution; a vector of scales goes along axis `channels`."""
+    """Returns the integer sums of a GEMM or convolution; a vector of scales lies along the axis
+    `channels`.
+    """
     total = new.add(kind, data.data, weight.data, data.zero_point, weight.zero_point, **properties)
     scale = scale_product(data.scale, weight.scale, new)
     zero = new.constant("zero", np.zeros((), np.int32))
@@ -112,7 +114,7 @@ def _dense(op: nn.DenseOp, new: OpSequence) -> Answer:
 
 
 def _matmul(op: nn.MatmulOp, new: OpSequence) -> Answer:
-    """Converts a matmul; with a constant matrix it becomes a dense layer."""
+    """Converts a matmul; a matmul with a constant matrix becomes a dense layer."""
     data, weight = quantised(op.a), quantised(op.b)
     if data is None or weight is None:
         return None
@@ -139,7 +141,7 @@ def _bias(op: nn.BiasAddOp, new: OpSequence) -> Answer:
 
 
 def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
-    """Adds a bias along the last axis, if one side is accumulators and the other a vector."""
+    """Converts an addition of accumulators and a bias vector along the last axis."""
     for data, bias in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         if rank_of(bias) == 1 and rank_of(data) > 1:
             return _with_bias(data, bias, rank_of(data) - 1, op.output, new)
@@ -149,9 +151,11 @@ def _sum(op: elementwise.AddOp, new: OpSequence) -> Answer:
 def _with_bias(
     data: SSAValue, vector: SSAValue, axis: int, result: SSAValue, new: OpSequence
 ) -> Answer:
-    """Adds a bias to accumulators, if it is quantised as they are, or can be.
+    """Adds a bias to accumulators, if it has their quantisation parameters or can be requantised to
+    them.
 
-    `result` is the sum in the model.
+    Args:
+        result: the sum in the model.
     """
     total = quantised(data)
     if total is None or total.dtype != np.int32 or not is_zero(total.zero_point):
@@ -175,10 +179,10 @@ def _with_bias(
 def _fine_bias(
     total: Quantised, vector: SSAValue, axis: int, result: SSAValue, new: OpSequence
 ) -> Quantised | None:
-    """Quantises a constant float bias in units of the accumulators.
+    """Quantises a constant float bias with the accumulators' scale.
 
-    Returns `None` unless `result` is quantised in steps so large that this rounding does not
-    matter.
+    Returns `None` unless `result` is quantised with a scale so much larger that this rounding does
+    not matter.
     """
     scale, numbers, step = constant_array(total.scale), constant_array(vector), _step(result)
     channels = (sizes_of(total.data)[axis],)
@@ -192,7 +196,9 @@ def _fine_bias(
 
 
 def _step(value: SSAValue) -> float | None:
-    """Returns the step in which a value is quantised, if only relus and clips come before."""
+    """Returns the scale with which a value is quantised, perhaps after relus and clips; `None` if
+    it is not.
+    """
     while value.has_one_use():
         use = next(iter(value.uses)).operation
         if isinstance(use, qnn.QuantizeOp):
@@ -205,7 +211,9 @@ def _step(value: SSAValue) -> float | None:
 
 
 def _scaled_accumulators(op: elementwise.MultiplyOp, new: OpSequence) -> Answer:
-    """Recognises accumulators that are cast and scaled, as models with dynamic quantisation do."""
+    """Recognises accumulators that are cast to float and scaled, as in models with dynamic
+    quantisation.
+    """
     for cast_value, scale in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
         before = cast_value.owner
         if not isinstance(before, elementwise.CastOp) or not _is_product(before.data):

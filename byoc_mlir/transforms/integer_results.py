@@ -1,8 +1,8 @@
 """Rules of `fake-quantization-to-integer` for ops whose result is quantised.
 
 A rule gets the op before a `qnn.quantize`, the quantisation parameters, and the sequence of ops
-that may replace the `qnn.quantize`. It returns the integers, or why they have to be computed from
-floats, or `None` if no operand is quantised.
+that may replace the `qnn.quantize`. It returns one of these: the integers, the reason why they must
+be computed from floats, or `None` if no operand is quantised.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ResultParameters:
 def integers_of(op: qnn.QuantizeOp, new: OpSequence) -> Integers:
     """Computes the integers of a `qnn.quantize` directly from quantised operands.
 
-    Returns why that is not possible, or `None` if no operand is quantised.
+    Returns the reason as text if that is not possible, or `None` if no operand is quantised.
     """
     target = ResultParameters(op.scale, op.zero_point)
     if sizes_of(op.scale) or sizes_of(op.zero_point) or not target.is_bytes:
@@ -89,7 +89,9 @@ def _is_of_integers(op: RelayOp) -> bool:
 
 
 def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
-    """Returns the bounds that relus and clips impose on a value, and the value before them."""
+    """Returns the bounds that relus and clips impose on a value, and the operand of the first relu
+    or clip.
+    """
     low, high = -math.inf, math.inf
     while isinstance(op := value.owner, elementwise.ClipOp | nn.ReluOp):
         inner = (0.0, math.inf)
@@ -103,7 +105,7 @@ def _without_clips(value: SSAValue) -> tuple[tuple[float, float], SSAValue]:
 def _clipped(
     integers: SSAValue, bounds: tuple[float, float], target: ResultParameters, new: OpSequence
 ) -> Integers:
-    """Clips integers to the quantised bounds, since rounding is monotonic."""
+    """Clips integers to the quantised bounds; this is exact, since rounding is monotonic."""
     if bounds == (-math.inf, math.inf):
         return integers
     scale, zero_point = target.known
@@ -190,7 +192,7 @@ def _mean(op: MeanOp, target: ResultParameters, new: OpSequence) -> Integers:
 
 
 def _concatenated(op: ConcatenateOp, target: ResultParameters, new: OpSequence) -> Integers:
-    """Requantises every part to the parameters of the result, and concatenates."""
+    """Requantises every part to the parameters of the result, and concatenates the parts."""
     parts = [quantised(value) for value in op.data]
     known = [part for part in parts if part is not None and part.is_bytes]
     if len(known) < len(parts):
@@ -199,7 +201,9 @@ def _concatenated(op: ConcatenateOp, target: ResultParameters, new: OpSequence) 
 
 
 def _table(value: SSAValue, target: ResultParameters, new: OpSequence) -> SSAValue | None:
-    """Converts a function of one byte to a lookup in a table of its 256 results."""
+    """Converts a function of one byte to a lookup in a table of its 256 results; `None` for other
+    functions.
+    """
     scale, zero_point = target.known
     if scale is None or zero_point is None:
         return None
@@ -230,7 +234,7 @@ _MOST_OPS = 32
 
 @dataclass(frozen=True)
 class _Function:
-    """Function of one byte."""
+    """Function of one byte: chain of element-wise ops with constants."""
 
     byte: SSAValue
     numbers: dict[SSAValue, Array]
@@ -242,7 +246,8 @@ class _Function:
 def _function_of_one_byte(value: SSAValue) -> _Function | None:
     """Returns the function of one byte that computes a value, or `None`.
 
-    A lookup that produced the byte belongs to the function.
+    If a lookup produced the byte, the lookup is part of the function, and the byte is the lookup's
+    operand.
     """
     bytes_: list[SSAValue] = []
     numbers: dict[SSAValue, Array] = {}
@@ -271,7 +276,9 @@ def _function_of_one_byte(value: SSAValue) -> _Function | None:
 
 
 def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
-    """Returns a byte, and a quantised value's 256 real values for it, maybe through a lookup."""
+    """Returns a byte, and the 256 real values that a quantised value has for it, perhaps after a
+    lookup.
+    """
     integers = quantised(value)
     if integers is None or not (integers.is_bytes and integers.is_known):
         return None
@@ -287,7 +294,9 @@ def _numbers(value: SSAValue) -> tuple[SSAValue, Array] | None:
 
 
 def _elementwise_ops() -> frozenset[type[RelayOp]]:
-    """Returns the ops that compute each element from the same position of the operands."""
+    """Returns the ops whose result elements depend only on the operands' elements at the same
+    position.
+    """
     families = [*vars(elementwise).values(), *vars(logic).values()]
     kinds = (elementwise.UnaryOp, elementwise.BroadcastOp)
     found = [item for item in families if isinstance(item, type) and issubclass(item, kinds)]

@@ -11,7 +11,7 @@ KEPT_FLOAT = "byoc.kept_float"
 
 
 def keep_float(module: ModuleOp, reasons: Mapping[str, str]) -> None:
-    """Adds reasons by node name to the module's reasons."""
+    """Adds to the module, for each named node, the reason why it stays in `f32`."""
     if reasons:
         known = kept_float(module) | dict(reasons)
         module.attributes[KEPT_FLOAT] = DictionaryAttr(
@@ -20,7 +20,7 @@ def keep_float(module: ModuleOp, reasons: Mapping[str, str]) -> None:
 
 
 def kept_float(module: ModuleOp) -> dict[str, str]:
-    """Returns the module's reasons by node name."""
+    """Returns the reason why each node stays in `f32`, by node name."""
     known = module.attributes.get(KEPT_FLOAT)
     if not isinstance(known, DictionaryAttr):
         return {}

@@ -27,10 +27,10 @@ from byoc_mlir.transforms.work import tensor_bytes
 class LimitWeightGrowth(ModulePass):
     """Limits the bytes of convolutions' packed weights, as a multiple of the unpacked weights.
 
-    Algorithms with fewer MACs need larger weights. All packed weights and the model's other
-    constants may take `memory` times the model's constants, plus the peak size of live values. For
-    a small model, whose code is larger than its weights, the limit is at least `free` bytes more
-    than without packing.
+    Algorithms with fewer MACs need larger weights. Packed weights and other constants together may
+    take `memory` times the bytes of the model's constants, plus the peak size of live values. For a
+    small model, whose code is larger than its weights, the limit is at least `free` bytes more than
+    without packing.
 
     Options:
         memory: factor on the model's constants.
@@ -77,7 +77,9 @@ def _bytes_of(constants: Iterable[ConstantOp]) -> int:
 
 
 def _convolved(module: ModuleOp) -> Iterator[ConstantOp]:
-    """Yields the weights of convolutions in `f32` and in bytes, which may be computed in `f32`."""
+    """Yields the weights of `f32` convolutions, and of int8 convolutions, which may be computed in
+    `f32`.
+    """
     for op in module.walk():
         if not isinstance(op, ConvOp | QuantizedConvOp):
             continue
@@ -88,7 +90,9 @@ def _convolved(module: ModuleOp) -> Iterator[ConstantOp]:
 
 
 def _outside(value: SSAValue) -> SSAValue:
-    """Returns the operand for an argument of a composite, or the value itself."""
+    """Returns the composite's operand for an argument of its body; returns other values
+    unchanged.
+    """
     if isinstance(value, BlockArgument):
         composite = value.block.parent_op()
         if isinstance(composite, CompositeOp):
@@ -118,5 +122,5 @@ def _is_constant(value: SSAValue) -> bool:
 
 
 def _size(value: SSAValue) -> int:
-    """Returns the bytes of a tensor, with the hints of symbolic sizes."""
+    """Returns the bytes of a tensor; each symbolic size counts as its hint."""
     return hint(tensor_bytes(value))

@@ -32,7 +32,7 @@ class OffTargetDepths:
     """Off-target depth of each node: the largest number of off-target nodes on a path to it.
 
     Off-target nodes belong to another backend or the host; constants do not count. The object also
-    records one deepest path to each node; these paths form a forest.
+    records, for each node, one path with that many off-target nodes; these paths form a forest.
     """
 
     level: list[int]
@@ -58,10 +58,11 @@ class OffTargetDepths:
         return OffTargetDepths(level, *_tour(roots, children))
 
     def separated(self, one: int, two: int) -> bool:
-        """True if an off-target node lies on the recorded path between two nodes of the backend.
+        """True if the recorded path to one node contains the other one, with an off-target node in
+        between.
 
-        `True` proves that they cannot merge. `False` proves nothing, unless the depths are equal:
-        then no path between them has an off-target node.
+        `True` proves that the two nodes cannot merge. `False` proves nothing, except for nodes of
+        equal depth: no path between these has an off-target node.
         """
         if self.level[one] > self.level[two]:
             one, two = two, one
@@ -84,7 +85,9 @@ class OffTargetDepths:
 
 
 def _tour(roots: list[int], children: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Returns each node's entry time in a walk of the forest, and the last entry time below it."""
+    """Returns each node's entry time in a depth-first walk of the forest, and the last entry time
+    in its subtree.
+    """
     enter, leave = [0] * len(children), [0] * len(children)
     clock = 0
     pending = [(root, False) for root in roots]
@@ -101,9 +104,9 @@ def _tour(roots: list[int], children: list[list[int]]) -> tuple[list[int], list[
 
 
 def canonical_keys(block: Block) -> Mapping[Operation, bytes]:
-    """Returns a digest of each op: how it is computed, and how its results are used.
+    """Returns a digest of each op, over the ops that lead to it and the ops that use its results.
 
-    Ops with equal digests compute the same from equal values, for the same users.
+    Ops with equal digests compute the same results from equal values, and have equal users.
     """
     computed = _from_operands(block)
     used = _from_users(block, computed)
@@ -168,8 +171,8 @@ class MergeCompilerRegions(ModulePass):
     """Merges regions of one backend that feed each other or share an input.
 
     Two regions merge unless a path between them leads through the host or another backend: the
-    merged region would have to wait for its own result. Afterwards no two neighbours that could
-    merge are left. The result does not depend on the order of the ops.
+    merged region would have to wait for its own result. Afterwards no two adjacent regions can
+    merge. The result does not depend on the order of the ops.
 
     ```mlir
     %0 = byoc.compiler_begin %x for "dnnl" : tensor<…>
@@ -241,7 +244,7 @@ def _merge_pairs(
 ) -> Iterable[Sequence[int]]:
     """Merges adjacent nodes of different depths, one pair at a time in canonical order.
 
-    One look at each pair is enough: pairs that an off-target node separates stay separated, and
+    One test of each pair is enough: pairs that an off-target node separates stay separated, and
     merging a pair with all nodes between them creates no cycle.
     """
     contraction = MergedNodes(graph.order(), graph.successors, graph.predecessors)
@@ -260,7 +263,7 @@ def _merge_pairs(
 
 
 def _candidates(graph: RegionGraph) -> Iterator[tuple[int, int]]:
-    """Yields each pair of one backend's regions that feed each other or share an input, once.
+    """Yields once each pair of regions of one backend that feed each other or share an input.
 
     Skips pairs that are known to be separated.
     """

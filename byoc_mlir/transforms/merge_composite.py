@@ -33,10 +33,10 @@ from byoc_mlir.transforms.region_graph import check_annotations
 class MergeComposite(ModulePass):
     """Wraps matches of the backends' patterns in `byoc.composite`s.
 
-    The pass tries backends in the given order, patterns in the order of their table, and for each
-    pattern the matches nearest to the results first. If a pattern's check refuses a match, the ops
-    stay free, with the reason in `byoc.refused`. In an annotated region only the patterns of its
-    backend apply.
+    The pass tries backends in the given order, and patterns in the order of their table. For each
+    pattern, it begins with the ops nearest to the block's end. If a pattern's check refuses a
+    match, its ops remain available to other patterns, with the reason in `byoc.refused`. In an
+    annotated region only the patterns of its backend apply.
 
     ```mlir
     %0 = relay.nn.conv2d %x, %w : (tensor<…>, tensor<…>) -> tensor<…>
@@ -112,7 +112,7 @@ def _merge_block(block: Block, table: Sequence[CompositePattern]) -> None:
 
 
 class _Candidates:
-    """Live ops of a block by name, the last ones first."""
+    """Live ops of a block by name, in reverse program order."""
 
     def __init__(self, block: Block):
         live = live_ops(block)
@@ -181,7 +181,9 @@ def ask_check(row: CompositePattern, match: Match) -> str | None:
 
 
 def _wrap(name: str, match: Match, replaced: dict[SSAValue, SSAValue]) -> None:
-    """Moves a match into a composite; `replaced` maps results of ops to those of composites."""
+    """Moves the ops of a match into a composite; `replaced` maps the ops' results to results of
+    composites.
+    """
     inputs = [replaced.get(value, value) for value in match.inputs]
     block = Block(arg_types=[value.type for value in inputs])
     types = [value.type for value in match.results]

@@ -21,7 +21,7 @@ from byoc_mlir.transforms.rewriting import constant_array, constant_name
 
 
 class OpSequence:
-    """Ops in the order in which they are added, all at one location.
+    """Ops that replace one op, in the order in which they are added, all with that op's location.
 
     Ops that would change nothing are omitted; ops of constants are folded.
     """
@@ -64,7 +64,7 @@ class OpSequence:
         return op.output
 
     def discard(self) -> None:
-        """Discards the ops, which drop their operands."""
+        """Discards the ops and their uses of operands."""
         for op in reversed(self.ops):
             op.drop_all_references()
         self.ops.clear()
@@ -103,7 +103,7 @@ class OpSequence:
     def shifted(
         self, kind: type[elementwise.BroadcastOp], value: SSAValue, by: SSAValue
     ) -> SSAValue:
-        """Adds or subtracts a value of any type; omits the op if that value is 0."""
+        """Adds or subtracts `by`, cast to the type of `value`; omits the op if `by` is 0."""
         array = constant_array(by)
         if array is not None and not array.astype(np.float32).any():
             return value

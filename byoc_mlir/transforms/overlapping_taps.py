@@ -15,7 +15,7 @@ _MOST_TAPS = 1 << 12
 
 @dataclass(frozen=True)
 class MetTaps:
-    """Overlapping taps along one spatial axis, and the padding that remains for them."""
+    """Range of overlapping taps along one spatial axis, and the padding that remains for it."""
 
     taps: slice
     before: int
@@ -23,9 +23,10 @@ class MetTaps:
 
 
 def overlapping_taps(op: CorrelationOp) -> list[MetTaps]:
-    """Returns the overlapping kernel taps along each spatial axis; others read padding only.
+    """Returns the range of overlapping kernel taps along each spatial axis; all other taps read
+    padding.
 
-    Along an axis of symbolic size it is the whole window.
+    For an axis of symbolic size, the range is the whole window.
     """
     rank = op.SPATIAL_RANK
     strides, padding, dilation = op.checked_window()
@@ -41,7 +42,8 @@ def overlapping_taps(op: CorrelationOp) -> list[MetTaps]:
 
 
 def overlapping_taps_of_pool(op: PoolOp) -> list[MetTaps] | None:
-    """Returns the overlapping taps of a pool, or `None` if a spatial size is symbolic.
+    """Returns the range of overlapping taps of a pool along each axis, or `None` if a spatial size
+    is symbolic.
 
     If the last window reaches beyond the padding, that part counts as padding, too.
     """

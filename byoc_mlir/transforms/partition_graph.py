@@ -77,7 +77,7 @@ class PartitionGraph(ModulePass):
 
 
 class _Outliner:
-    """Outliner of one module's regions, which tracks the symbols in use."""
+    """Outliner of one module's regions; it keeps the set of symbols in use."""
 
     def __init__(self, module: ModuleOp, bind_constants: bool):
         self._bind_constants = bind_constants

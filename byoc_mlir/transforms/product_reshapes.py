@@ -1,4 +1,4 @@
-"""Rewrite that moves reshapes of matmul results behind the element-wise ops that follow."""
+"""Rewrite that moves reshapes of matmul results after the element-wise ops that follow."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def reshape_behind(op: RelayOp) -> tuple[ReshapeOp, Sequence[ReshapeOp]] | None:
 
 
 def _reshaped_rows(value: SSAValue) -> ReshapeOp | None:
-    """Returns the op that reshapes a matmul's result, or ops after it, and keeps the columns."""
+    """Returns the reshape that produces `value` from a matmul's result, perhaps after element-wise
+    ops, if it keeps the columns.
+    """
     op = value.owner
     if not isinstance(op, ReshapeOp) or sizes_of(op.data)[-1:] != sizes_of(op.output)[-1:]:
         return None

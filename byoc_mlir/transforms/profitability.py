@@ -1,4 +1,4 @@
-"""GEMMs and convolutions that backends compute faster in fewer bits than `f32`."""
+"""GEMMs and convolutions that backends compute faster in lower precision than `f32`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.work import multiplications
 
 _FUSED = (UnaryOp, BroadcastOp, BiasAddOp, WhereOp)
-"""Ops that a composite may hold besides its GEMM: functions of the GEMM's elements."""
+"""Ops that a composite may contain in addition to its GEMM: functions of the result's elements."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class ProfitableGemm:
 
     op: Operation
     operands: tuple[int, ...]
-    """Indices of the operands that are multiplied, in the block's op: the GEMM or its composite."""
+    """Indices of the multiplied operands, among the operands of the block's op: of the GEMM or its
+    composite."""
 
 
 class ProfitableGemms:
@@ -36,8 +37,8 @@ class ProfitableGemms:
     Args:
         precision: argument of `Backend.profitability`.
         exact: names of nodes that stay in `f32`.
-        refuses: returns why an op with such a GEMM, itself or its composite, must stay in `f32` for
-            reasons other than time, or `None`.
+        refuses: function that returns why an op must stay in `f32` regardless of its speed, or
+            `None`; the op is a GEMM, or a composite with one.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class ProfitableGemms:
         """Reasons why nodes stay in `f32` although the precision pays for their kind of op."""
 
     def product(self, op: Operation) -> ProfitableGemm | None:
-        """Returns the profitable `f32` GEMM in an op: the op itself, or the one of a composite.
+        """Returns the profitable `f32` GEMM in an op: the op itself, or an op in its composite.
 
         Returns `None` if the op stays in `f32`; `kept_float` may have the reason.
         """
@@ -70,7 +71,7 @@ class ProfitableGemms:
         return None if self._stays(op, product) else ProfitableGemm(product, tuple(operands))
 
     def follows(self, op: CompositeOp) -> bool:
-        """True if a composite may read and write the precision, although it has no such GEMM."""
+        """True if a composite without such a GEMM may read and write the lower precision."""
         known = self._profitability.get(op.compiler)
         return known is not None and op.composite_name.data in known.following
 
@@ -86,7 +87,7 @@ class ProfitableGemms:
         return found[0] if all(isinstance(one, _FUSED) for one in others) else None
 
     def _stays(self, op: Operation, product: Operation) -> bool:
-        """True if an op with such a GEMM stays in `f32`; records the reason."""
+        """True if an op with a GEMM must stay in `f32`; records the reason."""
         gains = self._profitability[self._taker(op)]
         reason = (
             self._asked_for(product)
@@ -102,7 +103,9 @@ class ProfitableGemms:
         return None if self._exact.isdisjoint(node_names(product)) else "asked for"
 
     def _taker(self, op: Operation) -> str:
-        """Returns the name of the backend that runs an op, or "" if none that profits does."""
+        """Returns the name of the backend that runs an op, if it profits from the precision, else
+        "".
+        """
         if isinstance(op, CompositeOp):
             return op.compiler
         if any(relay_name(op) in one.ops for one in self._profitability.values()):

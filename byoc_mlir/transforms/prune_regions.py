@@ -74,15 +74,16 @@ def prune_regions(
     refuse: Callable[[FuncOp], str | None],
     send: Callable[[ModuleOp, Mapping[FuncOp, str]], None] = inline_partitions,
 ) -> list[str]:
-    """Returns every outlined region to the host for which `refuse` gives a reason.
+    """Inlines every outlined region for which `refuse` gives a reason, so that the host runs it.
 
     Args:
         module: the partitioned module.
-        refuse: returns why a region does not stay, or `None`.
-        send: removes regions from the module; its second argument maps each region to the reason.
+        refuse: function that returns why a region is inlined, or `None`.
+        send: function that inlines regions; its second argument maps each region to the reason.
 
     Returns:
-        The symbols of the removed regions. Their ops have `demoted: ` and the reason.
+        The symbols of the removed regions. The `byoc.reason` of their ops is `demoted: ` and the
+        reason.
     """
     reasons = {
         op: f"{DEMOTED}{reason}"
@@ -101,7 +102,7 @@ def estimated_work_of(region: FuncOp) -> int:
 
 
 def computations(region: FuncOp) -> Iterator[Operation]:
-    """Yields the ops of an outlined region, with the ops of composites one by one."""
+    """Yields the ops of an outlined region; for each composite, the ops in its body."""
     for op in region.body.block.ops:
         if isinstance(op, CompositeOp):
             yield from op.ops()

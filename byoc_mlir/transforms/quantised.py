@@ -1,4 +1,4 @@
-"""Quantised values, as the passes over quantised models see them."""
+"""Quantised values, as the passes over quantised models represent them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 @dataclass(frozen=True)
 class Quantised:
-    """Quantised tensor: the operands of the `qnn.dequantize` that returns its real values."""
+    """Quantised tensor: integers, scale and zero point, the operands of a `qnn.dequantize`."""
 
     data: SSAValue
     scale: SSAValue
@@ -42,12 +42,14 @@ class Quantised:
 
     @property
     def is_whole(self) -> bool:
-        """True if scale and zero point are for the whole tensor."""
+        """True if scale and zero point are scalars for the whole tensor."""
         return not sizes_of(self.scale) and not sizes_of(self.zero_point)
 
     @property
     def is_bytes(self) -> bool:
-        """True if the integers have 8 bits, and parameters for the whole tensor."""
+        """True if the integers have 8 bits, and scale and zero point are scalars for the whole
+        tensor.
+        """
         return self.is_whole and self.dtype in BYTES
 
     @property
@@ -59,7 +61,9 @@ class Quantised:
 
 
 def quantised(value: SSAValue) -> Quantised | None:
-    """Returns the operands of a `qnn.dequantize`; `None` for other values and blocked scales."""
+    """Returns the operands of the `qnn.dequantize` that computes a value; `None` for other values
+    and blocked scales.
+    """
     op = value.owner
     if not isinstance(op, DequantizeOp) or op.block_size.value.data:
         return None
@@ -68,7 +72,7 @@ def quantised(value: SSAValue) -> Quantised | None:
 
 
 def same_value(one: SSAValue, two: SSAValue) -> bool:
-    """True if two values are the same one, or equal constants."""
+    """True if both arguments are the same SSA value, or equal constants."""
     if one is two:
         return True
     first, second = constant_array(one), constant_array(two)
@@ -95,7 +99,7 @@ def scale_product(one: SSAValue, two: SSAValue, new: OpSequence) -> SSAValue:
 
 
 def placed(numbers: Array, scale: Array, zero_point: Array) -> Array:
-    """Quantises values with constant parameters, rounded and saturated as by `qnn.quantize`."""
+    """Quantises numbers with constant parameters; rounds and saturates like `qnn.quantize`."""
     low, high = integer_range(zero_point.dtype)
     with np.errstate(all="ignore"):
         shifted = np.rint(numbers.astype(np.float32) / scale) + zero_point.astype(np.float32)

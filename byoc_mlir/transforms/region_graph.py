@@ -34,7 +34,7 @@ class RegionNode:
 
     @property
     def is_constant(self) -> bool:
-        """True if the node is a constant, which is copied to its users and separates no regions."""
+        """True if the node is a constant; each user gets a copy, so it separates no regions."""
         return self.compiler is None and is_constant(self.ops[0])
 
 
@@ -53,7 +53,7 @@ class RegionGraph:
         """Returns the nodes in an executable order, as close to program order as possible.
 
         Raises:
-            PassFailedException: there is none, as a region depends on its own results.
+            PassFailedException: there is no such order, since a region depends on its own results.
         """
         position = {op: place for place, op in enumerate(self.block.ops)}
         keys = [max(position[op] for op in node.ops) for node in self.nodes]
@@ -110,7 +110,7 @@ def build_graph(
 
     Args:
         block: the block; the graph skips annotations between a value and its users.
-        regions: its regions.
+        regions: the block's regions.
         outlined: symbols of outlined regions, whose calls have no effects.
     """
     nodes = _nodes(block, regions)

@@ -13,7 +13,7 @@ _BACKEND_MILLISECONDS, _HOST_MILLISECONDS = "backend_milliseconds", "host_millis
 
 
 def set_times(op: Operation, times: RegionTimes) -> None:
-    """Writes `byoc.times`, and replaces an earlier one."""
+    """Writes the attribute `byoc.times` of an op, and replaces an earlier value."""
     found: dict[str, Attribute] = {
         _BACKEND: StringAttr(times.backend),
         _OBTAINED: StringAttr(times.obtained),

@@ -1,4 +1,4 @@
-"""Helpers of the linear passes over `relay`: replacing ops, and reading constants."""
+"""Helpers for the passes over `relay`: replacing ops, and reading constants."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def constant_array(value: SSAValue) -> Array | None:
 
 
 def constant_name(op: Operation, fallback: str) -> str:
-    """Returns a name for a constant made of `op`'s operands: the name of the first weight."""
+    """Returns a name for a constant computed from operands of `op`: the name of its first
+    weight.
+    """
     for operand in op.operands:
         if isinstance(operand.owner, ConstantOp) and isinstance(operand.owner.value, WeightAttr):
             return operand.owner.value.data.name
@@ -38,14 +40,14 @@ def constant_name(op: Operation, fallback: str) -> str:
 def replace_op(op: Operation, new_ops: Sequence[Operation], values: Sequence[SSAValue]) -> None:
     """Replaces `op` by `new_ops`, and its results by `values`.
 
-    Name hints carry over. The caller sets locations, since it knows which ops were merged.
+    Values keep their name hints. The caller sets locations, since it knows which ops were merged.
     """
     Rewriter.insert_op(new_ops, InsertPoint.before(op))
     Rewriter.replace_op(op, (), values)
 
 
 def erase_dead_ops(block: Block) -> None:
-    """Removes unused `relay` ops of a block, and ops that only they used."""
+    """Removes the unused `relay` ops of a block, then the ops that only these ops used."""
     for op in reversed(list(block.ops)):
         if isinstance(op, RelayOp):
             erase_if_dead(op)

@@ -59,7 +59,7 @@ class RoundedValues:
         return self._read.get(op, ())
 
     def _able(self, kept: Container[SSAValue]) -> set[Operation]:
-        """Returns the ops that could write rounded values, as far as their inputs allow.
+        """Returns the ops that could write rounded values, judged by their inputs alone.
 
         Ops with a result in `kept` are excluded.
         """
@@ -71,7 +71,9 @@ class RoundedValues:
         return able
 
     def _follows(self, op: Operation) -> bool:
-        """True if an op is as good on rounded values, none of which is a constant."""
+        """True if an op is as accurate on rounded values, and none of its operands is a
+        constant.
+        """
         if isinstance(op, CompositeOp):
             return self._profitability.follows(op)
         if relay_name(op) not in _FOLLOWING:
@@ -80,7 +82,9 @@ class RoundedValues:
         return bool(floats) and not any(isinstance(value.owner, ConstantOp) for value in floats)
 
     def _reads_rounded(self, op: Operation, able: Container[Operation | Block]) -> bool:
-        """True if all inputs of an op are rounded, except inputs much smaller than its result."""
+        """True if all inputs of an op are rounded; inputs much smaller than its result do not
+        count.
+        """
         values = [op.operands[one] for one in _floats(op)]
         rounded = [value for value in values if value.owner in able]
         return bool(rounded) and all(
@@ -88,7 +92,7 @@ class RoundedValues:
         )
 
     def _wanted(self, able: Collection[Operation]) -> set[Operation]:
-        """Returns the ops of `able` that reduce, or whose values a profitable GEMM needs."""
+        """Returns the ops of `able` that reduce, or whose results a profitable GEMM uses."""
         wanted: set[Operation | Block] = set()
         for op in reversed(self.ops):
             is_reduction = op not in self._products and _reduces(op)
@@ -121,7 +125,7 @@ def _is_much_smaller(value: SSAValue, other: SSAValue) -> bool:
 
 
 def _floats(op: Operation) -> Sequence[int]:
-    """Returns the indices of the `f32` operands, without constants of a composite."""
+    """Returns the indices of an op's `f32` operands; constants of a composite do not count."""
     return [
         index
         for index, value in enumerate(op.operands)

@@ -47,9 +47,10 @@ class Merged:
 
 
 class Replacements:
-    """Record of the ops that each new op replaced, whose ONNX nodes it stands for as well.
+    """Record of the replaced ops, by the op that replaces them; the new op takes over their ONNX
+    nodes.
 
-    Locations are written once, at the end: the location of an op that replaces thousands is long.
+    Locations are written once, at the end: an op that replaces thousands has a long location.
     """
 
     def __init__(self) -> None:
@@ -121,7 +122,9 @@ def reshapes_compose(op: ReshapeLike) -> Simplified:
 
 @_rule(*ELEMENTWISE)
 def reshape_of_a_product_goes_behind(op: RelayOp) -> Simplified:
-    """Rewrites `f(reshape(a · b), c)` to `reshape(f(a · b, c))`, so that `f` can be fused."""
+    """Rewrites `f(reshape(a · b), c)` to `reshape(f(a · b, c))`, so that `f` can be fused into the
+    matmul.
+    """
     found = reshape_behind(op)
     return None if found is None else _merged(found[0], *found[1])
 
@@ -158,7 +161,7 @@ def concatenate_of_one(op: transform.ConcatenateOp) -> Simplified:
 
 @_rule(transform.SplitOp)
 def split_into_one(op: transform.SplitOp) -> Simplified:
-    """Removes a split into one part, unless only the part's type has a known size."""
+    """Removes a split into one part whose type is the operand's type."""
     is_whole = len(op.outputs) == 1 and op.data.type == op.outputs[0].type
     return op.data if is_whole else None
 
@@ -296,7 +299,9 @@ def _spatial_padding(value: SSAValue, fill: float) -> tuple[transform.PadOp, lis
 
 
 def _padded_more(op: window.WindowOp, pad: transform.PadOp, widths: list[int]) -> Merged:
-    """Returns the same window op on the data before padding, with more padding of its own."""
+    """Returns the window op on the data before the pad op, with `widths` added to its own
+    padding.
+    """
     total = [own + more for own, more in zip(ints(op.padding), widths, strict=True)]
     properties = {**op.properties, "padding": total}
     new = type(op)(*[pad.data, *op.operands[1:]], **cast(Any, properties))
@@ -331,7 +336,7 @@ def pad_into_max_pool(op: pool.MaxPoolOp) -> Simplified:
 
 @_rule(*window.CONV.values(), *qnn_window.CONV.values())
 def taps_on_padding_are_cut(op: window.CorrelationOp) -> Simplified:
-    """Removes a convolution's taps that read padding only."""
+    """Removes a convolution's kernel taps that read only padding."""
     weight = constant_array(op.weight)
     if weight is None or not any(ints(op.padding)) or 0 in weight.shape:
         return None
@@ -353,7 +358,7 @@ def taps_on_padding_are_cut(op: window.CorrelationOp) -> Simplified:
 
 @_rule(*pool.MAX_POOL.values(), *pool.AVG_POOL.values())
 def windows_beyond_the_image_are_cut(op: pool.PoolOp) -> Simplified:
-    """Shrinks a pool's window by the taps that read only padding that does not count."""
+    """Removes a pool's taps that read only padding, if padding does not count."""
     is_average = isinstance(op, pool.AvgPoolOp)
     if is_average and op.count_include_pad.value.data and any(ints(op.padding)):
         return None

@@ -116,7 +116,9 @@ def check_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
 
 
 class _Function:
-    """Copier of one function: ops in order, with constants before their first users."""
+    """Copier of one function: copies ops in order, and inserts constants before their first
+    users.
+    """
 
     def __init__(self, sizes: Mapping[str, int]):
         self._sizes = sizes
@@ -166,7 +168,9 @@ class _Function:
         return constant.output
 
     def _folded(self, op: Operation) -> bool:
-        """Folds an op of constants as the importer does; returns whether it is folded."""
+        """Folds an op whose operands are constant, as the importer does; returns `True` if it
+        did.
+        """
         known = [self._constants.get(operand) for operand in op.operands]
         constants = [constant for constant in known if constant is not None]
         makes_sizes = isinstance(op, SizesOp | ArangeOp)

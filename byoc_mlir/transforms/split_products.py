@@ -37,16 +37,16 @@ _LARGEST_REST = float((1 - 2**-8) * 2.0**120)
 class SplitProducts(ModulePass):
     """Splits `f32` matmuls and convolutions into `bf16` ones with sums three times as long.
 
-    The pass does so where a backend computes these faster. It splits a value into a high part,
-    rounded to `bf16`, and a low part, the rounded rest: 16 of 24 bits. The product of both low
-    parts is omitted. One product sums the other three: its operands hold the parts side by side,
-    `high, high, low` of the data and `high, low, high` of the weights.
+    The pass splits ops that a backend computes faster so. Each value becomes a high part, rounded
+    to `bf16`, and a low part, the rounded rest: together they keep 16 of 24 bits. The product of
+    the two low parts is omitted. One `bf16` op sums the other three products: its operands hold the
+    parts side by side, `high, high, low` of the data and `high, low, high` of the weights.
 
-    Infinities and NaNs are in one high part only; the other parts are 0. So no product has an
-    infinity or NaN that `f32` would not have.
+    Infinities and NaNs are in one high part only; the other parts are 0. So the result has an
+    infinity or NaN only if the `f32` result has one.
 
     Runs between `merge-composite` and `annotate-target`. Other ops in a composite with such a
-    product are computed in `f32`, as before.
+    matmul or convolution are computed in `f32`, as before.
 
     Options:
         targets: backends that report what they compute faster.
@@ -120,18 +120,20 @@ def _drop_unused(op: CompositeOp) -> None:
 
 @dataclass(frozen=True)
 class _Place:
-    """Position of an operand's parts, so that the product sums over them."""
+    """Axis, order and groups in which an operand's parts are concatenated, so that the op sums over
+    them.
+    """
 
     axis: int
-    """Axis along which the product sums."""
+    """Axis along which the op sums."""
     is_data: bool
     """True if the parts are in the order of data, not of weights."""
     groups: int = 1
-    """Groups of channels, each with parts of its own."""
+    """Number of groups of channels; each group has separate parts."""
 
 
 def _places(op: Operation) -> tuple[_Place, _Place]:
-    """Returns the positions for the two operands of a product."""
+    """Returns how the parts of each of the two operands are concatenated."""
     if isinstance(op, window.ConvOp):
         return _Place(1, True, op.groups.value.data), _Place(1, False)
     if isinstance(op, window.ConvTransposeOp):
@@ -147,13 +149,13 @@ def _places(op: Operation) -> tuple[_Place, _Place]:
 
 
 class _Splitter:
-    """Splitter of a block's values, each once."""
+    """Splitter of a block's values; it splits each value once."""
 
     def __init__(self) -> None:
         self._joined: dict[tuple[SSAValue, _Place], SSAValue] = {}
 
     def joined(self, value: SSAValue, place: _Place) -> SSAValue:
-        """Returns the parts of a value, side by side."""
+        """Returns the parts of a value, concatenated."""
         key = (value, place)
         if key not in self._joined:
             ops = OpSequence(UnknownLoc())
@@ -168,7 +170,9 @@ class _Splitter:
 
 
 def _parts(ops: OpSequence, value: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Returns a value's high part, the same with 0 for infinities and NaNs, and its low part."""
+    """Returns a value's high part, the high part with 0 for infinities and NaNs, and the low
+    part.
+    """
     largest, zero = (
         ops.constant(name, np.array(number, np.float32))
         for name, number in (("largest", np.finfo(np.float32).max), ("zero", 0))

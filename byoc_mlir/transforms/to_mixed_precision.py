@@ -31,13 +31,13 @@ _TYPES: Mapping[MixedType, Attribute] = {"bf16": bf16}
 class ToMixedPrecision(ModulePass):
     """Converts matmuls and convolutions to 16 bits, where a backend computes them faster.
 
-    They sum in `f32`, and other ops in their composites are computed in `f32`. The pass rounds
-    their inputs. It rounds their results if another such op reads them, directly or through ops
-    that *follow* (`rounded_values.py` lists them). Values with other users stay in `f32`, and so do
-    inputs and outputs of the model.
+    The converted ops accumulate in `f32`, and other ops in their composites are computed in `f32`.
+    The pass rounds the inputs of converted ops. It rounds a result if another converted op reads
+    it, directly or through ops that *follow* (`rounded_values.py` lists them). Values with other
+    users stay in `f32`, and so do inputs and outputs of the model.
 
-    A product also stays in `f32` if its backend reports that it is faster so, or if it is a
-    convolution whose weights cancel (`cancelling_weights.py`). The module records why.
+    An op also stays in `f32` if its backend reports that `f32` is faster, or if it is a convolution
+    whose weights cancel (`cancelling_weights.py`). The module records why.
 
     Runs between `merge-composite` and `annotate-target`.
 
@@ -85,7 +85,7 @@ class ToMixedPrecision(ModulePass):
 
 
 class _Mixer:
-    """Rewriter of the ops of a block, in their order."""
+    """Rewriter of the ops of a block, in program order."""
 
     def __init__(self, plan: RoundedValues, type_: Attribute):
         self._plan, self._type = plan, type_
@@ -115,7 +115,7 @@ class _Mixer:
         return self._rounded[value]
 
     def _mix(self, op: Operation, product: ProfitableGemm) -> None:
-        """Keeps the `f32` results of a product, unless the plan rounds them."""
+        """Converts a GEMM or convolution; its results stay `f32` unless the plan rounds them."""
         is_rounding = self._plan.is_rounding(op)
         if isinstance(op, CompositeOp):
             _mix_body(op, product.op)
@@ -139,7 +139,9 @@ class _Mixer:
 
 
 def _mix_body(op: CompositeOp, product: Operation | None = None) -> None:
-    """Adapts a composite's body to its new operand types; all ops but `product` get `f32`."""
+    """Adapts a composite's body to its new operand types; all ops but `product` get `f32`
+    operands.
+    """
     block = op.body.block
     for argument, operand in zip(block.args, op.inputs, strict=True):
         if argument.type == operand.type:

@@ -1,4 +1,4 @@
-"""Work and memory traffic of parts of a model."""
+"""MACs and memory traffic of parts of a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from byoc_mlir.transforms.work import dynamic_macs, tensor_bytes
 
 @dataclass(frozen=True)
 class _Op:
-    """Op with the numbers of the values that it reads and writes."""
+    """MACs of an op, and the numbers of the values that it reads and writes."""
 
     nodes: frozenset[str]
     multiplications: Size
@@ -27,7 +27,9 @@ class _Op:
 
 @dataclass
 class Traffic:
-    """Traffic of a `relay` module, which outlives it; in terms of its symbolic dimensions."""
+    """Traffic of a `relay` module in terms of its symbolic dimensions; it does not refer to the
+    module.
+    """
 
     _ops: list[_Op] = field(default_factory=list[_Op])
     _bytes: list[Size] = field(default_factory=list[Size])
@@ -57,11 +59,13 @@ class Traffic:
         return traffic
 
     def multiplications(self, nodes: Collection[str]) -> Size:
-        """Returns the MACs of the ops that belong to these ONNX nodes."""
+        """Returns the MACs of the ops that stem from the given ONNX nodes."""
         return sum(op.multiplications for op in self._ops_of(nodes))
 
     def bytes(self, nodes: Collection[str]) -> Size:
-        """Returns the bytes that these nodes exchange with other nodes, each value once."""
+        """Returns the bytes that the given ONNX nodes exchange with other nodes; each value counts
+        once.
+        """
         ops = self._ops_of(nodes)
         written = {value for op in ops for value in op.writes}
         read = {value for op in ops for value in op.reads} - written

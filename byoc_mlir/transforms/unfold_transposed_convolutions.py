@@ -25,9 +25,9 @@ from byoc_mlir.transforms.rewriting import constant_array, erase_dead_ops, repla
 class UnfoldTransposedConvolutions(ModulePass):
     """Converts quantised transposed convolutions to 1x1 convolutions, which run in integers.
 
-    The pass does so where each result position reads one pixel: the strides equal the window, as in
-    upsampling networks. The results of a window are channels until they are quantised; then a
-    transpose moves the bytes to their positions.
+    The pass converts convolutions whose strides equal their window, as in upsampling networks: each
+    output element depends on one input pixel. The 1x1 convolution has a channel for each output of
+    a window; a transpose moves the quantised outputs to their positions.
 
     Runs before `fake-quantization-to-integer`.
 
@@ -104,7 +104,9 @@ def _chain(op: window.ConvTransposeOp) -> Sequence[Operation] | None:
 
 
 def _of_pixels(op: window.ConvTransposeOp, new: OpSequence) -> SSAValue:
-    """Builds the 1x1 convolution, whose channels are the results at the window's positions."""
+    """Builds the 1x1 convolution, which has a channel for each window position of each output
+    channel.
+    """
     weight = quantised(op.weight)
     assert weight is not None
     rank, strides = op.SPATIAL_RANK, ints(op.strides)
@@ -138,7 +140,7 @@ def _repeated(value: SSAValue, strides: Sequence[int], new: OpSequence) -> SSAVa
 
 
 def _side_by_side(value: SSAValue, strides: Sequence[int], new: OpSequence) -> SSAValue:
-    """Moves the channels of window positions to these positions."""
+    """Moves the channels that stand for window positions to these positions."""
     batch, channels, *spatial = sizes_of(value)
     outputs, rank = channels // math.prod(strides), len(strides)
     apart = new.reshape(value, [batch, *strides, outputs, *spatial])

@@ -1,4 +1,4 @@
-"""Disjoint sets that grow together."""
+"""Disjoint sets, which can be joined."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 class UnionFind(Generic[Item]):
-    """Disjoint sets of hashable items; an item that was never joined is a set of its own."""
+    """Disjoint sets of hashable items; each item is initially in its own set."""
 
     def __init__(self) -> None:
         self._parent: dict[Item, Item] = {}

@@ -58,10 +58,10 @@ _MOVES = (
 class UnsignedBytes(ModulePass):
     """Converts quantised tensors of `i8` to `ui8`, with zero points larger by 128.
 
-    Without VNNI, instructions require one operand of unsigned bytes. With VNNI the pass converts a
-    block if more zero points become 0 than were 0 before, as after relus: zero points of 0 cost
-    nothing. A tensor stays `i8` if one of its producers or users has no zero point, or if a zero
-    point is not constant.
+    Without VNNI, int8 instructions require one operand of unsigned bytes, so the pass converts
+    every block. With VNNI, it converts a block if that makes more zero points 0, as after relus:
+    zero points of 0 cost nothing. A tensor stays `i8` if one of its producers or users has no zero
+    point, or if a zero point is not constant.
 
     Options:
         vnni: true if the processor has VNNI; the default is this processor.
@@ -93,7 +93,7 @@ class UnsignedBytes(ModulePass):
 
 
 def _convertible(ops: Sequence[Operation]) -> Collection[SSAValue]:
-    """Returns the values that may become `ui8`, as all ops that touch them allow it."""
+    """Returns the values that may become `ui8`: all their producers and users allow it."""
     found = {
         value
         for op in ops
@@ -168,7 +168,7 @@ def _convert(op: Operation, values: Container[SSAValue]) -> None:
 
 
 def _replace(op: RelayOp, name: str, changed: Callable[[Array], Array]) -> None:
-    """Replaces an operand by another constant."""
+    """Replaces a constant operand by a changed copy."""
     index = [one for one, _ in op.get_irdl_definition().operands].index(name)
     array = constant_array(op.operands[index])
     assert array is not None

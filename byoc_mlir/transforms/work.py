@@ -17,7 +17,8 @@ from byoc_mlir.dims import Size
 from byoc_mlir.transforms.blocks import is_constant
 
 PRECISION = "byoc.computed_in"
-"""Attribute of a product: the type it is computed in, if its operands' type differs."""
+"""Attribute of a matmul or convolution: the type in which it is computed, if the operands have
+another type."""
 
 _ShapeOf: TypeAlias = Callable[[SSAValue], Sequence[Size]]
 
@@ -54,7 +55,7 @@ def dynamic_macs(op: Operation) -> Size:
 def tensor_sizes(value: SSAValue) -> tuple[Size, ...]:
     """Returns the sizes of a tensor, with symbols; empty for other values.
 
-    A size with neither name nor number counts as 1.
+    An unnamed dynamic size counts as 1.
     """
     if not isinstance(value.type, TensorType):
         return ()
@@ -83,10 +84,10 @@ def _products(op: Operation, shape_of: _ShapeOf) -> Size:
 
 
 def precision(op: Operation) -> str:
-    """Returns the type that an op computes in.
+    """Returns the type that an op computes in; `int8` stands for `i8` and `ui8`.
 
-    It is the attribute `PRECISION` if there is one, otherwise the type of the first operand, or of
-    a recurrent layer's weight. `int8` stands for bytes of either sign.
+    The attribute `PRECISION` declares the type. Without it, the first operand has the type; for a
+    recurrent layer, the weight has it.
     """
     said = op.attributes.get(PRECISION)
     if isinstance(said, StringAttr):

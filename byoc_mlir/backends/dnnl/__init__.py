@@ -38,11 +38,14 @@ if TYPE_CHECKING:
     from byoc_mlir.kernels.module_builder import ModuleBuilder
 
 _one_at_a_time = Lock()
-"""Lock of measurements, which share memory and would disturb each other."""
+"""Lock that allows one measurement at a time: measurements share memory, and would slow each other
+down."""
 
 
 class DnnlBackend(Backend):
-    """Runs regions with oneDNN's primitives, in layouts that are planned for the whole region."""
+    """Backend that runs regions with oneDNN's primitives, in layouts planned for the whole
+    region.
+    """
 
     name: ClassVar[str] = "dnnl"
     used_by_default: ClassVar[bool] = True
@@ -128,8 +131,10 @@ class DnnlBackend(Backend):
             return faster_in_f32(op, Choices.of(self.settings))
 
     def estimated_milliseconds(self, region: FuncOp, context: CodegenContext) -> float | None:
-        """Estimates a region's latency. If the region will likely stay, plans it, keeps the plan,
-        and uses the plan's latency.
+        """Estimates a region's latency on oneDNN.
+
+        If the region will likely stay with oneDNN, plans it, keeps the plan, and uses the plan's
+        latency.
         """
         from byoc_mlir.backends.dnnl.costs.measurements import measuring
         from byoc_mlir.backends.dnnl.library.timing import bench
@@ -204,7 +209,7 @@ class DnnlBackend(Backend):
         `byoc-opt` prints the same IR.
 
         Args:
-            region: in `relay` ops.
+            region: region of `relay` ops.
             threads: the OpenMP threads that will run it.
         """
         from byoc_mlir.backends.dnnl.costs.measurements import measuring

@@ -1,4 +1,4 @@
-"""Choices of the passes: measured or estimated, or set by the user."""
+"""Choices of the passes: measured, estimated, or set by the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from byoc_mlir.backends.options import Option, Setting
 
 MEASURED = "measured"
-"""Value for the fastest choice."""
+"""Setting that selects the fastest choice, as measured or estimated."""
 
 Winograd: TypeAlias = Literal["measured", "off"]
 Convolution: TypeAlias = Literal[
@@ -27,7 +27,7 @@ LAYOUTS = get_args(Layout)[1:]
 
 @dataclass(frozen=True)
 class Choices:
-    """Settings of the choices: `measured`, or a value to use wherever it applies."""
+    """Settings of the choices; each is `measured`, or a value to use wherever it applies."""
 
     winograd: Winograd = MEASURED
     """`off` disables Winograd's algorithm, unless `convolution` requests it."""

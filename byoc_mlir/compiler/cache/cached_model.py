@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """The plan of a model without its programs, and its dependencies."""
+    """Plan of a model without its programs, and the dependencies of its compilation."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[str, ...]
     files: Mapping[str, str]
-    """External data: path below the model's folder, to the content's hash."""
+    """Hash of each file of external data, by its path below the model's folder."""
     variables: tuple[str, ...]
     """Environment variables that the backends read."""
     environment: Mapping[str, str]
@@ -44,13 +44,13 @@ class ModelEntry:
     """True if the model has no shape-polymorphic program."""
 
     def is_current(self) -> bool:
-        """True if the environment variables have their old values."""
+        """True if the environment variables have the values that they had at the compilation."""
         return environment_values(self.variables) == self.environment
 
 
 @dataclass(frozen=True)
 class CachedModel:
-    """A model in a cache, with the options of its compilation."""
+    """Model in a cache, with the options of its compilation."""
 
     cache: Cache
     request: Request
@@ -85,7 +85,7 @@ class CachedModel:
     def new_entry(
         self, source: Source, options: CompileOptions, stages: tuple[PlanStage, ...] = ()
     ) -> ModelEntry | None:
-        """Adds a model to the cache, without programs; returns `None` if it cannot be cached."""
+        """Adds the model to the cache, without programs; returns `None` if it cannot be cached."""
         from onnx import ModelProto
 
         from byoc_mlir.backends import get_backend
@@ -108,10 +108,10 @@ class CachedModel:
         return entry
 
     def part(self, model: object) -> CachedModel | None:
-        """Returns a part of the model that is compiled as a separate model; `None` if it has no
-        unique key.
+        """Returns the cache's handle for a part of this model that is compiled as a separate model.
 
-        Its key differs from the key of the same bytes as a whole model: all outputs of a part are
+        Returns `None` if the part has no unique key. The key of a part differs from the key of a
+        whole model with the same bytes, since their programs differ: all outputs of a part are
         tensors.
         """
         found = CachedModel.of(self.cache, replace(self.request, model=model))
@@ -123,12 +123,12 @@ class CachedModel:
 
     @property
     def external(self) -> ExternalFiles | None:
-        """Returns the model's external data, if it may have some."""
+        """Returns the model's files of external data, if it may have some."""
         model = self.request.model
         return model.files if isinstance(model, Snapshot) else None
 
     def _files(self, names: list[str]) -> dict[str, str] | None:
-        """Returns the hash of each file of external data, `None` if one cannot be read."""
+        """Returns the hash of each named file of external data; `None` if a file cannot be read."""
         if not names:
             return {}
         if self.external is None:

@@ -35,7 +35,7 @@ _BYTECODE_FOLDER = "__pycache__"
 def model_digest(model: object) -> str | None:
     """Returns the hash of an ONNX model in any form, `None` for other models.
 
-    External data is not in it.
+    The hash does not include external data.
 
     Raises:
         InvalidModelError: the file cannot be read.
@@ -50,16 +50,16 @@ def array_digest(array: Array) -> str:
 
 
 def digest(*parts: Any) -> str:
-    """Returns a hash of anything that JSON can represent."""
+    """Returns a hash of values that JSON can represent."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def machine_and_software() -> Sequence[Any] | None:
-    """Returns the dependencies of every compilation, besides the model and the options.
+    """Returns the dependencies that all compilations share: the machine, and installed software.
 
     Returns:
-        A value that JSON can represent; `None` if the source of a backend, of a pass, or of the
-        importer of an op is unknown.
+        A value that JSON can represent; `None` if the source file of a backend, a pass or an op's
+        importer is unknown.
     """
     software, backends, passes = _software(), _registered_backends(), _registered_passes()
     importers = _registered_importers()
@@ -77,19 +77,22 @@ def machine_and_software() -> Sequence[Any] | None:
 
 
 def has_registered() -> bool:
-    """True if this process has registered backends, passes or importers that another process would
-    lack.
+    """True if this process has registered backends, passes or importers itself.
+
+    Another process would lack them.
     """
     return bool(_registered_backends() or _registered_passes() or _registered_importers())
 
 
 def environment_values(names: Sequence[str]) -> dict[str, str]:
-    """Returns the values of those environment variables that are set."""
+    """Returns the values of the named environment variables that are set."""
     return {name: os.environ[name] for name in sorted(set(names)) if name in os.environ}
 
 
 def stamp(path: str | Path) -> str:
-    """Returns the size and modification time of a file, or "" if there is none."""
+    """Returns the stamp of a file: its size and modification time as text, or "" if there is no
+    such file.
+    """
     try:
         status = os.stat(path)
     except OSError:
@@ -131,10 +134,10 @@ def _entry_point(point: EntryPoint) -> list[str] | None:
 
 
 def _module_stamps(module: str) -> list[list[str]] | None:
-    """Returns the sources of a module's outermost package, found like an import but without
-    importing.
+    """Returns path and stamp of the source files of a module's outermost package.
 
-    Namespace packages do not count. Returns `None` if the sources are no files.
+    The package is found without importing it; namespace packages do not count. Returns `None` if
+    the sources are no files.
     """
     name = ""
     for part in module.split("."):
@@ -161,17 +164,18 @@ def _registered_passes() -> list[Any] | None:
 
 
 def _asked(module: str, function: str) -> Any:
-    """Calls a function of a registry, or returns `None` if nobody has imported the registry.
+    """Calls a function of a registry, or returns `None` if no code has imported the registry.
 
-    If another thread is importing the registry, nothing is registered yet.
+    While another thread is importing the registry, it is empty.
     """
     found = getattr(sys.modules.get(module), function, None)
     return None if found is None else found()
 
 
 def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
-    """Returns the classes by name with their sources, without ours and those of installed
-    packages.
+    """Returns the given classes by name, with their source files.
+
+    Classes of this package and of installed packages are omitted.
     """
     points = (one for group in _ENTRY_POINTS for one in installed_points(group))
     known = {(point.name, _outermost(point.module)) for point in points}
@@ -194,7 +198,7 @@ def _registered(classes: Mapping[str, type[Any]]) -> list[Any] | None:
 def _registered_importers() -> list[Any] | None:
     """Returns the importers of ONNX ops that the process itself registered.
 
-    They exclude ours, and those of installed packages, which `_software` covers, loaded or not.
+    Importers of this package and of installed packages are omitted: `_software` covers these.
     """
     found: list[Any] = []
     known = {"byoc_mlir", *(_outermost(point.module) for point in installed_points(_OPS))}
@@ -218,7 +222,9 @@ def _is_ours(cls: type) -> bool:
 
 
 def _source_of(cls: type) -> Path | None:
-    """Returns the file of a class, taken from its functions, since its module may be gone."""
+    """Returns the source file of a class, taken from its functions, since its module may no longer
+    exist.
+    """
     for code in _codes_of(cls):
         if Path(code.co_filename).is_file():
             return Path(code.co_filename)
@@ -236,16 +242,17 @@ def _codes_of(cls: type) -> list[CodeType]:
 
 
 def _place_of(code: CodeType) -> str:
-    """Returns the definition site of a function; a process may define another one of the same
-    name.
+    """Returns the file, line and name of a function's definition; the name alone may not be
+    unique.
     """
     return f"{code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
 
 
 def _source_stamps(file: Path) -> list[list[str]] | None:
-    """Returns the sources that belong to a module: its outermost package, or the modules beside it.
+    """Returns path and stamp of the source files that belong with a module.
 
-    Returns `None` if the module is no file, as in an archive.
+    They are the files of its outermost package, or the modules in its folder. Returns `None` if the
+    module is no file, as in an archive.
     """
     file = file.absolute()
     if not file.is_file():
@@ -265,7 +272,9 @@ def _source_stamps(file: Path) -> list[list[str]] | None:
 
 
 def _own_stamps() -> list[list[str]]:
-    """Returns the sources of this package, or the archive that has them."""
+    """Returns path and stamp of this package's source files, or of the archive that contains
+    them.
+    """
     package = Path(__file__).parents[2]
     if package.is_dir():
         return _folder_stamps(package)
@@ -276,7 +285,7 @@ def _folder_stamps(folder: Path) -> list[list[str]]:
     """Returns path and stamp of all files in a folder, because backends also have C, tables and
     libraries.
 
-    It skips Python's bytecode caches, including files that are no `.pyc` yet.
+    It skips Python's bytecode caches, including temporary files in them.
     """
     found: list[list[str]] = []
     folders = [os.fspath(folder)]

@@ -1,8 +1,8 @@
 """Compiled programs on disk, for other processes.
 
 The cache is a folder of containers (see `runtime.container`), named by the hash of their
-dependencies. Files appear complete or not at all, so processes need no locks. An unreadable file is
-a miss.
+dependencies. Files appear complete or not at all, so processes need no locks. An unreadable file
+counts as a cache miss.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _ABANDONED_SECONDS = 3600.0
 """Seconds after which an unfinished file must belong to a process that was killed."""
 
 Folder: TypeAlias = str | Path | Literal[False] | None
-"""Folder of the cache; `False`: none; `None`: `$BYOC_CACHE_DIR`, else the user's folder."""
+"""Folder of the cache; `False` for no cache; `None` for `$BYOC_CACHE_DIR`, or else the user's
+folder."""
 
 Kept: TypeAlias = Literal["programs", "calibration"]
 """Kind of content; `BYOC_CACHE=calibration` keeps only calibrations."""
@@ -40,7 +41,7 @@ Kept: TypeAlias = Literal["programs", "calibration"]
 
 @dataclass(frozen=True, order=True)
 class CacheEntry:
-    """A file of a cache."""
+    """File in a cache."""
 
     used: float
     """Time of the last write or read, in seconds since the epoch."""
@@ -49,21 +50,23 @@ class CacheEntry:
 
     @property
     def is_complete(self) -> bool:
-        """True if the entry is complete; otherwise, a process is writing it or was killed
-        meanwhile.
+        """True if the entry is complete.
+
+        Otherwise, a process is writing it, or was killed while it wrote.
         """
         return self.path.suffix == _SUFFIX
 
     @property
     def is_abandoned(self) -> bool:
-        """True if the process that began the file must be gone."""
+        """True if the file is unfinished, and so old that no process can still be writing it."""
         return not self.is_complete and self.used < time.time() - _ABANDONED_SECONDS
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of compiled programs that holds about `limit` bytes; the oldest ones are deleted
-    first.
+    """Folder of compiled programs that holds about `limit` bytes.
+
+    The least recently used programs are deleted first.
     """
 
     folder: Path
@@ -73,16 +76,17 @@ class Cache:
     def open(folder: Folder = None, kept: Kept = "programs") -> Cache | None:
         """Opens the cache in a folder.
 
-        By default, the folder is `$BYOC_CACHE_DIR`, or else the user's. There is none if
-        `BYOC_CACHE` is `off`, or `calibration` for programs. If the user's folder is unusable, the
-        function warns.
+        By default, the folder is `$BYOC_CACHE_DIR`, or else the user's cache folder.
+        `BYOC_CACHE=off` disables the cache; `BYOC_CACHE=calibration` disables it for programs. If
+        the user's folder is unusable, the function warns.
 
         Returns:
             The cache, or `None` if nothing is cached.
 
         Raises:
-            UnsafeCacheError: others may write to the folder, and so choose what runs here.
-            ByocError: it is no folder, or a variable has a value that is not accepted.
+            UnsafeCacheError: other users may write to the folder, and so choose what code runs
+                here.
+            ByocError: the path is no folder, or a variable has a value that is not accepted.
         """
         if folder:
             return Cache(own_folder(Path(folder).expanduser()), _limit())
@@ -99,11 +103,13 @@ class Cache:
             return None
 
     def read(self, key: str, is_hashed: bool = True) -> Container | None:
-        """Reads an entry, or returns `None`; deletes entries that are damaged or that others may
-        have written.
+        """Reads an entry; returns `None` if there is none.
+
+        Deletes entries that are damaged, or that other users may have written.
 
         Args:
-            is_hashed: False for an entry that this process has just written.
+            is_hashed: False to skip the hash's verification, for an entry that this process has
+                just written.
         """
         path = self._path(key)
         try:
@@ -130,7 +136,8 @@ class Cache:
         """Writes an entry; warns if the disk is full or not writable.
 
         Args:
-            check: raises if `blobs` changed while they were written; then nothing is kept.
+            check: function that raises if `blobs` changed while they were written; then no file is
+                kept.
         """
         try:
             write_container(self._path(key), document, blobs, check=check, mode=0o600)
@@ -139,7 +146,7 @@ class Cache:
             _warn_once(f"nothing is cached: '{self.folder}' cannot be written: {error.strerror}")
 
     def delete(self, key: str) -> None:
-        """Deletes an entry, if it is there and can be deleted."""
+        """Deletes an entry, if it exists and can be deleted."""
         _delete(self._path(key))
 
     def clear(self) -> None:
@@ -188,7 +195,7 @@ def users_folder() -> Path:
     """Returns the user's cache folder for this package.
 
     Raises:
-        ByocError: the user has no home.
+        ByocError: the user has no home directory.
     """
     from platformdirs import user_cache_path
 
@@ -206,8 +213,8 @@ def own_folder(folder: Path) -> Path:
     """Creates the folder if it is missing, and returns it.
 
     Raises:
-        UnsafeCacheError: it is not the user's own, or others may write to it.
-        ByocError: it cannot be created.
+        UnsafeCacheError: the folder belongs to another user, or others may write to it.
+        ByocError: the folder cannot be created.
     """
     folder = folder.absolute()  # the process may go to another one
     try:

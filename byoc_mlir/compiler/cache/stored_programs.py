@@ -1,4 +1,4 @@
-"""Programs of one model in the cache: specialisations, or a shape-polymorphic program."""
+"""Programs of one model in the cache: specialisations, or shape-polymorphic programs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.warned import warn_user
 
 @dataclass(frozen=True)
 class _Circumstances:
-    """Warnings and libraries of a program's compilation."""
+    """Warnings of a program's compilation, and the libraries that the program needs."""
 
     warnings: tuple[str, ...]
     libraries: Mapping[str, str]
@@ -31,7 +31,7 @@ class _Circumstances:
 
 
 class StoredPrograms:
-    """Reads and writes the programs of a model that has an entry in the cache."""
+    """Reader and writer of the cached programs of a model that has an entry in the cache."""
 
     def __init__(self, model: CachedModel, entry: ModelEntry):
         self._model = model
@@ -39,7 +39,7 @@ class StoredPrograms:
         self._weights = StoredWeights(model.cache)
 
     def change_entry(self, entry: ModelEntry) -> None:
-        """Replaces the model's entry, here and in the cache."""
+        """Replaces the model's entry, in this object and in the cache."""
         self.entry = entry
         self._model.write_entry(entry)
 
@@ -49,7 +49,7 @@ class StoredPrograms:
         return self._key(sizes, {name: array_digest(array) for name, array in values.items()})
 
     def generic_key(self, number: int) -> str:
-        """Returns the key of a shape-polymorphic program; they are numbered from 0."""
+        """Returns the key of a shape-polymorphic program, by its number; numbers begin at 0."""
         return self._key("sized", number)
 
     def _key(self, *parts: object) -> str:
@@ -88,8 +88,8 @@ class StoredPrograms:
         return decode_program(document.get("program"), blobs, code, "the cache", folder)
 
     def write(self, key: str, program: Program, said: tuple[str, ...]) -> None:
-        """Writes a program with the warnings of its compilation, unless the environment has
-        changed.
+        """Writes a program with the warnings of its compilation, unless the environment has changed
+        meanwhile.
 
         Raises:
             InvalidModelError: external data was changed in place since it was hashed.
@@ -109,9 +109,11 @@ class StoredPrograms:
         self._model.cache.write(key, document, blobs, self._check_unchanged)
 
     def with_weights_mapped(self, program: Program) -> Program:
-        """Returns a program that was written, with its weights mapped from the cache's files.
+        """Returns a program that was written to the cache, with its weights mapped from the cache's
+        files.
 
-        It applies only to a model file with fixed shapes: no other program shares its weights.
+        Only programs of a model file with fixed shapes change: no other program shares their
+        weights.
         """
         model, code = self._model.request.model, program.code
         is_file = isinstance(model, Snapshot) and model.path is not None

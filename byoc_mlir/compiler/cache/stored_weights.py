@@ -26,10 +26,10 @@ class StoredWeight:
 
 
 class StoredWeights:
-    """Weights that programs of one model share on disk and, once they are read, in memory.
+    """Weights that the programs of one model share on disk and, once they are read, in memory.
 
-    They are stored in packs: all weights of the first program, then the new ones of each further
-    program.
+    They are stored in packs: one with all weights of the first program, then one with the new
+    weights of each further program.
     """
 
     def __init__(self, cache: Cache):
@@ -42,7 +42,8 @@ class StoredWeights:
     def write(
         self, weights: Mapping[str, Array], check: Callable[[], None]
     ) -> dict[str, StoredWeight]:
-        """Stores the large weights that are new, and returns the positions of all large ones.
+        """Stores the large weights that are not stored yet; returns the positions of all large
+        weights.
 
         Args:
             weights: by symbol; equal symbols mean equal weights.
@@ -59,7 +60,7 @@ class StoredWeights:
         return {name: self._places[name] for name in large}
 
     def read(self, places: Mapping[str, StoredWeight]) -> dict[str, Array] | None:
-        """Reads the weights at the given positions; `None` if some of them are gone."""
+        """Reads the weights at the given positions; `None` if a weight no longer exists."""
         found: dict[str, Array] = {}
         for name, place in places.items():
             pack = self._pack(place.pack)
@@ -70,9 +71,10 @@ class StoredWeights:
         return found
 
     def mapped(self, weights: Mapping[str, Array]) -> dict[str, Array]:
-        """Returns stored weights as maps of the files, so that the system can evict unused pages.
+        """Returns the weights, stored ones as maps of their files, so that the system can evict
+        unused pages.
 
-        Weights that are in no file stay as they are.
+        Weights that are in no file are returned unchanged.
         """
         places = {name: self._places[name] for name in weights if name in self._places}
         return {**weights, **(self.read(places) or {})}

@@ -1,4 +1,4 @@
-"""A model with the compiler's decisions as metadata of its nodes, which Netron shows."""
+"""Model whose nodes have the compiler's decisions as metadata, which Netron shows."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def _placement(row: ReportRow) -> Mapping[str, str]:
 
 
 def _times(profile: Profile) -> dict[str, dict[str, str]]:
-    """Returns the time of each node's steps, and the other nodes that these steps compute."""
+    """Returns, for each node, the time of its steps, and the other nodes that these steps
+    compute.
+    """
     milliseconds: dict[str, float] = {}
     together: dict[str, dict[str, None]] = {}
     for step in profile:
@@ -95,7 +97,9 @@ def _times(profile: Profile) -> dict[str, dict[str, str]]:
 
 
 def _annotate(node: onnx.NodeProto, entries: Mapping[str, str]) -> None:
-    """Sets the entries that are not empty; removes those of an earlier compilation."""
+    """Sets a node's metadata entries that are not empty; removes entries of an earlier
+    compilation.
+    """
     kept = [one for one in node.metadata_props if not one.key.startswith(PREFIX)]
     del node.metadata_props[:]
     node.metadata_props.extend(kept)

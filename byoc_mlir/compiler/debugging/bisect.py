@@ -20,9 +20,10 @@ from byoc_mlir.runtime.verification import Bisection, Kind
 
 
 def bisect(examined: Examined) -> Bisection:
-    """Disables patterns, then passes, then backends, and halves the set that makes a difference.
+    """Disables patterns, then passes, then backends, and halves the set of names that causes a
+    difference.
 
-    Each time, it compiles the smallest part that differs, if there is one, else the model.
+    Each step compiles the smallest part that differs, if one was found, else the model.
     """
     verification = examined.verification
     if verification.agrees:
@@ -43,9 +44,9 @@ def fewest(
     """Returns a small subset of the names that suffices to remove the difference.
 
     Args:
-        names: names that together remove it.
-        goes_away: True if disabling the given names removes it.
-        besides: names to disable in addition.
+        names: names that, disabled together, remove the difference.
+        goes_away: function that returns True if disabling the given names removes the difference.
+        besides: names that are always disabled in addition.
     """
     if len(names) == 1:
         return tuple(names)
@@ -59,7 +60,7 @@ def fewest(
 
 @dataclass(frozen=True)
 class _Subject:
-    """The request, the inputs and the expected outputs of the repeated compilations."""
+    """Request, inputs and expected outputs of the repeated compilations."""
 
     request: Request
     inputs: Mapping[str, Any]
@@ -83,9 +84,7 @@ class _Subject:
         return _Subject(request, part.inputs, part.expected, comparer.tolerance)
 
     def candidates(self) -> Mapping[Kind, Sequence[str]]:
-        """Returns the patterns that are used, the passes and the backends, which can be
-        disabled.
-        """
+        """Returns the names that can be disabled: patterns with matches, passes and backends."""
         targets = CompileOptions.of(self.request).targets
         backends = [get_backend(target) for target in targets]
         passes = [one.name for backend in backends for one in backend.module_passes()]
@@ -99,7 +98,9 @@ class _Subject:
         }
 
     def is_right_without(self, names: Sequence[str]) -> bool:
-        """True if the outputs are right with these names disabled, besides the request's own."""
+        """True if the outputs are right with the given names disabled, in addition to the request's
+        names.
+        """
         request = replace(self.request, disable=(*self.request.disable, *names))
         try:
             with compile_model(request) as executable:
@@ -111,7 +112,7 @@ class _Subject:
 
 @dataclass
 class _Tried:
-    """Cache of results, so that each set of names is tried once."""
+    """Cache of results; each set of names is tried once."""
 
     subject: _Subject
     known: dict[frozenset[str], bool] = field(default_factory=dict[frozenset[str], bool])

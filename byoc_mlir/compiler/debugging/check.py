@@ -115,8 +115,8 @@ def check_model(
         shapes: shapes of inputs with symbolic dimensions; others stay symbolic.
 
     Raises:
-        InvalidModelError: it is no valid model.
-        LimitExceededError: it is larger than the limits.
+        InvalidModelError: the model is not valid.
+        LimitExceededError: the model is larger than the limits.
     """
     with ir_boundary("check"), limited(limits):
         model = load_model(source)
@@ -164,8 +164,8 @@ def _fate(name: str, problems: Mapping[str, str], interpreted: Set[str]) -> tupl
 def _imported(
     model: ModelProto, reader: TensorReader, shapes: Mapping[str, Sequence[int]]
 ) -> tuple[Sequence[NodeProblem], set[str], str]:
-    """Returns the nodes that the import refuses, the interpreted nodes, and a note of missing
-    checks.
+    """Returns the nodes that the import refuses, the nodes that are interpreted, and a note if
+    checks are missing.
     """
     symbols = [info for info in model_inputs(model) if not info.is_static]
     try:
@@ -228,7 +228,7 @@ def _named(prefix: str, nodes: Sequence[NodeProto]) -> Iterator[tuple[str, NodeP
 
 
 def _types(model: ModelProto) -> dict[str, str]:
-    """Returns the element types of the main graph's tensors that can be inferred."""
+    """Returns the element types of the main graph's tensors, as far as they can be inferred."""
     try:
         graph = inferred_graph(model) or model.graph
     except Exception:  # unknown ops stop it, each version of it in its own way

@@ -32,13 +32,13 @@ class Tolerance:
     """Tolerance of elements: `atol + rtol * |wanted|`."""
 
     rtol: float | None
-    """Relative tolerance; `None`: it depends on the tensor's type."""
+    """Relative tolerance; `None` if it depends on the tensor's type."""
     atol: float | None
     """Absolute tolerance. `None`: `rtol` of the largest element for floats; one step for 8-bit
     integers, or a fraction of their range if the model is rounded; 0 for other integers.
     """
     is_rounded: bool = False
-    """True if the model is quantised, or computed in less than its own precision."""
+    """True if the model is quantised, or computed in lower precision than its own."""
 
     def accepts(self, got: Array, want: Array) -> bool:
         """True if all elements are within the tolerance."""
@@ -68,7 +68,7 @@ class Tolerance:
 
 
 def is_quantised(model: ModelProto) -> bool:
-    """True if an op has operands or results quantised to 8 bits."""
+    """True if an op of the model has operands or results quantised to 8 bits."""
     return any(
         "Quantize" in node.op_type
         or node.op_type.startswith(("QLinear", "QGemm", "QAttention"))
@@ -78,7 +78,7 @@ def is_quantised(model: ModelProto) -> bool:
 
 
 class Comparer:
-    """Compares tensors of a model with an oracle's values.
+    """Comparison of a model's tensors with an oracle's values.
 
     Args:
         report: the placement of the compiled model's nodes.
@@ -102,7 +102,7 @@ class Comparer:
         return "host" if row is None else row.region or row.placement
 
     def compared(self, found: Mapping[str, Any], names: Iterable[str]) -> tuple[Compared, ...]:
-        """Compares the tensors that both sides have; returns a row for each."""
+        """Compares the named tensors for which both sides have values; returns a row for each."""
         return tuple(
             self._compared(name, found[name])
             for name in names

@@ -1,6 +1,6 @@
 """Explanation of one node of a model, or of the matches of one pattern.
 
-For a model that is not partitioned yet, it applies rules and patterns to the ops.
+The module tests the backends' rules and patterns on the ops before they are partitioned.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ def rule_decisions(ops: Sequence[Operation], targets: Sequence[str]) -> Iterator
 
 
 def patterns_of(ops: Sequence[Operation], targets: Sequence[str]) -> list[Decision]:
-    """Returns the decisions of patterns that could hold one of the ops: matches first, then near
-    misses.
+    """Returns the decisions of patterns whose match could contain one of the ops.
+
+    Matches come first, then near misses.
     """
     inside, roots = set(ops), _roots(ops)
     names = {relay_name(op) for op in ops}
@@ -106,7 +107,7 @@ def _verdicts(
 ) -> Iterator[Decision]:
     """Yields the decisions of one pattern at one root.
 
-    If `inside` is given, only matches that hold one of these ops count.
+    If `inside` is given, only matches that contain one of these ops count.
     """
     heads = row.pattern.heads
     if heads is not None and relay_name(root) not in heads:
@@ -184,8 +185,8 @@ def explain_node(request: Request, node: str, shapes: Shapes) -> NodeExplanation
         shapes: shapes of the inputs that have symbolic dimensions.
 
     Raises:
-        InvalidInputError: there is no such node, or a shape is missing.
-        ByocError: an error of `compile`.
+        InvalidInputError: the model has no such node, or a shape is missing.
+        ByocError: as for `compile`.
     """
     build = _build(replace(request, profile=True), shapes)
     watcher = _Watcher(node, build.options.targets)
@@ -202,7 +203,7 @@ def explain_node(request: Request, node: str, shapes: Shapes) -> NodeExplanation
 
 
 def explain_pattern(request: Request, name: str, shapes: Shapes) -> PatternExplanation:
-    """Explains the matches of a backend's pattern in a model.
+    """Explains the matches and near misses of a backend's pattern in a model.
 
     Arguments and errors are the same as for `explain_node`, and:
 
@@ -236,7 +237,7 @@ _STAGES: tuple[Callable[[Build], None], ...] = (pipeline.canonicalise, pipeline.
 
 @dataclass
 class _BeforePartition:
-    """Inspects the module before pattern matching."""
+    """Inspector of the module before patterns are matched."""
 
     look: Callable[[ModuleOp], object]
 
@@ -251,7 +252,9 @@ class _BeforePartition:
 
 @dataclass
 class _Watcher:
-    """Records the changes that passes make to a node, and the decisions of rules and patterns."""
+    """Record of the changes that passes make to a node's ops, and of the decisions of rules and
+    patterns.
+    """
 
     node: str
     targets: Sequence[str]
@@ -321,8 +324,9 @@ def _pattern(name: str, targets: Sequence[str]) -> CompositePattern:
 
 
 def _steps_of_node(build: Build, node: str) -> tuple[Step, ...]:
-    """Returns the steps that compute a node; the call of a region only if the region has no
-    steps.
+    """Returns the steps that compute a node.
+
+    The call of a region counts only if the region has no steps of its own.
     """
     steps = [step for step in steps_of(build) if node in step.nodes]
     inside = {step.region for step in steps if step.region}
@@ -330,7 +334,7 @@ def _steps_of_node(build: Build, node: str) -> tuple[Step, ...]:
 
 
 def _with_taker(decision: Decision, composites: dict[str, str]) -> Decision:
-    """Adds the composite that finally took the ops to a match's reason."""
+    """Adds to a match's reason the composite that finally contains the ops."""
     takers = dict.fromkeys(composites.get(node, "") for node in decision.nodes)
     others = [taker for taker in takers if taker and taker != decision.who]
     return replace(decision, reason=f"taken by {', '.join(others)}") if others else decision

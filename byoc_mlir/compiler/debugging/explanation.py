@@ -37,18 +37,20 @@ class Decision:
 
 @dataclass(frozen=True)
 class DescribedOp:
-    """An op that computes a node."""
+    """Op that computes a node, as text."""
 
     name: str
     attributes: Mapping[str, str]
     types: tuple[str, ...]
-    """Types of its results."""
+    """Types of the op's results."""
 
     def __str__(self) -> str:
         return self.beside(())
 
     def beside(self, before: Iterable[DescribedOp]) -> str:
-        """Returns the op as text; if it was there before, only with attributes that changed."""
+        """Returns the op as text; if `before` contains it, only with the attributes that
+        changed.
+        """
         known = next((one for one in before if self._continues(one)), None)
         old = {} if known is None else known.attributes
         new = {name: value for name, value in self.attributes.items() if old.get(name) != value}
@@ -65,7 +67,7 @@ class DescribedOp:
 
 @dataclass(frozen=True)
 class Change:
-    """Change of a node by a pass."""
+    """Change of a node's ops by a pass."""
 
     pass_name: str
     before: tuple[DescribedOp, ...]
@@ -80,7 +82,7 @@ class Change:
 
 @dataclass(frozen=True)
 class NodeExplanation:
-    """The path of one ONNX node through the compiler.
+    """Path of one ONNX node through the compiler.
 
     `str()` gives a text of 80 columns.
     """

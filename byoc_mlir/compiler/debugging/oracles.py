@@ -1,4 +1,4 @@
-"""Oracles for a model's tensors: backends that run whole models, or the host."""
+"""Oracles for a model's tensors: backends that run whole models, or the host compiler."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ Values: TypeAlias = Mapping[str, Any]
 
 
 def oracle_names() -> list[str]:
-    """Returns the names of all oracles: the backends that run any model, and the host."""
+    """Returns the names of all oracles: the backends that can run any model, and `host`."""
     return [*(backend.name for backend in _running_models()), HOST]
 
 
 def chosen_oracle(name: str | None) -> str:
-    """Returns the oracle of a name; by default, an installed library that runs models, else the
-    host.
+    """Returns the name of the oracle to use, after checking it.
+
+    By default, it is an installed backend that runs whole models, else the host.
 
     Raises:
-        ByocError: there is none of that name.
-        BackendError: it cannot be used on this machine.
+        ByocError: there is no oracle of that name.
+        BackendError: the oracle cannot be used on this machine.
     """
     if name is None:
         usable = [one for one in _running_models() if one.unavailable() is None]
@@ -52,7 +53,7 @@ def chosen_oracle(name: str | None) -> str:
 
 
 def _running_models() -> list[Backend]:
-    """Returns the backends that run any model, the fallback interpreter last."""
+    """Returns the backends that can run any model, the fallback interpreter last."""
     backends = [one for one in map(get_backend, backend_names()) if one.runs_models]
     return sorted(backends, key=lambda one: (one.is_fallback_interpreter, one.name))
 
@@ -60,11 +61,12 @@ def _running_models() -> list[Backend]:
 def tensor_values(
     oracle: str, whole: WholeModel, inputs: Values, request: Request
 ) -> dict[str, Array]:
-    """Computes all tensors of a model with an oracle, including inputs and outputs, without
-    sequences.
+    """Computes all tensors of a model with an oracle, including inputs and outputs.
+
+    Sequences are omitted.
 
     Args:
-        request: options of the compilation, for the host.
+        request: options of the compilation, for the oracle `host`.
 
     Raises:
         ExecutionError: the oracle cannot run the model.
@@ -133,7 +135,7 @@ def _element_types(model: ModelProto) -> dict[str, np.dtype[Any]]:
 
 def _typed(value: Any, dtype: np.dtype[Any] | None) -> Any:
     """Converts a tensor to its declared type, because an oracle in Python may return another
-    one.
+    type.
     """
     if not isinstance(value, np.ndarray | np.generic):
         return value

@@ -30,7 +30,7 @@ class ExtractedPart:
 
 
 class WholeModel:
-    """A model with all data in it, and a name for each node, which reports use."""
+    """Model with all its data loaded, and with the names that reports use for its nodes."""
 
     def __init__(self, source: str | Path | bytes | ModelProto):
         loaded = load_model(source)
@@ -68,7 +68,9 @@ class WholeModel:
         return tuple(value.name for value in self.model.graph.output)
 
     def with_outputs(self, names: Iterable[str], values: Values) -> ModelProto:
-        """Returns the model with further tensors as outputs, with the types of their values."""
+        """Returns the model with the named tensors as further outputs; `values` determine their
+        types.
+        """
         tapped = ModelProto()
         tapped.CopyFrom(self.model)
         there = set(self.outputs)
@@ -78,7 +80,7 @@ class WholeModel:
         return tapped
 
     def symbols(self, inputs: Values) -> dict[int, str]:
-        """Returns the symbolic dimensions of the inputs by size, except sizes of 1."""
+        """Returns the name of the symbolic dimension for each input size greater than 1."""
         found: dict[int, str] = {}
         for info in model_inputs(self.model):
             sizes = zip(info.shape, np.shape(inputs[info.name]), strict=False)
@@ -96,12 +98,13 @@ class WholeModel:
         values: Values,
         symbols: Mapping[int, str],
     ) -> ExtractedPart:
-        """Extracts those of the nodes on which the outputs depend; tensors of other nodes become
-        inputs.
+        """Extracts the given nodes on which `outputs` depend as a separate model.
+
+        Tensors of other nodes become its inputs.
 
         Args:
             values: values of all tensors that are not constant.
-            symbols: names of input sizes to keep symbolic.
+            symbols: symbolic dimension for each input size that stays symbolic.
         """
         among = {id(node) for node in nodes}
         kept = needed_nodes([node for node in self.nodes if id(node) in among], outputs)
@@ -130,7 +133,7 @@ class WholeModel:
 
 
 def _repeats(node: NodeProto) -> bool:
-    """True if the node is deterministic."""
+    """True if the node computes the same results in each run."""
     return not node.op_type.startswith(("Random", "Bernoulli", "Multinomial"))
 
 

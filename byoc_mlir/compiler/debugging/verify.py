@@ -27,12 +27,13 @@ Nodes: TypeAlias = Sequence[NodeProto]
 
 
 class Reducer:
-    """Compiles parts of a model, runs them on the oracle's inputs, and compares.
+    """Search for a small part of a model that differs: it compiles parts, and runs them on the
+    oracle's inputs.
 
     Args:
         comparer: the model and the oracle's values.
         request: options of the compilation.
-        symbols: names of the parts' input sizes to keep symbolic.
+        symbols: symbolic dimension for each input size that stays symbolic in parts.
     """
 
     def __init__(self, comparer: Comparer, request: Request, symbols: Mapping[int, str]):
@@ -41,15 +42,15 @@ class Reducer:
         self._request = replace(request, prune="off", fallback="allow", profile=False, dump_ir=None)
 
     def node_by_node(self, nodes: Nodes) -> tuple[Compared, ...]:
-        """Compares the outputs of each node in a compilation of all of them, with each tensor as an
-        output.
+        """Compiles the nodes together with each tensor as an output; compares the outputs of each
+        node with the oracle's.
         """
         names = [name for node in nodes for name in node.output]
         return self._compared(nodes, [name for name in names if name in self._comparer.values])
 
     def smallest(self, nodes: Nodes, tensor: str) -> FailingPart | None:
-        """Returns the smallest part of the nodes that differs; `None` if they do not differ
-        together.
+        """Returns the smallest part of the nodes that differs; `None` if all of them together do
+        not differ.
 
         It removes nodes that the tensor depends on, first from the end, then from the start. The
         binary search assumes that each part of a correct part is correct too.
@@ -93,7 +94,7 @@ class Reducer:
         return self._differing(nodes[: at + 1]) is not None
 
     def _differing(self, nodes: Nodes) -> str | None:
-        """Returns an output of the last node that differs, if any."""
+        """Returns an output of the last node that differs from the oracle's value, or `None`."""
         names = [name for name in nodes[-1].output if name in self._comparer.values]
         return next((one.tensor for one in self._compared(nodes, names) if not one.agrees), None)
 
@@ -101,7 +102,9 @@ class Reducer:
         return any(not one.agrees for one in self._compared(nodes, [tensor]))
 
     def _compared(self, nodes: Nodes, names: Sequence[str]) -> tuple[Compared, ...]:
-        """Compares the tensors of a separate compilation of the nodes; returns none if it fails."""
+        """Compiles the nodes as a separate model, and compares `names` with the oracle's values;
+        empty if it fails.
+        """
         part = self._part(nodes, names)
         try:
             found = run_part(part, self._placed(part))
@@ -113,7 +116,9 @@ class Reducer:
         return self._comparer.whole.part(nodes, names, self._comparer.values, self._symbols)
 
     def _placed(self, part: ExtractedPart) -> Request:
-        """Returns the request for a part: a part that ran on the host stays there."""
+        """Returns the request for a part: if the host ran the part in the model, only the host may
+        run it.
+        """
         if self._is_on_host(part):
             return replace(self._request, targets=(), backend_options={})
         return self._request
@@ -132,7 +137,9 @@ def run_part(part: ExtractedPart, request: Request) -> dict[str, Any]:
 
 
 def _first(count: int, fails: Callable[[int], bool]) -> int:
-    """Returns the first index that fails, if all later ones fail too; the last index fails."""
+    """Returns the first index that fails, assuming that all later ones fail too; the last index
+    does fail.
+    """
     low, high = 0, count - 1
     while low < high:
         middle = (low + high) // 2
@@ -162,7 +169,7 @@ def examine(
     request: Request,
     asked: Asked,
 ) -> Examined:
-    """Compares an executable with an oracle; errors are the same as for `Executable.verify`.
+    """Verifies an executable with an oracle; the errors are those of `Executable.verify`.
 
     Args:
         request: the model and the options of the executable.
@@ -195,12 +202,12 @@ def _is_mlir(source: object) -> bool:
 
 
 def _as_given(info: TensorInfo, value: Any) -> Any:
-    """Converts an input to a tensor of the model's type; sequences and optionals stay unchanged."""
+    """Converts an input to a tensor of the input's type; sequences and optionals stay unchanged."""
     return value if isinstance(info, StructureInfo) else np.asarray(value, info.dtype)
 
 
 class _Search:
-    """Searches for the origin of a difference."""
+    """Search for the smallest part of a model that differs."""
 
     def __init__(self, comparer: Comparer, request: Request, inputs: Mapping[str, Any]):
         self._comparer = comparer
@@ -209,7 +216,7 @@ class _Search:
         self._inputs = inputs
 
     def searched(self, verification: Verification) -> Verification:
-        """Returns the verification with the results of the search."""
+        """Returns the verification, with the smallest differing part added."""
         boundaries = self._boundaries()
         wrong = [one for one in (*boundaries, *verification.outputs) if not one.agrees]
         order = {name: at for at, name in enumerate(self._whole.producer)}
@@ -233,7 +240,9 @@ class _Search:
         )
 
     def _boundaries(self) -> tuple[Compared, ...]:
-        """Compares the tensors at region boundaries, in the model with these tensors as outputs."""
+        """Compares the tensors at region boundaries; compiles the model with these tensors as
+        outputs.
+        """
         names = [
             name
             for name, node in self._whole.producer.items()
@@ -242,7 +251,7 @@ class _Search:
         return self.tapped(names)
 
     def tapped(self, names: Sequence[str]) -> tuple[Compared, ...]:
-        """Compares tensors, in the model with these tensors as further outputs."""
+        """Compares the named tensors; compiles the model with them as further outputs."""
         names = [name for name in names if name in self._whole.producer]
         model = self._whole.with_outputs(names, self._comparer.values)
         with compile_model(replace(self._request, model=model, fallback="allow")) as executable:
@@ -257,7 +266,7 @@ class _Search:
         return any(self._comparer.place(reader.name) != place for reader in readers)
 
     def _segment(self, tensor: str) -> Sequence[NodeProto]:
-        """Returns the nodes of a tensor's region that it depends on."""
+        """Returns the nodes of a tensor's region on which the tensor depends."""
         places = {node.name: self._comparer.place(node.name) for node in self._whole.nodes}
         node = self._whole.producer.get(tensor)
         if node is None:
@@ -267,7 +276,7 @@ class _Search:
         return needed_nodes(before, [tensor])
 
     def _ways(self) -> list[Mapping[int, str]]:
-        """Returns the symbolic sizes of parts to try: first none, then the model's."""
+        """Returns the sets of symbolic sizes to try for parts: first none, then the model's."""
         symbols = self._whole.symbols(self._inputs)
         return [{}, symbols] if symbols else [{}]
 

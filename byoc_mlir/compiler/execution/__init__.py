@@ -1,1 +1,3 @@
-"""Executables: the kind that a model needs, and the parts that are compiled at once."""
+"""Executables: the kind that each model needs, and the parts that `compile` compiles
+immediately.
+"""

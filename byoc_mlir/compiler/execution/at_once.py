@@ -1,7 +1,7 @@
 """Tiered execution: models that run in the interpreter tier while another process compiles them.
 
-It is for models with dynamic shapes: they cannot be compiled before the first inputs, so the first
-results would wait for the compiler.
+Tiered execution serves models with dynamic shapes: they cannot be compiled before the first inputs,
+so that the first run would wait for the compiler.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | N
         cached: the model in the cache, which receives its programs.
 
     Raises:
-        InvalidModelError: it is not a model, or an invalid one.
+        InvalidModelError: the file is no model, or the model is invalid.
     """
     with boundary("read"):
         model = snapshot.message
@@ -89,6 +89,8 @@ def _executable(
 
 
 def _threads(asked: int | None) -> int:
-    """Returns the threads of a run during a compilation, which occupies one core."""
+    """Returns the threads of a run while the model is compiled: one less, since the compilation
+    occupies a core.
+    """
     cores = available_threads()
     return max(1, min(asked or cores, cores - 1))

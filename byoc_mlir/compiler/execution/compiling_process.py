@@ -1,7 +1,7 @@
-"""Compilation in a separate process, which leaves its programs in the cache.
+"""Compilation in a separate process, which writes the programs to the cache.
 
-The caller's process imports no compiler, holds none of its memory, and shares no interpreter lock
-with it. The process runs `main`, which reads from standard input.
+So the caller's process needs neither the compiler's memory nor its interpreter lock. The new
+process runs `main`, which reads from standard input.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ _FAILURE_BYTES = 4096
 
 
 def can_start() -> bool:
-    """True if this process can start another Python; False if Python is embedded in a program."""
+    """True if this process can start another Python interpreter; False if Python is embedded in a
+    program.
+    """
     executable = Path(sys.executable or "")
     is_python = executable.is_absolute() and executable.name.startswith("python")
     return is_python and not getattr(sys, "frozen", False)
@@ -72,7 +74,7 @@ class CompilingProcess:
     """Compiles a model; see `runtime.execution.tier.Compilation`.
 
     Args:
-        cached: the model, and the cache that it is put into.
+        cached: the model, and the cache to which its programs are written.
 
     Raises:
         OSError: no process can be started.
@@ -88,7 +90,9 @@ class CompilingProcess:
         self._write(_line(search_path()) + _line(_said(cached)))
 
     def start(self, inputs: Mapping[str, Array]) -> None:
-        """Starts the compilation for inputs like these; the second call does nothing."""
+        """Starts the compilation for inputs of the same shapes and types; the second call does
+        nothing.
+        """
         if self._has_work:
             return
         data = _file(inputs)
@@ -105,11 +109,11 @@ class CompilingProcess:
             _end(self._process)  # it would wait for its inputs
 
     def is_over(self) -> bool:
-        """True if the process has ended, or belongs to the process of which this one is a fork."""
+        """True if the process has ended, or was started before this process was forked."""
         return self._owner != os.getpid() or self._process.poll() is not None
 
     def result(self) -> LoadedNode:
-        """Returns the model after the process has ended; compiles here what is missing.
+        """Returns the model after the process has ended; compiles missing programs in this process.
 
         If the process failed, the function warns.
 
@@ -139,7 +143,7 @@ class CompilingProcess:
     def wait(self) -> None:
         """Waits until the process has ended, at most for the time limit of a compilation.
 
-        A process that has nothing to compile is ended.
+        A process without a compilation to do is ended.
         """
         self.stop()
         self.wait_until(time.monotonic() + self._cached.request.limits.seconds)
@@ -155,14 +159,16 @@ class CompilingProcess:
             _end(self._process)
 
     def stop(self) -> None:
-        """Ends the process, unless it compiles: then it continues, for later users."""
+        """Ends the process if it has not begun to compile; a compilation continues, since the cache
+        keeps its result.
+        """
         with self._lock:
             if not self._has_work and not self.is_over():
                 self._is_stopped = True
                 _end(self._process)
 
     def _complaint(self) -> str:
-        """Returns the last line of the process's error output."""
+        """Returns the last line of the process's standard error."""
         pipe = self._process.stderr
         if pipe is None or pipe.closed:
             return ""
@@ -188,7 +194,7 @@ class CompilingProcess:
 def main() -> int:
     """Compiles the model that standard input names, and runs it on the inputs that follow.
 
-    Returns 0 if the program is in the cache.
+    Returns 0 if the cache then contains the program.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the caller's, who ends this process
     said = json.loads(sys.stdin.buffer.readline())
@@ -207,7 +213,9 @@ def main() -> int:
 
 
 def _said(cached: CachedModel) -> dict[str, str | int | None]:
-    """Returns a plain request (`Request.plain_file`), and the destination of its programs."""
+    """Returns a request with default options (`Request.plain_file`) and the place of its programs,
+    as JSON.
+    """
     request, cache = cached.request, cached.cache
     asked = {"model": str(request.plain_file), "threads": request.threads}
     place = {"folder": str(cache.folder), "limit": cache.limit, "key": cached.key}

@@ -1,4 +1,4 @@
-"""Kinds of models: queries that determine the node of the execution plan that a model becomes."""
+"""Kinds of models; each kind becomes another node of the execution plan."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ class Compilation:
     cached: CachedModel | None
     """The whole model in the cache; `None` if nothing is kept."""
     is_part: bool = False
-    """True for a part of the model, whose programs have keys of its own bytes."""
+    """True for a part of the model; the keys of its programs depend on the part's bytes."""
 
 
 PartCompiler: TypeAlias = Callable[[Source], LoadedNode]
-"""Compiles a part of a model; the part is of a later kind."""
+"""Function that compiles a part of a model; only later kinds are tried for the part."""
 
 Kind: TypeAlias = Callable[[Source, Compilation, PartCompiler], LoadedNode | None]
-"""Returns the node of a model, compiled as far as its inputs are known, or `None` for another
-kind.
-"""
+"""Function that returns the node of a model, compiled as far as its inputs are known, or `None` if
+the model is of another kind."""

@@ -1,4 +1,4 @@
-"""Models in the cache: loaded without reading the model, and compiled where programs are missing.
+"""Models in the cache: loaded without reading the model; missing programs are compiled.
 
 Nothing here imports the compiler before it is needed.
 """
@@ -35,10 +35,10 @@ def known_model(cached: CachedModel) -> Executable | None:
 
 
 def compile_cached(cached: CachedModel) -> Executable:
-    """Returns a model from the cache, or compiles it and adds it.
+    """Returns a model from the cache, or compiles it and adds it to the cache.
 
     Raises:
-        ByocError: as `compile`.
+        ByocError: as for `compile`.
     """
     return known_model(cached) or compile_here(cached.request, cached)
 

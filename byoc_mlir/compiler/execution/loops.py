@@ -38,7 +38,7 @@ def around_loops(source: Source, _: Compilation, compile_part: PartCompiler) -> 
     """Returns a model with loops that run iteration by iteration, or `None` for another model.
 
     Args:
-        compile_part: compiles a part without such loops, or the body of one.
+        compile_part: function that compiles a part without such loops, or the body of such a loop.
     """
     if not isinstance(source.model, ModelProto):
         return None
@@ -100,7 +100,9 @@ def _names(body: LoopBody) -> LoopNames:
 
 
 def _constants(body: LoopBody, tensors: TensorReader) -> Iterator[tuple[str, Any]]:
-    """Yields the constants among a loop's inputs and among the outputs of its segment."""
+    """Yields the constants among a loop's inputs, with their names in the body and in its
+    segment.
+    """
     stage, opsets = body.stage, opset_versions(body.model)
     wanted = {*body.loop.input, *stage.outputs}
     for tensor in stage.initializers:

@@ -23,21 +23,18 @@ from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
 
 KINDS: tuple[Kind, ...] = (with_structures, around_strings, around_loops, in_stages)
-"""Kinds of models that are no leaf, in the order in which they are tried; the parts of a model are
-tried for the kinds after its own.
-
-Structures come first, since the other kinds know only tensors. Strings come next, since the
-compiler has no type for them, and splitting for the other kinds infers types. Loops come before
-segments: a loop that runs iteration by iteration has shapes that depend on values inside, where a
-model is not split.
-"""
+"""Kinds of models that are no leaf, in the order in which they are tried. For the parts of a model,
+only the kinds after its own are tried. Structures come first, since the other kinds know only
+tensors. Strings come next, since the compiler has no type for them, and splitting for the other
+kinds infers types. Loops come before segments: a loop that runs iteration by iteration has shapes
+that depend on values inside, where a model is not split."""
 
 
 def compile_model(request: Request, cached: CachedModel | None = None) -> Executable:
     """Compiles a model; arguments and errors are the same as for `compile`.
 
     Args:
-        cached: place in the cache for the model, or for its parts.
+        cached: the model's handle in the cache, also for its parts.
     """
     with limited(request.limits):  # one time for reading and compiling
         return _executable(*read_model(request), cached)
@@ -68,7 +65,9 @@ def _executable(source: Source, options: CompileOptions, cached: CachedModel | N
 
 
 def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> LoadedNode:
-    """Returns the node of a model that may be of one of these kinds, or a leaf."""
+    """Returns the node of the execution plan for a model: of the first kind that applies, else a
+    leaf.
+    """
     part = replace(compilation, is_part=True)
     for number, kind in enumerate(kinds, 1):
         later = kinds[number:]

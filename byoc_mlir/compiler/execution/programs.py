@@ -31,14 +31,14 @@ inputs are data, and the model would be compiled again for every run.
 """
 
 Reader: TypeAlias = "Callable[[], tuple[Source, CompileOptions]]"
-"""Reads a model, which takes time and imports the compiler."""
+"""Function that reads a model, which takes time and imports the compiler."""
 
 
 class ModelPrograms:
     """Programs of a model; see `runtime.execution.leaf.Programs`.
 
     Args:
-        read: reads the model, when the first program is compiled.
+        read: function that reads the model, when the first program is compiled.
         stored: programs in the cache; `None` if it keeps nothing.
     """
 
@@ -68,7 +68,7 @@ class ModelPrograms:
         """Returns the shape-polymorphic program for these shapes, or `None` if sizes must be
         compiled in.
 
-        It also serves other shapes that lead to the same decisions.
+        The program also serves other shapes that lead to the same decisions.
         """
         stored = self._stored
         if stored is None:
@@ -124,8 +124,9 @@ class ModelPrograms:
 
 @modules_imported()
 def _compiler(source: Source, options: CompileOptions) -> ModelCompiler:
-    """Returns the compiler of a model. The import is here, since a fully cached model does not need
-    it.
+    """Returns the compiler of a model.
+
+    It is imported here, since a fully cached model does not need it.
     """
     from byoc_mlir.compiler.specialise import ModelCompiler
 
@@ -146,14 +147,14 @@ def _is_for(program: Program, shapes: Mapping[str, Shape]) -> bool:
 def loaded_leaf(
     inputs: Sequence[TensorInfo], outputs: Sequence[str], programs: ModelPrograms, limits: Limits
 ) -> LoadedLeaf:
-    """Returns a model that runs in one piece.
+    """Returns the node for a model that runs as one program.
 
-    It is compiled now if its shapes are known and depend on no values.
+    The program is compiled now if its shapes are known and depend on no values.
 
     Args:
         inputs: inputs of the model, in order.
         outputs: names of the model's outputs, in order.
-        programs: compiles the model.
+        programs: compiler of the model's programs.
         limits: limits of calls and memory.
     """
     leaf = Leaf(tuple(inputs), tuple(outputs))
@@ -170,7 +171,7 @@ def loaded_leaf(
 def leaf_of_source(
     source: Source, options: CompileOptions, place: CachedModel | None
 ) -> LoadedLeaf:
-    """Returns a model that was read and runs in one piece.
+    """Returns the node for a source model that runs as one program.
 
     Args:
         place: the model in the cache; `None` if its programs are not kept.

@@ -1,4 +1,4 @@
-"""Models that are split at data-dependent shapes: every segment is a separate model."""
+"""Models that are split at data-dependent shapes; every segment is a separate model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from byoc_mlir.runtime.execution.staged import LoadedStaged
 
 @dataclass(frozen=True)
 class SplitModel:
-    """A model that is split into segments."""
+    """Model that is split into segments."""
 
     source: Source
     model: ModelProto
@@ -48,7 +48,7 @@ class SplitModel:
 
     @property
     def plan(self) -> plan.Staged:
-        """Returns the plan of the model, with nothing compiled."""
+        """Returns the execution plan of the model, without programs."""
         stages = tuple(plan.PlanStage(one.inputs, (), one.trims, one.sizes) for one in self.stages)
         return plan.Staged(self.source.inputs, self.source.outputs, stages)
 
@@ -56,8 +56,9 @@ class SplitModel:
         """Returns a segment as a separate source.
 
         Args:
-            number: counts from 0.
-            arrays: examples of its inputs; `None` for a first one that takes the model's inputs.
+            number: number of the segment, from 0.
+            arrays: examples of the segment's inputs; `None` for the first segment, if it takes the
+                model's inputs.
         """
         with ir_boundary("read"), limited(self.limits):
             stage = self.stages[number]
@@ -87,7 +88,7 @@ def stage_source(part: ModelProto, number: int, stage: Stage, source: Source) ->
 
     Args:
         part: the segment's model.
-        number: counts from 1.
+        number: number of the segment, from 1.
     """
     inputs = model_inputs(part)
     is_fixed = all(info.is_static for info in inputs)

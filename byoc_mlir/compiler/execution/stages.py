@@ -1,4 +1,4 @@
-"""Segments of a model that is split: from the cache, or else compiled and added to it."""
+"""Segments of a split model: from the cache, or else compiled and added to it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _Arrays: TypeAlias = Mapping[str, Array] | None
 
 
 class ModelStages:
-    """Compiles the segments of a model.
+    """Compiler of a model's segments.
 
     Args:
-        read: reads and splits the model, when the cache lacks a segment.
+        read: function that reads and splits the model, when the cache lacks a segment.
         cached: the model in the cache; `None` if nothing is kept.
-        entry: keys of the segments; `None` if another process would split the model again.
+        entry: cache entry with the keys of the segments; `None` if the split itself is not cached.
     """
 
     def __init__(self, read: _Reader, cached: CachedModel | None, entry: ModelEntry | None):
@@ -41,11 +41,13 @@ class ModelStages:
         self._entry = entry
 
     def __call__(self, number: int, arrays: _Arrays) -> LoadedLeaf:
-        """Returns a segment for inputs like these; segments count from 0."""
+        """Returns the compiled segment `number`, from 0, for inputs of the shapes and types of
+        `arrays`.
+        """
         return self._known(number, arrays) or self._compiled(number, arrays)
 
     def _known(self, number: int, arrays: _Arrays) -> LoadedLeaf | None:
-        """Returns the segment from the cache, if it takes such inputs."""
+        """Returns the segment from the cache, if the cached one accepts such inputs."""
         cached, entry = self._cached, self._entry
         if cached is None or entry is None or not entry.keys[number]:
             return None
@@ -70,7 +72,7 @@ class ModelStages:
         return split.stage(number, arrays), options
 
     def _note(self, number: int, key: str) -> None:
-        """Keeps the key of a segment."""
+        """Writes the key of a segment to the cache."""
         if self._cached is None or self._entry is None:
             return
         keys = self._entry.keys
@@ -79,13 +81,17 @@ class ModelStages:
 
 
 def loaded_stages(plan: Staged, stages: ModelStages) -> LoadedStaged:
-    """Returns a model that is split; the first segment is compiled now if its sizes are known."""
+    """Returns the node for a split model; the first segment is compiled now if its sizes are
+    known.
+    """
     first = {} if plan.stages[0].sizes else {0: stages(0, None)}
     return LoadedStaged(plan, stages, first)
 
 
 def _takes(inputs: tuple[TensorInfo, ...], arrays: _Arrays) -> bool:
-    """True if a segment takes such inputs; the first one takes the model's inputs."""
+    """True if a segment accepts these arrays; without arrays, the first segment takes the model's
+    inputs.
+    """
     if arrays is None:
         return True
     given = taken(arrays)

@@ -33,11 +33,11 @@ def around_strings(
     """Returns a model with tensors of strings, or `None` for another model.
 
     Args:
-        compile_part: compiles a part without strings.
+        compile_part: function that compiles a part without strings.
 
     Raises:
         FallbackForbiddenError: `fallback` is `"forbid"`, and some nodes have strings.
-        UnsupportedModelError: no interpreter takes some of the nodes on strings.
+        UnsupportedModelError: no interpreter supports some of the nodes on strings.
     """
     if not isinstance(source.model, ModelProto):
         return None

@@ -26,7 +26,7 @@ def with_structures(
     """Returns a model with inputs or outputs other than tensors, or `None` for another model.
 
     Args:
-        compile_part: compiles a model of tensors.
+        compile_part: function that compiles a model whose inputs and outputs are tensors.
     """
     model = source.model
     if not isinstance(model, ModelProto) or not is_structured(model):

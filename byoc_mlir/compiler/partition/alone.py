@@ -1,4 +1,4 @@
-"""A region as a separate model."""
+"""Conversion of a region to a separate model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _NAME = "region"
 
 
 def alone(region: FuncOp) -> ModuleOp:
-    """Returns a model of one region; equal regions give equal models."""
+    """Returns a model that consists of one region; equal regions give equal models."""
     return _with_region(region)[0]
 
 
 def alone_on_host(region: FuncOp) -> ModuleOp:
-    """Returns a model of one region, with its ops on the host."""
+    """Returns a model that consists of one region, whose ops the host runs."""
     module, function = _with_region(region)
     inline_regions(module, [function])
     return module

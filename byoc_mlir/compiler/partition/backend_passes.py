@@ -33,10 +33,10 @@ def run_module_passes(
 ) -> Sequence[str]:
     """Runs each backend's passes on the module, and returns a message for each that failed.
 
-    A pass runs on a copy. If it fails, the copy is dropped.
+    Each pass runs on a copy of the module. If it fails, the copy is discarded.
 
     Raises:
-        FallbackForbiddenError: one failed, and `fallback` is `"forbid"`.
+        FallbackForbiddenError: a pass failed, and `fallback` is `"forbid"`.
     """
     problems: list[str] = []
     for backend in backends:
@@ -62,8 +62,8 @@ def run_user_passes(
         timing: receives the time of each pass.
 
     Raises:
-        CompilationError: one failed; the error names it, and the ONNX node.
-        LimitExceededError: something is larger than its limit.
+        CompilationError: a pass failed; the error names the pass and the ONNX node.
+        LimitExceededError: the module exceeds a limit.
     """
     for pass_ in passes:
         start = time.perf_counter()
@@ -89,7 +89,8 @@ def run_on_copy(context: Context, module: ModuleOp, pass_: ModulePass) -> Module
 
     Raises:
         InvalidModelError: the result is not valid.
-        BackendError: it changed the functions, or created ops that the host cannot compile.
+        BackendError: the pass changed the functions' types, or created ops that the host cannot
+            compile.
         Exception: any exception of the pass.
     """
     copy = module.clone()

@@ -1,6 +1,4 @@
-"""The pass `estimate-regions`: estimated latency of each region with its backend, and on the
-host.
-"""
+"""The pass `estimate-regions`: estimated latency of each region on its backend and on the host."""
 
 from __future__ import annotations
 
@@ -21,7 +19,8 @@ from byoc_mlir.transforms.region_times import set_times
 
 @dataclass(frozen=True)
 class EstimateRegions(ModulePass):
-    """Sets the estimated latencies of each outlined region, on one thread.
+    """Sets the estimated latencies of each outlined region on its backend and on the host, for one
+    thread.
 
     Options:
         targets: the backends whose regions are estimated.
@@ -58,7 +57,7 @@ class EstimateRegions(ModulePass):
 
 
 def estimated_times(region: FuncOp, backend: Backend, context: CodegenContext) -> RegionTimes:
-    """Estimates the latency of an outlined region with its backend and on the host."""
+    """Estimates the latency of an outlined region on its backend and on the host."""
     backend_milliseconds = _asked(region, backend, context)
     return RegionTimes(backend.name, "estimated", backend_milliseconds, host_milliseconds(region))
 

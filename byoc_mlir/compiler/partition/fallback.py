@@ -1,4 +1,6 @@
-"""Fallback: nodes that nothing else runs go to a backend that runs any node, with a warning."""
+"""Fallback: nodes that neither the host nor a target can run go to a backend that runs any node,
+with a warning.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ from byoc_mlir.warned import warn
 
 
 def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple[str, ...]:
-    """Returns the targets, and after them the fallback interpreter if some nodes need it.
+    """Returns the targets; the fallback interpreter follows as the last one, if some nodes need it.
 
     Raises:
-        FallbackForbiddenError: they do, and `fallback` is `"forbid"`.
-        BackendError: they do, and no backend is a fallback interpreter.
-        UnsupportedModelError: the fallback interpreter does not take them either.
+        FallbackForbiddenError: some nodes need it, and `fallback` is `"forbid"`.
+        BackendError: some nodes need it, and no backend is a fallback interpreter.
+        UnsupportedModelError: the fallback interpreter refuses some of these nodes.
     """
     targets = [get_backend(target) for target in options.targets]
     carried = [op for op in module.walk() if isinstance(op, OnnxNodeOp)]
@@ -38,7 +40,7 @@ def targets_with_interpreter(module: ModuleOp, options: CompileOptions) -> tuple
 
 
 def _refusal(backend: Backend, op: OnnxNodeOp) -> str | None:
-    """Returns why a backend does not take a carried ONNX node, or `None`."""
+    """Returns why a backend refuses the ONNX node of an op, or `None`."""
     return ask_rule(backend.name, backend.op_rules(), op)
 
 
@@ -49,7 +51,8 @@ def interpreter_for(nodes: Sequence[OnnxNodeOp], options: CompileOptions) -> str
         nodes: nodes without native code.
 
     Raises:
-        UnsupportedModelError: it does not take some of them; all are listed.
+        UnsupportedModelError: the interpreter refuses some of the nodes; the error lists all of
+            them.
         FallbackForbiddenError: `fallback` is `"forbid"`.
         BackendError: no backend is a fallback interpreter.
     """

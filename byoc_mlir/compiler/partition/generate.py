@@ -33,12 +33,13 @@ def generate_regions(
 ) -> GeneratedRegions:
     """Generates the code of the regions with their backends.
 
-    If a backend fails, its region's ops go to the next backends in the order of preference. The
-    remaining ops are inlined into the callers.
+    If a backend fails, its region's ops go to the next backends in the order of preference. Ops
+    that no backend takes are inlined into the callers.
 
     Raises:
-        BackendError: a user's region names none of the backends.
-        FallbackForbiddenError: one failed, no backend is left, and `fallback` is `"forbid"`.
+        BackendError: a region that the user wrote names none of the backends.
+        FallbackForbiddenError: a backend failed, no other backend takes the region, and `fallback`
+            is `"forbid"`.
     """
     _check_compilers(module, backends)
     codes: dict[str, RegionCode] = {}
@@ -64,7 +65,9 @@ def generate_regions(
 
 
 def _problem(region: FuncOp, error: Exception) -> str:
-    """Returns the report's message for a region that failed; writes the region if IR is dumped."""
+    """Returns the report's message for a region whose backend failed; writes the region to the dump
+    folder, if there is one.
+    """
     symbol = region.sym_name.data
     dump_text(f"{symbol}.failed.mlir", lambda: located_text(_alone(region)))
     dump_text(f"{symbol}.failed.txt", lambda: _with_trace(error))
@@ -72,14 +75,15 @@ def _problem(region: FuncOp, error: Exception) -> str:
 
 
 def _targets(backends: Sequence[Backend], options: CompileOptions) -> Sequence[str]:
-    """Returns the backends as targets, with the user's options."""
+    """Returns the backends as targets, with the options that the user passed."""
     named = {Target.parse(target).name: target for target in options.targets}
     return [named.get(backend.name, backend.name) for backend in backends]
 
 
 def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:
-    """Replaces the regions' bodies, now compiled, by declarations with attributes of their
-    calls.
+    """Replaces the bodies of compiled regions by declarations.
+
+    The declarations have the attributes that calls of the region need.
     """
     by_symbol = {code.symbol: code for code in codes}
     for region in region_functions(module):
@@ -117,7 +121,7 @@ def _compiler(region: FuncOp) -> str:
 
 
 def _alone(region: FuncOp) -> ModuleOp:
-    """Returns a module that holds only a copy of a region."""
+    """Returns a module that contains only a copy of a region."""
     return ModuleOp([region.clone()])
 
 
@@ -127,7 +131,8 @@ def _with_trace(error: Exception) -> str:
 
 
 def _words(error: Exception) -> str:
-    """Returns the text of an error, with its type if it is not ours: `KeyError: 'sigmoid'`.
+    """Returns the text of an error; errors of other packages have their type in it: `KeyError:
+    'sigmoid'`.
 
     An error without text is described by the line that raised it.
     """

@@ -51,8 +51,9 @@ _NOTHING = ("reshape", "squeeze", "expand_dims", "batch_flatten")
 def host_milliseconds(region: FuncOp) -> float | None:
     """Estimates the latency of a region on the host on one thread; `None` if an op has no estimate.
 
-    Matmuls and convolutions have the costs of their kernels, and functions of elements their rate.
-    All other ops cost the bytes that they move, or nothing if they are fused into the preceding op.
+    Matmuls and convolutions take the time of their kernels; element-wise functions have a
+    calibrated rate. The time of all other ops is proportional to the bytes that they move, or 0 if
+    they are fused into the preceding op.
     """
     module = alone_on_host(region)
     with asking_of(module):
@@ -98,12 +99,14 @@ def _by_integers(product: IntegerMatmul) -> dict[Operation, float]:
 
 
 def _is_described(op: QuantizedConvOp) -> bool:
-    """True if the weights are constants and the number of channels is known."""
+    """True if the weights are constants and the number of channels is known, so that a kernel's
+    cost is known.
+    """
     return _is_weight(op.weight) and isinstance(sizes_of(op.data)[1], int)
 
 
 def _is_known(op: Operation) -> bool:
-    """True if there is a rate for an op without a kernel; matmuls must be `f32`."""
+    """True if the latency of an op without a kernel can be estimated; matmuls must be `f32`."""
     values = op.operands if multiplications(op) else op.results
     accepted = (f32,) if multiplications(op) else (f32, *BYTES, i32)
     return all(
@@ -130,8 +133,8 @@ def _of_op(op: Operation) -> float:
 def _of_layer(op: LstmOp | GruOp) -> float:
     """Estimates the milliseconds of a recurrent layer.
 
-    Each step multiplies the state by weights that stay in a cache, for a tile of batch entries at a
-    time. The matmul of the input is a separate op.
+    Each time step multiplies the state by weights that stay in a cache, for one tile of batch
+    entries at a time. The matmul of the input is a separate op.
     """
     steps, directions, batch, _ = map(hint, sizes_of(op.data))
     weights, size = math.prod(shape_of(op.weight)[1:]), shape_of(op.weight)[1]

@@ -1,4 +1,4 @@
-"""Measurement of a region's latency with its backend and on the host."""
+"""Measurement of a region's latency on its backend and on the host."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ MEASURED_SECONDS = 0.1
 MEASURED_RUNS = 10
 
 Compile = Callable[[ModuleOp], Program]
-"""Compiles a partitioned module."""
+"""Function that compiles a partitioned module."""
 
 
 def measured_times(region: FuncOp, compile_part: Compile) -> RegionTimes:
-    """Measures a region with its backend and on the host; the shortest of some runs counts."""
+    """Measures the latency of a region on its backend and on the host, as the shortest of several
+    runs.
+    """
     programs = compile_part(alone(region)), compile_part(alone_on_host(region))
     backend, host = (1e3 * seconds for seconds in _shortest(*programs))
     return RegionTimes(str(region_compiler(region)), "measured", backend, host)
 
 
 def _shortest(*programs: Program) -> list[float]:
-    """Returns the shortest run of each program; the runs are interleaved, so that load affects
-    all.
+    """Returns the shortest run of each program in milliseconds.
+
+    Runs of the programs are interleaved, so that load affects all of them.
     """
     instances = [Instance(program) for program in programs]
     inputs = [_random(spec) for spec in programs[0].inputs]

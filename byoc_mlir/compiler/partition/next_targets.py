@@ -1,4 +1,6 @@
-"""Handover of regions to the next targets, if a backend cannot run them or does not pay."""
+"""Handover of regions to the next targets, if a backend cannot run them or they do not pay
+there.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,12 @@ from byoc_mlir.transforms.partition_for import PartitionFor
 def hand_on(
     module: ModuleOp, reasons: Mapping[FuncOp, str], context: Context, targets: Sequence[str]
 ) -> None:
-    """Partitions outlined regions for other targets; the remaining ops go back to the callers.
+    """Partitions outlined regions for other targets; ops that no target takes are inlined into the
+    callers.
 
     Args:
         module: the module that holds the regions and their callers.
-        reasons: the reason for each region, kept on the ops that no target takes.
+        reasons: why each region leaves its backend; the reason is kept on ops that no target takes.
         context: xDSL context for the passes.
         targets: the targets in order of preference.
     """
@@ -36,7 +39,7 @@ def hand_on(
 
 
 def _partition(module: ModuleOp, region: FuncOp, context: Context, targets: Sequence[str]) -> None:
-    """Outlines parts of a region, which is a function of the host from now on."""
+    """Partitions a region, which is a host function from now on, and outlines its parts."""
     del region.attributes[COMPILER]
     growth = region.attributes.get(WEIGHT_GROWTH)
     dissolve_composites(region.body.block)

@@ -1,4 +1,6 @@
-"""Pruning: regions that do not pay, by estimate or by measurement, go back to the host."""
+"""Pruning: regions that do not pay on their backend, by estimate or measurement, go back to the
+host.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _LEAST_MEASURED_SHARE = 0.1
 """Minimum share of the time of all regions for which a region is measured."""
 
 Judge = Callable[[FuncOp], str | None]
-"""Returns why a region goes back to the host, or `None` to keep it."""
+"""Function that returns why a region goes back to the host, or `None` to keep it."""
 
 
 def prune_unprofitable(
@@ -46,14 +48,14 @@ def prune_unprofitable(
 ) -> None:
     """Removes regions from backends where they do not pay, and records the reason on their ops.
 
-    The next targets may take the ops, and are judged as well.
+    The next targets may take the ops; their regions are judged as well.
 
     Args:
         context: xDSL context for passes.
-        module: the partitioned module. If times decide, regions and their ops get `byoc.times`.
+        module: the partitioned module. Regions and ops whose times were compared get `byoc.times`.
         options: `prune` selects the criterion; only regions of `targets` are judged.
         backends: the backends of the partitioning.
-        compile_part: compiles a partitioned module, to measure it.
+        compile_part: function that compiles a partitioned module, for measurements.
     """
     judge = _judge(module, options, backends, compile_part)
     for position, target in enumerate(options.targets):
@@ -83,7 +85,7 @@ def _judge(
 
 
 def _names(options: CompileOptions) -> frozenset[str]:
-    """Returns the names of the targets."""
+    """Returns the names of the targets, without their options."""
     return frozenset(Target.parse(target).name for target in options.targets)
 
 
@@ -100,7 +102,9 @@ def _too_little_work(region: FuncOp) -> str | None:
 
 @dataclass
 class _MeasuringJudge:
-    """Judge that measures all regions, equal ones once; it estimates if it may not measure."""
+    """Judge that measures all regions, equal ones once; it estimates regions that it must not
+    measure.
+    """
 
     options: CompileOptions
     compile_part: Compile
@@ -114,10 +118,10 @@ class _MeasuringJudge:
 
 
 class _EstimatingJudge:
-    """Judge that compares estimates, and measures small but important regions whose estimates are
-    close.
+    """Judge that compares estimates of a region's latency on its backend and on the host.
 
-    Otherwise, and without an estimate, it keeps the region.
+    It measures small but important regions whose two estimates are close. It keeps all other
+    regions with close estimates, and regions without an estimate.
 
     Args:
         regions: all regions to judge.
@@ -139,7 +143,7 @@ class _EstimatingJudge:
         self._seconds = 0.0
 
     def _known_times(self, region: FuncOp, context: CodegenContext) -> RegionTimes:
-        """Returns the earlier measurement of a region, or of an equal one, or else an estimate."""
+        """Returns the stored measurement of a region or of an equal one, or else an estimate."""
         from byoc_mlir.compiler.partition.estimate_regions import estimated_times
 
         backend = self._backends[str(region_compiler(region))]
@@ -152,8 +156,9 @@ class _EstimatingJudge:
         return find_times(known, self._keys_of(region))
 
     def _keys_of(self, region: FuncOp) -> Keys:
-        """Returns the keys of a region; they are computed on demand and once, because its text is
-        long.
+        """Returns the keys of a region.
+
+        They are computed on demand and once, because the region's text is long.
         """
         if region not in self._keys:
             self._keys[region] = Keys.of(region, self._options)

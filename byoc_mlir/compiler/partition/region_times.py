@@ -1,4 +1,4 @@
-"""Stored measurements of regions with their backend and on the host, for equal regions."""
+"""Stored measurements of regions on their backend and on the host; equal regions share them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBERS = re.compile(r'("[^"]*")|\d+')
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys of a region's times."""
+    """Keys under which a region's times are stored."""
 
     alike: str
     """Key of equal regions: names and contents of weights do not matter."""
@@ -31,7 +31,7 @@ class Keys:
 
     @staticmethod
     def of(region: FuncOp, options: CompileOptions) -> Keys:
-        """Returns the keys of an outlined region in this compilation."""
+        """Returns the keys of an outlined region for the options of this compilation."""
         text = str(alone(region))
         said = (options.targets, options.threads, options.denormals, options.disable)
         alike = digest(_WEIGHT.sub("weight", text), *said)
@@ -41,7 +41,7 @@ class Keys:
 
 
 def find_times(calibration: Calibration, keys: Keys) -> RegionTimes | None:
-    """Returns the measurement of the region at any sizes, or of an equal region."""
+    """Returns the stored measurement of the region, or of one that is equal except for sizes."""
     found = _times(calibration, keys.own)
     if found is not None:
         return found

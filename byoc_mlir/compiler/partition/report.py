@@ -47,8 +47,8 @@ def build_report(
     """Builds the report: a row for each node of the model, or for each op of IR without a model.
 
     Args:
-        imported: the model, partitioned.
-        codes: the code of its regions.
+        imported: the imported model, whose module is partitioned.
+        codes: the code of the module's regions.
         problems: problems of the compilation.
     """
     details: dict[str, list[OpDetail]] = {}
@@ -90,13 +90,15 @@ def _variants(variant: ImportVariant | None) -> tuple[Variant, ...]:
 
 
 def _with_precision(row: ReportRow, kept: Mapping[str, str]) -> ReportRow:
-    """Returns the row with the reason why its node is computed in `f32` against the request."""
+    """Returns the row; if its node is computed in `f32` despite the requested precision, with the
+    reason.
+    """
     reason = kept.get(row.node)
     return row if reason is None else replace(row, precision=f"{row.precision or 'f32'}: {reason}")
 
 
 def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
-    """Returns the row of a node that one or several primitives compute."""
+    """Returns the row of a node, with the details of the primitives that compute it."""
     if not details:
         return row
     times = [one.milliseconds for one in details if one.milliseconds is not None]
@@ -132,8 +134,8 @@ def report_rows(module: ModuleOp, nodes: Sequence[OnnxNode]) -> Sequence[ReportR
 
     Args:
         module: the module.
-        nodes: result of the import for each node of the model; empty for IR without a model, which
-          gets a row for each op.
+        nodes: result of the import for each node of the model; empty for IR without an ONNX model:
+            then each op gets a row.
     """
     found = placements(module)
     if not nodes:
@@ -155,7 +157,9 @@ def _row_of(node: OnnxNode, ops: Sequence[Placement]) -> ReportRow:
 
 
 def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
-    """Returns the row of a node that became these ops; it is on the host if one of them is."""
+    """Returns the row of a node that was converted to these ops; its placement is `host` if the
+    host runs one of them.
+    """
     if not ops:
         note = "nothing is left of it after folding"
         return ReportRow(name, op_type, "removed", reason=note)
@@ -174,7 +178,7 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
 
 
 def is_all_on_host(row: ReportRow) -> bool:
-    """True if no backend has any of the ops that a node became."""
+    """True if no backend runs any of the node's ops."""
     return not row.region and _PARTLY.match(row.reason) is None
 
 

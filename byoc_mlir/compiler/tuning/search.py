@@ -1,7 +1,8 @@
-"""The search: compiles whole models with other choices, and times each of their steps.
+"""Search for the fastest choices: compiles whole models with other choices, and times their steps.
 
 So each kernel is measured in its place, with the caches as the preceding step left them. The number
-of compilations is the number of ways to compute one kernel, not the product over all kernels.
+of compilations is the largest number of ways to compute one kernel, not the product over all
+kernels.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ are still in the caches.
 """
 
 _CLEARLY = 0.97
-"""Maximum time of a problem with another way, as a fraction of the time without it."""
+"""Maximum time of a problem with another way for the way to be chosen, as a fraction of the time
+without it."""
 
 _PAIRS, _PAIR_SECONDS = 21, 0.02
 """Number of pairs in the last comparison, and minimum seconds of one side."""
@@ -56,7 +58,7 @@ class TimedStep:
 
 @dataclass
 class Candidate:
-    """The model with some choices, and the times of its steps."""
+    """Model compiled with certain choices, and the times of its steps."""
 
     choices: Choices
     executable: Executable
@@ -77,14 +79,15 @@ class Candidate:
         self.runs[number] = run
 
     def of_problem(self, problem: str) -> float:
-        """Returns the milliseconds of a problem's steps, the median of all rounds."""
+        """Returns the milliseconds of a problem's steps, as the median of all rounds."""
         return statistics.median(self._milliseconds(problem).values())
 
     def over(self, other: Candidate, problem: str | None = None) -> float:
-        """Returns the time of this candidate over another one's, in total or for a problem.
+        """Returns the time of this candidate divided by another candidate's, in total or for a
+        problem.
 
-        It is infinite if this one lacks the problem. It is the median over common rounds, because
-        load in a round affects both.
+        The result is the median over common rounds, because load in a round affects both. It is
+        infinite if this candidate does not have the problem.
         """
         if problem is not None and problem not in self.questions:
             return math.inf
@@ -93,15 +96,15 @@ class Candidate:
         return statistics.median(ratios) if ratios else math.inf
 
     def _milliseconds(self, problem: str | None) -> Mapping[int, float]:
-        """Returns the milliseconds of a problem's steps, or of all, by round."""
+        """Returns the milliseconds of a problem's steps, or of all steps, by round."""
         steps = self._steps(problem)
         return {number: sum(run[step] for step in steps) for number, run in self.runs.items()}
 
     def _steps(self, problem: str | None) -> Collection[TimedStep]:
         """Returns the steps that a problem affects.
 
-        Algorithms also affect neighbouring steps. A schedule does not affect steps whose schedules
-        are other problems.
+        Algorithms also affect neighbouring steps. A schedule affects only the steps of its own
+        problem.
         """
         steps = next(iter(self.runs.values())).keys()
         if problem is None:
@@ -118,7 +121,7 @@ class Candidate:
 
     @property
     def taken(self) -> Choices:
-        """Returns the choice for every problem."""
+        """Returns the choice that was made for every problem."""
         return {problem: one.taken for problem, one in self.questions.items() if one.taken}
 
 
@@ -131,7 +134,7 @@ class SearchResult:
     variants: int
     """Number of compiled variants."""
     ratio: float
-    """Time with the choices over the time without; 1 if there are none."""
+    """Time with the choices divided by the time without them; 1 if there are no choices."""
     reason: str = ""
     """Reason why there are no choices."""
 
@@ -142,12 +145,12 @@ class SearchResult:
 
 
 class Search:
-    """A search within a time limit.
+    """Search for the fastest choices within a time limit.
 
     Args:
         request: request of the model.
         seconds: time limit in CPU time of this thread, so that load does not reduce the trials. A
-          running compilation is not interrupted.
+            running compilation is not interrupted.
         known: choices already made.
     """
 
@@ -199,8 +202,8 @@ class Search:
     def _improved(self, start: Candidate, asked: Callable[[Question], bool]) -> Candidate:
         """Returns the fastest of several candidates.
 
-        They are the start, the start with another way for all problems, and with the fastest way
-        for each.
+        The candidates are `start`, variants of it with one other way for all problems, and a
+        variant with the fastest way for each problem.
         """
         questions = {name: one for name, one in start.questions.items() if asked(one)}
         variants = [start]
@@ -222,13 +225,15 @@ class Search:
         return self._first_in_pairs(start, [best, variants[-1]])
 
     def _first_in_pairs(self, start: Candidate, others: Sequence[Candidate]) -> Candidate:
-        """Returns the fastest candidate in runs without the timing of steps."""
+        """Returns the fastest candidate, measured in pairs of runs without the timing of steps."""
         ratios = [(self._ratio(start, one), one) for one in others if one is not start]
         ratio, best = min(ratios, key=lambda pair: pair[0], default=(1.0, start))
         return best if ratio <= _WORTH else start
 
     def _has_time(self, compilations: int) -> bool:
-        """True if so many further compilations fit in the time, besides measurements."""
+        """True if `compilations` further compilations fit in the remaining time, besides
+        measurements.
+        """
         left = self._end - time.thread_time()
         return left > compilations * self._longest
 
@@ -257,12 +262,14 @@ class Search:
                 variant.note(self._rounds, variant.executable.profile(self._inputs, runs=runs))
 
     def _runs_of(self, variant: Candidate, seconds: float) -> int:
-        """Returns the number of runs that take about so many seconds."""
+        """Returns the number of runs that take about `seconds`."""
         one = _seconds(variant.executable.run, self._inputs, 1)
         return max(1, round(seconds / max(one, 1e-6)))
 
     def _ratio(self, before: Candidate, after: Candidate) -> float:
-        """Returns the time of one candidate over the other's: the median of pairs."""
+        """Returns the time of one candidate divided by the other's, as the median of pairs of
+        runs.
+        """
         runs = self._runs_of(before, _PAIR_SECONDS)
         pairs = [
             (
@@ -275,7 +282,9 @@ class Search:
 
 
 def _fastest(problem: str, start: Candidate, variants: Sequence[Candidate]) -> str:
-    """Returns the fastest way, if it is clearly faster than the start's, else the start's."""
+    """Returns the fastest way for a problem if it is clearly faster than the way of `start`, else
+    the way of `start`.
+    """
     best = min(variants, key=lambda variant: variant.over(start, problem))
     is_clear = best.over(start, problem) < _CLEARLY
     return (best if is_clear else start).questions[problem].taken
@@ -284,7 +293,7 @@ def _fastest(problem: str, start: Candidate, variants: Sequence[Candidate]) -> s
 def _seconds(
     run: Callable[[Mapping[str, Any]], Any], inputs: Mapping[str, Any], runs: int
 ) -> float:
-    """Measures runs in CPU time of the process, which excludes other processes."""
+    """Measures runs in CPU time of this process, so that load of other processes does not count."""
     start = time.process_time()
     for _ in range(runs):
         run(inputs)
@@ -292,7 +301,7 @@ def _seconds(
 
 
 def _inputs_for(inputs: Sequence[TensorInfo]) -> dict[str, Any]:
-    """Returns random inputs of fixed shapes, with values that are not slower than usual."""
+    """Returns random inputs of fixed shapes, whose values do not slow the model down."""
     generator = np.random.default_rng(0)
     made: dict[str, Any] = {}
     for info in inputs:

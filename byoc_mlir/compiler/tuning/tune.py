@@ -14,7 +14,7 @@ from byoc_mlir.errors import ByocError
 
 @dataclass(frozen=True)
 class TunedKernel:
-    """A problem that is now computed another way, with its milliseconds in a run."""
+    """Problem that has a new way to compute it, with its milliseconds in a run before and after."""
 
     problem: str
     before: str
@@ -28,7 +28,8 @@ class Tuning:
     """Result of tuning a model."""
 
     ratio: float
-    """Time of the tuned model over time of the untuned one; 1 if it is unchanged."""
+    """Time of the tuned model divided by the time of the untuned one; 1 if the model is
+    unchanged."""
     kernels: tuple[TunedKernel, ...] = ()
     variants: int = 0
     """Number of variants that were compiled and measured."""
@@ -46,8 +47,8 @@ def tune_model(request: Request, seconds: float) -> Tuning:
         seconds: total time limit; a running compilation is not interrupted.
 
     Raises:
-        ByocError: the time is not as documented, a calibration is given too, or the model cannot be
-          compiled.
+        ByocError: `seconds` is not as documented, the request has a calibration file, or the model
+            cannot be compiled.
     """
     check_argument("tune", seconds, int | float, "a number of seconds, or None")
     if isinstance(seconds, bool) or not seconds > 0:
@@ -69,7 +70,7 @@ def tune_model(request: Request, seconds: float) -> Tuning:
 
 
 def _kernels(found: SearchResult) -> list[TunedKernel]:
-    """Returns the problems with another way, largest gain first."""
+    """Returns the problems whose way changed, largest gain first."""
     before, after = found.before, found.after
     kernels = [
         TunedKernel(problem, was, choice, before.of_problem(problem), after.of_problem(problem))
@@ -80,5 +81,5 @@ def _kernels(found: SearchResult) -> list[TunedKernel]:
 
 
 def _taken(taken: Mapping[str, str], problem: str, choice: str) -> str:
-    """Returns the former way of a problem; a new problem keeps its choice."""
+    """Returns the way that tuning chose for a problem, or `choice` if it chose none."""
     return taken.get(problem, choice)

@@ -185,16 +185,21 @@ def check_tensor_type(type_: Tensor, what: str) -> None:
 
 
 def _says_a_size(type_: Tensor) -> bool:
-    """True if a type is `0 x n` bytes, which pass `n` to a segment (`tensors.size_input`)."""
+    """True if the type is `0 x n` bytes: such a tensor passes the number `n` to a segment
+    (`tensors.size_input`).
+    """
     sizes = type_sizes(type_)
     return len(sizes) == 2 and sizes[0] == 0 and type_.element_type == ui8
 
 
 def check_addressed(op: RelayOp, sizes: Sequence[Size], places: Sequence[Size]) -> None:
-    """Checks that the dimensions that an op reads at computed indices have elements.
+    """Checks that the dimensions that an op indexes have elements, if there are indices.
+
+    Args:
+        places: the shape of the indices.
 
     Raises:
-        VerifyException: one of `sizes` is 0, and `places`, the shape of the indices, is not empty.
+        VerifyException: one of `sizes` is 0, and `places` is not empty.
     """
     if 0 in sizes and not any(isinstance(size, Dim) or size == 0 for size in places):
         raise VerifyException(

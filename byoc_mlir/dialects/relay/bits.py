@@ -14,7 +14,7 @@ from byoc_mlir.dialects.relay.element_types import numpy_dtype
 
 @irdl_op_definition
 class ReinterpretOp(DataOp):
-    """`data -> output`: the same bits as elements of another type of that size."""
+    """`data -> output`: the same bits, as elements of another type of equal size."""
 
     name = "relay.reinterpret"
     dtype = prop_def(TypeAttribute)

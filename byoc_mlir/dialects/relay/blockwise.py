@@ -1,4 +1,4 @@
-"""Matmuls with weights of a few bits, quantised in blocks with a scale each."""
+"""Matmuls with weights of a few bits, quantised in blocks that each have a scale."""
 
 from __future__ import annotations
 

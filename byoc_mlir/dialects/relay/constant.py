@@ -46,10 +46,9 @@ _borrowed_so_far = count()
 
 @dataclass(frozen=True)
 class Weight:
-    """Handle to a constant's bytes: a readable name, the hash of the content, the content.
+    """Handle to a constant's bytes: a readable name, the hash of the content, and the content.
 
-    Two handles are equal if name and digest are: IR without loaded weights equals the same IR with
-    them.
+    Two handles are equal if name and digest are equal, whether or not the content is loaded.
     """
 
     name: str
@@ -103,7 +102,7 @@ def borrow(array: Array) -> None:
 
 
 def is_borrowed(array: Array) -> bool:
-    """True if an array's memory belongs to the caller."""
+    """True if the caller owns an array's memory."""
     return bool(_owner(array))
 
 
@@ -125,14 +124,14 @@ def held_bytes() -> int:
 
 
 def derived_array(how: Hashable, sources: Sequence[Array], make: Callable[[], Array]) -> Array:
-    """Returns the result of `make`, which is computed from `sources` and cached while it is used.
+    """Returns the result of `make`, computed from `sources`, and caches it as long as it is in use.
 
     So a model that is compiled for another shape shares derived weights, mostly weights packed for
     kernels. The result is aligned to a cache line.
 
     Args:
-        how: key that distinguishes `make` from other derivations of such arrays.
-        sources: must not be changed afterwards; neither must the result.
+        how: key that distinguishes `make` from other functions of the same arrays.
+        sources: arrays that must not change afterwards; the result must not change either.
     """
     key = (how, *(Weight.of("source", source).digest for source in sources))
     known = _DERIVED.get(key)
@@ -145,7 +144,7 @@ def content_digest(array: Array, owner: str = "") -> str:
     """Returns the key of an array in a store: SHA-256 over dtype, shape and bytes, 32 hex digits.
 
     Args:
-        owner: distinguishes the content from equal content of other owners.
+        owner: key of the array's owner; equal arrays of different owners have different digests.
     """
     # types that numpy does not know itself are all alike to `str`
     kind = array.dtype.name if array.dtype.kind == "V" else array.dtype.str
@@ -190,7 +189,9 @@ class ConstantOp(OneResultOp):
 
     @classmethod
     def of(cls, name: str, array: Array) -> ConstantOp:
-        """Returns a constant of `array`, frozen from now on: inline if small, else by handle."""
+        """Returns a constant that holds `array`, inline if small, else by handle; makes `array`
+        read-only.
+        """
         type_ = tensor_of(relay_type(array.dtype), array.shape)
         if array.size <= INLINE_ELEMENTS and _can_be_inline(array):
             return cls.inline(array, type_)
@@ -206,7 +207,7 @@ class ConstantOp(OneResultOp):
     def erase_if_unused(self) -> None:
         """Removes a constant without users, and frees its content.
 
-        The op itself refers to itself, and lives until the next garbage collection.
+        The op object is in a reference cycle, so it lives until the next garbage collection.
         """
         if self.parent is not None and self.output.first_use is None:
             self.parent.erase_op(self)
@@ -230,7 +231,7 @@ class ConstantOp(OneResultOp):
 
     @property
     def is_borrowed(self) -> bool:
-        """True if its array is loaded, and belongs to the caller."""
+        """True if the constant's array is loaded, and the caller owns its memory."""
         array = self.weight.array if isinstance(self.value, WeightAttr) else None
         return array is not None and is_borrowed(array)
 

@@ -1,6 +1,6 @@
 """Control flow: ops whose branches and bodies are functions of the module.
 
-Such a function sees nothing but its arguments, which include captured values. Only one op calls it.
+Such a function uses only its arguments, which include captured values. Only one op calls it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ControlOp(RelayOp):
         """Returns the functions that the op may call.
 
         Raises:
-            VerifyException: the module has no function of a name.
+            VerifyException: the module lacks one of the functions.
         """
         return tuple(map(self._function, self.symbols()))
 
@@ -227,7 +227,7 @@ class LoopOp(ControlOp):
         """Checks that stacked results have `count` rows.
 
         Raises:
-            VerifyException: a stacked result has more or less.
+            VerifyException: a stacked result has another number of rows.
         """
         for result in self.stacked:
             if sizes_of(result)[:1] != (count,):
@@ -320,7 +320,7 @@ class WhileOp(LoopOp):
 
     @property
     def most(self) -> int | None:
-        """Returns the number of rows; `None` without stacked results.
+        """Returns the number of rows of stacked results; `None` without stacked results.
 
         Raises:
             VerifyException: the number of rows is symbolic.

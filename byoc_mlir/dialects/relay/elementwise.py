@@ -55,7 +55,7 @@ def broadcast_shapes(*shapes: Sequence[Size]) -> tuple[Size, ...]:
 
 
 def _broadcast_size(one: Size, two: Size) -> Size | None:
-    """Returns the size that two dimensions broadcast to, `None` if they do not."""
+    """Returns the size that two dimensions broadcast to; `None` if they do not broadcast."""
     if two == 1 or one == two:
         return one
     if one == 1:

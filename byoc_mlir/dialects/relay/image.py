@@ -38,7 +38,7 @@ from byoc_mlir.errors import UndecidedSizeError
 
 
 def floats_attribute(values: Sequence[float]) -> ArrayAttr[FloatAttr]:
-    """Returns an array of numbers as a property."""
+    """Returns an array of floats as an attribute."""
     return ArrayAttr([FloatAttr(value, f64) for value in values])
 
 
@@ -90,23 +90,27 @@ class ResizeOp(DataOp):
         return [(number, self.taps_along(number)) for number in axes if not self.is_kept(number)]
 
     def is_kept(self, number: int) -> bool:
-        """True if the resize does not change an axis."""
+        """True if the resize leaves axis `number` unchanged."""
         old, new, scale = self._axis(number)
         return old == new and scale in (None, 1.0) and self.part_of(number) == (0.0, 1.0)
 
     def part_of(self, number: int) -> tuple[float, float]:
-        """Returns begin and end of the region of interest along an axis, as fractions of 1."""
+        """Returns begin and end of the region of interest along axis `number`, as fractions of
+        1.
+        """
         if self.roi is None or self.coordinate_transformation_mode.data != "tf_crop_and_resize":
             return 0.0, 1.0
         roi = _floats(self.roi)
         return roi[number], roi[number + len(roi) // 2]
 
     def scale_of(self, number: int) -> float | None:
-        """Returns the scale factor of an axis; `None` if it is the quotient of symbolic sizes."""
+        """Returns the scale factor of axis `number`; `None` if it is the quotient of symbolic
+        sizes.
+        """
         return self._axis(number)[2]
 
     def taps_along(self, number: int) -> Taps:
-        """Returns the taps along an axis of known size.
+        """Returns the taps along axis `number`, whose sizes are known.
 
         Raises:
             UndecidedSizeError: a size is symbolic.

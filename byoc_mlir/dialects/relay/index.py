@@ -40,7 +40,7 @@ def check_indices(op: RelayOp, value: SSAValue) -> Tensor:
     """Returns the type of an operand of indices, `i32` or `i64`.
 
     Raises:
-        VerifyException: another element type.
+        VerifyException: the operand has another element type.
     """
     type_ = tensor_type(value)
     if not isinstance(type_.element_type, IntegerType) or type_.element_type.width.data < 32:
@@ -136,8 +136,8 @@ class GatherNdOp(OneResultOp):
 class ScatterOp(OneResultOp, ABC):
     """`data`, updated at `indices` by `updates`.
 
-    `reduction`: `update` replaces the element, `add`, `mul`, `max` and `min` combine it with the
-    update. With `update`, the last of several values for one element wins.
+    With `reduction = "update"`, an update replaces the element; with `add`, `mul`, `max` or `min`,
+    it is combined with the element. With `update`, the last of several values for one element wins.
     """
 
     data = operand_def(TensorType)
@@ -236,8 +236,9 @@ class UpdateSliceOp(AlongAxisOp):
 
 
 class ScanOp(AlongAxisOp, ABC):
-    """Running result along `axis`; `exclusive`: without the element itself, `reverse`: from the
-    end."""
+    """Running result along `axis`, excluding the element itself if `exclusive`, from the end if
+    `reverse`.
+    """
 
     data = operand_def(TensorType)
     exclusive = bool_prop(False)

@@ -31,7 +31,7 @@ def check_channels(op: RelayOp, what: str, value: SSAValue, data: Tensor, axis: 
     """Refuses a per-channel operand that is not a vector of `data`'s size along `axis`.
 
     Raises:
-        VerifyException: wrong rank, size or element type.
+        VerifyException: the rank, size or element type is wrong.
     """
     type_, size = tensor_type(value), type_sizes(data)[axis]
     shape = type_sizes(type_)

@@ -1,4 +1,4 @@
-"""Substitution of sizes for symbols."""
+"""Substitution of numbers for symbolic sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from byoc_mlir.dims import Size, substituted
 
 
 def with_numbers(function: FuncOp, sizes: Mapping[str, int]) -> FuncOp:
-    """Returns a copy of a function with sizes for symbols in its body; it is in no module."""
+    """Returns a copy of a function, outside of any module, whose body has numbers for symbolic
+    sizes.
+    """
     copy = function.clone()
     for op in tuple(copy.body.block.ops):
         for name, value in op.properties.items():
@@ -29,7 +31,7 @@ def with_numbers(function: FuncOp, sizes: Mapping[str, int]) -> FuncOp:
 
 
 def type_with(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
-    """Returns a type with sizes for its symbols."""
+    """Returns a type with numbers for symbolic sizes."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast(Tensor, type_)
@@ -39,7 +41,7 @@ def type_with(type_: Attribute, sizes: Mapping[str, int]) -> Attribute:
 
 
 def property_with(value: Attribute, sizes: Mapping[str, int]) -> Attribute:
-    """Returns a property with sizes for its symbols."""
+    """Returns a property with numbers for symbolic sizes."""
     if isinstance(value, SizeAttr):
         return cast(Attribute, to_attribute(substituted(value.data, sizes)))
     if isinstance(value, ShapeAttr):

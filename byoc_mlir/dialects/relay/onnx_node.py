@@ -15,7 +15,8 @@ from byoc_mlir.dialects.relay.base import RelayOp, int_prop, str_prop
 
 @irdl_op_definition
 class OnnxNodeOp(RelayOp):
-    """ONNX node; an omitted input or output is named "" in it, and has no operand or result.
+    """ONNX node as an op. An omitted input or output has the name "" in the node, and no operand or
+    result.
 
     `node` is the serialised `NodeProto` in base 64, `opset` the version of its domain, `reason` why
     the host cannot compile it.

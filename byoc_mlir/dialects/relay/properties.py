@@ -35,7 +35,9 @@ PyValue: TypeAlias = Attribute | bool | Size | float | str | Sequence[Size] | Se
 
 @dataclass(frozen=True)
 class _OneOf(AttrConstraint[StringAttr]):
-    """Text; `check_properties` refuses words that are not accepted, naming the property."""
+    """Constraint of a string property to accepted words; `check_properties` checks it, and names
+    the property.
+    """
 
     accepted: tuple[str, ...]
 
@@ -47,7 +49,9 @@ class _OneOf(AttrConstraint[StringAttr]):
 
 
 def str_prop(default: str | None = None, accepted: Iterable[str] = ()) -> StringAttr:
-    """Defines a string property, printed as `layout = "NCHW"`; only `accepted` words, if given."""
+    """Defines a string property, printed as `layout = "NCHW"`; restricted to `accepted` words, if
+    given.
+    """
     words = tuple(accepted)
     return prop_def(
         _OneOf(words) if words else BaseAttr(StringAttr),
@@ -59,7 +63,7 @@ def check_properties(op: IRDLOperation) -> None:
     """Checks that properties exist, and that words are accepted.
 
     Raises:
-        VerifyException: a property is missing, unknown, or has another word.
+        VerifyException: a property is missing or unknown, or its word is not accepted.
     """
     definitions = op.get_irdl_definition().properties
     if unknown := op.properties.keys() - definitions.keys() - {"operandSegmentSizes"}:

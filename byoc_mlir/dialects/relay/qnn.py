@@ -54,7 +54,7 @@ def check_scalar(op: RelayOp, what: str, value: SSAValue, element: Attribute) ->
     """Refuses a parameter that is not a scalar of a type.
 
     Raises:
-        VerifyException: another rank or type.
+        VerifyException: the parameter has another rank or type.
     """
     if value.type != tensor_of(element, ()):
         raise VerifyException(f"{op.name}: {what} must be tensor<{element}>, found {value.type}")
@@ -64,7 +64,7 @@ def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, si
     """Refuses a parameter that is neither a scalar of a type nor a vector of `size`.
 
     Raises:
-        VerifyException: another shape or type.
+        VerifyException: the parameter has another shape or type.
     """
     type_ = tensor_type(value)
     shape = type_sizes(type_)
@@ -79,8 +79,9 @@ def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, si
 class AffineOp(AlongAxisOp, ABC):
     """Conversion between `f32` and integers, with parameters along `axis`.
 
-    Parameters are one number, a vector along `axis`, or of the data's rank with one number for each
-    `block_size` elements along `axis`, where `block_size` is not 0; the last block may be shorter.
+    Parameters are one number or a vector along `axis`. If `block_size` is not 0, they have the
+    data's rank, and one number for each `block_size` elements along `axis`; the last block may be
+    shorter.
     """
 
     data = operand_def(TensorType)
@@ -124,7 +125,7 @@ class AffineOp(AlongAxisOp, ABC):
 class QuantizeOp(AffineOp):
     """`round(data / scale) + zero_point`, clamped to the range of the zero point's type.
 
-    Ties are rounded to even; all is computed in `f32`.
+    Ties are rounded to even; everything is computed in `f32`.
     """
 
     name = "relay.qnn.quantize"

@@ -120,7 +120,7 @@ def taps(
         method, coordinates, rounding: one of `METHODS`, `COORDINATES`, `ROUNDINGS`.
         alpha: the coefficient of the cubic kernel.
         antialias: True to stretch the kernel when the axis shrinks.
-        exclude_outside: True for no weight of elements beyond the border; otherwise the border
+        exclude_outside: True to give elements beyond the border the weight 0; otherwise the border
             element is repeated.
     """
     stretch = min(axis.scale, 1.0) if antialias else 1.0

@@ -74,7 +74,7 @@ class SizeAttr(Data[Dim]):
 
 
 class _ParserTokens:
-    """Tokens of MLIR text, as `dims.text` reads them."""
+    """Adapter that passes the tokens of MLIR text to `dims.text`."""
 
     def __init__(self, parser: AttrParser):
         self._parser = parser
@@ -198,7 +198,9 @@ _ASKED: ContextVar[Facts | None] = ContextVar("facts", default=None)
 
 @contextmanager
 def asking(facts: Facts) -> Generator[None]:
-    """Sets the facts for comparisons in type inference: a module's facts, or an import's."""
+    """Sets the facts that comparisons in type inference use: the facts of a module or of an
+    import.
+    """
     token = _ASKED.set(facts)
     try:
         yield
@@ -207,13 +209,13 @@ def asking(facts: Facts) -> Generator[None]:
 
 
 def asked() -> Facts:
-    """Returns the facts that are set now."""
+    """Returns the current facts."""
     return _ASKED.get() or Facts()
 
 
 @contextmanager
 def binding(info: SymbolInfo) -> Generator[None]:
-    """Adds a symbol that a function binds to the facts inside."""
+    """Adds a symbol that a function binds to the facts, while the context manager is active."""
     facts = asked()
     facts.bind(info)
     with asking(facts):
@@ -232,7 +234,7 @@ def same(one: Size, two: Size) -> bool:
 
 
 def surely_same(one: Size, two: Size) -> bool:
-    """True if two sizes are known to be equal; makes no decision."""
+    """True if two sizes are known to be equal, without a new guard."""
     return one == two or (is_symbolic((one, two)) and asked().surely_same(one, two))
 
 
@@ -248,7 +250,7 @@ def at_most(one: Size, two: Size) -> bool:
 
 
 def hint(size: Size) -> int:
-    """Returns the expected size, for choices of performance; records no decision.
+    """Returns the expected size, for performance decisions; adds no guard.
 
     Raises:
         UndecidedSizeError: a symbol has no hint.

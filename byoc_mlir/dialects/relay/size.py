@@ -1,4 +1,4 @@
-"""Ops that return sizes as values, for networks that compute with them."""
+"""Ops that return sizes as values, for models that compute with them."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ from byoc_mlir.dims import Facts, Guard, Relation, SymbolInfo
 class SymbolOp(IRDLOperation):
     """Symbolic size that inputs determine: `relay.symbol @seq {min = 1, max = 512, hint = 128}`.
 
-    `min` (default 0) and `max` (default none) bound it. Decisions are made for the size `hint`, at
-    least 2 (the default). Choices of speed, and comparisons of symbols, are made for `expected`, if
-    it is less.
+    `min` (default 0) and `max` (default none) bound it. The compiler makes decisions for the size
+    `hint`, which is at least 2 (the default). Performance decisions and comparisons of symbols use
+    `expected` instead, if it is less than `hint`.
     """
 
     name = "relay.symbol"
@@ -123,8 +123,8 @@ class SymbolOp(IRDLOperation):
 class GuardOp(IRDLOperation):
     """Relation that holds between two sizes: `relay.guard "==" <[n, m]>`.
 
-    A decision depends on it, which was made for the ONNX node that is its location. The module is
-    valid for sizes that fulfil all guards.
+    The compiler made a decision that depends on the relation, for the ONNX node in the op's
+    location. The module is valid for sizes that fulfil all guards.
     """
 
     name = "relay.guard"
@@ -190,7 +190,7 @@ def facts_of(module: ModuleOp) -> Facts:
 
 @contextmanager
 def asking_of(module: ModuleOp) -> Generator[None]:
-    """Sets the module's facts for comparisons inside, unless facts are set already."""
+    """Sets the module's facts for comparisons in the context, unless facts are set already."""
     if asked().ranges:
         yield
         return
@@ -203,7 +203,7 @@ def _symbols(module: ModuleOp) -> Iterator[SymbolOp]:
 
 
 def _check_types(module: ModuleOp) -> None:
-    """Refuses types in the whole module whose named sizes contradict them."""
+    """Refuses types in the whole module whose named sizes contradict their shapes."""
     symbols = [op.sym_name.data for op in _symbols(module)]
     for op in module.walk():
         for value in _values(op):

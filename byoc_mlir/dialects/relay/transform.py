@@ -223,7 +223,7 @@ class PadOp(DataOp):
     """`data` with `pad_width` = `[before_0, after_0, before_1, after_1, ...]` elements added.
 
     `pad_mode`: `constant` (with `pad_value`), `edge`, `reflect` (without the border element) or
-    `wrap`. Negative widths crop, before positive ones pad.
+    `wrap`. Negative widths crop `data` first; then positive widths pad it.
     """
 
     name = "relay.nn.pad"

@@ -60,10 +60,10 @@ class GridSampleOp(OneResultOp):
 class RoiAlignOp(OneResultOp):
     """`data [N, C, H, W], rois [R, 4], batch [R] -> output [R, C, h, w]`, `pooled_size` = `[h, w]`.
 
-    A region is `x1, y1, x2, y2`; each of its bins is the mean (`avg`) or the largest weighted
-    neighbour (`max`) of samples taken by bilinear interpolation: `sample_ratio` along each axis, at
-    most 1,024, or for 0 as many as the bin has elements.
-    https://onnx.ai/onnx/operators/onnx__RoiAlign.html
+    A region is `x1, y1, x2, y2`. Samples in each of its bins are interpolated bilinearly; the
+    result is their mean (`avg`), or the largest weighted neighbour (`max`). A bin has
+    `sample_ratio` samples along each axis, at most 1,024; 0 stands for as many as the bin has
+    elements. https://onnx.ai/onnx/operators/onnx__RoiAlign.html
     """
 
     name = "relay.vision.roi_align"

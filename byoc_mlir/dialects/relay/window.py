@@ -65,8 +65,8 @@ def ranked(base: type[S], name: str) -> Mapping[int, type[S]]:
     """Returns the ops of a family by their number of spatial dimensions, 1 to 3.
 
     Args:
-        base: their base class.
-        name: their names, with `{}` for that number.
+        base: base class of the ops.
+        name: name of the ops, with `{}` for the number of dimensions.
     """
     return {rank: _of_rank(base, name.format(rank), rank) for rank in (1, 2, 3)}
 

@@ -1,1 +1,1 @@
-"""Models in files and in memory: reading them, and checking them before any other use."""
+"""Models in files and in memory: reading them, and checking them before further use."""

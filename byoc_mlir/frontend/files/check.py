@@ -1,6 +1,6 @@
-"""Checks before any other use of a model: versions, names, node order, tensor sizes.
+"""Checks that precede all other use of a model: versions, names, node order, tensor sizes.
 
-They are written in Python, so that a hostile model is refused before C++ code reads it.
+The checks are written in Python, so that a hostile model is refused before C++ code reads it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def check_model(model: onnx.ModelProto) -> None:
 
     Raises:
         InvalidModelError: the message names the node, tensor or version, and what was found.
-        LimitExceededError: there are too many nodes, or names or nesting are too long.
+        LimitExceededError: there are too many nodes, a name is too long, or graphs are nested too
+            deeply.
     """
     _check_texts(model, current_limits().name_length)
     _check_versions(model)
@@ -49,7 +50,7 @@ def check_model(model: onnx.ModelProto) -> None:
 
 
 def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
-    """Returns the opset version of each domain; the default domain is the empty name."""
+    """Returns the opset version of each domain; the name of the default domain is empty."""
     versions = {
         "" if entry.domain == "ai.onnx" else entry.domain: entry.version
         for entry in model.opset_import
@@ -115,9 +116,9 @@ def _count_nodes(body: onnx.GraphProto | onnx.FunctionProto, depth: int) -> int:
 
 
 def _check_texts(message: Message, longest: int) -> None:
-    """Checks that strings are UTF-8; for others, the protobuf parser returns bytes.
+    """Checks that strings are UTF-8; for other strings, the protobuf parser returns bytes.
 
-    `doc_string` may be anything, as nothing reads it. Values of metadata may be of any length.
+    `doc_string` is not checked, since it is never used. Values of metadata may be of any length.
     """
     for field, value in _fields(message):
         many = value if field.is_repeated else (value,)
@@ -130,7 +131,9 @@ def _check_texts(message: Message, longest: int) -> None:
 
 
 def _fields(message: Message) -> Iterable[tuple[Any, Any]]:
-    """Returns the fields that are set; for a tensor without its data, which would be copied."""
+    """Returns the fields of a message that are set; omits the data of tensors, which would be
+    copied.
+    """
     if not isinstance(message, TensorProto):
         return message.ListFields()
     names = ("name", "external_data", "metadata_props")
@@ -208,7 +211,7 @@ def _check_calls(
     """Returns the depth of nested graphs and called functions below some nodes.
 
     Args:
-        heights: depths of the functions visited so far; extended by the call.
+        heights: depths of the functions visited so far; `_check_calls` extends it.
         stack: the functions that enclose the nodes, and `None` for each enclosing graph.
     """
     limits = current_limits()

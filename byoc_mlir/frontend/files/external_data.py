@@ -19,7 +19,7 @@ _COARSEST_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class _Mapped:
-    """File mapped into memory, with its status at that time."""
+    """File mapped into memory, with the file's status when it was mapped."""
 
     data: memoryview
     path: str
@@ -44,12 +44,12 @@ class _Mapped:
 class ExternalFiles:
     """Data files of one model, each mapped into memory once, read-only.
 
-    Accepted are regular files that lie, once links are followed, below the model's folder, or below
-    the folder of the file that the model's path links to.
+    Only regular files are accepted. After links are followed, they must be below the model's
+    folder, or below the folder of the file that the model's path links to.
 
     Args:
-        model: the model's path; locations are relative to its folder, also if the path is a link.
-        digests: the SHA-256 that files must have, by location.
+        model: the model's path; locations are relative to its folder, even if the path is a link.
+        digests: the required SHA-256 of files, by location.
     """
 
     def __init__(self, model: Path, digests: Mapping[str, str] | None = None):
@@ -143,7 +143,7 @@ class ExternalFiles:
             os.close(descriptor)
 
     def _open(self, path: Path, what: str) -> int:
-        """Opens a file by its real path, if that is below a folder of the model."""
+        """Opens a file by its real path; the path must be below a folder of the model."""
         linked = Path(os.path.realpath(self._model)).parent
         for folder in (Path(os.path.realpath(self._model.parent)), linked):
             if folder in path.parents:

@@ -14,14 +14,15 @@ from byoc_mlir.frontend.files.tensor_check import payload_bytes
 from byoc_mlir.frontend.value import Array
 
 _LEAST_BYTES = 1 << 12
-"""Smallest size in bytes of a tensor that is kept apart; smaller ones may be read as shapes."""
+"""Minimum bytes of a tensor that is kept in memory apart from the model; smaller ones may be
+shapes."""
 
 
 @dataclass(frozen=True)
 class ModelInMemory:
-    """ONNX model with its large tensors as numpy arrays, which are read in place, not copied.
+    """ONNX model whose large tensors are numpy arrays, which are read in place and not copied.
 
-    Programs of such a model are not put into the cache.
+    Programs of such a model are not cached.
     """
 
     proto: onnx.ModelProto
@@ -35,7 +36,9 @@ class ModelInMemory:
 
 
 def borrowed(array: Array) -> Array:
-    """Marks an array as the caller's, so that it is read in place and never copied; returns it."""
+    """Marks an array as owned by the caller, so that it is read in place and never copied; returns
+    the array.
+    """
     borrow(array)
     return array
 
@@ -43,8 +46,8 @@ def borrowed(array: Array) -> Array:
 def with_tensors_apart(model: ModelProto) -> ModelInMemory:
     """Returns a checked model whose large tensors are copied into arrays.
 
-    Then only users of the arrays keep them alive. A location is the digest of the content, so that
-    different models stay distinguishable.
+    So the memory of an array is freed after its last use. A location is the digest of the content,
+    so that the files of different models have different locations.
     """
     arrays: dict[str, Array] = {}
     initializers = [_apart(tensor, arrays) for tensor in model.graph.initializer]
@@ -55,7 +58,9 @@ def with_tensors_apart(model: ModelProto) -> ModelInMemory:
 
 
 def _apart(tensor: TensorProto, arrays: dict[str, Array]) -> TensorProto:
-    """Moves a large tensor's content to `arrays`; returns the tensor that refers to it."""
+    """Moves a large tensor's content to `arrays`; returns a tensor that refers to it as external
+    data.
+    """
     is_apart = tensor.data_location == TensorProto.EXTERNAL
     if is_apart or tensor.data_type == TensorProto.STRING or payload_bytes(tensor) < _LEAST_BYTES:
         return tensor

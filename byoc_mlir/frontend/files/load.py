@@ -17,15 +17,15 @@ __all__ = ["MAX_OPSET", "load_model"]
 def load_model(
     source: str | Path | bytes | onnx.ModelProto, name: str = "the bytes"
 ) -> onnx.ModelProto:
-    """Returns the checked model; external data stays in its files (see `tensors.TensorReader`).
+    """Returns the checked model; `tensors.TensorReader` reads external data later.
 
-    Only the protobuf parser reads a model that is not checked yet.
+    Before the checks, only the protobuf parser reads the model.
 
     Args:
-        name: name of the bytes in errors.
+        name: name of the model in errors, if `source` is bytes.
 
     Raises:
-        InvalidModelError: the file cannot be read, is not an ONNX model, or an inconsistent one.
+        InvalidModelError: the file cannot be read, is no ONNX model, or is inconsistent.
         LimitExceededError: the model has too many nodes, or is nested too deeply.
     """
     model = source if isinstance(source, onnx.ModelProto) else parse_model(source, name)

@@ -1,7 +1,7 @@
 """`.mlir` files and the weight stores next to them.
 
-`model.mlir` names its large constants by content; `model.safetensors` beside it holds them, keyed
-by the same digests.
+`model.mlir` refers to its large constants by digests of their content; `model.safetensors` in the
+same folder holds the content, by digest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ STORE_SUFFIX = ".safetensors"
 
 
 def read_mlir(path: str | Path) -> ModuleOp:
-    """Returns the verified module of a `.mlir` file, with the weights of a store beside it, if any.
+    """Returns the verified module of a `.mlir` file, with the weights of the store in the same
+    folder, if any.
 
     Raises:
         InvalidModelError: the file cannot be read, or the text does not parse or verify.
@@ -57,7 +58,7 @@ def read_mlir(path: str | Path) -> ModuleOp:
 
 
 def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
-    """Parses MLIR text to a module, which is not verified yet.
+    """Parses MLIR text to a module; does not verify the module.
 
     Args:
         name: name of the text in errors.
@@ -78,11 +79,12 @@ def parse_module(data: bytes, name: str, context: Context) -> ModuleOp:
 
 @contextmanager
 def refusing_text(name: str) -> Generator[None]:
-    """Turns any Python error of xDSL's parser on malformed text into an `InvalidModelError`.
+    """Converts any Python error that xDSL's parser raises on malformed text to an
+    `InvalidModelError`.
 
     Raises:
         InvalidModelError: the text does not parse.
-        ParseError: xDSL's own error for it, with the position.
+        ParseError: xDSL reports the error itself, with its position.
         VerifyException: an op is refused on construction.
     """
     try:
@@ -108,11 +110,11 @@ _TOKENS = re.compile(
 def check_text(text: bytes, name: str) -> None:
     """Refuses text that xDSL's parser cannot handle: unterminated strings, too deep nesting.
 
-    Its regular expression takes exponential time on an unterminated string, and it descends into
-    brackets by recursion.
+    The parser's regular expression takes exponential time on an unterminated string, and the parser
+    descends into brackets by recursion.
 
     Raises:
-        InvalidModelError: a string does not end in its line.
+        InvalidModelError: a string does not end on the line on which it begins.
         LimitExceededError: brackets are nested too deeply.
     """
     depth = 0
@@ -134,10 +136,11 @@ def check_text(text: bytes, name: str) -> None:
 
 
 def check_order(module: ModuleOp) -> None:
-    """Refuses a module in which a value is used before its definition; xDSL's verifier does not.
+    """Refuses a module in which a value is used before its definition; xDSL's verifier does not
+    check this.
 
     Raises:
-        InvalidModelError: there is such a use.
+        InvalidModelError: a value is used before its definition.
     """
     made: set[SSAValue] = set()
     for op in module.walk():
@@ -176,14 +179,16 @@ def check_module_size(module: ModuleOp) -> None:
 
 
 def write_mlir(module: ModuleOp, path: str | Path) -> None:
-    """Writes a module as text, and its weights as a store beside it when there are any."""
+    """Writes a module as text, and its weights, if it has any, as a store in the same folder."""
     path = Path(path)
     path.write_text(str(module) + "\n", encoding="utf-8")
     save_weights(module, path.with_suffix(STORE_SUFFIX))
 
 
 def save_weights(module: ModuleOp, store: str | Path) -> None:
-    """Writes a module's large constants to a store, each content once; no file without any."""
+    """Writes a module's large constants to a store, each content once; writes no file if there are
+    none.
+    """
     weights = {weight.digest: _stored_form(op.array) for op, weight in _weights(module)}
     if not weights:
         return

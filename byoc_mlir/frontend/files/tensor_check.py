@@ -131,7 +131,7 @@ def check_external_entry(tensor: TensorProto, what: str) -> None:
     """Checks the description of external data, without looking at the file.
 
     Raises:
-        UnsafeModelError: an unknown key, or a number that is none or negative.
+        UnsafeModelError: a key is unknown, or a number is malformed or negative.
     """
     entries = external_entries(tensor)
     unknown = sorted(set(entries) - _EXTERNAL_KEYS)
@@ -149,7 +149,7 @@ def check_external_entry(tensor: TensorProto, what: str) -> None:
 
 
 def check_sparse_tensor(sparse: onnx.SparseTensorProto, what: str) -> None:
-    """Checks a sparse tensor's parts and that they fit together.
+    """Checks the parts of a sparse tensor, and that they fit together.
 
     Raises:
         InvalidModelError: the parts do not fit together; the message names `what`.

@@ -20,8 +20,7 @@ class TensorReader:
     """Reader of one model's tensors; caches the tensors of each graph until `let_go`.
 
     Args:
-        files: the model's external data; `None` for a model that did not come from a file, which
-            may have no external data but in memory.
+        files: the model's external data in files; `None` for a model that was not read from a file.
         arrays: external data in memory, by location; see `in_memory.ModelInMemory`.
     """
 
@@ -37,7 +36,9 @@ class TensorReader:
 
     @staticmethod
     def beside(source: object) -> TensorReader:
-        """Returns the reader for a model, given as the path of its file or in another form."""
+        """Returns the reader for a model; `source` is the path of its file, or the model in another
+        form.
+        """
         is_path = isinstance(source, str | Path)
         return TensorReader(ExternalFiles(Path(source)) if is_path else None)
 
@@ -55,10 +56,10 @@ class TensorReader:
             self._files.check_unchanged()
 
     def graph_tensors(self, graph: onnx.GraphProto) -> Mapping[str, Array]:
-        """Returns the initializers of a graph by name, the same arrays each time.
+        """Returns the initializers of a graph by name; repeated calls return the same arrays.
 
         Raises:
-            InvalidModelError: a tensor cannot be read, see `array`.
+            InvalidModelError: a tensor cannot be read; see `array`.
         """
         _, known = self._graphs.get(id(graph), (graph, None))
         if known is None:
@@ -69,31 +70,32 @@ class TensorReader:
         return known
 
     def let_go(self) -> None:
-        """Drops all cached tensors and in-memory arrays; from now on, only the IR holds them."""
+        """Drops all cached tensors and in-memory arrays, so that only the IR keeps them alive."""
         self._graphs.clear()
         self._arrays.clear()
 
     @property
     def in_memory(self) -> Set[str]:
-        """Returns the locations of external data that lies in memory, not in a file."""
+        """Returns the locations of external data that is in memory, not in a file."""
         return self._arrays.keys()
 
     def inline(self, graph: onnx.GraphProto) -> None:
         """Copies external data of a graph's initializers into the graph.
 
         Raises:
-            InvalidModelError: a tensor cannot be read, see `array`.
+            InvalidModelError: a tensor cannot be read; see `array`.
         """
         for tensor in graph.initializer:
             if tensor.data_location == TensorProto.EXTERNAL:
                 tensor.CopyFrom(numpy_helper.from_array(self.array(tensor), tensor.name))
 
     def array(self, tensor: TensorProto) -> Array:
-        """Returns a tensor's content; external data is mapped, not copied, if its alignment allows.
+        """Returns a tensor's content; external data is mapped, not copied, if its alignment
+        allows.
 
         Raises:
             InvalidModelError: the data is missing, or its size does not fit the shape.
-            UnsafeModelError: its location is not allowed.
+            UnsafeModelError: the location of external data is not allowed.
         """
         try:
             if tensor.data_location == TensorProto.EXTERNAL:

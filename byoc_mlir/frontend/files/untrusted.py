@@ -1,4 +1,4 @@
-"""Safety check of untrusted `.mlir` files: a model may compute, and do nothing else.
+"""Safety check of untrusted `.mlir` files: a model may only compute.
 
 Allowed ops, attributes and types are listed; anything else is refused.
 """
@@ -63,7 +63,7 @@ def has_upstream_ops(module: ModuleOp) -> bool:
 
 
 def check_untrusted(module: ModuleOp, name: str) -> None:
-    """Checks that a verified module does nothing but compute with its own tensors.
+    """Checks that a verified module only computes with its own tensors.
 
     Args:
         name: name of the module in errors.

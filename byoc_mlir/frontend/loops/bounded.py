@@ -1,8 +1,8 @@
-"""Trip counts for loops that a counter bounds, but a condition may end earlier.
+"""Trip counts for loops whose counter has a bound, but which a condition may end earlier.
 
-Exporters of Paddle write a `while` as a `Loop` that carries a counter. It goes on while the counter
-is below a bound and another condition holds. The rewrite computes such a counter from the iteration
-number, so that the importer can derive sizes from it (`frontend.formulas`).
+Exporters of Paddle write a `while` as a `Loop` that carries a counter. The loop continues while the
+counter is below a bound and another condition holds. The rewrite computes the counter from the
+iteration number, so that the importer can derive sizes from it (`frontend.formulas`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EXACT = 1 << 24
 
 @dataclass(frozen=True)
 class _Counter:
-    """Carried integer that grows by one in each iteration."""
+    """Loop-carried integer that grows by one in each iteration."""
 
     place: int
     name: str
@@ -42,14 +42,14 @@ class _Counter:
 
 
 def is_bounded(node: NodeProto) -> bool:
-    """True if the node is a valid `Loop` whose condition may be one on a counter."""
+    """True if the node is a valid `Loop` whose condition may compare a counter with a bound."""
     if node.op_type != "Loop" or node.domain or len(node.input) < 3:
         return False
     return has_body(node) and len(node.output) >= len(node.input) - 2 and bool(node.input[1])
 
 
 def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
-    """Yields the nodes that replace a loop: the loop itself if no counter bounds it.
+    """Yields the nodes that replace a loop; if no counter bounds it, the loop itself.
 
     ```text
     n, x = Loop <body = (i, c, n, x) { …; m = Add (n, 1); d = And (Less (m, 10), e) }> ("", c, 0, x)
@@ -80,7 +80,7 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
 
 
 class _Body:
-    """Known scalars in the body of a loop."""
+    """Body of a loop, with queries for its known scalars."""
 
     def __init__(self, loop: NodeProto, outer: Graph):
         self.graph = Graph(body_of(loop))
@@ -99,7 +99,9 @@ class _Body:
                 yield _Counter(place, formal.name, first, element)
 
     def counts(self, counters: Iterable[_Counter]) -> Iterator[int]:
-        """Yields upper bounds of the trip count, from conditions that are required to go on."""
+        """Yields upper bounds of the trip count, derived from conditions that must hold for the
+        loop to continue.
+        """
         known = {counter.name: counter.first for counter in counters}
         for one, limit in self._limits(body_of(self._loop).output[0].name, True):
             counter, added = self._moved(one)
@@ -107,7 +109,9 @@ class _Body:
                 yield max(1, limit - known[counter] - added + 1)
 
     def _limits(self, condition: str, holds: bool) -> Iterator[tuple[str, int]]:
-        """Yields pairs `(value, limit)` with `value < limit` if `condition` is `holds`."""
+        """Yields pairs `(value, limit)`: if `condition` has the truth value `holds`, then `value <
+        limit`.
+        """
         node = self.graph.producer(condition, *_COPIES, *_COMPARISONS, *_LOGIC, "Add")
         if node is None:
             return
@@ -136,9 +140,10 @@ class _Body:
             yield low, limit + may_equal
 
     def _decided(self, node: NodeProto, holds: bool) -> Iterator[bool]:
-        """Yields the values that an `If`'s condition may have when its result is `holds`.
+        """Yields the possible truth values of an `If`'s condition, given that the `If` returns
+        `holds`.
 
-        A branch whose result is constant and differs from `holds` is excluded.
+        A branch with a constant result other than `holds` cannot have run.
         """
         for attribute in node.attribute:
             given = self._truth(attribute.g)
@@ -146,21 +151,23 @@ class _Body:
                 yield attribute.name != "then_branch"
 
     def _truth(self, branch: GraphProto) -> bool | None:
-        """Returns the constant result of a branch; `None` if it is not constant."""
+        """Returns the constant truth value that a branch returns; `None` if it is not constant."""
         inner = Graph(branch)
         name = inner.uncast(branch.output[0].name)
         graphs = (inner, self.graph, self._outer)
         return next((graph.truth(name) for graph in graphs if name in graph.own), None)
 
     def _number(self, name: str) -> int | None:
-        """Returns the integer that a value is in all iterations; `None` if it is not known."""
+        """Returns the integer that a value equals in all iterations; `None` if it is not known."""
         base, added = self._moved(name)
         outside = self._unchanged.get(base, base if base not in self.graph.own else "")
         number = self._outer.number(outside) if outside else self.graph.number(base)
         return None if number is None else number + added
 
     def _moved(self, name: str) -> tuple[str, int]:
-        """Returns the value that `name` copies, and the constant that is added to it."""
+        """Returns the value from which `name` is computed by copies and additions of constants, and
+        the sum of the constants.
+        """
         added = 0
         while (node := self.graph.producer(name, *_COPIES, "Add")) is not None:
             kinds = {attribute.i for attribute in node.attribute if attribute.name == "to"}
@@ -182,7 +189,7 @@ class _Body:
 
 
 def _count(body: GraphProto, counter: _Counter) -> None:
-    """Rewrites a counter as the iteration number plus its first value."""
+    """Replaces a counter by the iteration number plus the counter's first value."""
     name, formal = counter.name, body.input[2 + counter.place]
     made = f"{name}.counted"
     formal.name = f"{made}.carried"

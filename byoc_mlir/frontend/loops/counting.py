@@ -1,8 +1,9 @@
 """Trip counts for loops that count up to a bound, as exporters of TensorFlow write them.
 
 A `while` of TensorFlow is a `Loop` without a trip count. It carries a counter, the bound, and
-everything that its body reads, weights included; the body adds one to the counter and compares it
-with the bound. Values that are carried unchanged are read from outside instead.
+everything that its body reads, including weights. The body adds one to the counter and compares it
+with the bound. The rewrite also removes values that are carried unchanged: the body reads them from
+outside.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from byoc_mlir.frontend.loops.values import Graph, read_outside, unchanged
 
 
 def with_counted_loops(model: ModelProto) -> ModelProto:
-    """Returns the model with trip counts for loops that count.
+    """Returns the model with trip counts for all loops with a counter.
 
     ```text
     n, y = Loop <body = (i, c, n, x) { m = Add (n, 1); d = Less (m, bound); … }> ("", first, 0, x)
@@ -36,7 +37,7 @@ def with_counted_loops(model: ModelProto) -> ModelProto:
     ```
 
     Args:
-        model: a checked model. It is not changed.
+        model: checked model, which is not changed.
     """
     if not any(map(is_bounded, model.graph.node)):
         return model
@@ -56,7 +57,7 @@ def with_counted_loops(model: ModelProto) -> ModelProto:
 
 
 def _known_better(node: NodeProto, graph: Graph) -> Iterator[NodeProto]:
-    """Yields the nodes that replace a node; a loop gets a trip count if one is found."""
+    """Yields the nodes that replace a node; a loop gets a trip count if it has a counter."""
     nodes = _counted(node, graph) if _is_while(node) else [node]
     for one in nodes:
         yield from bounded(one, graph) if is_bounded(one) else [one]
@@ -69,14 +70,14 @@ def _is_while(node: NodeProto) -> bool:
 
 @dataclass(frozen=True)
 class _Counting:
-    """Range of a loop's counter, with step 1."""
+    """Range of a loop's counter, whose step is 1."""
 
     first: int
     bound: str
 
 
 def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
-    """Yields the nodes that replace a loop: the loop itself if it does not count."""
+    """Yields the nodes that replace a loop; if it has no counter, the loop itself."""
     inner = Graph(body_of(loop))
     counting = _counting(loop, inner, graph)
     prefix = f"{loop.output[0] or loop.name}.counted"
@@ -97,9 +98,9 @@ def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
 
 
 def _counting(loop: NodeProto, inner: Graph, graph: Graph) -> _Counting | None:
-    """Returns the range of a loop that goes on, and begins, while a counter is below a bound.
+    """Returns the counter's range of a loop that runs while a counter is below a bound.
 
-    `None` for other loops.
+    The condition must hold for the first iteration as well. Returns `None` for other loops.
     """
     compared = _less(inner, body_of(loop).output[0].name)
     begins = _less(graph, loop.input[1])
@@ -140,14 +141,14 @@ def _counter(body: GraphProto, inner: Graph, outer: Graph, name: str) -> int | N
 
 
 def _outer(loop: NodeProto, inner: Graph, name: str) -> str | None:
-    """Returns the outer name of a value that is the same in all iterations; else `None`."""
+    """Returns the outer name of a value that is the same in all iterations, or `None`."""
     if name not in inner.own:
         return name
     return next((given for formal, given in unchanged(loop, inner) if formal == name), None)
 
 
 def _go_on(body: GraphProto, name: str) -> None:
-    """Sets the loop's condition to true, so that only the trip count ends it."""
+    """Sets the loop's condition to true, so that only the trip count ends the loop."""
     true = numpy_helper.from_array(np.array(True))
     body.node.append(helper.make_node("Constant", [], [name], name=name, value=true))
     body.output[0].name = name

@@ -13,7 +13,9 @@ Known = Callable[[str], bool]
 
 
 def body_of(loop: onnx.NodeProto) -> onnx.GraphProto:
-    """Returns the body of a `Loop`; an empty graph without one, which the importer refuses."""
+    """Returns the body of a `Loop`; an empty graph if it has none, so that the importer refuses
+    it.
+    """
     bodies = (attribute.g for attribute in loop.attribute if attribute.name == "body")
     return next(bodies, onnx.GraphProto())
 
@@ -26,7 +28,7 @@ def has_body(loop: onnx.NodeProto) -> bool:
 
 
 def ends_when_it_runs(loop: onnx.NodeProto, known: Known) -> bool:
-    """True if values computed at run time decide when a `Loop` ends."""
+    """True if values that are computed at run time determine when a `Loop` ends."""
     condition = loop.input[1] if len(loop.input) > 1 else ""
     if condition and not known(condition):
         return True
@@ -58,7 +60,7 @@ def _names(body: onnx.GraphProto) -> Iterator[str]:
 
 
 def _computed(body: onnx.GraphProto, own: set[str], states: set[str], known: Known) -> set[str]:
-    """Returns the values of a body that depend on `states`, or on unknown values around it."""
+    """Returns the values of a body that depend on `states`, or on unknown values from outside."""
     found = set(states)
     changed = True
     while changed:  # nodes may stand in any order

@@ -1,7 +1,8 @@
 """Formulas of values in a loop's body: integer expressions in the iteration number.
 
-A slice `x[i:i + 1]` begins at a number that is computed at run time, and its size is 1. So integers
-that follow from the iteration number have a *formula*, in addition to the ops that compute them.
+The importer must know that a slice `x[i:i + 1]` has size 1, although `i` is computed at run time.
+So integers that follow from the iteration number have a *formula*, in addition to the ops that
+compute them.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ _FAR = 1 << 31
 
 
 class Iterations:
-    """Loops of an import whose bodies were begun; each has a symbol for its iteration number."""
+    """Loops of an import, each with a symbol for its iteration number."""
 
     def __init__(self) -> None:
         self._symbols: list[SymbolInfo] = []
         self._ends: list[Guard] = []
 
     def number(self, count: Size | None) -> SizeTensor:
-        """Returns the formula of the iteration number, 0 to `count - 1`, of a loop that begins."""
+        """Adds a loop, and returns the formula of its iteration number, from 0 to `count - 1`."""
         most = max(count - 1, 0) if isinstance(count, int) and count < _FAR else None
         name = f"iteration {len(self._symbols)}"
         number = symbol(name)
@@ -56,7 +57,7 @@ class Iterations:
         return SizeTensor(size_array(number), np.dtype(np.int64))
 
     def facts(self) -> Facts:
-        """Returns the known facts of sizes and of iteration numbers."""
+        """Returns the known facts about sizes and iteration numbers."""
         known = asked()
         symbols = [*known.symbols.values(), *self._symbols]
         return Facts(symbols, [*known.guards, *self._ends], known.bound.values())
@@ -66,7 +67,7 @@ class Iterations:
         return names_in([size]).isdisjoint(info.name for info in self._symbols)
 
     def formulas(self, op: RelayOp, operands: Sequence[Content]) -> Sequence[Content] | None:
-        """Returns the formulas of an op's results, `None` if it has none."""
+        """Returns the formulas of an op's results, or `None` if they have none."""
         results = [sizes_of(result) for result in op.results]
         if any(is_symbolic(sizes) or math.prod(sizes) > MOST_SIZES for sizes in results):
             return None
@@ -83,7 +84,7 @@ class Iterations:
 
 
 def _whole(content: Content) -> Content | None:
-    """Returns content as integers, if a float tensor holds only integers; otherwise `None`."""
+    """Returns the content as integers if all its floats are integers, or `None`."""
     if isinstance(content, SizeTensor) or content.dtype.kind in "iub":
         return content
     if content.dtype.kind != "f" or not np.isfinite(content).all():
@@ -121,10 +122,12 @@ def _greater(one: Size, two: Size) -> Size:
 
 
 def _is_lesser(one: Size, two: Size) -> bool:
-    """True if `one <= two`; if both are equal, the answer may be either.
+    """True if `one <= two` in all iterations, False if `one >= two` in all iterations.
+
+    If both relations hold, the result may be True or False.
 
     Raises:
-        UndecidedSizeError: the relation is not provably the same in all iterations.
+        UndecidedSizeError: neither relation is provable.
     """
     try:
         return at_most(one, two)
@@ -133,7 +136,7 @@ def _is_lesser(one: Size, two: Size) -> bool:
 
 
 def _fits(content: Content, facts: Facts) -> bool:
-    """True if the type holds the values of all iterations; counts always fit in `i64`."""
+    """True if the type can hold the values of all iterations; loop counters always fit in `i64`."""
     if not isinstance(content, SizeTensor) or content.dtype == np.int64:
         return True
     floats = content.dtype.kind == "f"

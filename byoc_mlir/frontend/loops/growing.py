@@ -1,7 +1,7 @@
 """Loops with a computed trip count that carry growing tensors, such as a decoder's cache.
 
-The size of such a tensor after the loop is not known before it runs, so native code cannot hold the
-loop: its body becomes a separate model, which is called once for each iteration.
+The size of such a tensor after the loop is not known before the loop has run, so native code cannot
+contain the loop. Instead, its body becomes a separate model, which is called once per iteration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from byoc_mlir.frontend.value import Array
 
 
 def growing_loops(model: ModelProto) -> frozenset[str]:
-    """Returns the names of the first results of such loops in a checked model."""
+    """Returns the names of such loops' first results, in a checked model."""
     graph = model.graph
     known = {tensor.name for tensor in graph.initializer}
     known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
@@ -36,7 +36,7 @@ def growing_loops(model: ModelProto) -> frozenset[str]:
 
 
 def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) -> bool:
-    """True if a value follows from the inputs' content, and not from their shapes alone."""
+    """True if a value depends on the inputs' content, and not only on their shapes."""
     waiting, seen = [name], {*known, ""}
     while waiting:
         name = waiting.pop()
@@ -52,7 +52,7 @@ def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) ->
 
 
 def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[ModelPart, ...]:
-    """Splits a checked model into parts, with each of these loops in a part of its own."""
+    """Splits a checked model into parts, so that each of these loops is alone in a part."""
 
     def is_apart(node: NodeProto) -> bool:
         return node.op_type == "Loop" and first_result(node) in loops
@@ -66,7 +66,9 @@ def first_result(loop: NodeProto) -> str:
 
 
 def _single(part: ModelPart) -> Iterator[ModelPart]:
-    """Yields a part of several loops as parts of one loop each; the last has the constants."""
+    """Splits a part with several loops into parts of one loop each; the last part has the
+    constants.
+    """
     loops = [node for node in part.stage.nodes if node.op_type == "Loop"]
     if not part.is_apart or len(loops) == 1:
         yield part
@@ -90,7 +92,7 @@ def _single(part: ModelPart) -> Iterator[ModelPart]:
 def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
     """Yields the name and axis of each carried value that the body of a `Loop` extends.
 
-    The name is the body's; the axis may be negative.
+    The name is the one in the body; the axis may be negative.
     """
     if node.op_type != "Loop" or node.domain or len(node.input) < 3 or not has_body(node):
         return
@@ -104,14 +106,14 @@ def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True)
 class LoopBody:
-    """Body of a loop that is a segment of a model, as a model of its own."""
+    """Body of a loop that is a segment of a model, and becomes a separate model."""
 
     model: ModelProto
     """Model with the loop."""
     stage: Stage
     """Segment with the loop, and the constants that it reads."""
     known: Mapping[str, Sizes]
-    """Constant sizes of the model's tensors."""
+    """Sizes of the model's tensors that are the same in every run."""
 
     @property
     def loop(self) -> NodeProto:
@@ -132,7 +134,7 @@ class LoopBody:
 
     @property
     def captured(self) -> Sequence[str]:
-        """Returns the values of other segments that the body captures."""
+        """Returns the names of values that the body captures from other segments."""
         captured = captured_names(body_of(self.loop))
         return [name for name in self.stage.inputs if name in captured]
 
@@ -140,7 +142,7 @@ class LoopBody:
         """Returns the body as a model.
 
         Args:
-            arrays: examples of its inputs.
+            arrays: examples of the body's inputs.
             changing: axes of carried values whose size changes between iterations.
         """
         carried = zip(body_of(self.loop).input[2:], self.loop.input[2:], strict=True)

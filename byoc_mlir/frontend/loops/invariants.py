@@ -1,4 +1,6 @@
-"""Loop-invariant code motion in ONNX: nodes that are the same in all iterations move out."""
+"""Loop-invariant code motion in ONNX: moves nodes that compute the same in all iterations out of
+loops.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ _PRODUCTS = frozenset(
 
 
 def with_invariants_outside(model: ModelProto, loops: Set[str]) -> ModelProto:
-    """Returns the model with expensive loop-invariant nodes moved out of loops that surely begin.
+    """Returns the model with expensive loop-invariant nodes moved out of loops that run at least
+    one iteration.
 
     ```text
     y = Loop <body = (i, c, x) { k = MatMul (a, w); z = Add (x, k); … }> (10, c, x)
@@ -33,8 +36,8 @@ def with_invariants_outside(model: ModelProto, loops: Set[str]) -> ModelProto:
     ```
 
     Args:
-        model: a checked model. It is not changed.
-        loops: the names of the first results of the loops.
+        model: checked model, which is not changed.
+        loops: name of the first result of each loop to rewrite.
     """
     changed = ModelProto()
     changed.CopyFrom(model)
@@ -57,8 +60,8 @@ def _begins(loop: NodeProto, graph: Graph) -> bool:
 def _taken_out(body: GraphProto, graph: Graph) -> Iterator[NodeProto]:
     """Removes a body's expensive loop-invariant nodes, and yields them for the outer graph.
 
-    Other nodes that they need, such as sizes, are copied to the outer graph. The originals stay in
-    the body, where more is known of sizes.
+    Other nodes that these need, such as sizes, are copied to the outer graph. The originals stay in
+    the body, where more sizes are known.
     """
     same = list(_same_in_all_iterations(body))
     worth = [node for node in _worth_it(same) if graph.own.isdisjoint(node.output)]
@@ -90,7 +93,9 @@ def _gives_the_same(node: NodeProto) -> bool:
 
 
 def _worth_it(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Yields matmuls and convolutions, and the nodes that depend on them, without sizes."""
+    """Yields matmuls and convolutions, and the nodes that depend on them, except nodes that compute
+    sizes.
+    """
     found: set[str] = set()
     for node in nodes:
         follows = not found.isdisjoint(node.input) and node.op_type not in GIVE_SIZES

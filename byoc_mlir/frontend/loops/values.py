@@ -1,4 +1,4 @@
-"""Known scalars and types of values in graphs with loops, and values carried unchanged."""
+"""Known scalars and types in graphs with loops, and loop-carried values that never change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.
 
 
 class Graph:
-    """Names of a graph, with their producers, constants and types."""
+    """Graph with the producers, constants and types of its names."""
 
     def __init__(self, graph: GraphProto):
         self.own = defined_names(graph).union(*(node.output for node in graph.node))
@@ -38,12 +38,14 @@ class Graph:
         return self._types.get(name) in (TensorProto.INT32, TensorProto.INT64)
 
     def producer(self, name: str, *op_types: str) -> NodeProto | None:
-        """Returns the node of one of these op types that computes a value; otherwise `None`."""
+        """Returns the node that computes a value, if it is one of these op types, or `None`."""
         node = self._producers.get(name)
         return node if node is not None and node.op_type in op_types else None
 
     def uncast(self, name: str) -> str:
-        """Returns the value behind casts and copies that keep the number."""
+        """Returns the value from which `name` is computed by casts and copies that keep the
+        number.
+        """
         while (node := self.producer(name, "Cast", "Identity")) is not None:
             kinds = [attribute.i for attribute in node.attribute if attribute.name == "to"]
             if not set(kinds).issubset(NUMBERS):
@@ -88,7 +90,9 @@ def unchanged(loop: NodeProto, inner: Graph) -> Iterator[tuple[str, str]]:
 
 
 def read_outside(loop: NodeProto, carried: Sequence[tuple[str, str]]) -> Iterator[NodeProto]:
-    """Yields a loop that reads unchanged values from outside, and `Identity`s for its results."""
+    """Yields a loop that reads unchanged values from outside instead of carrying them, and
+    `Identity`s for their results.
+    """
     body = body_of(loop)
     for formal, given in carried:
         number = next(n for n, value in enumerate(body.input) if value.name == formal) - 2

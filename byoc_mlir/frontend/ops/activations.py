@@ -25,10 +25,10 @@ DEFAULTS: Mapping[str, tuple[float, ...]] = {
 
 
 def activation_of(name: str, *given: float | None) -> Activation:
-    """Returns an activation by its name, in any case.
+    """Returns an activation by its name; upper and lower case are equal.
 
     Args:
-        given: `alpha` and `beta`, as far as the activation has them; `None` for the default.
+        given: `alpha` and `beta`, if the activation has them; `None` for the default value.
 
     Raises:
         NodeRefused: the activation is not known.
@@ -44,7 +44,10 @@ def activation_of(name: str, *given: float | None) -> Activation:
 
 
 def clipped(clip: float | None, activation: Activation) -> Activation:
-    """Returns `activation` of its operand clamped to `[-clip, clip]`; without `clip`, itself."""
+    """Returns `activation` with its operand clamped to `[-clip, clip]`.
+
+    Without `clip`, returns `activation` itself.
+    """
     if clip is None:
         return activation
     return lambda context, data: activation(

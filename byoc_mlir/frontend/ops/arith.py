@@ -73,7 +73,7 @@ def less(context: NodeContext, lhs: Number, rhs: Number) -> Value:
 
 
 def where(context: NodeContext, condition: Value, x: Number, y: Number) -> Value:
-    """Returns `x` where `condition` holds, else `y`."""
+    """Returns `x` where `condition` is true, else `y`."""
     first, second = _both(x, y)
     return context.emit(elementwise.WhereOp, condition, first, second)
 
@@ -91,14 +91,18 @@ def reduced(
 
 
 def reshape(context: NodeContext, data: Value, shape: Sequence[Size]) -> Value:
-    """Returns the elements of `data` in another shape; `data` itself if it has that shape."""
+    """Returns the elements of `data` in another shape; returns `data` itself if it has that
+    shape.
+    """
     if data.sizes == tuple(shape):
         return data
     return context.emit(transform.ReshapeOp, data, newshape=shape)
 
 
 def transpose(context: NodeContext, data: Value, axes: Sequence[int]) -> Value:
-    """Returns `data` with its dimensions permuted; `data` itself if the order is the same."""
+    """Returns `data` with its dimensions permuted; returns `data` itself if the order is
+    unchanged.
+    """
     if tuple(axes) == tuple(range(data.rank)):
         return data
     return context.emit(transform.TransposeOp, data, axes=axes)
@@ -117,9 +121,10 @@ def channels_last(context: NodeContext, data: Value) -> Value:
 def stacked(
     context: NodeContext, a: Value, b: Value, product: Callable[[Value, Value], Value]
 ) -> Value:
-    """Returns `product` of matrices or batches of them; a vector becomes a row or column.
+    """Returns the result of `product` on matrices or batches of matrices; vectors are allowed.
 
-    A vector `a` becomes a row and a vector `b` a column; the result does not have that dimension.
+    A vector `a` becomes a row, and a vector `b` a column. The result does not have the added
+    dimension.
     """
     left = a if a.rank > 1 else context.emit(transform.ExpandDimsOp, a, axis=[0])
     right = b if b.rank > 1 else context.emit(transform.ExpandDimsOp, b, axis=[1])
@@ -164,13 +169,13 @@ def section(context: NodeContext, data: Value, axis: int, begin: Size, end: Size
 
 
 def at(context: NodeContext, data: Value, axis: int, place: int) -> Value:
-    """Returns `data[place]` along `axis`, which is removed."""
+    """Returns the slice `data[place]` along `axis`; the result does not have that axis."""
     kept = section(context, data, axis, place, place + 1)
     return reshape(context, kept, [size for i, size in enumerate(data.sizes) if i != axis])
 
 
 def take(context: NodeContext, data: Value, indices: Sequence[int], axis: int) -> Value:
-    """Returns the slices at constant positions along `axis`."""
+    """Returns the slices of `data` at constant positions along `axis`."""
     places = context.constant(np.asarray(indices, np.int64))
     return context.emit(index.TakeOp, data, places, axis=axis)
 

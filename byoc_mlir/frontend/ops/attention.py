@@ -1,4 +1,4 @@
-"""ONNX's own Attention: https://onnx.ai/onnx/operators/onnx__Attention.html"""
+"""Attention of the ONNX standard: https://onnx.ai/onnx/operators/onnx__Attention.html"""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ from byoc_mlir.frontend.registry import onnx_op
 from byoc_mlir.frontend.value import Value, dtype_of
 
 _SHORT_MASKS = 24
-"""First opset with masks for fewer keys; before, the last dimension may be 1 instead."""
+"""First opset with masks that cover fewer keys; in earlier opsets, their last dimension may be
+1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +50,13 @@ class Attending:
 
     @property
     def after(self) -> int:
-        """Returns the number of keys after its own position that a query sees; -1: all."""
+        """Returns the number of keys after its own position that a query sees; -1 for all keys."""
         return 0 if self.is_causal else self.right_window_size
 
 
 @dataclass(frozen=True)
 class _Keys:
-    """Keys, values and mask as operands of the node, not split into heads yet.
+    """Keys, values and mask as the node's operands, not split into heads yet.
 
     Keys and values are `[batch, heads, keys, size]` or `[batch, keys, heads * size]`.
     """
@@ -76,7 +77,7 @@ class _Keys:
 
     @property
     def is_of_one_size(self) -> bool:
-        """True if keys, values and mask have the same, provably equal number of positions."""
+        """True if keys, values and mask provably cover the same number of positions."""
         sizes = [self.value.sizes[-2], 1 if self.mask is None else self.mask.sizes[3]]
         return all(size in (1, self.count) for size in sizes)
 
@@ -146,7 +147,7 @@ def _apart(context: NodeContext, data: Value, heads: int | None, what: str) -> V
 def _behind(
     context: NodeContext, past: Value, new: Value, attributes: Attending, what: str
 ) -> Value:
-    """Appends keys or values to the cache of earlier calls."""
+    """Appends new keys or values to the cache of earlier calls."""
     new = _apart(context, new, attributes.kv_num_heads, what)
     return arith.concatenate(context, [past, new], 2)
 
@@ -156,7 +157,7 @@ def _scale(attributes: Attending, q: Value) -> float:
 
 
 def _mask(context: NodeContext, mask: Value, q: Value, keys: Size) -> Value:
-    """Returns a mask of rank 4; keys that it does not cover are masked out.
+    """Returns a mask of rank 4; keys after the mask's end are masked out.
 
     Raises:
         VerifyException: the mask has a wrong rank or element type.
@@ -178,7 +179,7 @@ def _mask(context: NodeContext, mask: Value, q: Value, keys: Size) -> Value:
 def _attended_to_filled(
     context: NodeContext, q: Value, keys: _Keys, attributes: Attending
 ) -> Value:
-    """Returns the attention output over the keys up to the last valid one of any batch entry."""
+    """Returns the attention output over the keys up to the last valid key of any batch entry."""
     if keys.filled is None or 0 in keys.filled.sizes or not keys.is_of_one_size:
         return _attended(context, q, keys, attributes)[0]
     longest = arith.reduced(context, reduce.MaxOp, keys.filled, range(4), keepdims=False)
@@ -212,7 +213,7 @@ def _attended(
 
 
 def _check_heads(q: Value, k: Value, v: Value) -> None:
-    """Checks that the key and value heads divide the query heads.
+    """Checks that the numbers of key and value heads divide the number of query heads.
 
     Raises:
         VerifyException: the head counts do not fit; the message names them.
@@ -226,7 +227,7 @@ def _check_heads(q: Value, k: Value, v: Value) -> None:
 
 
 def _precise(context: NodeContext, scores: Value, attributes: Attending) -> Value:
-    """Casts scores to the precision of the softmax."""
+    """Casts scores to the precision in which the softmax is computed."""
     wanted = attributes.softmax_precision
     if wanted is None:
         return scores
@@ -234,7 +235,7 @@ def _precise(context: NodeContext, scores: Value, attributes: Attending) -> Valu
 
 
 def _bias(context: NodeContext, q: Value, keys: _Keys, attributes: Attending) -> Value | None:
-    """Returns the mask to add to scores, with negative infinity for keys that are not seen."""
+    """Returns the mask to add to scores: negative infinity for keys that a query does not see."""
     conditions = list(_conditions(context, q, keys, attributes))
     mask: Value | np.generic | None = keys.mask
     if keys.mask is not None and keys.mask.dtype == np.bool_:
@@ -267,8 +268,9 @@ def _conditions(
 
 
 def _blind(context: NodeContext, bias: Value | None) -> Value | None:
-    """Returns the mask `[batch, heads, queries, 1]` of queries that see no key, if there may be
-    any."""
+    """Returns a flag `[batch, heads, queries, 1]` for queries that see no key; `None` if there are
+    none.
+    """
     if bias is None:
         return None
     most = arith.reduced(context, reduce.MaxOp, bias, [3])

@@ -1,7 +1,7 @@
-"""Ops at the ends of segments, in a domain of their own.
+"""Ops at the ends of segments, in a separate domain.
 
-`split` moves nodes with data-dependent output sizes to this domain. Each op returns as many entries
-as there may be, and the number of valid ones. `Sizes` passes known sizes to a later segment.
+`split` moves nodes with data-dependent output sizes to this domain. Each op returns the maximum
+number of entries, and the number of valid ones. `Sizes` passes known sizes to a later segment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ register_op(STAGE_DOMAIN, "NonMaxSuppression")(kept_boxes)
 
 
 def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
-    """Returns the positions of true elements in a vector of `i1`, ascending, and their number."""
+    """Returns the positions of true elements in a vector of `i1`, in ascending order, and their
+    number.
+    """
     (size,) = mask.sizes
     ones = cast(context, mask, np.dtype(np.int64))
     running = context.emit(index.CumsumOp, ones, axis=0)
@@ -47,7 +49,7 @@ def places_of(context: NodeContext, mask: Value) -> tuple[Value, Value]:
 
 @register_op(STAGE_DOMAIN, "Sizes")
 def sizes(context: NodeContext, *carriers: Value, shape: Sequence[int] = (), to: int) -> Value:
-    """Returns the sizes of `carriers` along axis 1, as a tensor of this shape and type."""
+    """Returns the sizes of `carriers` along axis 1, as a tensor of the given shape and type."""
     known = size_array([carrier.sizes[1] for carrier in carriers]).reshape(shape)
     return Value(context.name, size_content(known, helper.tensor_dtype_to_np_dtype(to)))
 

@@ -82,8 +82,8 @@ def either(
 
     Args:
         condition: one `i1`, which is computed at run time.
-        then: builds the first branch's value in its context.
-        otherwise: builds the second branch's value in its context.
+        then: function that builds the first branch's value, given a context.
+        otherwise: function that builds the second branch's value, given a context.
     """
 
     def build(make: Callable[[NodeContext], Value], inner: NodeContext, *_: object) -> list[Value]:
@@ -112,7 +112,10 @@ def _place_if(context: NodeContext, condition: Value, branches: Sequence[Body]) 
 
 
 def _as_vectors(branches: Sequence[Body], given: Sequence[Sequence[Value]]) -> set[int]:
-    """Reshapes scalars where the other branch has a vector; returns the results' indices."""
+    """Reshapes scalars to vectors of one element, if the other branch returns a vector.
+
+    Returns the indices of the reshaped results.
+    """
     found = {n for n, pair in enumerate(zip(*given, strict=True)) if differ_in_rank_alone(*pair)}
     for branch, values in zip(branches, given, strict=True):
         for number in found:
@@ -127,7 +130,7 @@ def _all_leaves(values: Iterable[Value]) -> Iterator[Value]:
 
 
 def _leaves(value: Value) -> Iterator[Value]:
-    """Yields the tensors of a value."""
+    """Yields the tensors that make up a value."""
     if not isinstance(value, SequenceValue):
         yield value
         return
@@ -147,7 +150,7 @@ def _check_alike(one: Value, other: Value, condition: Value) -> None:
     """Checks that both branches return values of one type.
 
     Raises:
-        ValueNeeded: the types differ, so that the condition has to be known.
+        ValueNeeded: the types differ, so that the condition must be known.
     """
     if isinstance(one, SequenceValue) and isinstance(other, SequenceValue):
         if len(one.items) != len(other.items):

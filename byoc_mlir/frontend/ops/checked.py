@@ -46,7 +46,7 @@ def _not_negative(context: NodeContext, data: Value, number: Value, what: str) -
 
 
 def _extremes(context: NodeContext, numbers: Value) -> list[Value]:
-    """Returns the minimum and the maximum; only one value if there is only one number."""
+    """Returns the minimum and the maximum of a tensor; for a single number, only that number."""
     if all(size == 1 for size in numbers.sizes):
         return [arith.reshape(context, numbers, ())]
     axes = range(numbers.rank)

@@ -1,4 +1,4 @@
-"""Loop and Scan: bodies become functions of native code; loops known at import are unrolled."""
+"""Loop and Scan: bodies become functions of native code; loops on known values are unrolled."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def loop(
 
 
 def _surely_begins(trip_count: Value | None, active: Value) -> bool:
-    """True if the first iteration is known to run."""
+    """True if it is known that the first iteration runs."""
     if trip_count is not None and (trip_count.constant is None or trip_count.constant.max() < 1):
         return False
     return _is_true(active)
@@ -85,7 +85,9 @@ def _peeled_loop(
     initial: Sequence[Value],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """Returns the results of a `Loop`: its first iteration, then a loop of the remaining ones."""
+    """Returns the results of a `Loop` that is imported as its first iteration and a loop of the
+    remaining ones.
+    """
     number = context.constant(np.int64(0))
     going_on, *results = context.run_graph(body, (number, active, *initial), context.name)
     states = results[: len(initial)]
@@ -98,10 +100,10 @@ def _native_or_unrolled(
     native: Callable[[], Sequence[Value]],
     unrolled: Callable[[], Sequence[Value]],
 ) -> Sequence[Value]:
-    """Returns the results of a native loop; if that is refused, of an unrolled one.
+    """Returns the results of a native loop or, if it is refused, of an unrolled loop.
 
     Raises:
-        InvalidModelError: the body is not valid; the error names the node in it.
+        InvalidModelError: the body is not valid; the error names the faulty node.
     """
     try:
         with context.bodies.attempt():
@@ -127,7 +129,7 @@ def _native_loop(
     """Returns the results of a `Loop` whose body is a function.
 
     Args:
-        first: the number of its first iteration.
+        first: number of the loop's first iteration.
 
     Raises:
         NodeRefused: the body cannot be a function.
@@ -169,7 +171,10 @@ def bounded_loop(
     *initial: Value,
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """Imports a `Loop` with as many rows as there may be, and returns their number last."""
+    """Imports a `Loop` with stacked results of the maximum number of rows.
+
+    The number of valid rows is returned last.
+    """
     active = context.constant(True) if condition is None else condition
 
     def unrolled() -> Sequence[Value]:
@@ -188,7 +193,9 @@ def _counted_loop(
     initial: Sequence[Value],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """Returns the results of a loop that also counts its iterations; the count comes last."""
+    """Returns the results of a loop that also counts its iterations; the count is the last
+    result.
+    """
     most = int(context.number(trip_count, "the trip count"))
     carried = [*initial, context.constant(np.int64(0))]
 
@@ -212,7 +219,7 @@ def _while(
     initial: Sequence[Value],
     most: int | None,
 ) -> Sequence[Value]:
-    """Returns the results of a loop whose end is computed at run time.
+    """Returns the results of a loop whose trip count is only known at run time.
 
     Args:
         most: upper bound of the number of rows; `None` if there is none.
@@ -281,7 +288,7 @@ def _scan_results(
     scanned: Sequence[Scanned],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """Returns the carried values of a `Scan`, then the collected rows in order of iterations."""
+    """Returns the carried values of a `Scan`, then the stacked rows in the order of iterations."""
     count = scanned[0].steps
     for other in scanned:
         if not same(other.steps, count):
@@ -320,7 +327,9 @@ def batched_scan(
     num_scan_inputs: int,
     directions: Sequence[int] | None = None,
 ) -> Sequence[Value]:
-    """Imports a `Scan` whose inputs and outputs have a batch axis, one scan for each example."""
+    """Imports a `Scan` whose inputs and outputs have a batch axis, as one scan for each batch
+    entry.
+    """
     if lengths is not None:
         raise NodeRefused("sequence_lens are not supported")
     examples = [
@@ -339,7 +348,7 @@ def batched_scan(
 
 
 def _moved(context: NodeContext, stacked: Value, axis: int) -> Value:
-    """Moves the stacked dimension from the front to `axis`."""
+    """Moves the dimension of stacked rows from the front to `axis`."""
     order = list(range(1, stacked.rank))
     order.insert(normalize_axis(axis, stacked.rank), 0)
     return arith.transpose(context, stacked, order)
@@ -370,7 +379,7 @@ def range_(
 
 
 def _symbolic_range(context: NodeContext, start: Value, limit: Value, delta: Value) -> Value:
-    """Returns a range of integers that follow from the inputs' shapes."""
+    """Returns a range whose bounds follow from the inputs' shapes."""
     span = [
         context.size(value, what)
         for value, what in ((start, "start"), (limit, "limit"), (delta, "delta"))

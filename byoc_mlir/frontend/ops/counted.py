@@ -1,4 +1,4 @@
-"""Native loops whose trip count is known or follows from shapes."""
+"""Native loops whose trip count is known, or follows from shapes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from byoc_mlir.frontend.value import NodeRefused, Value
 
 
 class CarriedChanges(NodeRefused):
-    """Refusal of a loop in which a carried value changes its type."""
+    """Refusal of a loop that changes the type of a carried value."""
 
 
 def iteration_number(context: NodeContext) -> Value:
-    """Returns a placeholder for the iteration number."""
+    """Returns a placeholder for the iteration number, to build a body with."""
     return Value("iteration", np.array(0, np.int64), node_location(context.name))
 
 
 def numbered(context: NodeContext, number: Value, count: Size | None) -> Value:
-    """Returns the iteration number in a body, with a formula.
+    """Returns the iteration number in a body, with its formula.
 
     Args:
         count: the trip count; `None` if it is not known.
@@ -44,13 +44,17 @@ def numbered(context: NodeContext, number: Value, count: Size | None) -> Value:
 
 
 def check_repeats(count: Size) -> None:
-    """Checks that a trip count, if known, is large enough for a loop."""
+    """Refuses a trip count that is known and too small for a native loop.
+
+    Raises:
+        NodeRefused: the trip count is below `FEWEST_ITERATIONS`.
+    """
     if isinstance(count, int) and count < FEWEST_ITERATIONS:
         raise NodeRefused(f"the trip count is {count}; a loop needs at least {FEWEST_ITERATIONS}")
 
 
 def check_unknown(body: Body, values: Sequence[Value]) -> None:
-    """Checks that a loop depends on run-time values, so that it is not computed at import."""
+    """Checks that a loop depends on run-time values; otherwise it should be computed at import."""
     if not body.captured and all(value.constant is not None for value in values):
         raise NodeRefused("it depends on nothing that is computed at run time")
 
@@ -66,7 +70,7 @@ def check_carried(types: Sequence[Attribute], initial: Sequence[Value]) -> None:
 def for_loop(
     context: NodeContext, body: Body, initial: Sequence[Value], count: Size
 ) -> Sequence[Value]:
-    """Returns the results of a loop with a known or symbolic trip count."""
+    """Returns the results of a native loop with a known or symbolic trip count."""
     count = largest(0, count)
     carried, rows = body.results[: len(initial)], body.results[len(initial) :]
     check_carried(carried, initial)

@@ -34,7 +34,7 @@ def einsum(context: NodeContext, *operands: Value, equation: str) -> Value:
 
 
 def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[str], str]:
-    """Returns the term of each operand, and of the output, with one letter per dimension."""
+    """Returns the term of each operand and of the output, with one letter for each dimension."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if not all(map(_TERM.fullmatch, (*terms, right))):
@@ -60,7 +60,7 @@ def _parse(equation: str, operands: Sequence[Value]) -> tuple[list[str], str]:
 
 
 def _diagonal(context: NodeContext, value: Value, term: str) -> tuple[Value, str]:
-    """Replaces repeated letters within one operand by its diagonal."""
+    """Replaces an operand that repeats a letter by its diagonal along these dimensions."""
     for letter in dict.fromkeys(term):
         while term.count(letter) > 1:
             first = term.index(letter)
@@ -82,7 +82,7 @@ def _diagonal(context: NodeContext, value: Value, term: str) -> tuple[Value, str
 
 
 def _summed(context: NodeContext, value: Value, term: str, kept: str) -> tuple[Value, str]:
-    """Sums over the letters that are not in `kept`."""
+    """Sums over the dimensions whose letters are not in `kept`."""
     axes = [axis for axis, letter in enumerate(term) if letter not in kept]
     if not axes:
         return value, term
@@ -93,7 +93,7 @@ def _summed(context: NodeContext, value: Value, term: str, kept: str) -> tuple[V
 def _contracted(
     context: NodeContext, a: Value, a_term: str, b: Value, b_term: str, later: str
 ) -> tuple[Value, str]:
-    """Contracts two operands by one matmul, summed over the letters that `later` does not need."""
+    """Contracts two operands by one matmul, which sums over the letters that are not in `later`."""
     a, a_term = _summed(context, a, a_term, b_term + later)
     b, b_term = _summed(context, b, b_term, a_term + later)
     shared = [letter for letter in a_term if letter in b_term]

@@ -123,7 +123,7 @@ for _op_type, _op in _VARIADIC.items():
 
 
 def cast(context: NodeContext, value: Value, dtype: np.dtype[Any]) -> Value:
-    """Casts `value` to `dtype`; returns it as it is if it has that type."""
+    """Casts `value` to `dtype`; returns `value` itself if it has that type."""
     if value.dtype == dtype:
         return value
     if value.constant is not None:
@@ -132,7 +132,7 @@ def cast(context: NodeContext, value: Value, dtype: np.dtype[Any]) -> Value:
 
 
 def scalar(value: Value, number: float) -> np.generic:
-    """Returns a number in `value`'s element type."""
+    """Returns a number as a scalar of `value`'s element type."""
     return value.dtype.type(number)
 
 
@@ -157,10 +157,11 @@ def power(context: NodeContext, base: Value, exponent: Value) -> Value:
 
 
 def _type_of_power(base: np.dtype[Any], exponent: Value) -> np.dtype[Any]:
-    """Returns a type to compute a power in that represents base and exponent.
+    """Returns a type that represents both base and exponent, in which to compute a power.
 
-    The result is then cast to the type of the base. For example, 4 to the power of 0.5 is 2, and
-    the exponent 2^24 + 1 of -1 is no `float32`.
+    The result is then cast to the base's type. For example, for an integer 4 to the power of 0.5,
+    the type must be a float. For -1 to the power of 2^24 + 1, it must not be `float32`, which
+    cannot represent the exponent.
     """
     if base.kind in "iu" and exponent.dtype.kind in "iu":
         # integers modulo the width are the same with a sign and without
@@ -179,7 +180,7 @@ def _fits(value: Value, dtype: np.dtype[Any]) -> bool:
 
 
 def _promotable(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Returns `f32` for bf16, which numpy cannot promote; other types as they are."""
+    """Returns `f32` for bf16, which numpy cannot promote; returns other types unchanged."""
     return np.dtype(np.float32) if dtype == ml_dtypes.bfloat16 else dtype
 
 
@@ -300,7 +301,9 @@ def _cast_to(
 
 
 def _cast_to_exponent(context: NodeContext, data: Value, saturate: int, round_mode: str) -> Value:
-    """Casts to powers of two: the nearest one, corrected by a factor of two for `round_mode`."""
+    """Casts to a type of powers of two: the nearest one, corrected by a factor of two as
+    `round_mode` requires.
+    """
     wide = cast(context, data, np.dtype(np.float32))
     if saturate:
         info = ml_dtypes.finfo(_EXPONENT)

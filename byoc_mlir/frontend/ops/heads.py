@@ -22,10 +22,10 @@ LOWEST = float(np.finfo(np.float32).min)
 
 
 def expect_rank(value: Value, what: str, *ranks: int) -> None:
-    """Refuses an operand of another rank.
+    """Refuses an operand whose rank is not one of the given ranks.
 
     Raises:
-        VerifyException: naming the operand, its shape and the accepted ranks.
+        VerifyException: the message names the operand, its shape and the accepted ranks.
     """
     if value.rank not in ranks:
         accepted = " or ".join(map(str, ranks))
@@ -33,10 +33,10 @@ def expect_rank(value: Value, what: str, *ranks: int) -> None:
 
 
 def expect_shape(value: Value, what: str, *shapes: Sequence[Size]) -> None:
-    """Refuses an operand of another shape.
+    """Refuses an operand whose shape is not one of the given shapes.
 
     Raises:
-        VerifyException: naming the operand, its shape and the accepted shapes.
+        VerifyException: the message names the operand, its shape and the accepted shapes.
     """
     if not any(agreeing(value.sizes, shape) for shape in shapes):
         accepted = " or ".join(str(list(shape)) for shape in shapes)
@@ -66,7 +66,9 @@ def merge_heads(context: NodeContext, data: Value) -> Value:
 
 
 def scale_of(scale: float, head_size: int) -> float:
-    """Returns the factor of the scores; `1 / sqrt(head_size)` if `scale` is 0."""
+    """Returns the factor to multiply scores with: `scale`, or `1 / sqrt(head_size)` if `scale` is
+    0.
+    """
     return scale or 1.0 / math.sqrt(head_size)
 
 
@@ -115,7 +117,7 @@ def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:
     """Returns `scores` plus a mask or bias, if there is one.
 
     Raises:
-        VerifyException: its shape is not that of the scores, with 1 for some dimensions.
+        VerifyException: the addend does not broadcast to the shape of the scores.
     """
     if addend is None:
         return scores
@@ -131,7 +133,10 @@ def added(context: NodeContext, scores: Value, addend: Value | None) -> Value:
 
 
 def places_behind(context: NodeContext, count: Size, past: Size, axis: int) -> Value:
-    """Returns the positions of `count` tokens after `past` others, along `axis` of rank 4."""
+    """Returns the positions of `count` tokens that follow `past` earlier tokens.
+
+    The result has rank 4, with the positions along `axis`.
+    """
     places = arith.positions(context, count, axis, 4)
     return places if past == 0 else arith.add(context, places, context.size_constant(past))
 
@@ -141,10 +146,10 @@ def causal_mask(
 ) -> Value | None:
     """Returns a mask that hides later keys, and keys that are `window` or more tokens back.
 
-    `None` if there is nothing to hide.
+    Returns `None` if all keys are visible.
 
     Args:
-        queries: the positions of the queries, `[batch or 1, 1, queries, 1]`.
+        queries: positions of the queries, `[batch or 1, 1, queries, 1]`.
     """
     places = arith.positions(context, keys, 3, 4)
     seen = context.emit(logic.LessEqualOp, places, queries)
@@ -158,5 +163,5 @@ def causal_mask(
 
 
 def blocked(context: NodeContext, seen: Value, amount: float) -> Value:
-    """Returns 0 where `seen` holds, else `amount`."""
+    """Returns 0 where `seen` is true, else `amount`."""
     return context.emit(elementwise.WhereOp, seen, np.float32(0), np.float32(amount))

@@ -24,7 +24,7 @@ class _Target:
 
     size: tuple[Size, ...]
     scales: tuple[float, ...] | None
-    """Scale factors; `None`: the quotients of output and input sizes."""
+    """Scale factors; `None` stands for the quotients of output and input sizes."""
     roi: tuple[float, ...] | None = None
 
     @property
@@ -50,7 +50,7 @@ def _scaled(data: Value, scales: Sequence[float], axes: Sequence[int]) -> _Targe
 
 
 def _times(size: Size, scale: float) -> Size:
-    """Returns the size of a scaled axis, rounded down."""
+    """Returns an axis's size times a scale factor, rounded down."""
     if isinstance(size, int):
         return int(size * scale)
     numerator, denominator = scale.as_integer_ratio()

@@ -25,13 +25,14 @@ _SCATTER_REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max
 
 
 def check_places(indices: Value, sizes: Size | Sequence[Size]) -> None:
-    """Checks constant indices; native code clamps computed ones.
+    """Checks that constant indices are in range; native code clamps computed indices.
 
     Args:
-        sizes: the size of the axis, or one for each coordinate in the last dimension of `indices`.
+        sizes: the size of the axis, or a size for each coordinate in the last dimension of
+            `indices`.
 
     Raises:
-        VerifyException: an index is outside.
+        VerifyException: an index is out of range.
     """
     if indices.constant is None:
         return
@@ -44,7 +45,7 @@ def check_places(indices: Value, sizes: Size | Sequence[Size]) -> None:
 
 
 def _check_along(places: Array, size: Size) -> None:
-    """Checks the constant indices of one axis."""
+    """Checks that the constant indices for one axis are in range."""
     if not places.size:
         return
     least, most = int(places.min()), int(places.max())
@@ -57,7 +58,7 @@ def _check_along(places: Array, size: Size) -> None:
 
 
 def _coordinates(indices: Value) -> int:
-    """Returns the number of coordinates in the last dimension of indices, which must be known."""
+    """Returns the number of coordinates in the last dimension of indices; it must be known."""
     return operator.index(indices.sizes[-1])
 
 

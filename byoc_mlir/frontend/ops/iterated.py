@@ -1,4 +1,6 @@
-"""Slices and ranges in a loop's body that depend on the iteration number, with constant size."""
+"""Slices and ranges in loop bodies whose bounds depend on the iteration number, but whose size is
+constant.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def slice_of_iteration(
     """Returns a slice whose bounds are formulas of the iteration number.
 
     Raises:
-        ValueNeeded: its size is not provably the same in all iterations.
+        ValueNeeded: the slice's size is not provably the same in all iterations.
         VerifyException: the operands have different numbers of elements.
     """
     begins, stops = _items(starts, "starts"), _items(ends, "ends")
@@ -72,7 +74,7 @@ def _span(
 
 
 def _place(bound: Size, size: Size) -> Size:
-    """Returns a bound counted from the front and clamped to the axis."""
+    """Returns a slice's bound, counted from the front and clamped to the axis."""
     if not at_most(0, bound):
         bound = largest(bound + size, 0)
     return bound if at_most(bound, size) else size
@@ -82,7 +84,7 @@ def range_of_iteration(context: NodeContext, start: Value, limit: Value, delta: 
     """Returns a range whose operands are formulas of the iteration number.
 
     Raises:
-        ValueNeeded: its size is not provably the same in all iterations.
+        ValueNeeded: the range's size is not provably the same in all iterations.
     """
     operands = ((start, "start"), (limit, "limit"), (delta, "delta"))
     first, last, step = (_item(value, what) for value, what in operands)
@@ -97,7 +99,7 @@ def range_of_iteration(context: NodeContext, start: Value, limit: Value, delta: 
 
 
 def _numbers(context: NodeContext, count: Size, step: int, like: Value) -> Value:
-    """Returns `0, step, …`, `count` elements of the type of `like`."""
+    """Returns the `count` numbers `0, step, 2 step, …`, in the type of `like`."""
     if isinstance(count, int):
         return context.constant(np.arange(count) * step, like.dtype)
     numbers = cast(context, arith.positions(context, count, 0, 1), like.dtype)
@@ -112,7 +114,7 @@ def _item(value: Value, what: str) -> Size:
 
 
 def _items(value: Value, what: str) -> Sequence[Size]:
-    """Returns the numbers of a value, which is constant or has a formula."""
+    """Returns the elements of a value that is constant or has a formula."""
     content = value.expressed
     if content is None:
         raise ValueNeeded(f"{what} must be a constant, but is computed at run time", value.inputs)

@@ -1,4 +1,6 @@
-"""LSTM: one `relay` op with default settings; a loop with peepholes, lengths and the like."""
+"""LSTM: one `relay` op with default settings; a loop for peepholes, sequence lengths and other
+settings.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ def looped_lstm(
 
     Args:
         p: the peepholes.
-        layout: as ONNX's attribute.
+        layout: value of ONNX's attribute `layout`.
         input_forget: True if the forget gate is 1 minus the input gate.
     """
     clip = attributes.clip

@@ -1,4 +1,4 @@
-"""Dense layers, activations, normalisations, and ops that are identities in inference."""
+"""Dense layers, activations, normalisations, and ops that are identities at inference."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def hard_swish(context: NodeContext, data: Value) -> Value:
 
 @onnx_op("Shrink")
 def shrink(context: NodeContext, data: Value, *, bias: float = 0.0, lambd: float = 0.5) -> Value:
-    """Imports Shrink; integers are computed in `f64`, so that `bias` and `lambd` keep fractions."""
+    """Imports Shrink; integers are computed in `f64`, so that `bias` and `lambd` may have
+    fractions.
+    """
     x = cast(context, data, np.dtype(np.float64)) if data.dtype.kind in "iu" else data
     above = arith.less(context, lambd, x)
     below = arith.less(context, x, -lambd)
@@ -89,7 +91,7 @@ def log_softmax_of_rows(context: NodeContext, data: Value, *, axis: int = 1) -> 
 
 
 def _of_rows(context: NodeContext, op: type[reduce.SoftmaxLikeOp], data: Value, axis: int) -> Value:
-    """Applies an op to rows, as before opset 13: the dimensions from `axis` on form one row."""
+    """Applies an op to rows, as before opset 13: the dimensions from `axis` on are one row."""
     if not -data.rank <= axis <= data.rank:
         raise NodeRefused(
             f"axis is {axis}, accepted are {-data.rank} to {data.rank} for {list(data.sizes)}"
@@ -163,7 +165,7 @@ def _normalised_per_element(
     variance: Value,
     epsilon: float,
 ) -> Value:
-    """Normalises data by statistics of each element over the batch (`spatial` 0)."""
+    """Normalises data with a mean and variance per element, as with `spatial` 0."""
     normal = arith.multiply(
         context,
         arith.subtract(context, data, mean),
@@ -180,7 +182,9 @@ def matmul(context: NodeContext, a: Value, b: Value) -> Value:
 
 
 def stacked_product(context: NodeContext, a: Value, b: Value) -> Value:
-    """Returns the matmul of matrices or batches; vectors are a row `a` or a column `b`."""
+    """Returns the matmul of matrices or batches of matrices; a vector `a` is a row, a vector `b` a
+    column.
+    """
     return arith.stacked(context, a, b, partial(context.emit, nn.MatmulOp))
 
 
@@ -223,7 +227,7 @@ def scaled(context: NodeContext, value: Value, factor: float) -> Value:
     """Returns `value` times a number.
 
     Raises:
-        NodeRefused: `value` has integers, and the factor is none.
+        NodeRefused: `value` has integer elements, and the factor is no integer.
     """
     if factor == 1.0:
         return value

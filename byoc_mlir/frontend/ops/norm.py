@@ -1,4 +1,4 @@
-"""Normalisations that are built of several ops, and power pools."""
+"""Normalisations that are composed of several ops, and power pools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from byoc_mlir.frontend.value import Value
 
 
 def moments(context: NodeContext, data: Value, axes: Sequence[int]) -> tuple[Value, Value]:
-    """Returns mean and variance over `axes`, which are kept with size 1."""
+    """Returns mean and variance over `axes`, which the results keep with size 1."""
     mean = arith.reduced(context, reduce.MeanOp, data, axes)
     centred = arith.subtract(context, data, mean)
     square = arith.multiply(context, centred, centred)
@@ -62,7 +62,7 @@ def layer_normalization(
 
 
 def _broadcast_inner(context: NodeContext, value: Value, shape: Sequence[Size]) -> Value:
-    """Returns `value` broadcast to `shape`, without leading dimensions of 1."""
+    """Returns `value` broadcast to `shape`, of which leading dimensions of 1 are omitted."""
     inner = arith.reshape(context, value, value.sizes[-len(shape) :])
     return arith.broadcast(context, inner, shape)
 

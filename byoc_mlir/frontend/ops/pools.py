@@ -85,7 +85,7 @@ def _pooled(
     ceil_mode: bool,
     **properties: bool | None,
 ) -> Sequence[Value]:
-    """Returns the results of a pool, of `types`; they may be empty."""
+    """Returns the results of a pool, which have the given `types` and may be empty."""
     if not ceil_mode:
         place = _cut(place, data.sizes[2:])
     counts = _counts(place, data.sizes[2:], ceil=ceil_mode)
@@ -118,7 +118,9 @@ def _cut(place: Window, sizes: Sequence[Size]) -> Window:
 
 
 def _counts(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[Size]:
-    """Returns the number of windows along each axis; negative if the window is far too large."""
+    """Returns the number of windows along each axis; negative if the window exceeds the data by
+    far.
+    """
     counts: list[Size] = []
     for axis, (size, missing) in enumerate(zip(sizes, _missing(place, sizes), strict=True)):
         before, after, stride = place.begins[axis], place.ends[axis], place.strides[axis]
@@ -128,9 +130,9 @@ def _counts(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[Size]:
 
 
 def _missing(place: Window, sizes: Sequence[Size]) -> list[int]:
-    """Returns by how many elements a window exceeds the padded data, along each axis.
+    """Returns the number of elements by which a window exceeds the padded data, along each axis.
 
-    0 for a symbolic size: the op itself checks whether the window fits.
+    The number is 0 for a symbolic size: the op itself checks if the window fits.
     """
     return [
         max(0, _extent(place, axis) - size - place.begins[axis] - place.ends[axis])
@@ -161,7 +163,7 @@ def _pooled_whole(
     pools: Mapping[int, type[RelayOp]],
     reduction: type[RelayOp],
 ) -> Value:
-    """Pools all spatial elements; by a reduction if there is no pool for the shape."""
+    """Pools all spatial elements to one; uses a reduction if no pool supports the shape."""
     pool_op = pools.get(data.rank - 2)
     if pool_op is None or 0 in data.sizes[2:]:
         return context.emit(reduction, data, axis=range(2, data.rank), keepdims=True)
@@ -186,7 +188,9 @@ def lp_pool(context: NodeContext, data: Value, *, attributes: PoolAttributes, p:
 
 
 def _reached_ends(place: Window, sizes: Sequence[Size], *, ceil: bool) -> list[int]:
-    """Returns the end padding that the windows reach, so that each counts all of its elements."""
+    """Returns the end padding that windows reach, so that a pool counts all elements of each
+    window.
+    """
     ends: list[int] = []
     for axis, size in enumerate(sizes):
         before, after, stride = place.begins[axis], place.ends[axis], place.strides[axis]

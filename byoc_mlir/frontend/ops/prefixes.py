@@ -24,14 +24,15 @@ _LEAST = 4 * _STEP
 def up_to(
     context: NodeContext, number: Value, most: Size, make: Callable[[NodeContext, Size], Value]
 ) -> Value:
-    """Calls `make` with a size between `number` and `most`; returns its value.
+    """Builds a value with `make` for a prefix of an axis, and returns it.
 
-    The size is an expression in a symbol that a function binds when it is called; for a short axis,
-    it is `most`.
+    `make` gets the prefix's length: an expression between `number` and `most`, in a symbol that a
+    function binds when it is called. For a short axis, the length is `most`.
 
     Args:
         number: one `i64`, 1 to `most`, which is computed at run time.
-        make: builds a value without that symbol in its shape, in the given context.
+        make: function that builds the value, given a context and the length; the value's shape must
+            not depend on the symbol.
     """
     if not at_most(_LEAST, most):
         return make(context, most)

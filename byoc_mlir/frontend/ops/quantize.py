@@ -44,10 +44,10 @@ def zero_point_of(
     dtype: np.dtype[Any],
     what: str = "zero point",
 ) -> Value:
-    """Returns a zero point, 0 if it is omitted; a vector of one element becomes a scalar.
+    """Returns a zero point, or 0 if it is omitted; a vector of one element becomes a scalar.
 
     Raises:
-        VerifyException: its type is not `dtype`.
+        VerifyException: the zero point's type is not `dtype`.
     """
     if zero_point is None:
         return context.constant(0, dtype)
@@ -61,7 +61,8 @@ def _single(context: NodeContext, parameter: Value) -> Value:
 
 
 def one_number(value: Value, what: str) -> Value:
-    """Returns a per-tensor parameter.
+    """Returns a quantisation parameter, after checking that it is one number for the whole
+    tensor.
 
     Raises:
         NodeRefused: the parameter is not one number.
@@ -90,9 +91,10 @@ def requantized(
 
 
 def dynamic_parameters(context: NodeContext, data: Value) -> tuple[Value, Value]:
-    """Returns the scale and `u8` zero point for the range of the data.
+    """Returns the scale and the `u8` zero point for data that is quantised by its range.
 
-    If all data is 0, the scale is 1, as in ONNX Runtime; the standard's body gives 0.
+    If all data is 0, the scale is 1, as in ONNX Runtime; the function body of the standard returns
+    0.
     """
     axes = range(data.rank)
     top = arith.maximum(
@@ -113,9 +115,10 @@ def dynamic_parameters(context: NodeContext, data: Value) -> tuple[Value, Value]
 def product(
     context: NodeContext, a: Value, b: Value, a_zero_point: Value, b_zero_point: Value
 ) -> Value:
-    """Returns the matmul of integer matrices, batches or vectors, without their zero points.
+    """Returns the integer matmul of `a - a_zero_point` and `b - b_zero_point`.
 
-    A vector of zero points has one for each row of `a`, or for each column of `b`.
+    The operands are matrices, batches of matrices or vectors. A vector of zero points has an
+    element for each row of `a`, or for each column of `b`.
     """
     is_weight = b.rank == 2 and b_zero_point.rank < 2 and a.rank > 0 and a_zero_point.rank == 0
     if b.constant is not None and is_weight:
@@ -132,7 +135,7 @@ def product(
 
 
 def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) -> Value:
-    """Returns accumulators plus a bias of `i32` along `axis`."""
+    """Returns accumulators plus an `i32` bias along `axis`."""
     if bias is None:
         return total
     return context.emit(nn.BiasAddOp, total, bias, axis=axis)
@@ -142,7 +145,7 @@ def biased(context: NodeContext, total: Value, bias: Value | None, axis: int) ->
 class IntegerWeight:
     """Integer matrices `[units, in]`, for data that is quantised at run time.
 
-    Scale and zero point are one number for each matrix, or one for each unit.
+    There is one scale and one zero point for each matrix, or for each unit.
     """
 
     data: Value
@@ -163,7 +166,7 @@ class IntegerWeight:
         )
 
     def product(self, context: NodeContext, data: Value) -> Value:
-        """Returns `data · weightᵀ` in f32; `data [..., in]` is quantised by its range."""
+        """Returns `data · weightᵀ` in f32; quantises `data [..., in]` by its range."""
         own = dynamic_parameters(context, data)
         bytes_ = quantized(context, data, *own)
         total = context.emit(qnn.DenseOp, bytes_, self.data, own[1], self.zero_point)
@@ -213,7 +216,9 @@ def quantize_linear(
 
 
 def _small_float(context: NodeContext, data: Value, scale: Value, dtype: np.dtype[Any]) -> Value:
-    """Returns `data / scale` as small floats, clamped to their range; their zero point is 0."""
+    """Returns `data / scale` as floats of 8 bits or less, clamped to their range; their zero point
+    is 0.
+    """
     info: Any = ml_dtypes.finfo(dtype)
     scaled = arith.divide(context, data, scale)
     clipped = context.emit(elementwise.ClipOp, scaled, a_min=float(info.min), a_max=float(info.max))
@@ -315,7 +320,7 @@ def qlinear_matmul(
 
 
 def _of_rows(context: NodeContext, scale: Value, total: Value) -> Value:
-    """Returns a vector of row scales, shaped to broadcast to the matmul's result."""
+    """Returns a vector of scales, one per row of the matmul, shaped to broadcast to its result."""
     return arith.along(context, scale, -2, total.rank) if scale.rank == 1 else scale
 
 

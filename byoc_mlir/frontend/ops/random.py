@@ -1,7 +1,7 @@
 """Random numbers.
 
-With a `seed`, a node gives the same numbers in every run; without one, different numbers in each.
-They differ from other runtimes' numbers, as the standard does not define the generator.
+With a `seed`, a node returns the same numbers in every run; without a seed, each run returns other
+numbers. The numbers differ from other runtimes', as the standard does not define the generator.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class _Generator:
-    """Random number generator of one node; each call of `uniform` draws other numbers."""
+    """Random number generator of one node; each call of `uniform` or `normal` returns other
+    numbers.
+    """
 
     def __init__(self, context: NodeContext, seed: float | None):
         self._context = context
@@ -42,7 +44,9 @@ class _Generator:
             self._key = context.constant(np.array([seed], np.float64).view(np.uint32))
 
     def uniform(self, shape: Sequence[Size], dtype: DType) -> Value:
-        """Returns uniform numbers in `[0, 1)`: multiples of 2⁻²⁴ in f32, of 2⁻⁵³ in f64."""
+        """Returns uniformly distributed numbers in `[0, 1)`: multiples of 2⁻²⁴ in f32, of 2⁻⁵³ in
+        f64.
+        """
         high = self._bits(shape)
         if dtype == _F32:
             return self._fraction(high, 24, _F32)
@@ -52,7 +56,9 @@ class _Generator:
         return arith.multiply(self._context, whole, 2.0**-27)
 
     def normal(self, shape: Sequence[Size], dtype: DType) -> Value:
-        """Returns normal numbers of mean 0 and deviation 1 (Box and Muller, 1958)."""
+        """Returns normally distributed numbers with mean 0 and deviation 1 (Box and Muller,
+        1958).
+        """
         context = self._context
         radius = arith.subtract(context, 1.0, self.uniform(shape, dtype))  # never 0
         radius = arith.multiply(context, context.emit(elementwise.LogOp, radius), -2.0)
@@ -77,7 +83,7 @@ def _computed_in(dtype: DType) -> DType:
 
 
 def _float_dtype(number: int | None, data: Value | None = None) -> DType:
-    """Returns the type that a node requests; by default the type of its input, else f32."""
+    """Returns the type that a node requests; by default its input's type, or f32 without input."""
     own = _F32 if data is None else data.dtype
     dtype = own if number is None else dtype_of(number)
     if dtype.kind in "iub":
@@ -95,7 +101,7 @@ class RandomAttributes(ABC):
     def drawn(
         self, context: NodeContext, shape: Sequence[Size], like: Value | None = None
     ) -> Value:
-        """Draws numbers of the requested type; by default the type of `like`."""
+        """Returns random numbers of the requested type; by default the type of `like`."""
         dtype = _float_dtype(self.dtype, like)
         numbers = self.numbers(context, _Generator(context, self.seed), shape, _computed_in(dtype))
         return cast(context, numbers, dtype)
@@ -104,7 +110,7 @@ class RandomAttributes(ABC):
     def numbers(
         self, context: NodeContext, generator: _Generator, shape: Sequence[Size], dtype: DType
     ) -> Value:
-        """Draws numbers of the distribution."""
+        """Returns random numbers of the distribution."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +215,9 @@ def multinomial(
     sample_size: int = 1,
     seed: float | None = None,
 ) -> Value:
-    """Imports Multinomial; a sample is the number of cumulative probabilities that it reaches."""
+    """Imports Multinomial; a sample is the number of cumulative probabilities that a uniform number
+    reaches.
+    """
     batch, classes = logits.sizes[0], logits.number(1)
     computed = _computed_in(logits.dtype)
     likely = context.emit(reductions.SoftmaxOp, cast(context, logits, computed), axis=1)

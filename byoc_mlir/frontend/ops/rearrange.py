@@ -98,9 +98,10 @@ def unique(
 
 
 def _distinct(entries: Array, axis: int) -> tuple[Array, Array, Array]:
-    """Returns the distinct subarrays along an axis, sorted, as three arrays of indices and counts.
+    """Returns the distinct slices along an axis, in sorted order, as three arrays.
 
-    The arrays are the first index of each, its number at each index of `entries`, and its count.
+    The arrays hold: for each distinct slice, its first index; for each index of `entries`, the
+    number of its slice; for each distinct slice, its count.
     """
     vectors = np.moveaxis(entries, axis, 0).reshape(entries.shape[axis], -1)
     if not vectors.shape[1]:  # all are equal

@@ -1,6 +1,6 @@
-"""GRU and RNN. The default GRU is one op; others are loops over time, as are some LSTMs.
+"""GRU and RNN. The default GRU is one op; other GRUs, RNNs and some LSTMs are loops over time.
 
-The matmuls with the inputs are one GEMM for all steps; a step has the matmul with the state and the
+One GEMM multiplies the inputs of all steps. Each step then consists of the state's matmul and the
 gates.
 """
 
@@ -43,7 +43,7 @@ class Operands:
     B, H]`.
 
     Raises:
-        VerifyException: `x`, `w` or `r` has another rank.
+        VerifyException: the rank of `x`, `w` or `r` is wrong.
     """
 
     x: Value
@@ -60,7 +60,7 @@ class Operands:
 
     @property
     def is_of_one_length(self) -> bool:
-        """True if all sequences have the full length, and the type is f32 or f64."""
+        """True if all sequences have the full length, and the element type is f32 or f64."""
         is_full = self.lengths is None or _are_full(self.lengths, self.x.sizes[0])
         return is_full and self.x.dtype.kind == "f" and self.x.dtype.itemsize >= 4
 
@@ -74,7 +74,7 @@ class Operands:
         return replace(self, x=exchanged(self.x), initial=initial)
 
     def layer(self, direction: str) -> Layer:
-        """Returns the operands of a whole layer as one op."""
+        """Returns the operands for a layer that is imported as one op."""
         assert isinstance(self.w, Value)
         assert isinstance(self.r, Value)
         return Layer(self.x, self.w, self.r, self.bias, direction)
@@ -114,7 +114,7 @@ def dense(context: NodeContext, data: Value, weight: Weight, bias: Value | None)
 
 
 def gates_of(context: NodeContext, value: Value, count: int) -> tuple[Value, ...]:
-    """Splits the gates, which lie side by side along the last axis."""
+    """Splits the parts for the gates, which are concatenated along the last axis."""
     sections = [operator.index(value.sizes[-1]) // count] * count
     return context.emit_all(transform.SplitOp, value, sections=sections, axis=-1)
 
@@ -153,7 +153,7 @@ def _written_out(
     step: Step,
     states: tuple[Value, ...],
 ) -> tuple[Value, Sequence[Value]]:
-    """Runs all steps, unrolled: for a single step, and for constants at import."""
+    """Runs all steps unrolled; used for a single step, and for constants."""
     outputs: list[Value] = [states[0]] * steps
     order = range(steps)
     for time in reversed(order) if of.backward else order:
@@ -172,11 +172,12 @@ def _stepped(
     given: Value,
     states: tuple[Value, ...],
 ) -> tuple[Value, tuple[Value, ...]]:
-    """Returns output and states of a step; after a sequence's end, 0 and the old states.
+    """Returns output and states of a step; after a sequence's end, these are 0 and the old
+    states.
 
     Args:
         time: index of the step.
-        given: the matmuls with the input of that time, `[B, G*H]`.
+        given: the matmul of the step's input, `[B, G*H]`.
     """
     news = step(context, of, given, states)
     if of.lengths is None:
@@ -200,9 +201,9 @@ def run_directions(
     """Runs each direction and combines the results, as ONNX defines them.
 
     Args:
-        gates: number of gates, which lie side by side in the weights.
+        gates: number of gates, which are concatenated in the weights.
         steps: the step function of each direction.
-        layout: as ONNX's attribute.
+        layout: value of ONNX's attribute `layout`.
     """
     if not layout:
         return _results(context, operands, attributes, gates, steps)
@@ -277,7 +278,7 @@ def _of_direction(context: NodeContext, weights: Weight, index: int) -> Weight:
 
 
 def _are_full(lengths: Value, steps: Size) -> bool:
-    """True if all lengths are known to be the number of steps."""
+    """True if all lengths are known to equal the number of steps."""
     known = lengths.constant
     return known is not None and isinstance(steps, int) and bool((known == steps).all())
 
@@ -382,5 +383,5 @@ def _reset_before_product(
 def _activated(
     context: NodeContext, given: Sequence[Value], gates: Sequence[Value], f: Activation
 ) -> list[Value]:
-    """Returns gates from the parts of input and state."""
+    """Returns the activated gates, given the parts of input and state."""
     return [f(context, arith.add(context, a, c)) for a, c in zip(given, gates, strict=True)]

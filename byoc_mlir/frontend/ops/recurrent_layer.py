@@ -37,7 +37,7 @@ class CellAttributes:
         return 2 if self.direction == "bidirectional" else 1
 
     def are_usual(self, defaults: Sequence[str]) -> bool:
-        """True if nothing is clipped, and all directions have the default activations."""
+        """True if there is no clipping, and all directions have the default activations."""
         expected = [name.lower() for name in defaults] * self.directions
         names = self.activations
         return self.clip is None and (names is None or [name.lower() for name in names] == expected)
@@ -49,7 +49,7 @@ class CellAttributes:
             defaults: the activations of one direction, if the node names none.
 
         Raises:
-            NodeRefused: their number is wrong, or one is unknown.
+            NodeRefused: the number of activations is wrong, or an activation is unknown.
         """
         wanted = len(defaults) * self.directions
         listed = list(self.activations or [*defaults] * self.directions)
@@ -69,7 +69,7 @@ class RecurrentAttributes(CellAttributes):
     """Attributes of ONNX's recurrent ops."""
 
     layout: int = 0
-    """Order of dimensions; 1: the batch comes before the time."""
+    """Order of dimensions; for 1, the batch comes before the time."""
     output_sequence: int = 0
 
 
@@ -94,7 +94,7 @@ class Layer:
         return self.w.shape[1]
 
     def state(self, context: NodeContext, given: Value | None) -> Value:
-        """Returns an initial state `[D, N, H]`, zeros unless given."""
+        """Returns an initial state `[D, N, H]`, which is zeros if it is omitted."""
         if given is not None:
             return given
         zero = context.constant(0, self.x.dtype)

@@ -33,7 +33,10 @@ def _step(op: type[RelayOp]) -> Step:
 
 
 def _in_float(context: NodeContext, data: Value) -> Value:
-    """Casts integers to f64 for roots and logarithms, which `_to_type` truncates at the end."""
+    """Casts integers to f64, so that roots and logarithms of them can be computed.
+
+    `_to_type` casts the result of the reduction back, and truncates it.
+    """
     return cast(context, data, np.dtype(np.float64)) if data.dtype.kind in "iu" else data
 
 

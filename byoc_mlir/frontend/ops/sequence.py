@@ -1,4 +1,6 @@
-"""Sequences and optionals; their structure is known at import, so that the IR has no such types."""
+"""Sequences and optionals; their structure is known at import, so the IR needs no types for
+them.
+"""
 
 from __future__ import annotations
 

@@ -19,9 +19,11 @@ _LARGEST_MATRIX = 1 << 27
 
 
 def _matrix(count: int, parts: int, length: int, *, inverse: bool, onesided: bool) -> Array:
-    """Returns the matrix `[outputs * parts', count * parts]` of a transform of `[count * parts]`.
+    """Returns the matrix of a Fourier transform along an axis of `count` numbers.
 
-    An inverse transform of one half of the frequencies returns real numbers.
+    The columns are the numbers' parts: one if they are real, two if they are complex. The rows are
+    the results' parts. With `inverse` and `onesided`, the input is one half of the frequencies, and
+    the results are real.
     """
     used = min(count, length // 2 + 1 if inverse and onesided else length)
     outputs = length // 2 + 1 if onesided and not inverse else length

@@ -1,4 +1,4 @@
-"""Ops that move elements, and shape arithmetic."""
+"""Ops that move elements, and arithmetic on shapes."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def _sliced(
 
 
 def _stride(step: int, size: Size) -> int:
-    """Returns the step, shortened to the length of the axis if it is longer."""
+    """Returns a slice's step, shortened to the axis's length if it is longer."""
     longest = max(1, size if isinstance(size, int) else GREATEST_SIZE)
     return max(-longest, min(step, longest))
 
@@ -282,14 +282,14 @@ def _clamped(start: Size, stop: Size, step: int, size: Size) -> tuple[Size, Size
 
 
 def _place(bound: Size, least: int, most: Size, size: Size) -> Size:
-    """Returns a bound counted from the front, clamped to `least` and `most`."""
+    """Returns a slice's bound, counted from the front and clamped to `least` and `most`."""
     if isinstance(bound, int) and abs(bound) >= _FAR:
         return most if bound > 0 else least
     return smallest(bound, most) if at_most(0, bound) else largest(bound + size, least)
 
 
 _FAR = (1 << 31) - 1
-"""Bound from which exporters mean the end of an axis of any size."""
+"""Minimum bound that stands for the end of an axis of any size, as exporters write it."""
 
 
 @onnx_op("Pad", since=11)

@@ -1,7 +1,7 @@
 """Unrolled loops, for bodies that cannot be functions of native code.
 
-These are loops known at import, loops whose values change their shapes from one iteration to the
-next, and loops with sequences.
+Such loops compute on known values, change the shapes of carried values between iterations, or carry
+sequences.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def unrolled_loop(
     initial: Sequence[Value],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """Returns the carried values of a `Loop`, then the collected rows.
+    """Returns the carried values of a `Loop`, then the stacked rows.
 
     Raises:
-        ValueNeeded: how often it runs has to be known.
+        ValueNeeded: the trip count must be known.
     """
     count = _trip_count(context, trip_count)
     states, collected = list(initial), [[] for _ in body.output[1 + len(initial) :]]
@@ -68,7 +68,7 @@ def _may_go_on(active: Value) -> bool:
 def _refuse_unbounded(
     active: Value, collected: Sequence[list[Value]], count: int, iteration: int
 ) -> None:
-    """Refuses a loop whose end is computed at run time if it is long or collects rows."""
+    """Refuses a loop that ends at run time, if it is long or stacks rows."""
     if active.constant is not None:
         return
     if collected or min(count, iteration) > MAX_GUARDED_ITERATIONS:
@@ -91,7 +91,7 @@ def _both(context: NodeContext, active: Value, going_on: Value) -> Value:
 
 
 def stacked(context: NodeContext, parts: Sequence[Value]) -> Value:
-    """Returns one part or more as rows of one tensor."""
+    """Returns the parts, at least one, as rows of one tensor."""
     rows = [arith.reshape(context, part, (1, *part.shape)) for part in parts]
     return arith.concatenate(context, rows, 0)
 
@@ -102,13 +102,13 @@ def _no_rows(
     body: onnx.GraphProto,
     formals: Sequence[onnx.ValueInfoProto],
 ) -> list[Value]:
-    """Returns the collected tensors of a loop without iterations; they have no rows.
+    """Returns the stacked results of a loop without iterations; they have no rows.
 
     The body is imported for the types of a row, unless they are declared, and then discarded.
 
     Args:
         arguments: arguments of the body; only their types matter.
-        formals: the outputs of the body that are collected.
+        formals: the outputs of the body that are stacked.
     """
     tensors = [formal.type.tensor_type for formal in formals]
     if all(_is_static(tensor) for tensor in tensors):
@@ -134,7 +134,7 @@ def _no_rows(
 
 
 class _ForgottenError(Exception):
-    """Signal that ends an attempt whose results are discarded."""
+    """Exception that ends an import whose results are discarded."""
 
 
 def _is_static(tensor: onnx.TypeProto.Tensor) -> bool:
@@ -175,7 +175,7 @@ def unrolled_scan(
     scanned: Sequence[Scanned],
     body: onnx.GraphProto,
 ) -> Sequence[Value]:
-    """Returns the carried values of a `Scan`, then the collected rows in order of iterations."""
+    """Returns the carried values of a `Scan`, then the stacked rows in the order of iterations."""
     formals = body.output[len(states) :]
     collected: list[list[Value]] = [[] for _ in formals]
     count = scanned[0].steps
@@ -196,7 +196,7 @@ def unrolled_scan(
 
 
 def _slice_of(scanned: Scanned) -> Value:
-    """Returns a value of the type of an input's slice, for an input without slices."""
+    """Returns a value with the type of a slice, for a scanned input that has no slices."""
     value = scanned.value
     shape = [size for axis, size in enumerate(value.shape) if axis != scanned.axis]
     return Value(value.name, np.broadcast_to(np.zeros((), value.dtype), shape))

@@ -1,4 +1,4 @@
-"""Sampling, regions of interest, detection, determinants."""
+"""Sampling, regions of interest, detection and determinants."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ def grid_sample(
 def affine_grid(
     context: NodeContext, theta: Value, size: Value, *, align_corners: int = 0
 ) -> Value:
-    """Imports AffineGrid: `theta` times `[x, y, 1]` for all pixels, with coordinates from -1 to 1.
+    """Imports AffineGrid: `theta` times `[x, y, 1]` for all pixels, with coordinates from -1 to
+    1.
 
-    The standard's body is not used, as it divides by zero where an axis has one element.
+    The function body of the standard is not used: it divides by zero if an axis has one element.
     """
     whole = context.ints(size, "size")
     batch, sizes, rank = whole[:1], whole[2:], len(whole) - 2
@@ -63,7 +64,9 @@ def affine_grid(
 
 
 def _coordinates(count: int, *, aligned: bool) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Returns coordinates of an axis' elements in -1 to 1; the ends are ±1 if `aligned`."""
+    """Returns the coordinates of an axis's elements between -1 and 1; the ends are ±1 if
+    `aligned`.
+    """
     if aligned:
         return np.linspace(-1.0, 1.0, count)
     return (2 * np.arange(count) + 1) / count - 1
@@ -141,7 +144,7 @@ def kept_boxes(
     *,
     center_point_box: int = 0,
 ) -> tuple[Value, Value]:
-    """Returns a NonMaxSuppression's rows `[most, 3]`, and the number of valid ones."""
+    """Returns the rows `[most, 3]` of a NonMaxSuppression, and the number of valid rows."""
     limit = 0 if most is None else max(0, *context.ints(most, "max_output_boxes_per_class"))
     overlap = context.constant(np.zeros(1, np.float32)) if iou_threshold is None else iou_threshold
     indices, count = context.emit_all(

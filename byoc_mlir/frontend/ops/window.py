@@ -1,4 +1,6 @@
-"""Convolutions, and resolution of ONNX's window attributes; one relay op per spatial rank."""
+"""Convolutions, and conversion of ONNX's window attributes; there is one relay op per spatial
+rank.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ class Window:
 def resolve_window(
     sizes: Sequence[Size], kernel: Sequence[int], attributes: WindowAttributes
 ) -> Window:
-    """Resolves ONNX's attributes to a window over spatial dimensions of `sizes`.
+    """Converts ONNX's attributes to a window over spatial dimensions of the given `sizes`.
 
     Raises:
         NodeRefused: `auto_pad` is unknown, or a list has the wrong length.
@@ -85,7 +87,8 @@ def resolve_window(
 
 
 def leaving_once(place: Window, sizes: Sequence[Size]) -> Window:
-    """Shortens strides that are longer than the padded data, without changing the result.
+    """Shortens strides to just beyond the padded data, if they are longer; the result is the
+    same.
 
     A pool's only window may exceed the padded data by less than a stride.
     """
@@ -116,10 +119,10 @@ def padded_for_same(
 ) -> tuple[Value, A]:
     """Pads data whose `SAME` padding is symbolic; returns it with attributes without padding.
 
-    Data and attributes stay as they are if the op can pad by itself.
+    If the op can pad by itself, data and attributes are returned unchanged.
 
     Raises:
-        NodeRefused: the attributes are invalid, see `resolve_window`.
+        NodeRefused: the attributes are invalid; see `resolve_window`.
     """
     sizes, unpadded = data.sizes[2:], replace(attributes, auto_pad="VALID")
     if attributes.auto_pad not in ("SAME_UPPER", "SAME_LOWER") or not is_symbolic(sizes):
@@ -154,7 +157,9 @@ def by_rank(table: Mapping[int, type[RelayOp]], data: Value) -> type[RelayOp]:
 
 
 def _cropped(context: NodeContext, data: Value, place: Window) -> tuple[Value, Window]:
-    """Crops the data by negative padding; returns it with a window without negative padding."""
+    """Crops the data as negative padding requires; returns it with a window without negative
+    padding.
+    """
     if min(place.padding) >= 0:
         return data, place
     widths = [0, 0, 0, 0]

@@ -1,7 +1,7 @@
 """Motion of nodes with data-dependent shapes, such as NonMaxSuppression, out of branches.
 
-Exporters of detectors check that there are boxes before they select the best ones. A node with a
-data-dependent shape ends a segment (`split.py`), which is not possible within a branch.
+Exporters of detectors write an `If` that checks for boxes before it selects the best ones. A node
+with a data-dependent shape ends a segment (`split.py`), but a segment cannot end within a branch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CANNOT_FAIL = frozenset(
         "Xor",
     }
 )
-"""Ops that may run although their branch does not: no operand makes them fail."""
+"""Ops that may run even if their branch does not: they fail for no operand."""
 
 
 def with_searches_outside(model: ModelProto) -> ModelProto:
@@ -66,10 +66,11 @@ def with_searches_outside(model: ModelProto) -> ModelProto:
     y = If (c) <then = { k = Constant () }, else = { k = Gather (n, 2) }>
     ```
 
-    Nodes that they depend on move with them if these cannot fail; otherwise nothing moves.
+    The nodes on which they depend move too, if they cannot fail. If such a node may fail, no node
+    of the branch moves.
 
     Args:
-        model: a checked model. It is not changed.
+        model: checked model, which is not changed.
     """
     if not any(map(_has_searches, model.graph.node)):
         return model
@@ -99,7 +100,11 @@ def _branches(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def _movable(branch: GraphProto, taken: set[str]) -> Sequence[NodeProto]:
-    """Returns the nodes to move: data-dependent ones and their producers; none if one must stay."""
+    """Returns the nodes of a branch to move to the enclosing graph.
+
+    They are the nodes with data-dependent shapes, and the nodes on which these depend. If one of
+    them cannot move, the result is empty.
+    """
     found = [name for node in branch.node if finds_its_size(node) for name in node.output]
     needed = needed_nodes(branch.node, found)
     names = {name for node in needed for name in node.output} | _tensors_of(branch, needed)
@@ -107,7 +112,7 @@ def _movable(branch: GraphProto, taken: set[str]) -> Sequence[NodeProto]:
 
 
 def _may_run(node: NodeProto) -> bool:
-    """True if a node may run even when its branch does not."""
+    """True if a node may run even if its branch does not."""
     is_standard = not standard_name(node.domain) and not has_graphs(node)
     return is_standard and (node.op_type in _CANNOT_FAIL or finds_its_size(node))
 

@@ -1,4 +1,4 @@
-"""Models cut into parts, with some nodes in parts of their own."""
+"""Models cut into parts, so that certain nodes have separate parts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from byoc_mlir.frontend.stages.stage import Stage
 
 @dataclass(frozen=True)
 class ModelPart:
-    """Part of a model, which runs after the parts before it."""
+    """Part of a model, which runs after the previous parts."""
 
     stage: Stage
     is_apart: bool
-    """True if it has the nodes that `is_apart` selected."""
+    """True if the part consists of nodes that `is_apart` selected."""
 
 
 def parts_around(
@@ -25,10 +25,10 @@ def parts_around(
 ) -> tuple[ModelPart, ...]:
     """Cuts a checked model into parts, in their order.
 
-    Constants that a part reads are among its nodes.
+    Each part contains the nodes of the constants that it reads.
 
     Args:
-        is_apart: True for a node that has to be in a part without other nodes.
+        is_apart: function that returns True for a node that must be in a part without other nodes.
     """
     constants = {tensor.name for tensor in model.graph.initializer}
     constants |= {sparse.values.name for sparse in model.graph.sparse_initializer}

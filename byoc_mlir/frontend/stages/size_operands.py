@@ -1,4 +1,6 @@
-"""Values of a graph that decide shapes: operands that nodes read as lengths, counts and shapes."""
+"""Values of a graph that determine shapes: operands that nodes read as lengths, counts and
+shapes.
+"""
 
 from __future__ import annotations
 
@@ -85,11 +87,11 @@ _INTEGERS = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
 
 
 class SizeValues:
-    """Values that the sizes in a graph's nodes depend on.
+    """Values on which sizes in a graph's nodes depend.
 
     Args:
-        model: a checked model.
-        nodes: the nodes of its graph, in order.
+        model: checked model.
+        nodes: the nodes of the model's graph, in order.
         constants: the names of constant tensors.
         arguments: the names of the inputs.
     """
@@ -108,17 +110,19 @@ class SizeValues:
 
     @cached_property
     def computed(self) -> frozenset[str]:
-        """Returns values that nodes compute from the inputs' content, and that sizes depend on."""
+        """Returns the values on which sizes depend, and which nodes compute from the inputs'
+        content.
+        """
         return self._values - self._arguments
 
     @cached_property
     def given(self) -> frozenset[str]:
-        """Returns inputs of few integers that sizes depend on."""
+        """Returns the inputs of few integers on which sizes depend."""
         inputs = self._values & self._arguments
         return inputs & self._few_integers if inputs else inputs
 
     def read_by(self, nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
-        """Returns values of other segments that sizes in these nodes depend on."""
+        """Returns the values of other segments on which sizes in these nodes depend."""
         made = {name for node in nodes for name in node.output}
         return self._behind(sizes_read(nodes) - self._constants, nodes) - made
 
@@ -129,7 +133,7 @@ class SizeValues:
         return self._behind(wanted & data, self._nodes) & data
 
     def _behind(self, wanted: Iterable[str], nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
-        """Returns the values that the wanted ones are computed from by symbolic arithmetic."""
+        """Returns the values from which the wanted values are computed by symbolic arithmetic."""
         producers = {name: node for node in nodes for name in node.output}
         pending, seen, found = list(wanted), set[str](), set[str]()
         while pending:
@@ -151,7 +155,7 @@ class SizeValues:
 
     @cached_property
     def _few_integers(self) -> Set[str]:
-        """Returns the integer tensors so small that each element may be a symbol."""
+        """Returns the integer tensors that are so small that each element may be a symbol."""
         inferred = inferred_graph(graph_outline(self._model), with_values=True)
         if inferred is None:
             return frozenset()
@@ -160,7 +164,7 @@ class SizeValues:
 
 
 def sizes_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """Returns the operands of nodes that are sizes."""
+    """Returns the operands that nodes read as sizes."""
     return {
         node.input[place]
         for node in nodes

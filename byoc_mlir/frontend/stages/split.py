@@ -5,8 +5,8 @@ run. Such a node ends its segment: the segment returns the maximum number of row
 next segment takes the first rows, up to that count.
 
 A segment also ends with a node that computes a size, such as the length of a Range. In the next
-segment that size is a symbol. The condition of an `If` that follows from sizes alone is computed in
-the segment of the `If`, where the sizes are known.
+segment that size is a symbol. If the condition of an `If` follows from sizes alone, it is computed
+in the segment of the `If`, where the sizes are known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN, Stage, stage_model
 from byoc_mlir.tensors import Trim
 
 _AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
-"""Ops with a data-dependent output size, with the axis; `None`: their attribute `axis`."""
+"""Ops with a data-dependent output size, by name, with its axis; `None` stands for the attribute
+`axis`."""
 
 _CONSTANT = -1
 
@@ -35,8 +36,8 @@ MOST_ROWS = 1 << 16
 def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
     """Splits a checked model into segments.
 
-    The result is empty if no split is needed, and has one segment if only inputs hold sizes. Nodes
-    that depend on constants only are in every segment that needs them.
+    The result is empty if no split is needed. It has one segment if sizes depend only on inputs'
+    values. Nodes that depend on constants only are in every segment that needs them.
     """
     if not _may_have_stages(model.graph):
         return ()
@@ -45,13 +46,13 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
 
 
 def first_stage(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns the model of the first of several segments; the model itself if there is only one."""
+    """Returns the model of the first segment, or the model itself if it is not split."""
     stages = split_model(model)
     return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
 
 
 def _may_have_stages(graph: onnx.GraphProto) -> bool:
-    """True if single nodes suggest a split; a cheap test that most models fail."""
+    """True if a single node suggests a split; this cheap test is false for most models."""
     known = {tensor.name for tensor in graph.initializer}
     known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
     return not sizes_read(graph.node) <= known or _finds_sizes(graph.node)
@@ -62,13 +63,15 @@ def _finds_sizes(nodes: Iterable[onnx.NodeProto]) -> bool:
 
 
 def finds_its_size(node: onnx.NodeProto) -> bool:
-    """True if the node has a data-dependent shape; import refuses one with more outputs."""
+    """True if the node has an output of data-dependent shape; import refuses a node with several
+    outputs.
+    """
     is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
     return is_dynamic and len(node.output) == 1 and bool(node.output[0])
 
 
 def _collects(node: onnx.NodeProto) -> bool:
-    """True if the node is a valid loop whose collected rows are used."""
+    """True if the node is a valid loop whose stacked rows are used."""
     is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
     bodies = [attribute.g for attribute in node.attribute if attribute.name == "body"]
     is_valid = bool(node.input and bodies) and len(node.output) < len(bodies[0].output)
@@ -76,7 +79,7 @@ def _collects(node: onnx.NodeProto) -> bool:
 
 
 class _Splitter:
-    """Assignment of each value to the first segment in which it is available."""
+    """Assignment of each value to the first segment that has it."""
 
     def __init__(self, model: onnx.ModelProto):
         self._graph = graph = model.graph
@@ -118,14 +121,14 @@ class _Splitter:
         self._level.update((output, level) for output in node.output if output)
 
     def _ends_stage(self, node: onnx.NodeProto) -> bool:
-        """True if a size of the node's output is only known after it has run."""
+        """True if the size of the node's output is only known after the node has run."""
         if _collects(node):
             return self._may_end_early(node)
         keeps_it = node.op_type == "Compress" and all(map(self._is_known, node.input[1:2]))
         return finds_its_size(node) and not keeps_it
 
     def _follows_from_sizes(self, node: onnx.NodeProto) -> bool:
-        """True if the node's output is known once the shapes are."""
+        """True if the node's output follows from shapes alone."""
         known = (self._is_known(name) or name in self._of_sizes for name in read_names(node))
         return node.op_type in GIVE_SIZES or (all(known) and not is_random(node))
 
@@ -138,7 +141,7 @@ class _Splitter:
         return self._level.get(name) == _CONSTANT
 
     def _number(self, name: str) -> int | None:
-        """Returns the integer in a constant; `None` for a computed value."""
+        """Returns the integer in a constant; `None` for a value that is not constant."""
         for tensor in self._graph.initializer:
             if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
                 return int(numpy_helper.to_array(tensor).reshape(-1)[0])
@@ -192,7 +195,9 @@ class _Splitter:
         return tuple(reversed(stages))
 
     def _conditions(self, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """Returns earlier segments' nodes that compute the segment's conditions from shapes."""
+        """Returns the nodes of earlier segments that compute the conditions of an `If` in `nodes`
+        from shapes.
+        """
         made = {output for node in nodes for output in node.output}
         conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
         return needed_nodes(list(self._of_sizes.values()), conditions & self._of_sizes.keys())
@@ -222,7 +227,7 @@ class _Splitter:
         )
 
     def _closure(self, constants: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:
-        """Returns the nodes that compute constants, and the initializers that they need."""
+        """Returns the nodes that compute constants, and the initializers that these nodes need."""
         pending, names, nodes = list(constants), set[str](), dict[int, onnx.NodeProto]()
         while pending:
             name = pending.pop()

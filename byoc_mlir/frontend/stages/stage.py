@@ -40,13 +40,13 @@ def stage_model(
     arrays: Mapping[str, Array] | None,
     known: Mapping[str, Sizes],
 ) -> onnx.ModelProto:
-    """Returns a segment as a model.
+    """Returns a segment as a separate model.
 
     Args:
-        arrays: examples of its inputs, and of inputs that carry sizes (see `size_input`); `None`
-            for a first segment, which takes the model's own inputs.
-        known: constant sizes of the model's tensors; other dimensions change from run to run, so
-            that they are symbolic.
+        arrays: examples of the segment's inputs, and of inputs that pass sizes (see `size_input`);
+            `None` for a first segment, whose inputs are the model's.
+        known: sizes of the model's tensors that are the same in every run; all other dimensions are
+            symbolic.
     """
     graph = onnx.GraphProto(name=model.graph.name)
     declared = {value.name: value for value in model.graph.input}
@@ -69,7 +69,8 @@ def stage_model(
 
 
 def standard_node(node: onnx.NodeProto) -> onnx.NodeProto:
-    """Returns the ONNX node behind a node of `STAGE_DOMAIN`; other nodes unchanged.
+    """Returns the standard ONNX node from which a node of `STAGE_DOMAIN` was made; returns other
+    nodes unchanged.
 
     ```text
     n, n:count = byoc.NonZero (x)
@@ -98,7 +99,9 @@ def _open_input(name: str, array: Any, known: Sizes | None) -> onnx.ValueInfoPro
 
 
 def _take_sizes(graph: onnx.GraphProto, name: str, array: Array) -> None:
-    """Defines the tensor `name` by the shapes of new inputs, so that its elements are symbols."""
+    """Defines the tensor `name` by the shapes of new inputs, so that its elements become
+    symbols.
+    """
     inputs = [size_input(name, number) for number in range(array.size)]
     graph.input.extend(
         helper.make_tensor_value_info(each, onnx.TensorProto.UINT8, [0, each]) for each in inputs

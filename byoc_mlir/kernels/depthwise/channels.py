@@ -31,7 +31,7 @@ class Channels(ABC):
 
     @property
     def vectors(self) -> Vectors:
-        """Returns the arithmetic on one part."""
+        """Returns the builder of arithmetic on one part of a block."""
         return Vectors(self.function, self.lanes)
 
     @abstractmethod
@@ -66,9 +66,9 @@ class Floats(Channels):
 class Halves(Channels):
     """Block of packed pairs of `bf16`: even channels are one part, odd channels the other.
 
-    So one instruction for each part converts it to `f32`: the bits of a `bf16` are the upper half
-    of the `f32`. Requires a processor with `bf16` instructions: elsewhere the rounding is a call of
-    a function that is not linked.
+    So one instruction converts each part to `f32`: the bits of a `bf16` are the upper half of the
+    `f32`. Requires a processor with `bf16` instructions: on other processors, LLVM would call a
+    function that is not linked.
     """
 
     element = bf16

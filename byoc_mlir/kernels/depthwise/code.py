@@ -26,8 +26,8 @@ def define_depthwise(
 ) -> str:
     """Defines `void (slots)`, which runs one convolution with the arguments of `Slot`.
 
-    Without a bias, the function stores the address of the zeros after the weights to the bias slot.
-    Returns its symbol.
+    Without a bias, the generated function stores the address of the zeros after the weights in the
+    bias slot. Returns its symbol.
     """
     name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias
     if module.has(name):
@@ -74,7 +74,9 @@ def _define_lines(module: ModuleBuilder, variant: DepthwiseVariant, strips: Stri
 
 @dataclass(frozen=True)
 class _Kernels:
-    """Micro-kernels for strips of one length: within the row, and with padding at its sides."""
+    """Micro-kernels for strips of one length: one for strips within the row, one for strips with
+    padding at the sides.
+    """
 
     variant: DepthwiseVariant
     inside: str
@@ -102,7 +104,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Lines:
-    """Writer of one thread's loops."""
+    """Writer of the loops over rows that one thread runs."""
 
     function: FunctionBuilder
     slots: SSAValue
@@ -149,7 +151,7 @@ class _Lines:
     def _strips(
         self, line: _Line, kernels: _Kernels, count: SSAValue, start: Sequence[SSAValue]
     ) -> list[SSAValue]:
-        """Generates a loop over strips of one length. Returns the position after them."""
+        """Generates a loop over strips of one length; returns the position after the last strip."""
         function, parameters = self.function, self.parameters
         pixels, element = kernels.variant.pixels, kernels.variant.element
         beyond = function.subtract(parameters.windows.width, kernels.variant.places[-1])

@@ -1,8 +1,8 @@
 """Depthwise convolutions in NHWC, without a padded copy of the image.
 
-A micro-kernel keeps the results of a few pixels, for a vector of channels, in registers over the
-window. Pixels that several windows share are loaded once. Window rows outside of the image are
-skipped; pixels beyond its sides are read from zeros after the weights.
+While a micro-kernel iterates over the window, it keeps the results of a few pixels and one vector
+of channels in registers. Pixels that several windows share are loaded once. Window rows outside of
+the image are skipped; pixels beyond its sides are read from zeros after the weights.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def _window(self) -> int:
-        """Returns the number of weights of a block of channels."""
+        """Returns the number of weights for one block of channels."""
         return math.prod(self.convolution.window) * self._block
 
     @property
@@ -86,7 +86,7 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def weights_shape(self) -> tuple[int, ...]:
-        """Returns the shape of the packed weights, after which follow zeros for all channels."""
+        """Returns the shape of the packed weights; the zeros that follow them are not included."""
         return (self._weights + self.convolution.outputs,)
 
     @property
@@ -104,9 +104,10 @@ class Depthwise(ConvolutionKernel):
 
     @property
     def _strips(self) -> Strips:
-        """Returns the longest strips whose sums and row of source pixels fit in registers.
+        """Returns the strips for rows; the longest ones still fit in registers, with their source
+        pixels.
 
-        Rows of symbolic width have the longest ones, so that convolutions share their code.
+        Rows of symbolic width have the longest strips, so that convolutions share their code.
         """
         most = max(one for one in range(1, _PIXELS + 1) if one == 1 or self._fits(one))
         width = self.convolution.result.shape[3]
@@ -178,8 +179,9 @@ def depthwise_kernel(convolution: Convolution, unit: VectorUnit) -> Depthwise | 
 def _has_blocks(convolution: Convolution, unit: VectorUnit) -> bool:
     """True if the channels form whole blocks.
 
-    With `bf16` the last block may overlap the one before it, and write the same values again. A
-    residual excludes that: it may share the result's memory, and would be added twice.
+    With `bf16` the last block may overlap the one before it, and write the same values again. With
+    a residual, blocks must not overlap: the residual may share the result's memory, and would be
+    added twice.
     """
     block, channels = CHANNELS[convolution.element].parts * unit.lanes, convolution.outputs
     if convolution.element == f32 or convolution.epilogue.residual:

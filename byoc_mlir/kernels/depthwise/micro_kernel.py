@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class DepthwiseParameters(Generic[T]):
-    """Sizes and distances, in elements if they are in memory."""
+    """Run-time parameters: sizes, and distances in memory in elements."""
 
     lines: T
     """Number of rows of all images of the result."""
@@ -48,8 +48,8 @@ class DepthwiseParameters(Generic[T]):
     result_image: T
     result_line: T
     result_pixel: T
-    """Distance between pixels of the result; the other distances are those between images, rows and
-    pixels of source and result."""
+    """Distance between pixels of the result; the fields before are distances between images, rows
+    and pixels of source and result."""
 
 
 PREFIX = "byoc_depthwise"
@@ -65,11 +65,11 @@ _LINE_WORDS = 16
 
 @dataclass(frozen=True)
 class DepthwiseVariant:
-    """Properties that the code depends on."""
+    """Properties that the generated code depends on."""
 
     lanes: int
     pixels: int
-    """Pixels of a micro-kernel; some kernels have one less."""
+    """Number of pixels that a micro-kernel computes; some kernels compute one less."""
     columns: int
     """Width of the window."""
     stride: int
@@ -100,12 +100,14 @@ class DepthwiseVariant:
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Returns the source pixels that are read, counted from the first pixel's window."""
+        """Returns the columns of source pixels that a strip reads, relative to the window of the
+        first result pixel.
+        """
         columns, pixels = range(self.columns), range(self.pixels)
         return tuple(sorted({self.place(pixel, column) for pixel in pixels for column in columns}))
 
     def place(self, pixel: int, column: int) -> int:
-        """Returns the source pixel that a result pixel reads in a window column."""
+        """Returns the column of the source pixel that a result pixel reads at one window column."""
         return pixel * self.stride + column * self.dilation
 
 
@@ -131,7 +133,9 @@ def define_kernel(module: ModuleBuilder, variant: DepthwiseVariant, *, padded: b
 
 
 def _begin(module: ModuleBuilder, name: str, element: Attribute) -> FunctionBuilder:
-    """Begins the function: of `f32`, as vectorised code; of `bf16`, with LLVM's optimisations."""
+    """Begins the function; code for `f32` is vectorised here, code for `bf16` uses LLVM's
+    optimisations.
+    """
     if element == f32:
         return module.vectorised(name, TYPES)
     return module.function(name, TYPES, result=VOID, internal=True)
@@ -153,7 +157,9 @@ def _sources(
     x: SSAValue | None,
     zeros: SSAValue,
 ) -> Mapping[int, _Source]:
-    """Returns the source of each place; with `x`, zeros beyond the row."""
+    """Returns the source of each column of pixels; if `x` is given, zeros replace columns outside
+    of the row.
+    """
     found: dict[int, _Source] = {}
     nothing = function.integer(0)
     for place in variant.places:
@@ -171,7 +177,7 @@ def _sources(
 
 @dataclass(frozen=True)
 class _Strip:
-    """Writer of the code of one strip."""
+    """Writer of the micro-kernel's code for one strip."""
 
     function: FunctionBuilder
     variant: DepthwiseVariant

@@ -32,8 +32,8 @@ def define_implicit_gemm(
 ) -> str:
     """Defines `void (slots)`, which runs one convolution with the arguments of `Slot`.
 
-    Without a bias, the function stores the address of the zeros after the weights to the bias slot.
-    Returns its symbol.
+    Without a bias, the generated function stores the address of the zeros after the weights in the
+    bias slot. Returns its symbol.
     """
     name = f"{PREFIX}_{variant.suffix}{strips.suffix}" + "_bias" * bias + "_parts" * in_parts
     if module.has(name):
@@ -57,13 +57,14 @@ def define_implicit_gemm(
 
 
 _PARTS = 3
-"""Kinds of window parts: first, middle and last, each with micro-kernels of its own."""
+"""Kinds of window parts: first, middle and last; each kind has separate micro-kernels."""
 
 
 def _told(
     function: FunctionBuilder, slots: SSAValue, kernels: Sequence[tuple[str, int]]
 ) -> SSAValue:
-    """Stores a unit's arguments on the stack: the slots, then address and pixels of each kernel.
+    """Stores the arguments of `_define_units` on the stack: the slots, then address and pixels of
+    each micro-kernel.
 
     Returns the address of the arguments.
     """
@@ -92,8 +93,8 @@ def _zeros(
 def _define_units(module: ModuleBuilder, unit: VectorUnit, strips: Strips, in_parts: bool) -> str:
     """Defines `void (told, begin, end)`, which runs a range of units; returns its symbol.
 
-    The panels of one block follow each other. The micro-kernels are arguments, so LLVM compiles the
-    function once for many of them.
+    A unit is a block of pixels by one panel; units of the same block are adjacent. The
+    micro-kernels are arguments, so LLVM compiles the function once for all of them.
     """
     name = f"{PREFIX}_units_{unit.panel_vectors}x{unit.lanes}{strips.counting}"
     name += "_parts" * in_parts
@@ -129,7 +130,7 @@ def _of_parts(
 
 @dataclass(frozen=True)
 class _Kernel:
-    """Micro-kernel among the arguments of units."""
+    """Micro-kernel, as an argument of `_define_units`."""
 
     address: SSAValue
     pixels: SSAValue
@@ -142,7 +143,7 @@ class _Kernel:
 
 @dataclass(frozen=True)
 class _Panel:
-    """Panel of a unit, for one part of the window."""
+    """Panel of weights of a unit, for one part of the window."""
 
     weights: SSAValue
     bias: SSAValue
@@ -158,7 +159,7 @@ class _Panel:
 
 @dataclass(frozen=True)
 class _Units:
-    """Writer of one thread's loops."""
+    """Writer of the loops over units that one thread runs."""
 
     function: FunctionBuilder
     slots: SSAValue
@@ -259,7 +260,7 @@ class _Units:
     def _strips(
         self, start: _Position, panel: _Panel, kernel: _Kernel, count: SSAValue
     ) -> _Position:
-        """Generates a loop over strips of one length. Returns the position after them."""
+        """Generates a loop over strips of one length; returns the position after the last strip."""
         function, parameters = self.function, self.parameters
         weights, source, result = (
             function.pointer(self.slots, slot) for slot in (Slot.WEIGHTS, Slot.SOURCE, Slot.RESULT)

@@ -1,9 +1,9 @@
 """Convolutions as GEMMs of pixels by weights, without an im2col matrix in memory.
 
-A micro-kernel keeps the results of a few pixels by a panel of output channels in registers, over
-the window and the input channels. If a panel has many weights, a pass covers a part of the window,
-for all pixels of a block before the next part. The layout is NHWC, or blocks of one vector. Pixels
-outside of the image are read from zeros after the weights.
+A micro-kernel keeps the results of a few pixels by a panel of output channels in registers, while
+it iterates over the window and the input channels. If a panel has too many weights for L2, the
+window is processed in parts: one part for all pixels of a block, then the next part. The layout is
+NHWC, or blocks of one vector. Pixels outside of the image are read from zeros after the weights.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BLOCK_BYTES = 1 << 15
 """Bytes of the source that a block reads for each panel."""
 
 _BLOCK_PIXELS = 48
-"""Minimum number of pixels of a block, which is the reuse of weights per load."""
+"""Minimum number of pixels of a block: each weight that is loaded is used for all of them."""
 
 MOST_PART_BYTES = 1 << 18
 """Bytes of the weights that all strips of a block use before the next part: an L2 of 256 KB, the
@@ -60,7 +60,7 @@ _LINE_BYTES = 4 * _BLOCK_BYTES
 
 @dataclass(frozen=True)
 class _Lines:
-    """Rows of all results, as the code iterates over them."""
+    """Rows of all results, cut into pieces, as the code iterates over them."""
 
     images: Size
     rows: Size
@@ -110,16 +110,16 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def _row(self) -> int:
-        """Returns the length of a contiguous sum over the source.
+        """Returns the number of products in a contiguous sum over the source.
 
-        It is the channels of a pixel, or, if there are few, the channels of a row of the window.
+        It is the number of channels of a pixel or, if there are few, of a window row.
         """
         it = self.convolution
         return it.inputs * it.window[1] if it.has_few_channels else it.inputs
 
     @property
     def _together(self) -> int:
-        """Returns how many of the `_row` elements are adjacent in memory."""
+        """Returns the number of these `_row` elements that are adjacent in memory."""
         few = self.convolution.has_few_channels
         return self._row if few else math.gcd(self._row, self.unit.lanes)
 
@@ -129,9 +129,9 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def weights_shape(self) -> tuple[int, ...]:
-        """Returns the shape of the packed weights.
+        """Returns the shape of the packed weights, without the zeros that follow the panels.
 
-        After the panels follow as many zeros as the source or result has channels.
+        There are as many zeros as the source or the result has channels.
         """
         zeros = max(self.convolution.inputs, self.panels * self.unit.panel)
         return (self.panels * self._panel_size + zeros,)
@@ -179,7 +179,8 @@ class ImplicitGemm(ConvolutionKernel):
     def _part(self) -> tuple[int, int]:
         """Returns height and width of the largest window part whose weights stay in L2.
 
-        It is the window, a row, or a pixel; the smallest part is a row if the channels are few.
+        The part is the whole window, a row or a pixel; if there are few channels, it is at least a
+        row.
         """
         height, width = self.convolution.window
         pixel = 4 * self.unit.panel * self.convolution.inputs
@@ -189,7 +190,7 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def _is_flat(self) -> bool:
-        """True if result pixels map to source pixels one to one, in order."""
+        """True if result pixels correspond to source pixels one to one, in the same order."""
         it = self.convolution
         is_flat = {*it.window, *it.strides} == {1} and not it.is_padded
         is_one_piece = it.source.is_channels_last and it.result.is_channels_last
@@ -197,13 +198,13 @@ class ImplicitGemm(ConvolutionKernel):
 
     @property
     def _prefetches(self) -> bool:
-        """True if pixels are prefetched: they are contiguous, and there may be many."""
+        """True if the code prefetches pixels: they are contiguous, and there may be many."""
         source = self.convolution.source
         return source.is_symbolic and source.is_channels_last and self._is_flat
 
     @property
     def _most_pixels(self) -> int:
-        """Returns the maximum pixels of a micro-kernel."""
+        """Returns the maximum number of pixels of a micro-kernel."""
         return min(self.unit.tile_rows, _MOST_PIXELS)
 
     @property
@@ -226,7 +227,7 @@ class ImplicitGemm(ConvolutionKernel):
         return _Lines(images, rows, pieces, strips.pixels, strips, pixels)
 
     def _read_of(self, pixels: int) -> int:
-        """Returns the bytes of the source that `pixels` result pixels of a row read."""
+        """Returns the bytes of the source that are read for `pixels` result pixels of a row."""
         it = self.convolution
         return 4 * pixels * it.inputs * math.prod(it.strides)
 

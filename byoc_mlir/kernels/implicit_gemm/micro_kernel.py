@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ImplicitGemmParameters(Generic[T]):
-    """Sizes and distances, in elements if they are in memory, and the bits of the limits."""
+    """Run-time parameters: sizes, distances in memory in elements, and the bits of the limits."""
 
     pieces: T
     """Number of pieces of all rows of all images of the result."""
@@ -34,7 +34,8 @@ class ImplicitGemmParameters(Generic[T]):
     piece_pixels: T
     """Pixels between consecutive pieces of a row."""
     strips: T
-    """Strips of a piece, each for one micro-kernel; `RestStrips` gives it another meaning."""
+    """Number of strips of a piece, each for one micro-kernel; `RestStrips` and `PieceStrips` store
+    other numbers here."""
     long_strips: T
     """Number of strips with the most pixels; the others have one pixel less."""
     blocks: T
@@ -44,8 +45,8 @@ class ImplicitGemmParameters(Generic[T]):
     """Number of vectors of the result's channels."""
     panel: T
     part: T
-    """Weights of one part of the window; `panel` counts those of a panel. All strips of a block use
-    a part before the next one."""
+    """Number of weights of one part of the window; `panel` is the number for a whole panel. All
+    strips of a block use a part before the next one."""
     parts: T
     line_parts: T
     """Parts of each row of the window; `parts` counts the whole window."""
@@ -87,7 +88,7 @@ than the panel's first vector; residual or null."""
 
 @dataclass(frozen=True)
 class ImplicitGemmVariant:
-    """Properties that the code depends on."""
+    """Properties that the generated code depends on."""
 
     unit: VectorUnit
     pixels: int
@@ -165,7 +166,7 @@ class _Window:
         return self.vectors.function
 
     def sums(self, panel: SSAValue, bias: SSAValue) -> Sums:
-        """Computes the accumulators: for each pixel its vectors."""
+        """Computes the accumulators of each pixel, as vectors over the panel."""
         function, parameters, unit = self._function, self.parameters, self.variant.unit
         width, inputs, rows = parameters.part_width, parameters.inputs, self.variant.together
         starts = self.vectors.row(bias, unit.panel)
@@ -192,14 +193,16 @@ class _Window:
         return function.fold(parameters.part_height, starts * self.variant.pixels, line)
 
     def _prefetch(self, ahead: SSAValue, index: SSAValue) -> None:
-        """Prefetches a row of the panel for each vector of channels."""
+        """Prefetches a row of the next panel, once for each vector of channels."""
         function, panel = self._function, self.variant.unit.panel
         row = function.gep(ahead, function.multiply(index, panel))
         for start in range(0, panel, _LINE_ELEMENTS):
             function.prefetch(function.gep(row, start))
 
     def _prefetch_pixels(self, last: SSAValue, index: SSAValue) -> None:
-        """Prefetches a share of the pixels after the kernel's pixels, for each channel vector."""
+        """Prefetches a part of the pixels that the next micro-kernel reads, once for each vector of
+        channels.
+        """
         function, share = self._function, self.variant.pixels * self.variant.together
         following = function.gep(last, self.parameters.source_pixel)
         start = function.gep(following, function.multiply(index, share))
@@ -207,7 +210,7 @@ class _Window:
             function.prefetch(function.gep(start, part), cache=2)
 
     def _sources(self, y: SSAValue, x: SSAValue) -> list[SSAValue]:
-        """Returns the addresses that the pixels read at (y, x) of the window."""
+        """Returns the addresses that the result pixels read at window position (y, x)."""
         function, parameters = self._function, self.parameters
         place = function.add(
             function.multiply(y, parameters.window_line),
@@ -236,7 +239,7 @@ class _Window:
     def _vector(
         self, index: SSAValue, sources: Sequence[SSAValue], held: SSAValue, sums: Sums
     ) -> Sums:
-        """Adds the products of a vector of channels."""
+        """Adds the products of one vector of channels to the accumulators."""
         function, vectors, unit = self._function, self.vectors, self.variant.unit
         offset = function.multiply(index, self.parameters.input)
         places = [function.gep(source, offset) for source in sources]

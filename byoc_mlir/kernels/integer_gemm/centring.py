@@ -1,7 +1,7 @@
-"""Conversion of int8 images to operand A: padded, channels filled up, centred as `i16` or `f32`.
+"""Conversion of int8 images to operand A: padded, with channels filled up, and centred.
 
-Operands of bytes are unsigned and not centred: their zero point, plus 128 if they were signed,
-stands for 0.
+A centred element is `i16` or `f32`, with the zero point subtracted. Operands of bytes are unsigned
+and not centred: in them, the zero point, plus 128 if the source is signed, stands for 0.
 """
 
 from __future__ import annotations
@@ -102,13 +102,14 @@ def define_lines(
     centring: str,
     told: Callable[[FunctionBuilder, SSAValue], CentringParameters[SSAValue]],
 ) -> str:
-    """Defines `void (slots, begin, end)`, which centres a range of source rows into the workspace.
+    """Defines `void (slots, begin, end)`, which centres a range of source rows into the
+    workspace.
 
     Returns its symbol.
 
     Args:
-        centring: the symbol that `define_centring` returned.
-        told: generates the loads of the parameters from the slots.
+        centring: symbol that `define_centring` returned.
+        told: function that generates the loads of the parameters from the slots.
     """
     function = module.function(name, (POINTER, i64, i64), result=VOID, internal=True)
     slots, begin, end = function.parameters
@@ -131,7 +132,7 @@ class _Centring:
     element: IntegerType | Float32Type
 
     def line(self, number: SSAValue) -> None:
-        """Generates one row of the result: all padding, or pixels between padding."""
+        """Generates one row of the result: padding only, or pixels between padding."""
         function, it = self.function, self.parameters
         image, y = function.divmod(number, it.lines)
         row = function.subtract(y, it.top)
@@ -222,7 +223,7 @@ class _Centring:
 
     @property
     def _nothing(self) -> SSAValue:
-        """Returns a vector of 0."""
+        """Returns a vector whose elements stand for 0."""
         if isinstance(self.element, Float32Type):
             return Vectors(self.function, _LANES).splat(0.0)
         type_ = VectorType(self.element, [_LANES])

@@ -1,4 +1,4 @@
-"""Function of an integer GEMM: a range of units, each of which is a block of rows by one panel."""
+"""Function of an integer GEMM: computes a range of units, each a block of rows by one panel."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def define_units(module: ModuleBuilder, variant: IntegerGemmVariant) -> str:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of a unit."""
+    """Columns of the panel that a unit computes."""
 
     left: SSAValue
     """Address of operand A of the unit's group of channels."""
@@ -124,7 +124,7 @@ class _Columns:
     """Address of the panel's offsets; `start` and `scale` are the addresses of its initial sums and
     scales."""
     first: SSAValue
-    """Index of the panel's first column in the result."""
+    """Index in the result of the panel's first column."""
     left_over: SSAValue
     """Number of the group's columns from the panel's first column on."""
     shift: SSAValue
@@ -133,14 +133,14 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _Units:
-    """Writer of one thread's loops."""
+    """Writer of the loops over units that one thread runs."""
 
     function: FunctionBuilder
     variant: IntegerGemmVariant
     arguments: GemmArguments
     parameters: IntegerGemmParameters[SSAValue]
     aside: SSAValue
-    """Buffer for whole panels of a tile's rows."""
+    """Buffer for a tile whose panel is not full."""
     finish: Finish
 
     @property
@@ -149,7 +149,7 @@ class _Units:
 
     @property
     def _offsets(self) -> range:
-        """Returns the offsets of a panel's vectors."""
+        """Returns the first column of each vector of a panel."""
         return range(0, self.variant.unit.panel, self.variant.unit.lanes)
 
     def write(self, number: SSAValue) -> None:
@@ -251,7 +251,7 @@ class _Units:
         ahead: SSAValue,
         sums: Sums,
     ) -> Sums:
-        """Adds the products of a run for each row."""
+        """Adds the products of one run for each row of a tile."""
         run = columns.panel.run(number)
         step = partial(self._word, sources, run, columns)
         prefetch = partial(self._prefetch, ahead, run.first)
@@ -259,7 +259,7 @@ class _Units:
         return self.function.fold(run.words, sums, step, copies=copies, before=prefetch)
 
     def _prefetch(self, ahead: SSAValue, first: SSAValue, index: SSAValue) -> None:
-        """Prefetches for the groups of one unrolled iteration."""
+        """Prefetches parts of the next panel, for the groups of one unrolled iteration."""
         function, unit, parts = self.function, self.variant.unit, self.variant.parts
         word = unit.panel * unit.right_word.size
         place = function.multiply(function.add(first, index), word // parts)
@@ -274,7 +274,7 @@ class _Units:
         index: SSAValue,
         sums: Sums,
     ) -> Sums:
-        """Adds the products of one packed group for each row."""
+        """Adds the products of one packed group for each row of a tile."""
         function, vectors, unit = self.function, self._vectors, self.variant.unit
         before = function.multiply(function.add(run.first, index), unit.panel)
         place = self._right_words(columns.panel.weights, before)
@@ -287,7 +287,7 @@ class _Units:
         return add_products(vectors.multiply_add, words, weights, sums)
 
     def _store(self, sums: Sums, row: SSAValue, columns: _Columns) -> None:
-        """Stores a tile, by way of the buffer if the last panel is not full."""
+        """Stores a tile; if the last panel is not full, through a buffer."""
         function, unit, parameters = self.function, self.variant.unit, self.parameters
         place = function.add(function.multiply(row, parameters.outputs), columns.first)
         result = function.gep(self.arguments.result, place, self._element)
@@ -343,7 +343,9 @@ class _Units:
             at += _lanes(value)
 
     def _factors(self, columns: _Columns) -> Factors:
-        """Loads scale and offset of each vector of columns, or `None` if there is none."""
+        """Loads scale and offset of each vector of columns; `None` for a factor that the epilogue
+        lacks.
+        """
         unit, epilogue = self.variant.unit, self.variant.epilogue
         vectors = Vectors(self.function, unit.lanes)
         return [
@@ -356,7 +358,9 @@ class _Units:
 
     @property
     def _together(self) -> int:
-        """Returns the number of rows that are finished, and narrowed, together."""
+        """Returns the number of rows to which the epilogue is applied at once, so that they are
+        narrowed together.
+        """
         width, most = len(self._offsets), self.finish.narrowing.most
         return most // width if self.variant.epilogue.kind == "bytes" and most % width == 0 else 1
 

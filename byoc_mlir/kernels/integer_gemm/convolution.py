@@ -40,7 +40,7 @@ _BEFORE = len(CentringParameters.__dataclass_fields__) + 2
 
 @dataclass(frozen=True)
 class _Told(Generic[T]):
-    """Parameters of the code, before the parameters of the GEMM."""
+    """Run-time parameters of the convolution, which precede the GEMM's."""
 
     centring: CentringParameters[T]
     lines: T
@@ -51,7 +51,9 @@ class _Told(Generic[T]):
 
 @dataclass(frozen=True)
 class IntegerConvolution:
-    """Int8 convolution `[N, H, W, C]`, multiplied as packed pairs of `i16` or as bytes."""
+    """Int8 convolution `[N, H, W, C]`, which multiplies packed pairs of `i16` or groups of
+    bytes.
+    """
 
     unit: IntegerUnit
     shape: tuple[int, int, int, int]
@@ -92,12 +94,12 @@ class IntegerConvolution:
 
     @property
     def _is_dense(self) -> bool:
-        """True if whole window rows are filled up to 32-bit groups, instead of each pixel."""
+        """True if each window row is filled up to whole 32-bit groups, instead of each pixel."""
         return self.groups == self.dilation[1] == 1
 
     @property
     def packing(self) -> Hashable:
-        """Returns the key of the packed weights' order, besides their shape."""
+        """Returns a key of the order of the packed weights, in addition to their shape."""
         return self.unit, self.groups, self._is_dense, self._zero_byte
 
     @property
@@ -111,7 +113,9 @@ class IntegerConvolution:
         return NAME
 
     def milliseconds(self, threads: int) -> float:
-        """Estimates the run time in milliseconds, with conversion, and weights from memory."""
+        """Estimates the run time in milliseconds, including conversion, and the reading of weights
+        from memory.
+        """
         moved = self._numbers * (1 + self.unit.left_type.itemsize)
         copying = moved / calibration(ConvolutionCalibration).transformed_bytes
         return (copying + self._gemm.milliseconds(int(self._gemm.rows))) / threads
@@ -122,7 +126,8 @@ class IntegerConvolution:
         return round(self._gemm.right_bytes * self.overlap)
 
     def forms(self, weights: NDArray[np.int8]) -> tuple[IntegerConvolution, ...]:
-        """Returns this form and, if the processor allows, the form with overlapping groups.
+        """Returns the kernel itself and, if the processor allows, its variant with overlapping
+        groups.
 
         `weights` are `[O, I / groups, H, W]`; they determine how many groups overlap.
         """
@@ -138,7 +143,9 @@ class IntegerConvolution:
 
     @property
     def _numbers(self) -> int:
-        """Returns the elements of the converted source; 0 if the source needs no conversion."""
+        """Returns the number of elements of the converted source; 0 if the source needs no
+        conversion.
+        """
         return int(self._lines * self._gemm.pixels) * self._gemm.left_channels
 
     @property
@@ -166,7 +173,9 @@ class IntegerConvolution:
         scales: NDArray[np.float32],
         offsets: NDArray[np.float32],
     ) -> NDArray[np.int32]:
-        """Packs sums' initial values, scales and offsets, then weights `[O, I / groups, H, W]`."""
+        """Packs the accumulators' initial values, scales and offsets, then the weights `[O, I /
+        groups, H, W]`.
+        """
         gemm = self._gemm
         packed = gemm.pack(weights.transpose(2, 3, 1, 0)).reshape(-1)
         starts = -self._zero_byte * weights.sum((1, 2, 3), np.int32)

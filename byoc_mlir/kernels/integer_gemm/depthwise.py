@@ -1,8 +1,8 @@
 """Depthwise int8 convolutions, as one function for all threads.
 
 The values at two window positions are interleaved channel by channel, and multiplied as packed
-pairs of `i16`. They are interleaved within 128 bits, which is one instruction. So a vector of sums
-holds every other four channels, in the order of `_order`.
+pairs of `i16`. One instruction interleaves values within each 128 bits of a vector. So a vector of
+sums holds every other group of four channels; `_order` returns the order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HALVES, _INTERLEAVED = 2, 8
 
 @dataclass(frozen=True)
 class _Told(Generic[T]):
-    """Parameters of the code: sizes, and distances in elements of the centred source."""
+    """Run-time parameters: sizes, and distances in elements of the centred source."""
 
     centring: CentringParameters[T]
     lines: T
@@ -90,7 +90,7 @@ class DepthwiseOfBytes:
 
     @property
     def packing(self) -> Hashable:
-        """Returns the key of the packed weights' order, besides their shape."""
+        """Returns a key of the order of the packed weights, in addition to their shape."""
         return self.unit
 
     @property
@@ -191,7 +191,7 @@ class DepthwiseOfBytes:
 
 @dataclass(frozen=True)
 class _Variant:
-    """Properties that the code depends on."""
+    """Properties that the generated code depends on."""
 
     unit: IntegerUnit
     strip: int
@@ -204,7 +204,7 @@ class _Variant:
 
     @property
     def pairs(self) -> int:
-        """Returns the number of pairs of window positions; the last pair may be filled up."""
+        """Returns the number of pairs of window positions; zeros may complete the last pair."""
         return -(-self.window[0] * self.window[1] // 2)
 
     @property
@@ -218,7 +218,7 @@ class _Variant:
 
 
 def _order(lanes: int) -> list[int]:
-    """Returns a block's channels in the order of their sums."""
+    """Returns the channels of a block in the order in which vectors of sums hold them."""
     half = _INTERLEAVED // 2
     return [
         start + place
@@ -269,7 +269,7 @@ def _define_rows(module: ModuleBuilder, name: str, variant: _Variant) -> str:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Writer of the code of a result row."""
+    """Writer of the code for a result row."""
 
     function: FunctionBuilder
     variant: _Variant
@@ -347,7 +347,7 @@ class _Rows:
     def _interleaved(self, *places: tuple[SSAValue, int]) -> list[SSAValue]:
         """Interleaves the values at two window positions to packed pairs.
 
-        Each position is an address and a distance in pixels.
+        Each position is given as an address and a distance in pixels.
         """
         function, lanes = self.function, self.variant.unit.lanes
         type_, words_ = vector_type(i16, _HALVES * lanes), vector_type(i32, lanes)

@@ -1,6 +1,7 @@
 """Epilogues of integer GEMMs, applied to the sums before they are stored.
 
-Two strategies narrow values to bytes between two limits: one for any processor, one for AVX2.
+Two strategies clamp values to two limits and narrow them to bytes: one for any processor, one for
+AVX2.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Narrowing(Protocol):
 
     @property
     def most(self) -> int:
-        """Returns the number of vectors that are cheapest to narrow together."""
+        """Returns the number of vectors that are narrowed together at the lowest cost."""
         ...
 
     def of(self, numbers: Sequence[SSAValue]) -> SSAValue:
@@ -59,7 +60,8 @@ class Rounding:
     lanes: int
     lower: SSAValue
     upper: SSAValue
-    """Upper limit, less the zero point, in all lanes; `lower` is the lower limit, likewise."""
+    """Upper limit minus the zero point, in all lanes; `lower` is the lower limit minus the zero
+    point."""
     zero_point: SSAValue
     most = 2
 
@@ -67,7 +69,7 @@ class Rounding:
     def told(
         function: FunctionBuilder, lanes: int, parameters: BytesParameters[SSAValue]
     ) -> Rounding:
-        """Returns the narrowing for the limits in a kernel's parameters."""
+        """Returns the narrowing for the limits that a kernel's parameters contain."""
         return Rounding(
             function,
             lanes,
@@ -100,7 +102,7 @@ class Saturating:
 
     function: FunctionBuilder
     upper: SSAValue
-    """Upper limit, less the zero point, in all lanes."""
+    """Upper limit minus the zero point, in all lanes."""
     distance: SSAValue
     """Distance from the lower limit to the zero point."""
     lowest: SSAValue
@@ -108,7 +110,7 @@ class Saturating:
 
     @staticmethod
     def told(function: FunctionBuilder, parameters: BytesParameters[SSAValue]) -> Saturating:
-        """Returns the narrowing for the limits in a kernel's parameters."""
+        """Returns the narrowing for the limits that a kernel's parameters contain."""
         distance = function.subtract(parameters.zero_point, parameters.lower)
         return Saturating(
             function,
@@ -139,9 +141,9 @@ class Saturating:
         return self.function.call_intrinsic(_ROUND, [within], vector_type(i32, AVX2_LANES))
 
     def _words(self, one: SSAValue, other: SSAValue) -> SSAValue:
-        """Packs two vectors to 16 bits, relative to the lower limit.
+        """Packs two vectors to 16-bit values relative to the lower limit.
 
-        The result has the first halves of both, then the second halves.
+        The result holds the first halves of both vectors, then their second halves.
         """
         type_ = vector_type(i16, 2 * AVX2_LANES)
         words = self.function.call_intrinsic(_TO_WORDS, [one, other], type_)
@@ -152,7 +154,10 @@ class Saturating:
 
 
 def _order(vectors: int, half: int) -> list[int]:
-    """Returns the positions of each vector's bytes: a fourth of 16 in each of the two halves."""
+    """Returns the vector positions of the bytes after narrowing.
+
+    A fourth of each 16 bytes comes from each vector, in each of the two halves.
+    """
     return [
         first + byte
         for vector in range(vectors)
@@ -204,7 +209,9 @@ _SIZES = {"sums": 4, "numbers": 4, "bytes": 1}
 
 @dataclass(frozen=True)
 class ByteResidual:
-    """Residual bytes that are added to a result: `(limited(number) + byte) * factor + shift`."""
+    """Bytes of a residual that is added to a result: `(limited(number) + byte) * factor +
+    shift`.
+    """
 
     is_signed: bool
     lower: float
@@ -216,11 +223,12 @@ class ByteResidual:
 
 @dataclass(frozen=True)
 class IntegerEpilogue:
-    """Epilogue of the sums, to which per-column initial values were added.
+    """Epilogue of the sums, which include per-column initial values.
 
-    `sums` stay `i32`. `numbers` are `sum * scale` in `f32`, plus an optional offset. `bytes` are
-    `round(number) + zero_point` between two limits, with an optional residual added to the number.
-    Scale and offset are per column.
+    The results are of one of three kinds: `sums` in `i32`; `numbers`, that is, `sum * scale` in
+    `f32` plus an optional offset; `bytes`, that is, `round(number) + zero_point` clamped to two
+    limits. For `bytes`, an optional residual is added to the number. Scale and offset are per
+    column.
     """
 
     kind: Kind = "sums"
@@ -257,7 +265,7 @@ leaves sums unchanged), offsets, and residual bytes, or `None` if absent."""
 
 @dataclass(frozen=True)
 class Finish:
-    """Writer of the code after the sums."""
+    """Writer of the epilogue's code."""
 
     function: FunctionBuilder
     lanes: int
@@ -293,7 +301,9 @@ class Finish:
         )
 
     def of(self, vectors: Sequence[Finished]) -> Sequence[SSAValue]:
-        """Finishes vectors of sums; returns consecutive vectors to store, as few as possible."""
+        """Applies the epilogue to vectors of sums; returns consecutive vectors to store, as few as
+        possible.
+        """
         numbers = [self._number(*vector) for vector in vectors]
         if self.epilogue.kind != "bytes":
             return numbers

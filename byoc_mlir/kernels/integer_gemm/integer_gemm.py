@@ -1,8 +1,9 @@
 """Integer GEMMs and convolutions of bytes.
 
-Operand A are NHWC pixels (the rows of a matrix are pixels, too); operand B are constant weights. A
-has its padding already: the code reads memory only. A 32-bit group packs channels of one pixel, or
-channels of all pixels in a window's row, as if these were one long pixel.
+Operand A consists of NHWC pixels; the rows of a matrix count as pixels. Operand B consists of
+constant weights. A includes its padding, so the code has no border cases. A 32-bit group packs
+channels of one pixel, or, if the pixels are dense, of a whole window row, as if this were one long
+pixel.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _SAMPLED_PANELS, _SAMPLED_CHANNELS = 4, 256
 """Sample of weights that estimates how many groups overlap: panels, and channels."""
 
 _BLOCK_BYTES = 1 << 16
-"""Bytes of A that a block of rows reads for each panel: they stay in L2 on any processor, the panel
-in L1."""
+"""Bytes of A that a block of rows reads for each panel: they stay in L2 on any processor, and the
+panel stays in L1."""
 
 _BYTES = np.iinfo(np.int8)
 
@@ -42,7 +43,7 @@ _FEW = (4, 1)
 """Tile heights for results that may have fewer rows than a tile of the unit."""
 
 _BLOCK_ROWS = 48
-"""Minimum rows of a block, which is the reuse of operand B per load."""
+"""Minimum number of rows of a block: each element of B that is loaded is used for all of them."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class IntegerGemm:
     dilation: Pair = (1, 1)
     epilogue: IntegerEpilogue = _SUMS
     groups: int = 1
-    """Groups of channels and of outputs, each with weights of its own."""
+    """Number of groups of channels and of outputs; each group has separate weights."""
     shift: int = 0
     """Value that was subtracted from operand B in memory, if it is widened."""
     is_dense: bool = False
@@ -84,14 +85,14 @@ class IntegerGemm:
 
     @property
     def left_channels(self) -> int:
-        """Returns the elements of A for each pixel in memory."""
+        """Returns the number of elements of A per pixel in memory."""
         if self.is_dense or self.unit.overlaps:
             return self.channels
         return self.groups * self._filled(self.channels // self.groups)
 
     @property
     def columns(self) -> int:
-        """Returns the columns of all panels, which is also the length of the per-column arrays."""
+        """Returns the number of columns of all panels, the length of per-column arrays."""
         return self._panels * self.unit.panel
 
     @property
@@ -107,7 +108,7 @@ class IntegerGemm:
 
     @property
     def variants(self) -> tuple[IntegerGemmVariant, ...]:
-        """Returns the code's variants, by tile height, the largest first.
+        """Returns the code's variants, one for each tile height, the largest first.
 
         There is one variant if the number of rows is known.
         """
@@ -124,13 +125,15 @@ class IntegerGemm:
 
     @property
     def _is_matrix(self) -> bool:
-        """True if windows are single pixels and none is skipped: all pixels form one row."""
+        """True if windows are single pixels and no pixel is skipped, so that all pixels form one
+        row.
+        """
         return self.window == self.strides == (1, 1)
 
     def _tile_rows(self, rows: int) -> int:
         """Returns the fastest tile height for `rows` rows.
 
-        A tile takes the time of its rows, and of one more row to begin and to end.
+        The overhead of a tile is as long as the time of one row.
         """
         accepted = range(min(self.unit.tile_rows, rows), 0, -1)
         return min(accepted, key=lambda tile: ceildiv(rows, tile) * (tile + 1))
@@ -138,8 +141,8 @@ class IntegerGemm:
     def milliseconds(self, rows: int) -> float:
         """Estimates the run time of `rows` rows on one thread, in milliseconds.
 
-        Operand B comes from memory for each block, and is widened for each tile: widening a vector
-        takes as long as multiplying one.
+        For each block, operand B is read from memory; for each tile, it is widened. Widening a
+        vector takes as long as multiplying one.
         """
         right = self.depth * self.columns * self.overlap
         tiles, blocks = (-(-rows // size) for size in (self._tile_rows(rows), self._block_rows))
@@ -174,9 +177,9 @@ class IntegerGemm:
         return pairs, widened, *(self.overlapping(right) if fits else ())
 
     def overlapping(self, right: NDArray[np.integer]) -> tuple[IntegerGemm, ...]:
-        """Returns the GEMM with overlapping groups for these weights, which are bytes.
+        """Returns the GEMM with overlapping groups of bytes for these weights.
 
-        Returns nothing if the unit does not saturate, or if a run is shorter than a group.
+        The result is empty if the unit does not saturate, or if a run is shorter than a group.
         """
         if not self.unit.saturates:
             return ()
@@ -193,7 +196,7 @@ class IntegerGemm:
     def pack(self, right: NDArray[np.integer]) -> NDArray[np.integer]:
         """Packs weights `[height, width, channels / groups, outputs]` for the code.
 
-        The weights may be large, so no other array is as large as they are.
+        The weights may be large, so the method allocates no other array of their size.
         """
         unit, panels = self.unit, self._in_panels(right)
         if unit.overlaps:
@@ -254,7 +257,7 @@ class IntegerGemm:
 
     @property
     def _together(self) -> int:
-        """Returns the number of a window row's pixels that are adjacent in memory."""
+        """Returns the number of pixels of a window row that are adjacent in memory."""
         return self.window[1] if self.dilation[1] == self.groups == 1 else 1
 
     @property
@@ -269,7 +272,9 @@ class IntegerGemm:
 
     @property
     def depth(self) -> int:
-        """Returns the elements of A in a window, for one group of channels, filled up."""
+        """Returns the number of elements of A in a window, for one group of channels, filled up to
+        packed groups.
+        """
         return math.prod(self.window) // self._together * self._words * self.unit.group
 
     @property

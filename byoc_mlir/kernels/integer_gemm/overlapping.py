@@ -1,9 +1,10 @@
 """Weights in overlapping 4-byte groups, which `pmaddubsw` multiplies without saturation.
 
 Processors without VNNI multiply unsigned by signed bytes, and add two such products in 16 bits. The
-sum is exact if the weights of one sign in a pair add up to at most `_MOST`. So a group may begin at
-any byte. Groups overlap if a weight needs another neighbour, or has to be split into parts in both
-groups. With normally distributed weights, one pair in 50 to 100 is too large.
+sum is exact if the absolute weights of one sign in a pair add up to at most `_MOST`. To separate
+weights that are too large together, a group may begin at any byte, so that groups overlap. A weight
+may also be split into two parts, one in each of two groups. With normally distributed weights, one
+pair in 50 to 100 is too large.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _BLOCK = 1 << 18
 
 @dataclass(frozen=True)
 class OverlappingWords:
-    """Groups of runs of bytes, one run after the other."""
+    """Overlapping groups of all runs of bytes, in the order of the runs."""
 
     begins: NDArray[np.int32]
     """Index of each run's first group, then the number of all groups."""
@@ -53,8 +54,9 @@ class OverlappingWords:
     def of(panels: Iterable[Weights]) -> OverlappingWords:
         """Returns the groups for the weights of consecutive panels of equal width.
 
-        A run has at least the bytes of one group. Weights may be large, so panels are processed
-        block by block, and all of them twice: to find the size of the memory, and to fill it.
+        A run must have at least the bytes of one group. Weights may be large, so panels are
+        processed in blocks. All blocks are processed twice: to compute the size of the memory, and
+        to fill it.
         """
         blocks = list(_blocks(panels))
         cuts = [Cut.of(block) for block in blocks]
@@ -76,7 +78,7 @@ class OverlappingWords:
 
 @dataclass(frozen=True)
 class Cut:
-    """Positions of the groups of some panels, run by run."""
+    """Positions of the overlapping groups of some panels, run by run."""
 
     counts: list[int]
     """Number of groups of each run."""
@@ -133,13 +135,15 @@ class Cut:
 def _steps(is_exact: Flags, is_rest_exact: Flags) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Computes the state transitions of each run.
 
-    A state is the next byte, or the next byte with an excess left of the byte before it. Returns,
-    for each state, the byte at which a group in this state begins, and the state after it; both are
-    `[runs, states]`.
+    A state is the number of the next byte, perhaps with a remaining excess of the previous byte.
+    For each state, the function returns the byte at which the next group begins, and the next
+    state; both arrays are `[runs, states]`.
 
     Args:
-        is_exact: for each byte but the last: True if its weight may stand beside the next one.
-        is_rest_exact: the same for the excess of the next weight, beside the weight after it.
+        is_exact: for each byte but the last, True if its weight may be in one pair with the next
+            weight.
+        is_rest_exact: the same for the excess of the next weight, in one pair with the weight after
+            it.
     """
     length = is_exact.shape[1] + 1
     first = np.arange(length + 1, dtype=np.int32)
@@ -189,10 +193,10 @@ def _lines(panels: Sequence[Weights], dtype: DTypeLike) -> NDArray[np.integer]:
 
 
 def _is_exact(total: NDArray[np.int16]) -> Flags:
-    """Returns for each byte whether its sums of two weights are small enough in all columns."""
+    """Returns, for each byte, True if the sums of two weights are small enough in all columns."""
     return (total.min(1) >= -_MOST) & (total.max(1) <= _MOST)
 
 
 def _excess(total: NDArray[np.int16]) -> NDArray[np.int16]:
-    """Returns the excess of sums of two weights, which is part of the second weight."""
+    """Returns the part of the second weight by which a sum of two weights is too large."""
     return total - np.clip(total, -_MOST, _MOST)

@@ -1,6 +1,6 @@
 """Packed groups of a panel of operand B in memory, and the matching groups of operand A.
 
-A run is a sequence of groups without a step between two window positions.
+A run is a sequence of groups that are contiguous in operand A, such as a row of a window.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
 
 @dataclass(frozen=True)
 class Run:
-    """Run of a panel's groups."""
+    """Run of a panel's groups: the number of groups before it, and its length."""
 
     first: SSAValue
     """Number of the panel's groups before the run."""
@@ -27,13 +27,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Panel:
-    """Panel with runs of equal length, contiguous in both operands."""
+    """Panel whose runs have equal length, and are contiguous in both operands."""
 
     function: FunctionBuilder
     weights: SSAValue
-    """Address of its elements of operand B."""
+    """Address of the panel's elements of operand B."""
     words: SSAValue
-    """Number of its groups."""
+    """Number of the panel's packed groups."""
     run_words: SSAValue
 
     @staticmethod
@@ -44,7 +44,7 @@ class Panel:
         right: SSAValue,
         number: SSAValue,
     ) -> Panel:
-        """Returns panel `number` of the memory of operand B."""
+        """Returns panel number `number` of operand B."""
         runs = function.multiply(parameters.window_height, parameters.window_width)
         words = function.multiply(runs, parameters.words)
         before = function.multiply(function.multiply(number, unit.panel), words)
@@ -56,7 +56,9 @@ class Panel:
         return Run(self.function.multiply(number, self.run_words), self.run_words)
 
     def left(self, run: Run, word: SSAValue) -> SSAValue:
-        """Returns the byte offset of a group of operand A within its run."""
+        """Returns the byte offset of a packed group of operand A, relative to the start of its
+        run.
+        """
         return self.function.multiply(word, i32.size)
 
 
@@ -65,9 +67,9 @@ class OverlappingPanel(Panel):
     """Panel of overlapping groups, in the memory format of `OverlappingWords.packed`."""
 
     begins: SSAValue
-    """Address of the first groups' indices, one for each of its runs."""
+    """Address of the index of the first group of each run of the panel."""
     places: SSAValue
-    """Address of its groups' positions in their runs."""
+    """Address of the positions of the panel's groups in their runs."""
 
     @staticmethod
     def of(
@@ -116,7 +118,7 @@ def panel_of(
     right: SSAValue,
     number: SSAValue,
 ) -> Panel:
-    """Returns panel `number` of the memory of operand B, with or without overlapping groups."""
+    """Returns panel number `number` of operand B, with or without overlapping groups."""
     kind = OverlappingPanel if unit.overlaps else Panel
     return kind.of(function, unit, parameters, right, number)
 

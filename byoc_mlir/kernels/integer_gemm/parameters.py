@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ResidualParameters(Generic[T]):
-    """Bits of the fields of `ByteResidual`."""
+    """Fields of `ByteResidual`, as bits."""
 
     lower: T
     upper: T
@@ -30,7 +30,7 @@ class BytesParameters(Generic[T]):
 
 @dataclass(frozen=True)
 class IntegerGemmParameters(Generic[T]):
-    """Sizes, and distances in elements of operand A."""
+    """Run-time parameters: sizes, and distances in elements of operand A."""
 
     rows: T
     """Rows of the result: the pixels of all images."""

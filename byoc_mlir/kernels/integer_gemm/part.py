@@ -23,7 +23,7 @@ class StridedRows:
 
 @dataclass(frozen=True)
 class PartialPanel:
-    """Writer of copies of fewer columns than a panel has, in pieces of 1, 2, 4 … columns."""
+    """Writer of code that copies fewer columns than a panel has, in pieces of 1, 2, 4 … columns."""
 
     function: FunctionBuilder
     rows: int
@@ -43,7 +43,7 @@ class PartialPanel:
     def _copy_piece(
         self, source: StridedRows, to: StridedRows, type_: VectorType[Attribute], alignment: int
     ) -> None:
-        """Copies one vector of each row, after the larger pieces."""
+        """Copies one piece of each row, a vector; larger pieces are copied before."""
         function, size = self.function, type_.element_count()
         first = function.binary(llvm.AndOp, self.columns, function.integer(-2 * size))
         for number in range(self.rows):
@@ -59,5 +59,5 @@ class PartialPanel:
 
 
 def _powers_below(limit: int) -> list[int]:
-    """Returns the powers of two that add up to any number below `limit`."""
+    """Returns the powers of two below `limit`, which add up to any number below `limit`."""
     return [1 << bit for bit in range((limit - 1).bit_length())]

@@ -1,4 +1,6 @@
-"""Offsets of the windows of a tile's rows: consecutive result pixels, across ends of rows."""
+"""Offsets of the windows for consecutive result pixels, which may continue in the next row or
+image.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _BytesTold(Generic[T]):
-    """Parameters of the code besides those of the algorithm."""
+    """Run-time parameters for bytes: those that the `f32` algorithm does not have."""
 
     zero_point: T
     """Zero point of the source."""
@@ -42,7 +42,7 @@ class _BytesTold(Generic[T]):
 
 @dataclass(frozen=True)
 class _Told(Generic[T]):
-    """Parameters of the code: the algorithm's, then those for bytes."""
+    """Run-time parameters: the `f32` algorithm's, then those for bytes."""
 
     algorithm: WinogradParameters[T]
     bytes: _BytesTold[T]
@@ -50,7 +50,7 @@ class _Told(Generic[T]):
 
 @dataclass(frozen=True)
 class _Bytes(Pixels):
-    """Pixels of bytes; the bias slot holds scales and offsets."""
+    """Format of pixels that are bytes; the bias slot holds scales and offsets."""
 
     is_signed: bool
     """True if the bytes of the source are signed."""
@@ -125,7 +125,7 @@ class ThroughFloats:
 
     @property
     def packing(self) -> Hashable:
-        """Returns the key of the packed weights' order, besides their shape."""
+        """Returns a key of the order of the packed weights, in addition to their shape."""
         return self.kernel.packing
 
     @property

@@ -1,9 +1,9 @@
 """Vector unit for int8 GEMMs: the processor's instructions, and arithmetic with them.
 
 Operands are packed in groups of 32 bits. With VNNI a group is four bytes: unsigned in A, signed in
-B. Otherwise it is a pair of `i16`, since the older instruction for bytes saturates in 16 bits. The
-pairs of B may be bytes in memory, which are widened when loaded: half the traffic, but more
-instructions. Overlapping groups of four bytes use the older instruction nevertheless.
+B. Otherwise a group is a pair of `i16`, since `pmaddubsw`, the older instruction for bytes,
+saturates in 16 bits. The pairs of B may be bytes in memory, which are widened when loaded: half the
+traffic, but more instructions. Overlapping groups of four bytes use `pmaddubsw` nevertheless.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MANY_PANELS = 4
 """Number of panels above which the unused columns of the last panel do not matter."""
 
 _BETWEEN = NARROW + 1
-"""Vectors of a panel for outputs that fill no narrow panels."""
+"""Vectors of a panel for outputs that fill neither narrow nor wide panels."""
 
 _INSTRUCTIONS = {
     4: ("llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"),
@@ -50,7 +50,7 @@ _COPIES = 4
 
 @dataclass(frozen=True)
 class IntegerUnit:
-    """Vectors of `i32` that code is written for, and the format of the operands."""
+    """Instructions for vectors of `i32`, and the format of the operands."""
 
     lanes: int
     registers: int
@@ -58,11 +58,11 @@ class IntegerUnit:
     panel_vectors: int = NARROW
     """Vectors of operand B for each tile."""
     widens: bool = False
-    """True if the pairs of B are bytes in memory, less a shift common to all."""
+    """True if the pairs of B are bytes in memory, from which a common shift was subtracted."""
     saturates: bool = False
-    """True if the processor has the older instruction for bytes, whose sums saturate."""
+    """True if the processor has `pmaddubsw`, whose sums saturate."""
     overlaps: bool = False
-    """True if that instruction multiplies the groups of `OverlappingWords`."""
+    """True if `pmaddubsw` multiplies the groups of `OverlappingWords`."""
 
     @staticmethod
     def of(features: Collection[str]) -> IntegerUnit:
@@ -116,7 +116,7 @@ class IntegerUnit:
     def for_outputs(self, outputs: int) -> IntegerUnit:
         """Returns the unit with the best panel width for `outputs` outputs.
 
-        It is the widest one that the outputs fill well, if there are enough registers.
+        The panel is the widest one that the outputs fill well, if there are enough registers.
         """
         wide = replace(self, panel_vectors=WIDE)
         is_filled = outputs % wide.panel == 0 or outputs > _MANY_PANELS * wide.panel
@@ -126,13 +126,15 @@ class IntegerUnit:
         return min(units, key=lambda unit: unit._instructions(outputs))
 
     def _instructions(self, outputs: int) -> float:
-        """Returns the instructions for one group of a row: products, sums, and loads."""
+        """Returns the number of instructions for one packed group of a row: products, sums and
+        loads.
+        """
         panels = -(-outputs // self.panel)
         return panels * (2 * self.panel_vectors + 1 + self.panel_vectors / self.tile_rows)
 
     @property
     def panel(self) -> int:
-        """Returns the columns of a tile; operand B is stored in panels of this width."""
+        """Returns the number of columns of a tile; operand B is stored in panels of this width."""
         return self.panel_vectors * self.lanes
 
     @property
@@ -147,19 +149,21 @@ class IntegerUnit:
 
     @property
     def copies(self) -> int:
-        """Returns the unroll factor over groups; 1 if the unit widens, for lack of registers."""
+        """Returns the unroll factor over groups; 1 if the unit widens, since registers are
+        scarce.
+        """
         return 1 if self.widens else _COPIES
 
     @property
     def words(self) -> str:
-        """Returns the name of the groups' format."""
+        """Returns the name of the packed groups' format."""
         if self.overlaps:
             return "overlapping"
         return "bytes" if self.has_vnni else "widened" if self.widens else "pairs"
 
     @property
     def name(self) -> str:
-        """Returns the unit's part of symbols."""
+        """Returns the part of symbols that identifies the unit."""
         return f"{self.words}_{self.panel_vectors}x{self.lanes}"
 
     def panels_of(self, runs: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
@@ -235,7 +239,7 @@ class IntegerVectors:
         return self.add(total, self._pairs(lhs, rhs))
 
     def _words(self, left: SSAValue, right: SSAValue) -> SSAValue:
-        """Computes sums of four int8 products; the sums of pairs must not saturate."""
+        """Computes sums of four int8 products; the sums of two products must not saturate."""
         names = _INSTRUCTIONS[self.unit.lanes]
         ones = self.function.constant(splat(1, self._pair_type), self._pair_type)
         pairs = self.function.call_intrinsic(

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Algorithm:
-    """F(n x n, r x r) by the interpolation points 0, p, -p for each of `points`, and infinity."""
+    """F(n x n, r x r) with the interpolation points 0, infinity, and p and -p for each p of
+    `points`.
+    """
 
     points: tuple[float, ...]
     window: int

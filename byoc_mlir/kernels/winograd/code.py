@@ -1,8 +1,8 @@
 """Functions of one Winograd convolution, on all threads, and its matrix products.
 
 A product multiplies one row per tile by a panel of the weights. A micro-kernel keeps the sums of a
-few rows in registers over a part of the input channels. That part of the panel stays in L1 for all
-tiles of a block; meanwhile the next part is prefetched to L2.
+few rows in registers, while it iterates over a part of the input channels. That part of the panel
+stays in L1 for all tiles of a block; meanwhile the next part is prefetched to L2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from byoc_mlir.kernels.winograd.tiles import define_result_transform, define_sou
 _PREFIX = "byoc_winograd"
 
 PART_BYTES = 24 << 10
-"""Bytes of a panel's part: with the rows it fits in an L1 of 32 KB, the smallest of any x86-64."""
+"""Bytes of a panel's part: together with the rows, it fits in an L1 of 32 KB, the smallest of
+x86-64 servers."""
 
 _UNROLLED = 4
 """Unroll factor of the loop over channels, which divides the lanes of all vectors."""
@@ -39,7 +40,9 @@ Strips = tuple[int, ...]
 
 
 def strips_of(tiles: Iterable[int], unit: VectorUnit) -> Strips:
-    """Returns the lengths of the strips that blocks with these numbers of tiles are cut into."""
+    """Returns the lengths of strips into which blocks are cut; `tiles` are the possible numbers of
+    tiles of a block.
+    """
     lengths: set[int] = set()
     for count in tiles:
         strips = -(-count // unit.tile_rows)
@@ -53,10 +56,11 @@ def strips_suffix(strips: Strips) -> str:
 
 
 def define_product(module: ModuleBuilder, unit: VectorUnit, strips: Strips) -> str:
-    """Defines `void (parameters, source, weights, result, tiles, begin, end)`; returns its symbol.
+    """Defines `void (parameters, source, weights, result, tiles, begin, end)`; returns its
+    symbol.
 
-    The function computes the products of one block for panels `begin` to `end`, where the panels of
-    all matrices are counted.
+    The function computes the products of one block for panels `begin` to `end`, where panels are
+    numbered across all matrices.
     """
     name = f"{_PREFIX}_product_{unit.tile}_{strips_suffix(strips)}"
     if module.has(name):
@@ -223,7 +227,9 @@ def _parameters(function: FunctionBuilder, slots: SSAValue) -> WinogradParameter
 
 @dataclass(frozen=True)
 class _Block:
-    """Block: tiles that are processed together, in the code of one thread."""
+    """Block of tiles that one thread processes: the pointers and sizes that its generated code
+    uses.
+    """
 
     function: FunctionBuilder
     slots: SSAValue
@@ -243,7 +249,9 @@ class _Block:
         first: SSAValue,
         tiles: SSAValue,
     ) -> _Block:
-        """Returns the block whose matrices are `number` blocks after the start of the workspace."""
+        """Returns the block whose matrices begin `number` blocks after the start of the
+        workspace.
+        """
         offset = function.multiply(number, parameters.block)
         sources = function.gep(function.pointer(slots, Slot.WORKSPACE), offset)
         results = function.gep(sources, parameters.results)
@@ -305,7 +313,8 @@ def _define_blocks(
 
 
 def _define_step(module: ModuleBuilder, step: str, run: Step) -> str:
-    """Defines `void (slots, begin, end)`, a part of one step if all tiles are one block.
+    """Defines `void (slots, begin, end)`, which runs a part of one step, for the case that all
+    tiles are one block.
 
     Returns its symbol.
     """

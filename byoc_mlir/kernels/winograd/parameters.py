@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ImageParameters(Generic[T]):
-    """Parameters of a source or a result."""
+    """Run-time parameters of a source or result image."""
 
     height: T
     width: T

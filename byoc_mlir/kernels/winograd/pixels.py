@@ -17,17 +17,17 @@ from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 Element: TypeAlias = "Float32Type | IntegerType"
 
 Finishing: TypeAlias = "Callable[[SSAValue, SSAValue | None], SSAValue]"
-"""Code that maps a sum, and a residual if there is one, to the vector to store."""
+"""Function that generates the vector to store from a sum and, if there is one, a residual."""
 
 
 @dataclass(frozen=True)
 class PixelSource:
-    """Source pixels, as the code reads them."""
+    """Reader of source pixels in generated code."""
 
     padding: SSAValue
     """Vector of padding."""
     numbers: Callable[[SSAValue], SSAValue]
-    """Converts a vector of pixels to `f32`."""
+    """Function that converts a vector of pixels to `f32`."""
 
 
 class Pixels(ABC):
@@ -46,22 +46,25 @@ class Pixels(ABC):
     @property
     @abstractmethod
     def of_source(self) -> str:
-        """Returns a symbol suffix that distinguishes code that reads these pixels."""
+        """Returns a symbol suffix that distinguishes code for reading these pixels."""
 
     @property
     @abstractmethod
     def of_result(self) -> str:
-        """Returns a symbol suffix that distinguishes code that writes these pixels."""
+        """Returns a symbol suffix that distinguishes code for writing these pixels."""
 
     @abstractmethod
     def source(self, vectors: Vectors, parameters: SSAValue) -> PixelSource:
-        """Returns the source pixels of a convolution whose parameters are at an address."""
+        """Returns the reader of the source pixels of a convolution, given the address of its
+        parameters.
+        """
 
     @abstractmethod
     def result(
         self, vectors: Vectors, parameters: SSAValue, biases: SSAValue
     ) -> Callable[[SSAValue], Finishing]:
-        """Returns the code that finishes sums, for the channel vector with a given number.
+        """Returns a function that gives, for a channel vector's number, the code that finishes
+        sums.
 
         `biases` is the pointer in the bias slot.
         """

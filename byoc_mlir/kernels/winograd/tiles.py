@@ -33,7 +33,9 @@ def source_axis(vectors: Vectors, algorithm: Algorithm, d: Sequence[SSAValue]) -
 
 
 def _terms(factors: Sequence[float], values: Sequence[SSAValue]) -> list[tuple[float, SSAValue]]:
-    """Pairs the factors with every other value; the last factor, which is 1, comes first."""
+    """Pairs factors with every other value; the pair with the last factor, which is 1, comes
+    first.
+    """
     return list(zip(factors, values[: 2 * len(factors) : 2], strict=True))[::-1]
 
 
@@ -80,7 +82,7 @@ class _Grid:
     vector: VectorType[Element]
 
     def at(self, function: FunctionBuilder, y: SSAValue, x: SSAValue) -> SSAValue:
-        """Returns the address of the vector of pixel (y, x)."""
+        """Returns the address of the vector of channels at pixel (y, x)."""
         line = function.multiply(self.line, y)
         place = function.add(line, function.multiply(self.step, x))
         return function.gep(self.base, place, self.vector.element_type)
@@ -117,7 +119,7 @@ def _bytes(element: Element) -> int:
 
 @dataclass(frozen=True)
 class _Tile:
-    """Tile in the code of one thread; sizes are in elements and pixels."""
+    """Tile in the generated code of one thread; sizes are in elements and pixels."""
 
     vectors: Vectors
     image: ImageParameters[SSAValue]
@@ -151,12 +153,12 @@ class _Tile:
         return [self._function.gep(row, matrix) for matrix in self.matrices]
 
     def unless_inside(self, body: Callable[[], None]) -> None:
-        """Generates code that runs `body` only for a tile that reaches beyond the image."""
+        """Generates code that runs `body` only if the tile reaches beyond the image."""
         zero = self._function.integer(0, i1)
         self._function.when(self._function.compare("eq", self.is_inside, zero), body)
 
     def copy(self, source: _Grid, destination: _Grid) -> None:
-        """Copies the pixels that are in the image, for a tile that reaches beyond it."""
+        """Copies the tile's pixels that are in the image, for a tile that reaches beyond it."""
         function = self._function
 
         def line(index: SSAValue) -> None:
@@ -307,13 +309,13 @@ def _each_tile(
     """Generates a loop over tiles.
 
     Args:
-        vectors: where the code goes.
+        vectors: builder of the code.
         parameters: parameters of the convolution.
         image: parameters of the image that is tiled.
         memory: first row of the block's matrices, and the elements to each matrix.
         tiles: first tile of the block; begin and end of the range within the block.
         sizes: distance between tiles, and size of a tile, in pixels.
-        write: generates the code for one tile.
+        write: function that generates the code for one tile.
     """
     function, (first, begin, end), (step, size) = vectors.function, tiles, sizes
     whole = function.integer(size)

@@ -1,9 +1,9 @@
 """Convolutions by Winograd's algorithm, F(n x n, r x r), as matrix products of tiles.
 
 Tiles of n + r - 1 pixels along each axis, which overlap by r - 1, become (n + r - 1)^2 matrices of
-tiles by channels. Each one is multiplied by a matrix of input by output channels, made of the
-weights. The products become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each pair
-of channels, the direct algorithm 144; F(4x4, 5x5) has 64 instead of 400.
+tiles by channels. Each matrix is multiplied by a matrix of input by output channels, computed from
+the weights. The products become tiles of n x n pixels. F(4x4, 3x3) has 36 multiplications for each
+pair of channels, the direct algorithm 144; F(4x4, 5x5) has 64 instead of 400.
 
 Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, https://arxiv.org/abs/1509.09308
 """
@@ -39,7 +39,8 @@ from byoc_mlir.kernels.winograd.pixels import FloatPixels, Pixels
 from byoc_mlir.tensors import aligned_empty
 
 _FEWEST_TILES, _MOST_TILES = 16, 64
-"""Minimum and maximum number of tiles of a block, which is the reuse of weights per load."""
+"""Minimum and maximum number of tiles of a block: each weight that is loaded is used for all of
+them."""
 
 _WEIGHTS_TO_ROWS = 2
 """Approximate ratio of the weight matrices' size to the size of a block's matrices."""
@@ -79,10 +80,9 @@ class Matrices:
 class Blocks:
     """Partition of the tiles among threads.
 
-    If there are enough tiles, they are cut into blocks. One thread runs a block from the first
-    transform to the last, in matrices of its own. Otherwise all tiles are one block: each thread
-    transforms some tiles and multiplies by some panels of weights. A symbolic number of tiles is
-    cut into blocks.
+    If there are enough tiles, or if their number is symbolic, they are cut into blocks. One thread
+    then runs all steps of a block, in its own matrices. Otherwise all tiles are one block: each
+    thread transforms some tiles and multiplies by some panels of weights.
     """
 
     tiles: Size
@@ -172,7 +172,7 @@ class Winograd(ConvolutionKernel):
 
     @property
     def weight_bytes(self) -> int:
-        """Returns the bytes of weights that are read, as a rule not from caches within a model."""
+        """Returns the bytes of weights that are read; in a model, they usually come from memory."""
         return 4 * math.prod(self.weights_shape)
 
     def milliseconds(self, direct: float, threads: int) -> float:
@@ -260,7 +260,9 @@ def _cut(tiles: Size, most: int, threads: int) -> tuple[Size, int]:
 
 
 def winograd_kernels(convolution: Convolution, unit: VectorUnit) -> Iterator[Winograd]:
-    """Yields the convolution by each applicable algorithm; none if strides or layout do not fit."""
+    """Yields a kernel for each algorithm that supports the convolution; none if strides or layout
+    do not fit.
+    """
     fits = (
         {*convolution.strides, *convolution.dilation} == {1}
         and convolution.source.has_vectors(unit.lanes)

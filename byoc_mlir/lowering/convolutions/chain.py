@@ -1,4 +1,4 @@
-"""Chains of ops behind a convolution that its kernel fuses before it stores the result."""
+"""Chains of ops after a convolution that its kernel fuses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHANNEL_AXIS = 1
 
 @dataclass(frozen=True)
 class ConvolutionChain:
-    """Convolution and the ops after it, each the only user of the op before."""
+    """Convolution and the ops after it, each the only user of the previous op."""
 
     convolution: ConvOp
     followers: tuple[RelayOp, ...] = ()
@@ -49,7 +49,7 @@ class ConvolutionChain:
 
 
 def chain_of(op: ConvOp) -> ConvolutionChain:
-    """Returns the longest chain behind a convolution."""
+    """Returns the longest chain that begins with a convolution."""
     chain = ConvolutionChain(op)
     while True:
         longer = _longer(chain)
@@ -59,7 +59,7 @@ def chain_of(op: ConvOp) -> ConvolutionChain:
 
 
 def _longer(chain: ConvolutionChain) -> ConvolutionChain | None:
-    """Returns the chain with the following op appended, or None where the chain ends."""
+    """Returns the chain with the next op appended, or None if the kernel cannot fuse that op."""
     uses = tuple(chain.result.uses)
     if len(uses) != 1 or chain.lower is not None:
         return None

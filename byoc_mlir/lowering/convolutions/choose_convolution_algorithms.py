@@ -49,8 +49,9 @@ _PASSED = (UnaryOp, BroadcastOp, nn.BiasAddOp)
 
 
 def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
-    """Yields the convolutions before and behind `op`, past element-wise ops, each with the input or
-    output of `op` that leads to it.
+    """Yields the convolutions before and after `op`; element-wise ops in between are skipped.
+
+    Each convolution has the input or output of `op` that leads to it.
     """
     for value, step in ((op.data, _written), (op.output, _read)):
         for found in _beyond(value, step):
@@ -59,13 +60,13 @@ def neighbours(op: ConvOp) -> Iterator[tuple[ConvOp, SSAValue]]:
 
 
 def _written(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
-    """Yields the op that computes a value, with its operands."""
+    """Yields the op that computes a value, with the op's operands."""
     if isinstance(value.owner, Operation):
         yield value.owner, value.owner.operands
 
 
 def _read(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
-    """Yields the users of a value, with their results."""
+    """Yields the users of a value, with the users' results."""
     for use in value.uses:
         yield use.operation, use.operation.results
 
@@ -73,7 +74,9 @@ def _read(value: SSAValue) -> Iterator[tuple[Operation, Sequence[SSAValue]]]:
 def _beyond(
     value: SSAValue, step: Callable[[SSAValue], Iterable[tuple[Operation, Sequence[SSAValue]]]]
 ) -> Iterable[Operation]:
-    """Returns the ops that compute or use a value, past element-wise ops."""
+    """Returns the ops that compute or use a value; element-wise ops are followed to the next
+    ops.
+    """
     pending, seen, found = [value], set[Operation](), list[Operation]()
     while pending:
         one = pending.pop()
@@ -90,14 +93,14 @@ def _beyond(
 
 _LOOPS = "loops"
 _LOOPS_FACTOR = 1.3
-"""Ratio of the time of loops to that of a kernel with as many MACs."""
+"""Ratio of the time of loops to the time of a kernel with as many MACs."""
 
 _LINE_VECTORS = 5
-"""Overhead of a row of pixels in vectors of MACs. Loops over grouped convolutions begin and end a
-row for each position of the window."""
+"""Overhead of a row of pixels, as a number of vector MACs. Loops over grouped convolutions begin
+and end a row for each position of the window."""
 
 _WORTH_COMPILING = 0.1
-"""Minimum gain in milliseconds of a Winograd algorithm over all convolutions of a model, since LLVM
+"""Minimum total gain of a Winograd algorithm over a model's convolutions, in milliseconds: LLVM
 takes half a second to compile it."""
 
 Times: TypeAlias = dict[str, float]
@@ -106,7 +109,7 @@ Times: TypeAlias = dict[str, float]
 
 @dataclass(frozen=True)
 class _Question:
-    """Convolution whose algorithm is to be chosen."""
+    """Convolution whose algorithm must be chosen, with the candidates' times."""
 
     op: ConvOp
     times: Times
@@ -114,23 +117,24 @@ class _Question:
     choice: str | None = None
     """Algorithm that was measured to be the fastest."""
     in_layout: str | None = None
-    """Algorithm to use where the tensors are NHWC anyway."""
+    """Algorithm to use if adjacent ops make the tensors NHWC anyway."""
 
     @property
     def candidates(self) -> Times:
-        """Returns the algorithms to use unless their weights are too large."""
+        """Returns the algorithms that are used if their weights fit in the memory limit."""
         return self.times if self.choice is None else {self.choice: self.times[self.choice]}
 
     @property
     def is_kernel(self) -> bool:
-        """True if the convolution gets a kernel, judged without its neighbours."""
+        """True if the convolution gets a kernel, regardless of adjacent ops."""
         times = self.candidates
         return self.in_layout is not None or min(times, key=lambda name: times[name]) != _LOOPS
 
     def ways(self, names: Set[str], transposed: float) -> list[Way]:
-        """Returns the algorithms in `names`, the measured fastest one first: by the estimates
-        another one might be faster. Loops also count `transposed`, the milliseconds of the
-        transpositions around them.
+        """Returns the candidate algorithms, and all algorithms in `names`, with their times.
+
+        If tuning has chosen an algorithm, no other one gets a shorter time. `transposed` is added
+        to the time of loops: the milliseconds of the transposes around them.
         """
         kernels = convolution_kernels(described(self.op), VectorUnit.of(target_cpu().features))
         sizes = {one.name: 4 * math.prod(one.weights_shape) for one in kernels}
@@ -146,10 +150,12 @@ class _Question:
 
 @dataclass(frozen=True)
 class ChooseConvolutionAlgorithms(ModulePass):
-    """Chooses the kernel of every convolution of the host for which a kernel is faster than loops.
-    The weights of all kernels may take no more memory than the function's `byoc.weight_growth`
-    allows. For a depthwise convolution, which does little work, the layout decides: it gets a
-    kernel next to other kernels, past element-wise ops, since tensors are NHWC there anyway.
+    """Chooses a kernel for every convolution of the host for which a kernel is faster than
+    loops.
+
+    The weights of all kernels must fit in the memory that the function's `byoc.weight_growth`
+    allows. A depthwise convolution does little work, so the layout matters more: next to other
+    kernels, where tensors are NHWC anyway, it gets a kernel. Element-wise ops may stand in between.
 
     Options:
         threads: OpenMP threads of a run.
@@ -186,8 +192,9 @@ class ChooseConvolutionAlgorithms(ModulePass):
                 self._choose(block, some, names)
 
     def _choose(self, block: Block, questions: Sequence[_Question], names: Set[str]) -> None:
-        """Records the algorithms of a block's convolutions. The function's attribute limits the
-        memory of their weights.
+        """Records the algorithms of a block's convolutions.
+
+        The function's attribute `byoc.weight_growth` limits the memory of their weights.
         """
         function = block.parent_op()
         assert function is not None
@@ -206,8 +213,10 @@ class ChooseConvolutionAlgorithms(ModulePass):
             self._choose_schedule(one.op, taken.data)
 
     def _transposed(self, question: _Question, kernels: Set[ConvOp]) -> float:
-        """Returns the milliseconds of transposing the tensors between loops over 1x1 windows and
-        kernels, which are NHWC. For larger windows, where other costs matter more, it is 0.
+        """Returns the milliseconds of the transposes between loops, in NCHW, and adjacent kernels,
+        in NHWC.
+
+        For windows larger than 1x1, other costs matter more, and the result is 0.
         """
         op = question.op
         if len(question.candidates) == 1 or math.prod(shape_of(op.weight)[2:]) > 1:
@@ -223,7 +232,9 @@ class ChooseConvolutionAlgorithms(ModulePass):
         )
 
     def _question(self, op: ConvOp) -> _Question:
-        """Returns the allowed algorithms, and the one that is known to be the fastest."""
+        """Returns the algorithms that are allowed for a convolution, and the one that tuning
+        chose.
+        """
         convolution = described(op)
         unit = VectorUnit.of(target_cpu().features)
         kernels = tuple(convolution_kernels(convolution, unit))
@@ -242,7 +253,7 @@ class ChooseConvolutionAlgorithms(ModulePass):
         return _Question(op, {_LOOPS: times[_LOOPS]}, in_layout=in_layout)
 
     def _choose_schedule(self, op: ConvOp, algorithm: str) -> None:
-        """Records the schedule of a kernel that tuning found to be faster."""
+        """Records the schedule that tuning chose for a kernel."""
         convolution = described(op)
         kernels = convolution_kernels(convolution, VectorUnit.of(target_cpu().features))
         kernel = next((one for one in kernels if one.name == algorithm), None)
@@ -259,7 +270,8 @@ class ChooseConvolutionAlgorithms(ModulePass):
 
 def estimated_milliseconds(op: ConvOp | QuantizedConvOp, threads: int) -> float:
     """Returns an estimate of the host's milliseconds for a convolution by its fastest algorithm.
-    Grouped int8 convolutions are converted to `i32`, and use the estimate of `f32` loops.
+
+    Grouped int8 convolutions are converted to `i32`; their estimate is the time of `f32` loops.
     """
     convolution, unit = described(op), VectorUnit.of(target_cpu().features)
     kernels = tuple(convolution_kernels(convolution, unit)) if convolution.groups == 1 else ()
@@ -267,8 +279,9 @@ def estimated_milliseconds(op: ConvOp | QuantizedConvOp, threads: int) -> float:
 
 
 def _nodes(op: ConvOp) -> Set[str]:
-    """Returns the ONNX nodes of a convolution and of the ops that its kernel fuses. With loops, the
-    last of them may be the op that transposes the result.
+    """Returns the ONNX nodes of a convolution and of the ops that its kernel fuses.
+
+    If loops compute it, the last of these ops may be the one that transposes the result.
     """
     return {name for one in chain_of(op).ops for name in node_names(one)}
 
@@ -298,14 +311,15 @@ def _estimates(
 
 
 def _of_lines(convolution: Convolution, unit: VectorUnit) -> float:
-    """Returns the milliseconds of the loops' overhead for rows, on one thread."""
+    """Returns the milliseconds of the loops' overhead per row, on one thread."""
     lines = hint(math.prod(convolution.result.shape[:3])) * convolution.depth
     return _LINE_VECTORS * lines * unit.lanes / calibration(ConvolutionCalibration).products
 
 
 def _layout(name: str) -> tuple[bool, bool]:
-    """Sorts algorithms by their tensors' layout: tuning tries a whole model in NHWC, then with
-    loops, then with Winograd's algorithms.
+    """Returns a sort key of an algorithm by the layout of its tensors.
+
+    So tuning tries a whole model first in NHWC, then with loops, then with Winograd's algorithms.
     """
     return name in ALGORITHMS, name == _LOOPS
 
@@ -320,7 +334,7 @@ def _problem(convolution: Convolution, threads: int) -> str:
 
 
 def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:
-    """Returns the algorithms without the Winograd ones that gain too little over the other ones."""
+    """Returns the algorithms, without Winograd's algorithms whose gain over others is too small."""
     names = {name for times in convolutions for name in times}
 
     def milliseconds(among: Set[str]) -> float:
@@ -338,7 +352,7 @@ def _worth_compiling(convolutions: Sequence[Times]) -> Set[str]:
 
 
 def _direct(convolution: Convolution, unit: VectorUnit) -> float:
-    """Returns the milliseconds of all MACs, on one thread."""
+    """Returns the milliseconds of all MACs of a direct algorithm, on one thread."""
     longest = VectorUnit.of(target_cpu().features).lanes
     return (
         convolution.products * longest / (calibration(ConvolutionCalibration).products * unit.lanes)

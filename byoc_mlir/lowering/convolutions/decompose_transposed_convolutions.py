@@ -29,11 +29,11 @@ from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder
 class DecomposeTransposedConvolutions(ModulePass):
     """Rewrites transposed convolutions of the host to convolutions, for which there are kernels.
 
-    With a stride of `s` along an axis, output positions at a distance of a multiple of `s` use the
-    same taps: a window's size divided by `s`. So the outputs of `s` neighbouring positions become
-    channels of a convolution of stride 1, and are interleaved afterwards. The pass requires
-    constant, finite weights, since all of them meet the padding. It also requires windows that are
-    a multiple of the stride, so that all positions have the same number of taps.
+    With a stride of `s` along an axis, output positions whose distance is a multiple of `s` use the
+    same kernel taps, one in `s`. So the outputs of `s` adjacent positions become channels of a
+    convolution of stride 1, and are interleaved afterwards. The pass requires constant, finite
+    weights, since every tap is multiplied with padding somewhere. It also requires window sizes
+    that are a multiple of the stride, so that all positions have the same number of taps.
 
     ```mlir
     %0 = relay.nn.conv2d_transpose %x, %w {strides = [2, 2], padding = [1, 1, 1, 1], …}
@@ -80,12 +80,14 @@ def _decompose(op: ConvTransposeOp) -> None:
 
 @dataclass(frozen=True)
 class _Places:
-    """Builder of the ops that replace a transposed convolution, inserted before it."""
+    """Builder of the ops that replace a transposed convolution, inserted before it; a place is an
+    output position within a stride.
+    """
 
     op: ConvTransposeOp
     strides: tuple[int, ...]
     begins: tuple[int, ...]
-    """Number of elements that are cut off at the beginning of the result, by axis."""
+    """Number of elements to remove from the beginning of the result, by axis."""
     dilation: tuple[int, ...]
 
     @staticmethod
@@ -137,8 +139,10 @@ class _Places:
         )
 
     def _weights(self, array: Array) -> Array:
-        """Reorders `[I, O / groups, window…]` to
-        `[groups * positions * O / groups, I / groups, taps…]`, with reversed taps.
+        """Reorders weights so that the outputs of all positions are channels, and reverses the
+        taps.
+
+        `[I, O / groups, window…]` becomes `[groups * positions * O / groups, I / groups, taps…]`.
         """
         groups, rank = self.op.groups.value.data, len(self.strides)
         inputs, outputs, *_ = array.shape
@@ -172,8 +176,10 @@ class _Places:
         return result
 
     def _along_axes(self, place: Sequence[int]) -> tuple[list[int], list[int], list[Size]]:
-        """Returns, for a position, the first elements to read, their offsets in the result, and
-        their number along each axis.
+        """Returns, for a position and each axis, the slice of the convolution's result and where to
+        insert it.
+
+        The lists are the first elements to read, their offsets in the result, and their numbers.
         """
         read: list[int] = []
         written: list[int] = []

@@ -16,14 +16,16 @@ from byoc_mlir.kernels.convolution import Convolution, Image, are_few_channels, 
 from byoc_mlir.kernels.epilogue import Epilogue
 
 ALGORITHM = "algorithm"
-"""Attribute of a convolution: the name of the kernel that computes it. Without it, loops do."""
+"""Attribute of a convolution: the name of the kernel that computes it. Without it, loops compute
+it."""
 
 _PLAIN = Epilogue()
 
 
 def convolutions(ops: Sequence[Operation]) -> Iterator[ConvOp]:
-    """Yields the convolutions that a kernel may compute: `f32`, one group or depthwise, constant
-    weights.
+    """Yields the convolutions that a kernel may compute.
+
+    They are in `f32`, depthwise or of one group, with constant weights.
     """
     for op in ops:
         if isinstance(op, ConvOp) and _is_supported(op):
@@ -44,15 +46,18 @@ def _is_supported(op: ConvOp) -> bool:
 
 
 def is_padded_before(op: CorrelationOp) -> bool:
-    """True if a convolution's input is padded before its kernel reads it: images of few channels,
-    so that each row of a window is contiguous.
+    """True if a convolution's input is padded before its kernel reads it.
+
+    This holds for images of few channels, so that each row of a window is contiguous.
     """
     channels = sizes_of(op.data)[1]
     return isinstance(channels, int) and are_few_channels(channels, op.groups.value.data)
 
 
 def described(op: CorrelationOp, epilogue: Epilogue = _PLAIN) -> Convolution:
-    """Returns the description of a convolution in NHWC; 1-D becomes 2-D of height 1."""
+    """Returns the description of a convolution in NHWC; a 1-D convolution becomes a 2-D one of
+    height 1.
+    """
     strides, padding, dilation = op.checked_window()
     rank = op.SPATIAL_RANK
     window = shape_of(op.weight)[2:]

@@ -54,23 +54,25 @@ def channels_first(b: LinalgBuilder, value: SSAValue) -> SSAValue:
 
 
 def last_type(value: SSAValue) -> Tensor:
-    """Returns the type of the result of `channels_last`."""
+    """Returns the type of `channels_last(value)`."""
     return tensor_of(tensor_type(value).element_type, with_last(sizes_of(value)))
 
 
 def with_last(values: Iterable[T]) -> Sequence[T]:
-    """Reorders values of the axes `N, C, spatial...`, with the channels' value at the end."""
+    """Reorders values that belong to the axes `N, C, spatial...`, so that the channels' value comes
+    last.
+    """
     batch, channels, *spatial = values
     return (batch, *spatial, channels)
 
 
 def before_channels_first(value: SSAValue) -> SSAValue | None:
-    """Returns the operand of `channels_first` if it computed the value, else None."""
+    """Returns `x` if the value is `channels_first(x)`, else None."""
     return _operand(value, _FIRST)
 
 
 def before_channels_last(value: SSAValue) -> SSAValue | None:
-    """Returns the operand of `channels_last` if it computed the value, else None."""
+    """Returns `x` if the value is `channels_last(x)`, else None."""
     return _operand(value, _LAST)
 
 
@@ -82,11 +84,11 @@ def _operand(value: SSAValue, name: str) -> SSAValue | None:
 
 
 class KeepChannelsLast(ModulePass):
-    """Computes the ops behind a convolution's kernel in NHWC, the layout that the kernel writes.
+    """Computes the ops after a convolution's kernel in NHWC, the layout that the kernel writes.
 
-    Element-wise ops, pools, slices and insertions use the transposed tensor; the transposition
-    moves behind them. Before the next kernel it meets the opposite transposition, and both are
-    removed. A reduction that reads a tensor once reads it in NHWC.
+    Element-wise ops, pools, slices and insertions are computed in NHWC; the transpose to NCHW moves
+    after them. Before the next kernel, it meets the opposite transpose, and both are removed. A
+    reduction that reads each element once reads the tensor in NHWC.
 
     ```mlir
     %1 = linalg.generic … ins(%0 : tensor<1x8x8x64xf32>) … attrs = {doc = "channels_first"} …
@@ -111,7 +113,7 @@ def _is_transposed(value: SSAValue) -> bool:
 
 
 def _sink(block: Block) -> None:
-    """Moves all transpositions of a block behind the ops that can be computed in NHWC."""
+    """Moves the transposes of a block after all ops that can be computed in NHWC."""
     for op in in_time(block.ops):
         match op:
             case linalg.GenericOp():
@@ -129,7 +131,7 @@ def _sink(block: Block) -> None:
 
 
 def _replace(op: Operation, transposed: SSAValue) -> None:
-    """Replaces the single result of an op with `channels_first` of a value."""
+    """Replaces the only result of an op with `channels_first` of a value."""
     found = channels_first(LinalgBuilder(op), transposed)
     Rewriter.replace_op(op, (), [found])
 
@@ -154,7 +156,9 @@ def _sink_behind_generic(op: linalg.GenericOp) -> None:
 
 
 def _follows(op: linalg.GenericOp, number: int) -> bool:
-    """True if the axes of the only, new result are those of an input and may be reordered."""
+    """True if the axes of the op's only, new result are those of input `number`, and may be
+    reordered.
+    """
     if len(op.results) != 1 or _background(op.outputs[0]) is None:
         return False
     if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops):
@@ -168,7 +172,9 @@ def _follows(op: linalg.GenericOp, number: int) -> bool:
 
 
 def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
-    """True if an op iterates no more often than its smallest such input has elements."""
+    """True if an op iterates no more often than the smallest of the inputs `numbers` has
+    elements.
+    """
     sizes: list[Size] = [1] * op.indexing_maps.data[0].data.num_dims
     for operand, map_ in zip(op.operands, op.indexing_maps, strict=True):
         for size, expr in zip(sizes_of(operand), map_.data.results, strict=True):
@@ -179,7 +185,7 @@ def _reads_once(op: linalg.GenericOp, numbers: Sequence[int]) -> bool:
 
 
 def _read_as_written(op: linalg.GenericOp, number: int) -> None:
-    """Replaces a transposed operand with its NHWC source."""
+    """Replaces an operand that is `channels_first(x)` with `x`."""
     source = before_channels_first(op.operands[number])
     assert source is not None
     maps = list(op.indexing_maps.data)
@@ -227,7 +233,7 @@ def _sink_behind_slice(op: tensor.ExtractSliceOp) -> None:
 
 
 def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
-    """Emits an insertion in NHWC if the source or the destination is in NHWC already."""
+    """Computes an insertion in NHWC if its source or destination was transposed from NHWC."""
     background = _background(op.dest)
     if background is None or not (_is_transposed(op.source) or _is_transposed(op.dest)):
         return
@@ -241,7 +247,9 @@ def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
 
 @dataclass(frozen=True)
 class _Background:
-    """Initial value of a result: undefined, one value everywhere, or a transposed tensor."""
+    """Initial value of a result: undefined, one value everywhere, or a tensor transposed from
+    NHWC.
+    """
 
     value: SSAValue
 

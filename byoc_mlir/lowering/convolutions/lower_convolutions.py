@@ -53,7 +53,7 @@ _CYCLES = 2
 
 
 def padded_pixels(b: LinalgBuilder, op: ConvOp) -> SSAValue:
-    """Emits a convolution's input, padded with zeros: `[N, spatial..., C]`."""
+    """Transposes a convolution's input to `[N, spatial..., C]`, padded with zeros."""
     _, padding, _ = op.checked_window()
     before, after = padding[: op.SPATIAL_RANK], padding[op.SPATIAL_RANK :]
     batch, channels, *spatial = sizes_of(op.data)
@@ -71,7 +71,7 @@ def padded_pixels(b: LinalgBuilder, op: ConvOp) -> SSAValue:
 def _write_line(
     k: Kernel, source: Buffer, target: Buffer, place: tuple[Index, Num, int, int]
 ) -> None:
-    """Writes a row of an image.
+    """Writes a row of a padded image.
 
     Args:
         place: the image, the row, and the rows and pixels of padding before the source.
@@ -104,9 +104,9 @@ class LowerConvolutions(ModulePass):
     """Rewrites convolutions whose attribute `algorithm` names a kernel to calls of it.
 
     The kernel fuses a bias, a residual, and limits such as relu. Its tensors are NHWC;
-    `keep-channels-last` removes opposite transpositions. A separate kernel transposes and pads
-    images of few channels. A kernel's parameters are a constant, so one function serves
-    convolutions that differ in nothing else.
+    `keep-channels-last` removes opposite transposes. A separate kernel transposes and pads images
+    of few channels. The run-time parameters of a kernel are in a constant, so convolutions that
+    differ only in these share a function.
 
     Options:
         threads: OpenMP threads of a run; 0 without an OpenMP runtime.
@@ -163,7 +163,7 @@ def _kernel_of(chain: ConvolutionChain) -> Scheduled:
 
 
 def _scheduled(op: ConvOp, kernel: ConvolutionKernel) -> Scheduled:
-    """Returns the kernel with the schedule in an op's attribute."""
+    """Returns the kernel with the schedule that an op's attribute names."""
     schedule = op.attributes.get(SCHEDULE)
     if schedule is None:
         return Scheduled(kernel)

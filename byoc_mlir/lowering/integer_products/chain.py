@@ -74,7 +74,9 @@ class IntegerMatmul:
 
 
 def product_of(op: Operation) -> IntegerMatmul | None:
-    """Returns an op's matmul or convolution with constant weights; None for other ops."""
+    """Returns the matmul or convolution that an op computes, if the weights are constant; None for
+    other ops.
+    """
     match op:
         case qnn.DenseOp():
             weights = _weights(op.weight, op.weight_zero_point, (1,))
@@ -136,7 +138,7 @@ def _of_convolution(op: QuantizedConvOp) -> IntegerMatmul | None:
 
 
 def _weights(value: SSAValue, zero_point: SSAValue, inner: tuple[int, ...]) -> Array | None:
-    """Returns constant weights without their zero point, as `i8` if all of them fit.
+    """Returns constant weights minus their zero point, as `i8` if all of them fit.
 
     Args:
         inner: dimensions to append to the shape of a vector of zero points, for broadcasting.
@@ -173,7 +175,7 @@ def is_signed(value: SSAValue) -> bool:
 
 
 _ONE = np.ones((), np.float32)
-"""Scale of sums that are only converted."""
+"""Scale of sums that are converted without scaling."""
 
 _SUMS = IntegerEpilogue()
 _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
@@ -181,7 +183,7 @@ _BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
 
 @dataclass(frozen=True)
 class IntegerGemmChain:
-    """Matmul or convolution and the ops after it, each the only user of the op before."""
+    """Matmul or convolution and the ops after it, each the only user of the previous op."""
 
     ops: tuple[RelayOp, ...]
     bias: SSAValue | None = None
@@ -199,7 +201,7 @@ class IntegerGemmChain:
 
 
 def chain_of(product: IntegerMatmul) -> IntegerGemmChain:
-    """Returns the longest chain behind a matmul or convolution."""
+    """Returns the longest chain that begins with a matmul or convolution."""
     chain = IntegerGemmChain((product.op,))
     while True:
         longer = _longer(chain, product)
@@ -209,7 +211,7 @@ def chain_of(product: IntegerMatmul) -> IntegerGemmChain:
 
 
 def _longer(chain: IntegerGemmChain, product: IntegerMatmul) -> IntegerGemmChain | None:
-    """Returns the chain with the following op appended, or None where the chain ends."""
+    """Returns the chain with the next op appended, or None if the kernel cannot fuse that op."""
     op = _only_reader(chain.result)
     if op is None:
         return None
@@ -258,7 +260,9 @@ def _with_offset(chain: IntegerGemmChain, offset: SSAValue) -> IntegerGemmChain:
 def _other(
     chain: IntegerGemmChain, op: elementwise.AddOp | elementwise.MultiplyOp, product: IntegerMatmul
 ) -> SSAValue | None:
-    """Returns the other operand if it is one value or a vector along the channels, else None."""
+    """Returns the operand of `op` that is not the chain, if it is one value or a vector along the
+    channels, else None.
+    """
     other = op.lhs if op.rhs is chain.result else op.rhs
     if sizes_of(op.output) != sizes_of(chain.result) or other is chain.result:
         return None

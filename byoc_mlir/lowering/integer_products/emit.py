@@ -53,8 +53,9 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, resize
 def gemms_of(
     product: IntegerMatmul, chain: IntegerGemmChain, unit: IntegerUnit
 ) -> tuple[IntegerGemm, ...]:
-    """Returns the kernel's GEMM for a matmul or convolution with its chain, in each form of packing
-    that fits the weights.
+    """Returns the kernel's GEMMs for a matmul or convolution with its chain.
+
+    There is one for each form of packing that fits the weights.
     """
     images, lines, pixels = product.image
     (top, left), (bottom, right) = product.padding.begins, product.padding.ends
@@ -74,7 +75,9 @@ def gemms_of(
 
 @dataclass(frozen=True)
 class ProductWriter:
-    """Builder of a matmul or convolution and its chain, before the chain's last op."""
+    """Builder of a kernel's call for a matmul or convolution with its chain, inserted before the
+    chain's last op.
+    """
 
     product: IntegerMatmul
     chain: IntegerGemmChain
@@ -135,7 +138,7 @@ class ProductWriter:
         return b.generic(reads[:1], type_, self._left_number)
 
     def _left_number(self, s: Scalars, x: SSAValue) -> SSAValue:
-        """Converts an element: to unsigned int8, or to 0 for padding of `i16`."""
+        """Converts an element of A to unsigned int8; padding of `i16` becomes 0."""
         if not self._takes_bytes:
             return s.constant(0, i16)
         return s.emit(arith.XOrIOp(x, s.constant(-SIGN, i8))) if self._is_signed else x
@@ -155,7 +158,7 @@ class ProductWriter:
         return is_signed(self.product.data)
 
     def _start(self, b: LinalgBuilder, gemm: IntegerGemm) -> SSAValue:
-        """Emits the initial sums: the bias, less the contribution of the data's zero point."""
+        """Emits the initial sums: the bias minus the contribution of the data's zero point."""
         it, shift = self.product, SIGN if self._is_signed else 0
         if not gemm.unit.takes_bytes:
             return self._columns(b, gemm, self._bias, np.dtype(np.int32))
@@ -189,7 +192,9 @@ class ProductWriter:
         numbers: SSAValue | Array,
         dtype: np.dtype[np.int32] | np.dtype[np.float32],
     ) -> SSAValue:
-        """Emits values for whole panels of columns, from one for all outputs or one for each."""
+        """Emits per-column values for whole panels, from one value for all outputs or a value for
+        each.
+        """
         if isinstance(numbers, SSAValue):
             known = constant_of(numbers)
             if known is None:
@@ -198,7 +203,7 @@ class ProductWriter:
         return b.constant(_filled(numbers, gemm.columns, dtype), "columns")
 
     def _call(self, b: LinalgBuilder, gemm: IntegerGemm, inputs: Sequence[SSAValue]) -> SSAValue:
-        """Emits the call, and returns the rows of the result."""
+        """Emits the call; returns the rows of the result."""
         result = tensor_type(self.chain.result)
         output = tensor_of(result.element_type, [gemm.rows, self.product.outputs])
         k = Kernel(self.chain.ops[-1], inputs, [output])
@@ -252,7 +257,9 @@ _MOST_INPUTS = 6
 
 
 def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
-    """Returns one value repeated for all columns, or one for each, padded with zeros."""
+    """Returns values for all columns: one value repeated, or one value per column, padded with
+    zeros.
+    """
     if numbers.size == 1:
         return np.full(columns, numbers.reshape(()), dtype)
     filled = np.zeros(columns, dtype)
@@ -261,7 +268,7 @@ def _filled(numbers: Array, columns: int, dtype: np.dtype[np.generic]) -> Array:
 
 
 def _filled_later(b: LinalgBuilder, numbers: SSAValue, columns: int) -> SSAValue:
-    """Emits what `_filled` does, for values that are computed at run time."""
+    """Emits the computation of `_filled` for values that are known only at run time."""
     type_ = TensorType(tensor_type(numbers).element_type, [columns])
     if math.prod(sizes_of(numbers)) == 1:
         return b.elementwise([b.reshape(numbers, ())], type_, lambda s, x: x)

@@ -26,17 +26,19 @@ from byoc_mlir.runtime.system.machine import target_cpu
 
 @dataclass(frozen=True)
 class LowerIntegerProducts(ModulePass):
-    """Rewrites quantised GEMMs and convolutions with constant weights to calls of integer kernels.
+    """Rewrites quantised GEMMs and convolutions with constant weights to calls of integer
+    kernels.
 
     A kernel fuses a bias and the conversion of the sums to int8 or `f32`. Grouped convolutions, and
     GEMMs of two computed operands, are not rewritten.
 
     Options:
-        lanes: lanes of a vector of `i32`; 0 for those of the processor.
+        lanes: lanes of a vector of `i32`; 0 for the processor's number.
         vnni: use VNNI's int8 dot products of packed 4-byte groups; ignored for 0 lanes.
-        words: packed groups without VNNI: `pairs` of `i16`, `widened` (int8, widened to such
-            pairs), or `overlapping` (packed 4-byte groups). By default, the fastest for the number
-            of rows, by the machine's calibration. With `lanes`, `overlapping` has to be requested.
+        words: format of packed groups without VNNI: `pairs` of `i16`, `widened` (int8, widened to
+            such pairs), or `overlapping` (packed 4-byte groups). By default, the machine
+            calibration determines the fastest format for the number of rows. If `lanes` is given,
+            `overlapping` must be requested explicitly.
 
     ```mlir
     %0 = relay.qnn.dense %x, %w, %x_zero, %w_zero : … -> tensor<3x8xi32>

@@ -1,8 +1,9 @@
-"""Cache blocking for element-wise nests that read along another loop than they write.
+"""Cache blocking for element-wise nests whose input and result are contiguous along different
+loops.
 
-A cache line of the source holds several elements of a block and stays in L1 until all of them are
-used. Without blocks, a nest reads many cache lines before it comes back to the first. Where the
-cache does not hold all of these, it reads each line once for each of its elements.
+A cache line of the source holds several elements of a block, and stays in L1 until all of them are
+used. Without blocks, a nest reads many cache lines before it returns to the first one. If the cache
+does not hold all of these, the nest loads each line once for each of its elements.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from byoc_mlir.lowering.linalg_to_loops.nest import Access, Nest, section, split
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 ALONG, ACROSS = "blocked", "blocked_across"
-"""Schedules: the innermost loop of a block is the one along which it writes, or the other one."""
+"""Schedules of a block: the innermost loop is along the contiguous writes, or across them."""
 
 _SIDES = (16, 8, 4)
-"""Elements along each side of a block, if the cache holds their lines."""
+"""Elements along each side of a block, unless the cache holds fewer lines."""
 
 _LONG = 8
-"""Minimum side for which blocks that divide a size are better than longer ones with a remainder."""
+"""Minimum side for which blocks that divide a size are faster than longer blocks with a
+remainder."""
 
 _SETS, _WAYS = 64, 8
 """Sets and ways of an L1 of 32 KB."""
@@ -38,8 +40,10 @@ class Ordered:
 
 
 def blocked(nest: Nest, schedule: str) -> Sequence[Ordered]:
-    """Returns the blocked nest, then the remainders where sizes are no multiples of the blocks'
-    sides. Empty for other schedules.
+    """Returns the blocked nest, then the remainders if sizes are no multiples of the block's
+    sides.
+
+    The result is empty for other schedules than blocked ones.
     """
     lines = _lines(nest) if schedule in (ALONG, ACROSS) else None
     if lines is None:
@@ -56,7 +60,7 @@ def blocked(nest: Nest, schedule: str) -> Sequence[Ordered]:
 
 
 def _cut_off(nest: Nest, sides: Sequence[tuple[int, int]]) -> list[Nest]:
-    """Splits a nest into the part with multiples of the sides, and the remainders."""
+    """Splits a nest into the part whose sizes are multiples of the sides, and the remainders."""
     rests: list[Nest] = []
     for loop, side in sides:
         rest = nest.sizes[loop] % side
@@ -73,8 +77,10 @@ def block_schedules(nest: Nest) -> Sequence[str]:
 
 
 def loses_lines(nest: Nest) -> bool:
-    """True if a nest without blocks reads more cache lines than L1 holds before it comes back to
-    one. Adjacent lines are prefetched, and do not count.
+    """True if a nest without blocks reads more cache lines than L1 holds before it returns to a
+    line.
+
+    Adjacent lines are prefetched, and do not count.
     """
     lines = _lines(nest)
     if lines is None:
@@ -89,18 +95,20 @@ def loses_lines(nest: Nest) -> bool:
 
 
 def _distance(access: Access, loop: int) -> int:
-    """Returns the bytes from one iteration to the next."""
+    """Returns the distance in bytes between the elements of successive iterations."""
     return abs(hint(access.coefficients[loop])) * byte_width(access.element_type)
 
 
 def _held_lines(distance: int) -> int:
-    """Returns the number of cache lines, at a distance in bytes, that L1 holds at once."""
+    """Returns the number of cache lines, `distance` bytes apart, that L1 holds at once."""
     apart = _SETS * LINE_BYTES // math.gcd(distance, _SETS * LINE_BYTES)
     return _WAYS * min(_SETS, apart)
 
 
 def _lines(nest: Nest) -> tuple[int, int] | None:
-    """Returns the loops along which input and result are contiguous, if they can be blocked."""
+    """Returns the loops along which the input and the result are contiguous, if the loops can be
+    blocked.
+    """
     if nest.reductions or nest.uses_position:
         return None
     written = _line(nest, len(nest.inputs))
@@ -115,7 +123,7 @@ def _lines(nest: Nest) -> tuple[int, int] | None:
 
 
 def _line(nest: Nest, number: int) -> int | None:
-    """Returns the loop along which an operand's elements are contiguous."""
+    """Returns the loop along which operand `number` is contiguous."""
     coefficients = nest.accesses[number].coefficients
     return next((loop for loop in nest.parallel if coefficients[loop] == 1), None)
 

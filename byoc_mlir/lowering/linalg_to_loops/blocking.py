@@ -17,11 +17,11 @@ _C = 2
 _PACKED_BYTES = 1 << 17
 """Bytes of a packed block: a part of L2."""
 _ROW_BYTES = 1 << 18
-"""Bytes of `a` that a block reads again for each panel of `b`: a part of L2."""
+"""Bytes of `a` that are read again for each panel of `b` of a block: a part of L2."""
 _PANEL_BYTES = 1 << 16
 """Bytes of a panel of `b` that are read for all rows of a block: a part of L2."""
 _MOST_ROW_COLUMNS = 256
-"""Maximum row of columns of which a block has only whole ones."""
+"""Maximum length of a row of columns for which blocks consist of whole rows."""
 _PARALLEL_BLOCKS = 4
 _LARGE = 1 << 12
 _VECTORS_OF_ROWS = {1: 8, 2: 4, 3: 4}
@@ -35,7 +35,7 @@ _WIDE_VECTORS, _WIDE_ROWS = 4, 6
 
 @dataclass(frozen=True)
 class Wanted:
-    """Parameters that a block and its tiles have where sizes allow it."""
+    """Preferred parameters of a block and its tiles, where sizes allow them."""
 
     rows: int = 6
     """Rows of the largest tile."""
@@ -44,8 +44,9 @@ class Wanted:
 
     @staticmethod
     def of(schedule: str) -> Wanted:
-        """Returns the parameters of a schedule such as `columns=256`; the defaults for an empty
-        one.
+        """Returns the parameters of a schedule such as `columns=256`.
+
+        An empty schedule has the default parameters.
 
         Raises:
             ValueError, TypeError: the schedule has another form.
@@ -60,7 +61,9 @@ PRODUCT_SCHEDULES = ("columns=256", "rows=8", "columns=64", "rows=12")
 
 @dataclass(frozen=True)
 class Blocking:
-    """Blocking of a contraction: `lines` times `width` columns and `depth` outer steps a block."""
+    """Blocking of a contraction: a block has `lines` times `width` columns and `depth` outer
+    steps.
+    """
 
     tile: Tile
     lines: int
@@ -76,13 +79,15 @@ class Blocking:
 
     @property
     def column_tiles(self) -> Sequence[Tile]:
-        """Returns the tiles for the columns, each for what the tiles before it leave."""
+        """Returns the tiles for the columns of a block: full tiles first, then narrower ones for
+        the rest.
+        """
         usual = replace(self.tile, vectors=TILE_VECTORS)
         return (usual,) if self.tile == usual else (self.tile, usual)
 
     @property
     def of_one_row(self) -> Blocking:
-        """Returns the same blocks in panels, with tiles of one row."""
+        """Returns the same blocks, with tiles of one row."""
         return replace(self, tile=_reading_panels(replace(self.tile, rows=1)))
 
     @property
@@ -96,7 +101,7 @@ def _round_up(value: int, multiple: int) -> int:
 
 
 def _planned(size: Size) -> int:
-    """Returns the size for which blocks are chosen: a symbolic one is assumed to be large."""
+    """Returns the size for which blocks are chosen; a symbolic size is assumed to be large."""
     return size if isinstance(size, int) else _LARGE
 
 
@@ -120,8 +125,10 @@ def choose_blocking(
 def panel_blocking(
     contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
 ) -> Blocking:
-    """Chooses block sizes for `b` stored in panels: steps of a panel and rows that fit the cache.
-    If only one panel of rows reads `b`, a block has all steps.
+    """Chooses block sizes for `b` stored in panels.
+
+    The steps of a panel and the rows of a block fit in the cache. If only one panel of rows reads
+    `b`, a block has all steps.
     """
     tile = _reading_panels(_tile(contraction, vector_bits, wanted))
     lines, width = _block_columns(contraction, tile.columns, wanted, threads=threads)
@@ -141,7 +148,7 @@ def panel_blocking(
 def line_blocking(
     contraction: Contraction, vector_bits: int, wanted: Wanted, *, threads: bool
 ) -> Blocking:
-    """Chooses block sizes for `b` read in rows: one block with all steps and all rows."""
+    """Chooses block sizes for `b` read in rows: one block has all steps and all rows."""
     tile = _tile(contraction, vector_bits, replace(wanted, rows=LINE_ROWS))
     columns = LineTile.columns_for(tile.rows)
     lines, width = _block_columns(contraction, columns, wanted, threads=threads)
@@ -150,7 +157,7 @@ def line_blocking(
 
 
 def _reading_panels(tile: Tile) -> Tile:
-    """Returns the tile with more vectors, if it has few rows, or registers for the sums."""
+    """Returns the tile with more vectors, if it has few rows or enough registers for the sums."""
     is_wide = tile.lanes * tile.element.bitwidth >= _MANY_REGISTERS_BITS and tile.rows <= _WIDE_ROWS
     usual = _WIDE_VECTORS if is_wide else tile.vectors
     return replace(tile, vectors=_VECTORS_OF_ROWS.get(tile.rows, usual))
@@ -164,7 +171,7 @@ def _tile(contraction: Contraction, vector_bits: int, wanted: Wanted) -> Tile:
 
 
 def _row_blocks(contraction: Contraction, lines: int, width: int, panels: int) -> int:
-    """Returns the number of blocks of rows that gives each thread a block."""
+    """Returns the number of blocks of rows, so that each thread has a block."""
     count = _column_blocks(contraction, lines, width)
     for loop in contraction.outer:
         count *= _planned(contraction.nest.sizes[loop])

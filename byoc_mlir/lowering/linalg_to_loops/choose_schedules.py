@@ -23,11 +23,11 @@ from byoc_mlir.lowering.linalg_to_loops.schedule import (
 
 @dataclass(frozen=True)
 class ChooseSchedules(ModulePass):
-    """Records the `linalg` ops in kernels that get other loops than the default ones: the schedule
-    that tuning found to be faster, else blocks where the default loops would thrash L1.
+    """Records the schedule of `linalg` ops in kernels, if it is not the default. The schedule is
+    the one that tuning chose, or else `blocked` if the default loops would thrash L1.
 
     Options:
-        threads: generate code for several threads.
+        threads: true to generate code for several threads.
         vector_bits: width of the target's vector registers in bits.
         calibration: calibration file, `compile(calibration=…)`.
 

@@ -1,4 +1,4 @@
-"""Emission of loops: the builder and the position that all strategies share."""
+"""Emission of loops: the builder and the position that all loop strategies share."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class LoopWriter:
         return op.results[0]
 
     def index(self, value: Index) -> SSAValue:
-        """Returns an index as a value; hoists constants."""
+        """Returns an index as an SSA value; constants are hoisted."""
         if isinstance(value, SSAValue):
             return value
         if value not in self._constants:
@@ -168,13 +168,13 @@ class LoopWriter:
         return self.emit(arith.MinSIOp(lhs, self.index(rhs)))
 
     def quotient(self, value: Index, divisor: int) -> Index:
-        """Emits `value / divisor`, for a value that is not negative."""
+        """Emits `value / divisor`, for a non-negative value."""
         if not isinstance(value, SSAValue):
             return value // divisor
         return self.emit(arith.DivUIOp(value, self.index(divisor)))
 
     def remainder(self, value: Index, divisor: int) -> Index:
-        """Emits `value % divisor`, for a value that is not negative."""
+        """Emits `value % divisor`, for a non-negative value."""
         if not isinstance(value, SSAValue):
             return value % divisor
         return self.emit(arith.RemUIOp(value, self.index(divisor)))
@@ -195,8 +195,10 @@ class LoopWriter:
     def unrolled(
         self, size: Index, *, start: Index = 0, step: int = 1, most: int
     ) -> Generator[Sequence[Index]]:
-        """Yields the counters for which the body must be emitted: all of them if there are at most
-        `most` and they are known, else the counter of a loop.
+        """Yields the counters for which the caller must emit the body.
+
+        They are all numbers, if there are at most `most` and they are known; else the counter of a
+        loop.
         """
         if isinstance(size, int) and isinstance(start, int):
             counters = range(start, size, step)
@@ -207,7 +209,7 @@ class LoopWriter:
             yield [loop.counter]
 
     def unknown_size(self, buffer: SSAValue) -> SSAValue:
-        """Returns a one-dimensional view of a dense buffer, whose type has a dynamic size."""
+        """Returns a one-dimensional view of a dense buffer, with a dynamic size in its type."""
         flat = self.flat(buffer)
         assert isinstance(flat.type, MemRefType)
         type_ = _flat_type(flat.type.element_type, DYNAMIC_INDEX)
@@ -215,7 +217,7 @@ class LoopWriter:
 
     @contextmanager
     def if_positive(self, value: Index) -> Generator[None]:
-        """Emits the ops of the `with` body so that they run if `value` is greater than zero."""
+        """Emits the ops of the `with` body, to run only if `value` is greater than zero."""
         if isinstance(value, int):
             assert value > 0
             yield
@@ -259,9 +261,9 @@ class LoopWriter:
         """Emits a parallel loop nest, and yields its counters.
 
         Args:
-            sizes: upper bounds of its loops.
-            steps: steps of its loops; 1 by default.
-            cycles: the nest's cycles in total, for the hints of symbolic sizes.
+            sizes: upper bounds of the loops.
+            steps: steps of the loops; 1 by default.
+            cycles: estimated cycles of the whole nest, for the hints of symbolic sizes.
         """
         steps = steps or [1] * len(sizes)
         block = Block(arg_types=[INDEX] * len(sizes))
@@ -294,7 +296,9 @@ class LoopWriter:
 
 @dataclass(frozen=True)
 class Position:
-    """Position inside a nest: a counter for each entered loop, and the index of each access."""
+    """Position inside a nest: the counters of the entered loops, and the resulting index of each
+    access.
+    """
 
     counters: tuple[Index, ...]
     indices: tuple[Index, ...]
@@ -308,11 +312,13 @@ class Position:
         return Position((0,) * len(nest.sizes), indices, frozenset(range(len(indices))))
 
     def following(self, accesses: Iterable[int]) -> Position:
-        """Returns the same position, which keeps only the indices of these accesses up to date."""
+        """Returns the same position, which updates only the indices of these accesses from now
+        on.
+        """
         return replace(self, followed=frozenset(accesses))
 
     def entered(self, code: LoopWriter, nest: Nest, loop: int, counter: Index) -> Position:
-        """Returns the position inside of loop `loop`."""
+        """Returns the position in an iteration of loop `loop`, whose counter is `counter`."""
         counters = (*self.counters[:loop], counter, *self.counters[loop + 1 :])
         shifts: dict[Size, Index] = {}
         indices = list(self.indices)

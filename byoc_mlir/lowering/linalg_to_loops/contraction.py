@@ -37,7 +37,9 @@ FEWEST_LINE_STEPS = 128
 
 @dataclass(frozen=True)
 class ElementwiseEpilogue:
-    """Element-wise op on the result, in place, with the positions of its accesses in the nest."""
+    """Element-wise op that updates the contraction's result in place, with the positions of its
+    accesses in the nest.
+    """
 
     body: Block
     accesses: tuple[int, ...]
@@ -46,10 +48,11 @@ class ElementwiseEpilogue:
 
 @dataclass(frozen=True)
 class Contraction:
-    """`c[row, column] += sum over steps of a[row, step] * b[step, column]`, for all `outer` loops.
+    """`c[row, column] += sum over steps of a[row, step] * b[step, column]`, for all `outer`
+    loops.
 
-    Accesses 0, 1 and 2 of the nest are a, b and c; the epilogues' accesses follow. Columns are one
-    or two loops, which traverse `c` without gaps.
+    Accesses 0, 1 and 2 of the nest are a, b and c; the epilogues' accesses follow. The columns are
+    one or two loops, along which `c` is contiguous.
     """
 
     nest: Nest
@@ -63,13 +66,16 @@ class Contraction:
 
     @property
     def panel_columns(self) -> int:
-        """Returns the number of columns of the panels that b is stored in, or 0 without panels."""
+        """Returns the number of columns of the panels in which `b` is stored, or 0 if it is not in
+        panels.
+        """
         return self.nest.accesses[1].panel_columns
 
     @property
     def is_of_lines(self) -> bool:
-        """True if steps are contiguous in the rows of a and the columns of b, rows are few, and
-        steps are enough for vectors.
+        """True if the rows of `a` and the columns of `b` are contiguous along the steps.
+
+        There must be few rows, and enough steps for vectors.
         """
         nest, steps = self.nest, self.steps
         if len(steps) != 1 or len(self.columns) != 1 or self.panel_columns:
@@ -117,7 +123,9 @@ def is_product_sum(op: linalg.GenericOp) -> bool:
 
 
 def is_in_place(op: linalg.GenericOp, buffer: SSAValue) -> bool:
-    """True if an op computes each element of `buffer` from the same element and other inputs."""
+    """True if an op computes each element of `buffer` from the element's old value and other
+    inputs.
+    """
     if len(op.outputs) != 1 or op.outputs[0] is not buffer or buffer not in op.inputs:
         return False
     if any(isinstance(inner, linalg.IndexOp) for inner in op.body.block.ops):
@@ -131,8 +139,9 @@ def is_in_place(op: linalg.GenericOp, buffer: SSAValue) -> bool:
 def contraction_of(
     op: linalg.GenericOp, fresh: bool, followers: Sequence[linalg.GenericOp]
 ) -> Contraction | None:
-    """Returns the contraction that `op` and its in-place followers compute, or None if `op` is no
-    contraction or too small.
+    """Returns the contraction that `op` and the in-place ops after it compute.
+
+    None if `op` is no contraction, or too small.
     """
     result_map = op.indexing_maps.data[2].data
     loops = [expr.position for expr in result_map.results if isinstance(expr, AffineDimExpr)]
@@ -153,7 +162,7 @@ def contraction_of(
 
 
 def _in_loops(nest: Nest, loops: Sequence[int], rank: int) -> list[Access]:
-    """Returns the accesses of an epilogue in terms of the contraction's loops."""
+    """Returns the accesses of an epilogue, expressed in the contraction's loops."""
     moved: list[Access] = []
     for access in nest.accesses:
         coefficients: list[Size] = [0] * rank
@@ -200,12 +209,17 @@ def _is_worthwhile(contraction: Contraction) -> bool:
 
 
 def _may_reach(size: Size, least: int) -> bool:
-    """True if a size is at least `least`, or may be in some call."""
+    """True if a size is at least `least`, or is symbolic and may be."""
     return isinstance(size, Dim) or size >= least
 
 
 def _walks_evenly(contraction: Contraction) -> bool:
-    """True if `a` traverses the steps, and all but `b` the columns, like a single loop."""
+    """True if the step loops of `a` could be one loop, and likewise the column loops of all but
+    `b`.
+
+    That is, each access has the same stride from the end of an inner loop to the next outer
+    iteration.
+    """
     nest = contraction.nest
 
     def evenly(access: Access, loops: Sequence[int]) -> bool:

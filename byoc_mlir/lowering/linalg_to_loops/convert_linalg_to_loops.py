@@ -37,7 +37,7 @@ class ConvertLinalgToLoops(ModulePass):
     """Lowers `linalg` ops on memrefs, in kernels, to loops over flat buffers.
 
     Options:
-        threads: emit loops with enough work as `scf.parallel`.
+        threads: true to emit loops with enough work as `scf.parallel`.
         vector_bits: width of the target's vector registers in bits.
 
     ```mlir

@@ -1,4 +1,4 @@
-"""Micro-kernels of GEMMs whose operands both have contiguous steps (K)."""
+"""Micro-kernels of GEMMs whose operands are both contiguous along K, the steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byoc_mlir.lowering.relay_to_linalg.scalars import REASSOCIATE, multiply_add
 
 _INDEX = IndexType()
 _SUMS = 12
-"""Sums of a tile: as many as 16 registers hold beside the operands."""
+"""Maximum number of a tile's sums: as many as fit in 16 registers in addition to the operands."""
 _UNROLLED = 2
 LINE_ROWS = 4
 """Rows of the largest tile."""
@@ -32,7 +32,7 @@ _ADD = vector.CombiningKindAttr(vector.CombiningKindFlag.ADD)
 
 @dataclass(frozen=True)
 class LineTile:
-    """Result of a kernel: `rows` times `columns` dot products, `lanes` steps at a time."""
+    """Tile of a result: `rows` times `columns` dot products, computed `lanes` steps at a time."""
 
     rows: int
     columns: int
@@ -41,7 +41,7 @@ class LineTile:
 
     @staticmethod
     def columns_for(rows: int) -> int:
-        """Returns the columns of a full tile."""
+        """Returns the number of columns of a full tile with this many rows."""
         return _SUMS // rows
 
     @property

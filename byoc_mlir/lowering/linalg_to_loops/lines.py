@@ -1,7 +1,7 @@
-"""Contractions of few rows whose operands both have contiguous steps (K).
+"""Contractions of few rows whose operands are both contiguous along K, the steps.
 
-A transposed matrix has this layout, as the weights of most dense layers. With few rows it is read
-in place, since packing would take longer than the GEMM.
+A transposed matrix has this layout, such as the weights of most dense layers. If there are few
+rows, it is read in place, since packing would take longer than the GEMM.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ class LineWriter(TiledWriter):
     """Strategy for contractions that read `a` and `b` in place."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """Adds all steps to each tile; its part of `b` stays in L1 for all rows."""
+        """Adds the products of all steps to each tile.
+
+        The tile's columns of `b` stay in L1 for all rows.
+        """
         code, nest = self._code, self._nest
 
         def columns_of_tiles(columns: Index, width: int) -> None:
@@ -45,7 +48,7 @@ class LineWriter(TiledWriter):
             body(whole, rest)
 
     def _call_lines(self, at: Position, row: Index, rows: int, columns: int) -> None:
-        """Calls the kernel of one tile; the first row of tiles prefetches the next columns."""
+        """Calls the kernel of one tile; the tiles of the first rows prefetch the next columns."""
         code, accesses, tile = self._code, self._nest.accesses, self._blocking.tile
         here = self._entered_row(at, row)
         a_row, c_row = (self._row_distance(n) for n in (A, C))

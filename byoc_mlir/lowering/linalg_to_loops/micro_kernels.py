@@ -54,18 +54,19 @@ def tile_columns(element: FixedBitwidthType, vector_bits: int) -> int:
 
 @dataclass(frozen=True)
 class Tile:
-    """Result of a micro-kernel: `rows` times `vectors` vectors of `lanes` elements.
+    """Tile of a result, as a micro-kernel computes it: `rows` times `vectors` vectors of `lanes`
+    elements.
 
     Variants:
 
     - `masked`: computes only the first `valid` columns, a parameter.
-    - `gathered`: a table has the offset of each step of `b`.
+    - `gathered`: a table holds the offset of each step of `b`.
     - `strided`: the distance between two steps of `a` is a parameter; otherwise it is 1.
     - `panel`: the distance between two steps of `b` is a panel's columns; otherwise it is a
       parameter. With more than two vectors, a tile reads several panels at once.
     - `parted`: computes a part of the panels' steps; a panel's number of steps is a parameter.
-    - `fresh`: sums start at zero; otherwise a parameter determines whether they do. A load of the
-      old values, even if unused, would delay the sums.
+    - `fresh`: sums start at zero; otherwise a parameter determines if they do. A load of the old
+      values, even if unused, would delay the sums.
     """
 
     rows: int
@@ -96,7 +97,7 @@ class Tile:
 
     @property
     def shares(self) -> int:
-        """Returns the number of calls that prefetch as much of `b` as one call reads."""
+        """Returns the number of calls that together prefetch as much of `b` as one call reads."""
         return _UNROLLED * self.columns // self.line_elements
 
     @property
@@ -129,7 +130,7 @@ class Tile:
 
 
 class AnyTile(Protocol):
-    """Tile with a micro-kernel; equal tiles have the same micro-kernel."""
+    """Interface of tiles, each with a micro-kernel; equal tiles have the same micro-kernel."""
 
     @property
     def name(self) -> str:
@@ -143,7 +144,7 @@ class AnyTile(Protocol):
 
 @dataclass
 class MicroKernels:
-    """Micro-kernels that a module uses, created at the first request."""
+    """Micro-kernels that a module uses, each created when it is first requested."""
 
     _functions: dict[AnyTile, func.FuncOp] = field(default_factory=dict[AnyTile, func.FuncOp])
 
@@ -166,7 +167,7 @@ def buffer_type(element: Attribute) -> MemRefType:
 
 @lru_cache(maxsize=64)
 def _function(tile: Tile) -> func.FuncOp:
-    """Returns a cached micro-kernel; a clone takes a third of the time of building one."""
+    """Returns a clone of a cached micro-kernel, in a third of the time of building one."""
     buffer = buffer_type(tile.element)
     b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
     types = [*[i1] * (not tile.fresh), buffer, *[_INDEX] * (3 if tile.strided else 2)]
@@ -181,12 +182,12 @@ def _function(tile: Tile) -> func.FuncOp:
 def tile_function(
     name: str, types: Sequence[Attribute], write: Callable[[LoopWriter, Sequence[SSAValue]], None]
 ) -> func.FuncOp:
-    """Returns a private function for a tile, of which one copy serves a whole network.
+    """Returns a private function for a tile; one copy serves the whole module.
 
     Args:
         name: the function's name.
-        types: types of its parameters.
-        write: emits its code for the parameters.
+        types: types of the function's parameters.
+        write: function that emits the code, given the parameters.
     """
     block = Block(arg_types=types)
     end = func.ReturnOp()

@@ -1,4 +1,4 @@
-"""Loop nests over flat buffers, made from `linalg.generic` on memrefs."""
+"""Loop nests over flat buffers, derived from `linalg.generic` ops on memrefs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Access:
     offset: Size
     coefficients: tuple[Size, ...]
     panel_columns: int = 0
-    """Columns of a panel, if a matrix is stored in panels; coefficients hold inside of a panel."""
+    """Columns of a panel, if a matrix is stored in panels; then coefficients are valid within a
+    panel."""
 
     @property
     def element_type(self) -> Attribute:
@@ -45,7 +46,7 @@ class Access:
 class Nest:
     """Loop nest of `sizes`; each iteration runs `body` on the elements of `accesses`.
 
-    The last `outputs` accesses are written; the loops in `reductions` reduce into them.
+    The last `outputs` accesses are results; the loops in `reductions` reduce into them.
     """
 
     sizes: tuple[Size, ...]
@@ -117,8 +118,9 @@ def section(nest: Nest, loop: int, start: Size, size: Size) -> Nest:
 
 
 def nest_of(op: linalg.GenericOp) -> Nest:
-    """Returns the simplified loop nest of an op: without loops of one iteration, and with loops
-    merged that traverse memory like a single one.
+    """Returns the simplified loop nest of an op.
+
+    It has no loops of one iteration. Loops that traverse memory like a single loop are merged.
     """
     nest = plain_nest(op)
     return nest if nest.uses_position else coalesced(_along_memory(without_unit_loops(nest)))
@@ -128,7 +130,7 @@ def plain_nest(op: linalg.GenericOp) -> Nest:
     """Returns the loop nest of an op, with its loops unchanged.
 
     Raises:
-        PassFailedException: a loop is no operand's dimension, so its size is unknown.
+        PassFailedException: no operand has a loop's dimension, so the loop's size is unknown.
     """
     maps = [attribute.data for attribute in op.indexing_maps]
     rank = maps[0].num_dims
@@ -159,12 +161,14 @@ def plain_nest(op: linalg.GenericOp) -> Nest:
 
 
 def panel_exprs(step: AffineExpr, column: AffineExpr, columns: int) -> tuple[AffineExpr, ...]:
-    """Returns the index of an element in a matrix stored in panels of `columns` columns."""
+    """Returns the indices of an element (step, column) of a matrix stored in panels of `columns`
+    columns.
+    """
     return (column // columns, step, column % columns)
 
 
 def _panel_access(operand: SSAValue, exprs: Sequence[AffineExpr], rank: int) -> Access | None:
-    """Returns the access to a matrix in panels; None for another indexing map."""
+    """Returns the access to a matrix stored in panels; None if the indexing map is another one."""
     match exprs:
         case (
             AffineBinaryOpExpr(kind=AffineBinaryOpKind.FloorDiv, rhs=AffineConstantExpr()),
@@ -223,7 +227,9 @@ def without_unit_loops(nest: Nest) -> Nest:
 
 
 def _along_memory(nest: Nest) -> Nest:
-    """Reorders the reductions to traverse the inputs in memory order, as over an NHWC image."""
+    """Reorders the reduction loops so that they traverse the inputs in memory order, as for an NHWC
+    image.
+    """
     walks = {
         tuple(access.coefficients[n] for n in sorted(nest.reductions)) for access in nest.inputs
     }
@@ -236,7 +242,7 @@ def _along_memory(nest: Nest) -> Nest:
 
 
 def permuted(nest: Nest, order: Sequence[int]) -> Nest:
-    """Reorders the loops to `order`; loops that are not in it must have one iteration."""
+    """Reorders the loops to `order`; omitted loops must have one iteration."""
     return replace(
         nest,
         sizes=tuple(nest.sizes[loop] for loop in order),
@@ -249,7 +255,7 @@ def permuted(nest: Nest, order: Sequence[int]) -> Nest:
 
 
 def coalesced(nest: Nest) -> Nest:
-    """Merges neighbouring loops if every access traverses them like a single loop."""
+    """Merges adjacent loops if every access traverses them like a single loop."""
     groups: list[list[int]] = []
     for loop in range(len(nest.sizes)):
         if groups and _walk_as_one(nest, groups[-1][-1], loop):

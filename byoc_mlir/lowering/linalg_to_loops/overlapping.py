@@ -1,9 +1,9 @@
-"""Contractions that pack `b` block by block, with the rows that windows share packed only once.
+"""Contractions that pack `b` block by block; rows of pixels that several windows share are packed
+once.
 
-The windows of a convolution of stride 1 overlap: row 1 of the window at one row of pixels is row 0
-of the window at the next. A block holds, for each channel and column of the window, every row of
-pixels once. A step begins at the row of pixels that its row of the window reads first; the columns
-of the block follow it without gaps.
+The windows of a convolution of stride 1 overlap: row 1 of a window is row 0 of the window below it.
+For each channel and window column, a packed block holds every row of pixels once. A step begins at
+the first row of pixels that its window row reads; the block's columns follow without gaps.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _PACKED_BYTES = 24 << 10
 """Bytes of a packed block: a part of L1. Its steps are at uneven distances, which no hardware
 prefetcher predicts."""
 _MOST_ROWS = 48
-"""Maximum number of rows: with more rows of tiles packing hardly counts, and tiles read aligned
-vectors faster."""
+"""Maximum number of rows: with more rows, packing takes little time in proportion, and tiles that
+read aligned vectors are faster."""
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Packing of a block with overlapping windows."""
+    """Layout of a packed block with overlapping windows."""
 
     row: int
     """Loop over the rows of the window."""
@@ -45,7 +45,9 @@ class Overlap:
 
 
 def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
-    """Returns the overlap of the windows in a block; None if there is none, or it does not pay."""
+    """Returns the layout of a block with overlapping windows; None if they do not overlap, or it
+    does not pay.
+    """
     if is_symbolic(contraction.nest.sizes):
         return None
     sizes, rows = [operator.index(size) for size in contraction.nest.sizes], contraction.rows
@@ -68,7 +70,9 @@ def overlap_of(contraction: Contraction, blocking: Blocking) -> Overlap | None:
 
 
 class OverlapWriter(PackingWriter):
-    """Strategy for contractions with shared rows packed once; a table has the steps' offsets."""
+    """Strategy for contractions that pack shared rows once; a table holds the offsets of the
+    steps.
+    """
 
     def __init__(
         self,
@@ -140,8 +144,9 @@ class OverlapWriter(PackingWriter):
         sizes: Mapping[int, Index],
         body: Callable[[Mapping[int, Index], Index], None],
     ) -> None:
-        """Emits loops over all steps except the window's rows. Runs `body` on their counters and
-        their offset in the packed block.
+        """Emits loops over all steps except the window's rows.
+
+        Runs `body` on the loops' counters and their offset in the packed block.
         """
 
         def enter(position: int, counters: Mapping[int, Index], start: Index) -> None:

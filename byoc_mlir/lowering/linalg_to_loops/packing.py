@@ -1,7 +1,7 @@
 """Contractions that pack `b` block by block at run time.
 
 A block of columns of `b` is copied to a buffer on the stack, one row for each step. For a
-convolution, this is where windows become a matrix (im2col).
+convolution, the copy converts windows to a matrix (im2col).
 """
 
 from __future__ import annotations
@@ -48,15 +48,17 @@ class PackingWriter(TiledWriter):
         return operator.index(self._blocking.depth * inner * self._blocking.stride)
 
     def _b_step(self) -> Index:
-        """Returns the distance between two steps in a block: see `Tiles`."""
+        """Returns the distance between two steps in a packed block; see `Tiles`."""
         return self._blocking.stride
 
     def _b_start(self, column: Index) -> Index:
-        """Returns the offset of a tile's first column in a block."""
+        """Returns the offset of a tile's first column in a packed block."""
         return column
 
     def _multiply(self, tiles: Tiles, at: Position, panel: Index, columns: Index) -> None:
-        """Emits the micro-kernels' calls; the loop over the packed block, in L1, is innermost."""
+        """Emits the micro-kernels' calls; the innermost loop is over the packed block, which is in
+        L1.
+        """
 
         def row_of_tiles(row: Index, rows: int) -> None:
             here = self._entered_row(at, row)
@@ -69,7 +71,9 @@ class PackingWriter(TiledWriter):
     def _pack(
         self, packed: SSAValue, at: Position, depth: Index, lines: Index, width: Index
     ) -> None:
-        """Emits the copy of a block of `b` to `packed`, `stride` elements for each step."""
+        """Emits the copy of a block of `b` to `packed`, with a distance of `stride` elements
+        between steps.
+        """
         code, nest = self._code, self._nest
         outer, *inner = self._it.steps
 

@@ -1,4 +1,4 @@
-"""Contractions whose `b` is stored in panels of a tile's width: see `pack-weights`."""
+"""Contractions whose `b` is stored in panels of a tile's width, as `pack-weights` does."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ class PanelWriter(TiledWriter):
     """Strategy for contractions that read panels of `b` in place."""
 
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """Adds all steps to a block. With a symbolic number of rows, the code for one row and that
-        for more are chosen at run time.
+        """Adds the products of all steps to a block.
+
+        For a symbolic number of rows, the code chooses at run time between one row and more rows.
         """
         code, rows = self._code, self._it.rows
         if not isinstance(rows, Dim):
@@ -32,8 +33,9 @@ class PanelWriter(TiledWriter):
         return self._nest.sizes[self._it.steps[0]]
 
     def _add(self, at: Position, panel: Index, width: Index) -> None:
-        """Adds all steps to all tiles, in parts: a part to each tile, then the next part. A part of
-        a panel of `b` stays in the cache for all rows.
+        """Adds the products of all steps to all tiles, part by part.
+
+        Each part of a panel of `b` is applied to all rows, and stays in the cache meanwhile.
         """
         code, steps, depth = self._code, self._all_steps, self._blocking.depth
         if not isinstance(steps, int) or steps <= depth:
@@ -55,8 +57,9 @@ class PanelWriter(TiledWriter):
     def _add_steps(
         self, at: Position, panel: Index, width: Index, tiles: Tiles, first: Index, depth: Size
     ) -> None:
-        """Adds `depth` steps from the first on. Each tile prefetches a share of the next panel,
-        since weights are seldom in L1.
+        """Adds the products of `depth` steps, from step `first` on.
+
+        Each tile prefetches a share of the next panel, since weights are seldom in L1.
         """
         code, here = self._code, at.following([A, C])
         before = code.scale_index(first, self._blocking.tile.panel_columns)
@@ -89,6 +92,8 @@ class PanelWriter(TiledWriter):
         self._over_columns(width, one_tile, self._blocking.of_one_row)
 
     def _start_of(self, at: Position, columns: Columns) -> Index:
-        """Returns the offset of column n's panel: n * steps, since panels are contiguous."""
+        """Returns the offset of the panel with column n, which is n * steps, since panels are
+        contiguous.
+        """
         first = at.counters[self._it.columns[-1]]
         return self._code.scale_index(self._code.add_index(first, columns.first), self._all_steps)

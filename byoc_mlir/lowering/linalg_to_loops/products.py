@@ -58,7 +58,9 @@ def emit_contraction(
 
 
 def _cycles(contraction: Contraction) -> float:
-    """Returns an estimate of the cycles of the MACs, or of reading the matrix if rows are few."""
+    """Returns an estimate of the cycles for the MACs or, if rows are few, for reading the
+    matrix.
+    """
     nest = contraction.nest
     read = byte_width(nest.accesses[1].element_type) / hint(contraction.rows)
     each = max(1 / ASSUMED.loop_products, read / ASSUMED.streamed_bytes)

@@ -1,6 +1,7 @@
-"""Fusion of ops over the same rows, as in a softmax: all ops on one row, then on the next.
+"""Fusion of ops over the same rows, as in a softmax: all ops on one row, then all ops on the
+next.
 
-Each op reads the row that the previous op wrote from L1.
+Each op reads from L1 the row that the previous op wrote.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _ROW = 0
 
 
 def nests_in_rows(ops: Sequence[linalg.GenericOp]) -> Sequence[Nest]:
-    """Returns the nests of the first ops that can run row by row; empty if nothing is gained."""
+    """Returns the nests of the first ops that can run row by row; empty if that is not faster."""
     nests: list[Nest] = []
     for op in ops:
         nest = None if is_product_sum(op) else nest_of(op)
@@ -40,7 +41,7 @@ def nests_in_rows(ops: Sequence[linalg.GenericOp]) -> Sequence[Nest]:
 
 
 def emit_rows(code: LoopWriter, nests: Sequence[Nest], *, threads: bool) -> None:
-    """Emits one loop over rows around each nest's work on a row."""
+    """Emits one loop over rows, in which each nest processes one row."""
     rows = nests[0].sizes[_ROW]
     cycles = cycles_of(*nests)
     if threads and is_worth_threads([rows], cycles):
@@ -65,7 +66,7 @@ def _emit_row(code: LoopWriter, nests: Sequence[Nest], row: Index) -> None:
 
 
 def _has_rows(nest: Nest) -> bool:
-    """True if there are enough rows, and no other schedule of the nest is better."""
+    """True if there are enough rows, and no other schedule of the nest is faster."""
     if nest.uses_position or nest.iterations == 0 or _ROW not in nest.parallel:
         return False
     if hint(nest.sizes[_ROW]) < ENOUGH_PARALLEL:
@@ -74,7 +75,7 @@ def _has_rows(nest: Nest) -> bool:
 
 
 def _share_rows(nests: Sequence[Nest]) -> bool:
-    """True if no row of a nest depends on another row of another nest."""
+    """True if a row of a nest depends only on the same row of other nests."""
     if any(nest.sizes[_ROW] != nests[0].sizes[_ROW] for nest in nests):
         return False
     accesses = [(access, nest) for nest in nests for access in nest.accesses]
@@ -87,7 +88,7 @@ def _share_rows(nests: Sequence[Nest]) -> bool:
 
 
 def _is_dense_row(access: Access, nest: Nest) -> bool:
-    """True if the elements of a row fill the distance to the next row."""
+    """True if the elements of a row are contiguous up to the next row."""
     size = 1
     for loop in reversed(range(_ROW + 1, len(nest.sizes))):
         if access.coefficients[loop] == 0:

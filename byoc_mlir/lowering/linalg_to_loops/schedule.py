@@ -1,4 +1,4 @@
-"""Schedules: other loops than the default ones for an op, by their names in the IR."""
+"""Schedules: names of loops other than the default, as the IR records them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALL = (ALONG, ACROSS, *PRODUCT_SCHEDULES)
 
 
 def schedule_of(op: linalg.GenericOp) -> str:
-    """Returns the schedule of an op; empty for the default.
+    """Returns the schedule of an op; "" for the default.
 
     Raises:
         PassFailedException: the schedule is unknown.
@@ -53,7 +53,7 @@ def schedules_for(op: linalg.GenericOp) -> Sequence[str]:
 
 
 def described(op: linalg.GenericOp) -> str:
-    """Returns a string of sizes, types and strides, which determine the choice of a schedule."""
+    """Returns a string of the sizes, types and strides that determine the choice of a schedule."""
     nest: Nest = nest_of(op)
     accesses = [f"{one.element_type}{one.coefficients}" for one in nest.accesses]
     ops = "+".join(inner.name.partition(".")[2] for inner in nest.body.ops)

@@ -1,4 +1,4 @@
-"""Loops for everything but large contractions: element-wise ops and reductions."""
+"""Loops for all ops except large contractions: element-wise ops and reductions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def emit_nest(code: LoopWriter, nest: Nest, *, threads: bool, schedule: str = ""
 
 
 def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
-    """Returns the number of loops, from the outermost, to run on several threads."""
+    """Returns the number of outermost loops to run on several threads."""
     if not threads:
         return 0
     count, iterations = 0, 1
@@ -66,8 +66,10 @@ def _parallel_prefix(nest: Nest, loops: Sequence[int], threads: bool) -> int:
 
 
 def cycles_of(*nests: Nest) -> float:
-    """Returns an estimate of the cycles of nests that run row by row, for the hints of sizes: their
-    arithmetic, or the memory traffic of one nest, whose results the next one finds in a cache.
+    """Returns an estimate of the cycles of nests that run row by row, for the hints of sizes.
+
+    It is the time of their arithmetic, or of the memory traffic of one nest: the next nest finds
+    results in a cache.
     """
     iterations = sum(hint(nest.iterations) * body_cost(nest.body) for nest in nests)
     moved = max(_moved_bytes(nest) for nest in nests)
@@ -92,7 +94,7 @@ def _elements(nest: Nest, access: Access) -> int:
 def enter(
     code: LoopWriter, nest: Nest, loops: Sequence[int], at: Position, body: Emit, parallel: int = 0
 ) -> None:
-    """Emits the loops `loops` around `body`; the first `parallel` of them as one parallel nest."""
+    """Emits the loops `loops` around `body`; the first `parallel` loops form one parallel nest."""
     if parallel:
         sizes = [nest.sizes[loop] for loop in loops[:parallel]]
         with code.parallel(sizes, cycles=cycles_of(nest)) as counters:
@@ -132,7 +134,7 @@ def _store_results(code: LoopWriter, nest: Nest, at: Position, values: Sequence[
 def _step(
     code: LoopWriter, nest: Nest, at: Position, running: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """Emits one iteration of the body on loaded inputs and the running values."""
+    """Emits one iteration of the body on loaded inputs and the current accumulators."""
     inputs = _load_inputs(code, nest, at)
     return code.inline(nest.body, [*inputs, *running], at.counters)
 
@@ -174,10 +176,10 @@ def _vector_loop(nest: Nest) -> int | None:
 
 
 def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, threads: bool) -> None:
-    """Emits a nest that `is_window`: the reduction is unrolled inside of the parallel loops, and
-    two rows that share elements are computed at once.
+    """Emits a nest for which `is_window` holds.
 
-    The results start at `start`, or at their current values.
+    The reduction is unrolled inside of the parallel loops, and two rows that share elements are
+    computed at once. The results start at `start`, or at their current values.
     """
     line = _overlapping_loop(nest)
     if line is not None:
@@ -226,7 +228,9 @@ def _overlapping_loop(nest: Nest) -> int | None:
 
 
 def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
-    """True if an iteration of `loop` reads elements that another reduction step has read."""
+    """True if an iteration of `loop` reads elements that another reduction step of the previous
+    iteration has read.
+    """
     stride = access.coefficients[loop]
     steps = ((access.coefficients[step], nest.sizes[step]) for step in nest.reductions)
     numbers = [(s, size) for s, size in steps if isinstance(s, int) and isinstance(size, int)]
@@ -237,8 +241,9 @@ def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
 
 
 def _rows(code: LoopWriter, nest: Nest, threads: bool) -> None:
-    """Emits reductions in registers, with the reduction loops innermost; several results at a time
-    if they read common elements.
+    """Emits reductions in registers, with the reduction loops innermost.
+
+    Several results are computed at a time if they read common elements.
     """
     unrolled: list[int] = []
     if _rows_have_much_in_common(nest):
@@ -277,7 +282,7 @@ def emit_folds(code: LoopWriter, nest: Nest, rows: Sequence[Position]) -> None:
 
 
 def is_row_fold(nest: Nest) -> bool:
-    """True if each result is reduced in registers on its own."""
+    """True if the nest reduces each result separately, in registers."""
     if is_window(nest) or _vector_loop(nest) is not None:
         return False
     return not _rows_have_much_in_common(nest)
@@ -288,7 +293,7 @@ def _in_groups(values: Sequence[SSAValue], size: int) -> list[Sequence[SSAValue]
 
 
 def _rows_have_much_in_common(nest: Nest) -> bool:
-    """True if neighbouring results read the same elements of an input, in enough steps."""
+    """True if adjacent results read the same elements of an input, in enough steps."""
     if not nest.parallel or nest.uses_position:
         return False
     last = nest.parallel[-1]
@@ -303,7 +308,7 @@ def _rows_have_much_in_common(nest: Nest) -> bool:
 
 
 def _columns(code: LoopWriter, nest: Nest, threads: bool) -> None:
-    """Emits reductions of whole rows in memory, so that the innermost loop vectorises."""
+    """Emits reductions of whole rows in memory, so that LLVM vectorises the innermost loop."""
     vector = _vector_loop(nest)
     assert vector is not None
     outer = [loop for loop in nest.parallel if loop != vector]

@@ -1,7 +1,7 @@
 """Contractions as cache-blocked and register-blocked loops.
 
-Subclasses determine how a block gets `b` to its tiles. Epilogues are applied while the block is in
-the cache.
+Subclasses determine how tiles read `b`: in place or packed. Epilogues are applied while the block
+is in the cache.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Tiles:
     """Parameters that all tiles of a block share."""
 
     fresh: SSAValue | None
-    """Condition that sums start at zero; None if they always do."""
+    """Run-time condition for sums to start at zero; None if they always do."""
     a: SSAValue
     b: SSAValue
     b_step: Index
-    """Distance of two steps; for gathered tiles, the table of the steps' offsets."""
+    """Distance between two steps; for gathered tiles, the table of the steps' offsets."""
     c: SSAValue
     steps: Index
     panel_steps: Size | None = None
@@ -42,7 +42,9 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns of one tile: the first one in the block, and their number if not all are valid."""
+    """Columns of one tile: the first column in the block, and the number of valid columns if not
+    all are.
+    """
 
     tile: Tile
     first: Index
@@ -65,8 +67,8 @@ class TiledWriter(ABC):
         """Emits the outer loops and the loops over blocks of rows and columns.
 
         Args:
-            cycles: their cycles in total, for the hints of symbolic sizes.
-            threads: true if several threads may run them.
+            cycles: estimated cycles of all loops, for the hints of symbolic sizes.
+            threads: true if several threads may run the loops.
         """
         sizes = [self._nest.sizes[loop] for loop in self._it.outer]
         panels = -(-self._it.rows // self._blocking.tile.rows)
@@ -103,7 +105,7 @@ class TiledWriter(ABC):
                 self._sequential(sizes, steps, (*counters, loop.counter))
 
     def _column_steps(self) -> list[tuple[int, int]]:
-        """Returns the loops over columns, with a block's extent in each."""
+        """Returns the loops over columns, each with the extent of a block in it."""
         blocking = self._blocking
         if len(self._it.columns) == 1:
             return [(self._it.columns[0], blocking.width)]
@@ -111,7 +113,7 @@ class TiledWriter(ABC):
         return [(outer, blocking.lines), (inner, blocking.width)]
 
     def _block(self, counters: Sequence[Index]) -> None:
-        """Emits one block: some row panels times some columns."""
+        """Emits one block: several panels of rows times several columns."""
         code, it, blocking = self._code, self._it, self._blocking
         at = Position.start(self._nest)
         for loop, counter in zip(it.outer, counters, strict=False):
@@ -130,15 +132,16 @@ class TiledWriter(ABC):
             self._apply(epilogue, at, panel, self._code.product(lines, extents[-1]))
 
     def _rows(self, panel: Index) -> tuple[Index, Index]:
-        """Returns the first row of the block and the row after its last."""
+        """Returns the first row of the block, and the row after the last one."""
         code, rows = self._code, self._blocking.tile.rows
         first = code.scale_index(panel, rows)
         after = code.add_index(first, self._blocking.panels * rows)
         return first, code.minimum(after, self._it.rows)
 
     def _fresh(self, first: Index, depth: Size) -> SSAValue | None:
-        """Returns the condition that the sums of `depth` steps from `first` on start at zero; None
-        if they always do.
+        """Returns the condition for sums to start at zero, for `depth` steps from `first` on.
+
+        None if they always start at zero.
         """
         if not self._it.fresh:
             return self._code.boolean(False)
@@ -155,7 +158,7 @@ class TiledWriter(ABC):
 
     @abstractmethod
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
-        """Adds all steps to a block of `lines * width` columns."""
+        """Adds the products of all steps to a block of `lines * width` columns."""
 
     def _over_rows(self, panel: Index, body: Callable[[Index, int], None]) -> None:
         """Runs `body` on the first row and the number of rows of each tile of the block."""
@@ -176,8 +179,9 @@ class TiledWriter(ABC):
     def _over_any_rows(
         self, first: Index, after: Index, body: Callable[[Index, int], None]
     ) -> None:
-        """Runs `body` as `_over_rows` does, for a symbolic number of rows: the rows behind the full
-        tiles get a tile for each bit of their number.
+        """Runs `body` like `_over_rows`, for a symbolic number of rows.
+
+        The rows after the full tiles get a tile for each bit of their number.
         """
         code, rows = self._code, self._blocking.tile.rows
         count = code.add_index(after, code.scale_index(first, -1))
@@ -222,7 +226,7 @@ class TiledWriter(ABC):
         b_start: Index,
         ahead: Index | None = None,
     ) -> None:
-        """Calls the micro-kernel for one tile whose first row is entered.
+        """Calls the micro-kernel for one tile; `at` is a position in the tile's first row.
 
         Args:
             ahead: offset in `b` to prefetch; by default, the offset that the tile reads.

@@ -1,7 +1,7 @@
 """Contractions whose `b` is stored transposed; blocks of it are transposed at run time.
 
-A block becomes panels of a tile's width, which tiles read row by row. Squares with as many columns
-and steps as a vector has lanes are transposed in registers.
+A block is copied to panels of a tile's width, which tiles read row by row. Squares with as many
+columns and steps as a vector has lanes are transposed in registers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from byoc_mlir.lowering.linalg_to_loops.tiled import B
 
 
 def is_turned(contraction: Contraction) -> bool:
-    """True if the steps of a column of `b` are contiguous."""
+    """True if each column of `b` is contiguous along the steps."""
     b = contraction.nest.accesses[B].coefficients
     steps, columns = contraction.steps, contraction.columns
     return len(steps) == len(columns) == 1 and b[steps[0]] == 1 and b[columns[0]] != 1
@@ -37,7 +37,9 @@ class TurningWriter(PackingWriter):
     def _pack(
         self, packed: SSAValue, at: Position, depth: Index, lines: Index, width: Index
     ) -> None:
-        """Emits the copy of a block: whole panels in squares, the remainder element by element."""
+        """Emits the copy of a block: squares of whole panels are transposed, the remainder is
+        copied by element.
+        """
         code, tile, (column,) = self._code, self._blocking.tile, self._it.columns
         whole = code.scale_index(code.quotient(width, tile.columns), tile.columns)
         with code.loop(whole, step=tile.columns) as panels:
@@ -69,7 +71,9 @@ class TurningWriter(PackingWriter):
         steps: tuple[Index, Index],
         width: Index,
     ) -> None:
-        """Emits the copy of some steps of columns to a panel."""
+        """Emits the copy of the steps from `steps[0]` to `steps[1]` of a panel, element by
+        element.
+        """
         code, (step,) = self._code, self._it.steps
         with code.loop(steps[1], start=steps[0]) as loop:
             here = at.entered(code, self._nest, step, loop.counter)

@@ -90,7 +90,7 @@ _SIGNATURE = frozenset(
         "dso_local",
     }
 )
-"""Attributes that other parts of a function's header express."""
+"""Attributes that have other places in a function's header."""
 
 _ENUM_ATTRIBUTES = frozenset(_FUNCTION_KEYWORDS.values()) | {
     "mustprogress",

@@ -1,8 +1,8 @@
 """Compilation of a module of the `llvm` dialect to a relocatable object file, through LLVM.
 
 llvmlite holds one lock during each call. LLVM needs no lock for modules in different contexts with
-their own target machines. So the two calls that take long bypass the lock, and run on several
-threads at once. A fork waits for them as it waits for that lock (`runtime/system/forks.py`).
+their own target machines. So the two slow calls bypass the lock, and run on several threads at
+once. A fork waits for them, as it waits for llvmlite's lock (`runtime/system/forks.py`).
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ _OBJECT_FILE = 1
 def run_passes(
     passes: llvm.ModulePassManager, module: llvm.ModuleRef, builder: llvm.PassBuilder
 ) -> None:
-    """Runs passes on a module that no other thread uses, inside of `at_once`."""
+    """Runs passes on a module that no other thread uses; must be called in `at_once`."""
     _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
 
 
 def emit_unlocked(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
-    """Returns the object code of a module. No other thread may use the module or the target
-    machine. Runs inside of `at_once`.
+    """Returns the object code of a module; must be called in `at_once`.
+
+    No other thread may use the module or the target machine.
 
     Raises:
         CompilationError: LLVM cannot generate code for the module.
@@ -68,8 +69,11 @@ def emit_unlocked(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
 
 
 def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """Returns `function` of each item, on as many threads as there are cores. The calling thread is
-    one of them; the other threads get its context. Raises the first error of any thread.
+    """Returns the results of `function` for each item, computed on as many threads as there are
+    cores.
+
+    The calling thread is one of them; the other threads get its context. Raises the first error of
+    any thread.
     """
     results: dict[int, _Result] = {}
     errors: list[BaseException] = []
@@ -99,7 +103,9 @@ def at_once(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> lis
 
 @cache
 def _unlocked(name: str) -> Any:
-    """Returns a function of LLVM with the signature that llvmlite declares for it."""
+    """Returns a function of LLVM's library that does not take llvmlite's lock, with llvmlite's
+    signature of it.
+    """
     library = cast(Any, ffi.lib)
     declared = getattr(library, name)
     function = ctypes.CDLL(library._name, handle=library._handle)[name]
@@ -108,7 +114,8 @@ def _unlocked(name: str) -> Any:
 
 
 Timing = Callable[[str, float], None]
-"""Called after each pass with its name and its time in seconds, verification included."""
+"""Function that is called after each pass with its name and its time in seconds, verification
+included."""
 
 _HIGHEST_LEVEL = 3
 
@@ -116,7 +123,8 @@ _LEAST_LEVEL = 1
 """Minimum level of code generation: level 0 spills every value instead of allocating registers."""
 
 _SLOW_GATHERS = "znver"
-"""Prefix of processors on which gathers are slow; LLVM takes a gather for one instruction."""
+"""Prefix of the names of processors on which gathers are slow, although LLVM's cost model counts a
+gather as one instruction."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +140,8 @@ class CodegenTarget:
     def host() -> CodegenTarget:
         """Returns the machine of this process, restricted to the level of `BYOC_MAX_ISA`.
 
-        The CPU's name stays: since all features are listed, it only affects instruction scheduling.
+        The CPU's name is not restricted: since all features are listed, it only affects instruction
+        scheduling.
         """
         name, features, level = llvm.get_host_cpu_name(), llvm.get_host_cpu_features(), Cpu.limit()
         if level is not None:
@@ -150,8 +159,9 @@ class CodegenTarget:
 
 
 def emit_object(module: ModuleOp) -> bytes:
-    """Compiles a module of the `llvm` dialect to position-independent object code for
-    `CodegenTarget.current()`, which the JIT or `ld -shared` links.
+    """Compiles a module of the `llvm` dialect to position-independent object code.
+
+    The target is `CodegenTarget.current()`. The JIT or `ld -shared` links the code.
 
     Raises:
         CompilationError: the module is not legal LLVM.
@@ -162,11 +172,12 @@ def emit_object(module: ModuleOp) -> bytes:
 
 
 def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[bytes]:
-    """Compiles a module as `emit_object` does, but a large module becomes several objects to be
-    linked together, which are compiled in parallel. The objects depend on nothing but the module.
+    """Compiles a module like `emit_object`, but a large module to several objects in parallel.
+
+    The objects must be linked together. They depend only on the module.
 
     Args:
-        timing: called with the time of each step.
+        timing: function that is called with the time of each step.
     """
     units = [
         _Unit(
@@ -180,7 +191,7 @@ def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[
 
 
 class _Unit(NamedTuple):
-    """Part of a module that becomes an object."""
+    """Part of a module that becomes one object."""
 
     name: str
     """Name of the dumped IR files."""
@@ -190,7 +201,9 @@ class _Unit(NamedTuple):
 
 
 def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[bytes]:
-    """Returns the object code of units; some units are translated while LLVM compiles the rest."""
+    """Returns the object code of units; while LLVM compiles some units, the next ones are
+    translated.
+    """
     target = CodegenTarget.current()
     machines = [_target_machine(target, max(unit.level, _LEAST_LEVEL)) for unit in units]
     clock, start = _Clock(), time.perf_counter()
@@ -206,7 +219,7 @@ def _emitted(units: Sequence[_Unit], timing: Timing | None = None) -> Sequence[b
 def _object_of(
     unit: _Unit, machine: llvm.TargetMachine, target: CodegenTarget, clock: _Clock
 ) -> bytes:
-    """Returns the object code of one unit; runs inside of `at_once`."""
+    """Returns the object code of one unit; must be called in `at_once`."""
     check_time()
     with clock.measured("translate-to-llvm-ir"):
         assembly = unit.assembly()
@@ -227,7 +240,7 @@ class _Clock:
 
     @contextmanager
     def measured(self, step: str) -> Generator[None]:
-        """Measures a step."""
+        """Measures the time of a step in the `with` body."""
         start = time.perf_counter()
         yield
         self._steps.append((step, time.perf_counter() - start))
@@ -247,7 +260,7 @@ def optimised_assembly(
     cpu: str | None = None,
     features: str | None = None,
 ) -> str:
-    """Returns the optimised LLVM assembly for which `emit_object` generates code."""
+    """Returns LLVM assembly after the optimisations of `emit_object`."""
     target = _target(cpu, features)
     machine = _target_machine(target, opt_level)
     (optimised,) = at_once(
@@ -317,7 +330,7 @@ def _llvm_target(triple: str) -> llvm.Target:
 def _optimised(
     assembly: str, target: CodegenTarget, machine: llvm.TargetMachine, opt_level: int
 ) -> llvm.ModuleRef:
-    """Returns the optimised module, which owns its LLVM context. Runs inside of `at_once`."""
+    """Returns the optimised module, which owns its LLVM context; must be called in `at_once`."""
     try:
         module = llvm.parse_assembly(assembly, llvm.create_context())
         module.triple = target.triple
@@ -334,7 +347,9 @@ def _optimised(
 
 @contextmanager
 def _pipeline(builder: llvm.PassBuilder) -> Generator[llvm.ModulePassManager]:
-    """Yields the passes of a builder, and frees them: their class inherits a wrong `_dispose`."""
+    """Yields the passes of a builder, and frees them afterwards, since their class inherits a wrong
+    `_dispose`.
+    """
     passes = builder.getModulePassManager()
     try:
         yield passes

@@ -134,9 +134,9 @@ def quoted(data: bytes) -> str:
 def initialiser(value: Attribute, type_: Attribute) -> str:
     """Returns the type and the initial value of a global.
 
-    Arrays of numbers are written as strings of bytes: one character a byte is an order of magnitude
-    shorter than one number an element. Pointers carry no element type, so users do not depend on
-    it.
+    Arrays of numbers are written as byte strings, which are an order of magnitude shorter than
+    lists of numbers. The global's type then differs, but its users do not depend on it, since
+    pointers have no element type.
     """
     if isinstance(value, StringAttr):
         return _bytes_text(value.data.encode())
@@ -166,7 +166,9 @@ def _integer_text(value: int, type_: IntegerType) -> str:
 
 
 def _float_text(value: float, type_: Attribute) -> str:
-    """Returns the exact bits; f32 and f64 are both written as a double."""
+    """Returns the exact bits of a float in hexadecimal; f32 and f64 are both written as a
+    double.
+    """
     if isinstance(type_, Float16Type):
         return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
     if isinstance(type_, BFloat16Type):

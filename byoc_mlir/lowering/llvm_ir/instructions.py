@@ -1,4 +1,6 @@
-"""Instructions of LLVM assembly for ops: a table for each family, a function for each exception."""
+"""Instructions of LLVM assembly for ops: a table for each family, and a function for each
+exception.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ _GEP_INBOUNDS, _GEP_UNSIGNED_SIGNED_WRAP, _GEP_NO_UNSIGNED_WRAP = 1, 2, 4
 
 
 def fastmath_text(flags: FastMathAttr) -> str:
-    """Returns the flags, each followed by a space."""
+    """Returns the fast-math flags, each followed by a space."""
     return "".join([f"{flag.value} " for flag in sorted(flags.data)])
 
 

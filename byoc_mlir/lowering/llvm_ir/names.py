@@ -23,9 +23,9 @@ _LITERALS = frozenset(
 class FunctionNames:
     """Names of values and blocks, and the values that each edge passes.
 
-    A constant has no instruction: its name is its text. A second edge from a block to the same
-    destination with other arguments gets its own block, since a phi node cannot distinguish the
-    edges.
+    A constant has no instruction, so its name is its text. If a block has two edges to the same
+    destination with different arguments, the second edge gets its own block: a phi node cannot
+    distinguish them.
     """
 
     def __init__(self, body: Region) -> None:

@@ -17,14 +17,15 @@ from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
 
 MOST_PARTS = 4
 LEAST_OPS = 1000
-"""Minimum number of a part's ops: LLVM takes some 0.2 s for them, half of that with vector code,
-and 0.01 s without any ops."""
+"""Minimum number of a part's ops. LLVM takes some 0.2 s for so many ops, or half of that for vector
+code; an empty part takes 0.01 s."""
 
 COPIED_OPS = 40
 """Maximum number of ops of an inlinable function that is copied to each part that calls it."""
 
 Home: TypeAlias = tuple[bool, int]
-"""Part of a symbol: true for a part with vectorised functions, and its number among such parts."""
+"""Part that a symbol belongs to: True if its functions are vectorised, and the part's number among
+parts of that kind."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ class ModulePart:
         declarations: symbols that the definitions mention, defined in other parts or outside of the
             module.
         shared: internal functions that other parts call or define.
-        vectorised: true if all functions are vectorised already, so that LLVM optimises none of
-            them.
+        vectorised: true if all functions are already vectorised, so that LLVM need not optimise.
     """
 
     definitions: Sequence[Operation]
@@ -49,8 +49,8 @@ class ModulePart:
 def cut(module: ModuleOp) -> Sequence[ModulePart]:
     """Splits a module into parts; a small module is one part.
 
-    The parts depend on nothing but the module. A function that LLVM would inline stays with its
-    caller, and the users of a variable stay together. Vectorised functions have their own parts.
+    The result depends only on the module. A function that LLVM would inline is in the part of its
+    caller, and all users of a variable are in one part. Vectorised functions have their own parts.
     """
     ops = {symbol_of(op): op for op in module.body.block.ops}
     defined = {name: op for name, op in ops.items() if not is_declaration(op)}

@@ -88,7 +88,7 @@ def _region_value(op: llvm.GlobalOp) -> str:
 
 @dataclass(frozen=True)
 class _Constant:
-    """Literal, with some of its fields replaced."""
+    """Literal of an aggregate, some of whose fields are replaced."""
 
     type_: Attribute
     base: str
@@ -135,8 +135,8 @@ _MODULE_STRINGS = {
 def translate_module(module: ModuleOp) -> str:
     """Returns the module as LLVM assembly.
 
-    All linkages, attributes, alignments, flags and orderings are kept. Only locations and the
-    attributes of other dialects are dropped.
+    The text has all linkages, attributes, alignments, flags and orderings. Only locations and the
+    attributes of other dialects are omitted.
 
     Raises:
         CompilationError: an op cannot be expressed; the error names it.
@@ -176,8 +176,9 @@ def _joined(lines: Sequence[str]) -> str:
 
 
 def _linkage(op: llvm.FuncOp, part: ModulePart) -> str:
-    """Returns a function's linkage. Internal functions that parts share become hidden, so that no
-    other module sees them.
+    """Returns a function's linkage.
+
+    An internal function that other parts use becomes hidden, so that no other module sees it.
     """
     return "hidden " if op.sym_name.data in part.shared else f"{op.linkage.linkage.data} "
 
@@ -210,8 +211,9 @@ def _declaration(op: llvm.FuncOp) -> str:
 
 
 def _declaration_elsewhere(op: llvm.FuncOp) -> str:
-    """Returns the declaration of a function that another part defines. It is not hidden, because
-    LLVM would assume that a hidden function is near.
+    """Returns the declaration of a function that another part defines.
+
+    It is not hidden, because LLVM would assume that a hidden function is near.
     """
     return _declared(op, "")
 

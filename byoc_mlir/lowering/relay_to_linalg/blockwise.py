@@ -74,7 +74,7 @@ def _kernel(
 
 @lru_cache(maxsize=64)
 def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool) -> Region:
-    """Returns a cached body of a kernel; a clone takes a third of the time of building one."""
+    """Returns a clone of a cached kernel body, in a third of the time of building one."""
     block = Block(arg_types=types)
     end = host.YieldOp()
     block.add_op(end)
@@ -98,7 +98,9 @@ def _body(sizes: BlockwiseSizes, types: tuple[Attribute, ...], *, one_zero: bool
 
 
 def _few_rows(sizes: BlockwiseSizes) -> int:
-    """Returns the number of rows if they are few, else 0; the limit if it is symbolic."""
+    """Returns the number of rows if they are few, else 0; for a symbolic number, the limit of few
+    rows.
+    """
     if isinstance(sizes.rows, int):
         return sizes.rows if sizes.rows <= _FEW_ROWS else 0
     return _FEW_ROWS
@@ -119,8 +121,9 @@ def _packed_codes(codes: Array) -> Array:
 
 
 def _packed(numbers: Array) -> Array:
-    """Packs scales or zero points `[units, blocks]` into `[panels, blocks, 16]`; one value is
-    repeated.
+    """Packs scales or zero points `[units, blocks]` into `[panels, blocks, 16]`.
+
+    A single value is repeated.
     """
     if numbers.shape == (1, 1):
         numbers = np.repeat(numbers, LANES, 0)

@@ -1,7 +1,7 @@
 """Kernels of GEMMs with blockwise quantised weights of a few bits.
 
-The codes of 16 units are interleaved byte by byte, so that one load gets the next codes of all 16.
-Threads share panels of 16 units. Weights stay packed in memory.
+The codes of 16 units are interleaved byte by byte, so that one load gets the next codes of all 16
+units. Panels of 16 units are distributed among threads. Weights stay packed in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LANES = 16
 _TILE_ROWS = 6
 _REST_ROWS = (4, 2, 1)
 _SUMS = 4
-"""Accumulators that are interleaved, so that an addition need not wait for the one before."""
+"""Number of interleaved accumulators, so that an addition need not wait for the previous one."""
 _UNROLLED_BYTES = 4
 _UNROLLED_STEPS = 4
 _UNPACKED_STEPS = 512
@@ -40,7 +40,7 @@ _BYTES = VectorType(i8, [LANES])
 
 @dataclass(frozen=True)
 class BlockwiseSizes:
-    """Sizes of a GEMM; each `block` of a unit's elements has a scale, and takes `bytes` bytes."""
+    """Sizes of a GEMM; each `block` of elements of a unit has a scale, and takes `bytes` bytes."""
 
     rows: Size
     units: int
@@ -178,9 +178,11 @@ class _Writer(ABC):
 
 
 class FewRows(_Writer):
-    """Kernel for few rows. Each code is loaded once and multiplied with all rows in registers. The
-    MACs of the bare codes are summed by block, and scaled afterwards. With a symbolic number of
-    rows, it computes one row after the other.
+    """Kernel for few rows.
+
+    Each code is loaded once, and multiplied with all rows, in registers. The MACs of the bare codes
+    are summed per block, and scaled afterwards. For a symbolic number of rows, the kernel computes
+    one row after the other.
     """
 
     def __init__(
@@ -260,8 +262,10 @@ class FewRows(_Writer):
 
 
 class ManyRows(_Writer):
-    """Kernel for many rows. It dequantises some hundred steps of a panel to the stack, and
-    multiplies tiles of rows with them.
+    """Kernel for many rows.
+
+    It dequantises some hundred steps of a panel to the stack, and multiplies tiles of rows with
+    them.
     """
 
     def _panel(self, panel: SSAValue) -> None:
@@ -283,7 +287,9 @@ class ManyRows(_Writer):
             self._rest(part, full, sizes.rows - full, fresh)
 
     def _rest(self, part: _Part, first: Size, rows: Size, fresh: SSAValue) -> None:
-        """Emits the rows behind whole tiles; a symbolic number gets a tile for each of its bits."""
+        """Emits the rows after the whole tiles; for a symbolic number, a tile for each bit of the
+        number.
+        """
         if isinstance(rows, int):
             if rows:
                 self._tile(part, first, rows, fresh)
@@ -309,7 +315,7 @@ class ManyRows(_Writer):
                 code.add(vector.StoreOp(weight, target, [code.index(self._times(step, LANES))]))
 
     def _tile(self, part: _Part, first: Index, rows: int, fresh: SSAValue) -> None:
-        """Emits the MACs of some rows with the steps of a part."""
+        """Emits the MACs of some rows with the steps of `part`."""
         code, sizes = self._code, self._sizes
         mask = self._mask(part.panel)
         places = [
@@ -341,7 +347,7 @@ class ManyRows(_Writer):
 
 @dataclass(frozen=True)
 class _Part:
-    """Dequantised blocks of a panel."""
+    """Range of dequantised blocks of a panel."""
 
     weights: SSAValue
     """Weights, `[steps, 16]`."""

@@ -52,8 +52,7 @@ Body: TypeAlias = (
     | Callable[[Scalars, _V, _V, _V, _V], _V]
     | Callable[[Scalars, _V, _V, _V, _V, _V], _V]
 )
-"""Function `body(scalars, *elements) -> element`; a reduction's last element is the running
-value."""
+"""Function `body(scalars, *elements) -> element`; a reduction's last element is the accumulator."""
 
 Lowering = Callable[[Any, "LinalgBuilder"], Sequence[SSAValue]]
 """Function `lowering(op, builder) -> the values that replace the op's results`."""
@@ -96,7 +95,7 @@ def broadcast(value: SSAValue, shape: Sequence[Size]) -> Read:
 
 
 def is_one(size: Size) -> bool:
-    """True if a size is 1, known or by a guard, so that its only element is broadcast."""
+    """True if a size is 1, known or by a guard, so that the only element is broadcast."""
     return surely_same(size, 1)
 
 
@@ -148,7 +147,7 @@ class LinalgBuilder:
     ) -> SSAValue:
         """Inserts a `linalg.generic` that computes a new tensor of `type_`, element by element.
 
-        `kind` is the kind of arithmetic of the body; by default, that of the first input.
+        `kind` is the kind of arithmetic of the body; by default, the first input's kind.
         """
         rank = len(type_.shape)
         first = reads[0].value if reads else None
@@ -170,10 +169,10 @@ class LinalgBuilder:
         rank: int,
         body: Body,
     ) -> SSAValue:
-        """Inserts a reduction of all elements read into `start`, over the loop dimensions in
+        """Inserts a reduction of all input elements into `start`, over the loop dimensions in
         `reduced`.
 
-        The body gets the input elements and the running value.
+        The body gets the input elements and the accumulator.
         """
         type_ = tensor_type(start)
         block = _block([tensor_type(read.value).element_type for read in reads], type_)
@@ -216,7 +215,7 @@ class LinalgBuilder:
     def elementwise(
         self, values: Sequence[SSAValue], type_: Tensor, body: Body, kind: Kind | None = None
     ) -> SSAValue:
-        """Inserts `body`, applied to each element of the broadcast `values`."""
+        """Inserts an op that applies `body` to each element of the broadcast `values`."""
         shape = type_sizes(type_)
         reads = [broadcast(value, shape) for value in values]
         return self.generic(reads, type_, body, kind=kind)
@@ -252,7 +251,7 @@ class LinalgBuilder:
         sizes: Sequence[Size],
         strides: Sequence[int] | None = None,
     ) -> SSAValue:
-        """Inserts the slice with these offsets, sizes and positive strides."""
+        """Inserts the extraction of the slice with these offsets, sizes and positive strides."""
         type_ = tensor_type(value)
         if type_sizes(type_) == tuple(sizes):
             return value
@@ -289,7 +288,7 @@ class LinalgBuilder:
         )
 
     def _indices(self, sizes: Sequence[Size]) -> list[SSAValue | int]:
-        """Returns the sizes, with values for the symbolic ones."""
+        """Returns the sizes, with SSA values for symbolic sizes."""
         return [self.emit(SizeOp(size)) if isinstance(size, Dim) else size for size in sizes]
 
 

@@ -1,4 +1,4 @@
-"""Class probabilities from pairwise ones (pairwise coupling), as one kernel."""
+"""Class probabilities from pairwise probabilities (pairwise coupling), as one kernel."""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ def _rounding(op: type[Operation]) -> Body:
 
 
 def _shift(name: str) -> Body:
-    """Returns a shift; by at least the whole width, it equals as many shifts by one bit."""
+    """Returns the body of a shift; a shift by the width or more equals that many shifts by one
+    bit.
+    """
 
     def body(s: Scalars, x: SSAValue, count: SSAValue) -> SSAValue:
         assert isinstance(x.type, IntegerType)
@@ -223,8 +225,10 @@ def _known_power(element_type: Attribute, exponent: float) -> Body | None:
 
 
 def _division(body: Callable[[Scalars, SSAValue, SSAValue], SSAValue]) -> Lowering:
-    """Returns the lowering of a division. A constant integer divisor becomes a constant of the
-    body, so that LLVM turns the division into a multiplication.
+    """Returns the lowering of a division.
+
+    A constant integer divisor becomes a constant of the body, so that LLVM converts the division to
+    a multiplication.
     """
 
     def lower(op: relay.BroadcastOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -237,7 +241,7 @@ def _division(body: Callable[[Scalars, SSAValue, SSAValue], SSAValue]) -> Loweri
 
 
 def _number_everywhere(value: SSAValue) -> float:
-    """Returns the value of all elements of a constant, or NaN for other values."""
+    """Returns the value that all elements of a constant have, or NaN for other values."""
     constant = value.owner
     if not isinstance(constant, ConstantOp) or not constant.array.size:
         return pymath.nan

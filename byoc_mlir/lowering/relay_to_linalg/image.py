@@ -43,7 +43,7 @@ def _resized(
 ) -> SSAValue:
     """Resizes one axis of `data`, with arithmetic in `through`.
 
-    Along the last axis, neighbours in the result are not contiguous in the data: a gather takes
+    Along the last axis, adjacent results read elements that are not contiguous. A gather would take
     longer than single loads.
     """
     tables = tables_along(op, b, axis, f64 if through == f64 else f32)
@@ -71,7 +71,7 @@ def _resized(
 
 
 class _Row:
-    """Row of a table; its entries are loaded once if they are few."""
+    """Row of a table; its entries are loaded once if there are few."""
 
     def __init__(self, k: Kernel, table: Buffer, row: Index, count: int):
         self._table = table

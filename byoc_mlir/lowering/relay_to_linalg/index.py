@@ -23,12 +23,12 @@ from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type
 from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kernel, Num
 
 _MOST_INSERTED = 64
-"""Maximum `k` for insertion into the list of the best elements so far."""
+"""Maximum `k` for the insertion sort; a larger `k` uses the merge sort."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """Row of the data whose first elements in sorted order are to be found."""
+    """Row of the data, of which the first elements in sorted order are computed."""
 
     k: Kernel
     data: Buffer
@@ -72,8 +72,10 @@ class _Line:
                 indices[o, place.value, n] = i.to(i64)
 
     def sort(self) -> None:
-        """Emits a merge sort of positions: runs of 1, 2, 4, ... are merged from one half of the
-        scratch memory into the other.
+        """Emits a merge sort of positions.
+
+        Runs of 1, 2, 4, ... positions are merged from one half of the scratch memory into the
+        other.
         """
         k, (o, n) = self.k, self.at
         data, values, indices = self.data, self.values, self.indices
@@ -131,7 +133,7 @@ def around(shape: Sequence[Size], axis: int) -> tuple[Size, Size, Size]:
 
 
 def check_places(*sizes: Size) -> None:
-    """Checks that dimensions that are indexed at run time have elements.
+    """Checks that dimensions which are indexed at run time have elements.
 
     Raises:
         UndecidedSizeError: a symbolic dimension may be 0.
@@ -170,7 +172,12 @@ def _lower_gather(op: relay.GatherOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 def _row_position(
     k: Kernel, rows: Buffer, row: Index, sizes: Sequence[Size], start: Index = 0
 ) -> Index:
-    """Emits the linear position of a row's coordinates among `sizes`, from `start` on."""
+    """Emits the linear position of an element, whose coordinates are in a row of indices.
+
+    Args:
+        sizes: sizes of the dimensions that the row indexes.
+        start: linear position in the dimensions before these, if there are any.
+    """
     place = start
     for column, size in enumerate(sizes):
         step = k.position(rows[row, column], size)

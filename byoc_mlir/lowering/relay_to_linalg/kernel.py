@@ -32,7 +32,7 @@ __all__ = ["INDEX", "Buffer", "Index", "Kernel", "Num", "Number", "Variable"]
 
 
 class Kernel:
-    """Builder of a `host.kernel`: `inputs` and `outputs` are its buffers."""
+    """Builder of a `host.kernel`; `inputs` and `outputs` are the kernel's buffers."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Kernel:
         """Creates a kernel with buffers for operands, results and scratch memory.
 
         Args:
-            initial: initial value of the first output; it is not among the inputs.
-            prefer_no_gather: tells LLVM not to use gathers, because single loads are faster.
+            initial: initial value of the first output; it is not among `inputs`.
+            prefer_no_gather: True to tell LLVM not to use gathers, because single loads are faster.
         """
         self._op = op
         self._initial = initial
@@ -114,7 +114,7 @@ class Kernel:
         return Scalars(self._block, kind)
 
     def constant(self, value: float | Dim, type_: Attribute) -> Num:
-        """Returns a number of an element type, or an index; symbolic sizes are allowed."""
+        """Returns a constant of an element type, or an index; a symbolic size is allowed."""
         if isinstance(value, Dim) and type_ != INDEX:
             return self.constant(value, INDEX).to(type_)
         key = (repr(value), type_)
@@ -128,7 +128,7 @@ class Kernel:
         return value if isinstance(value, Num) else self.constant(value, INDEX)
 
     def like(self, number: Number, other: Num) -> Num:
-        """Converts a Python number to the type of `other`; returns a kernel's number unchanged."""
+        """Converts a Python number to the type of `other`; returns a `Num` unchanged."""
         return number if isinstance(number, Num) else self.constant(number, other.type)
 
     def as_type(self, number: Number, type_: Attribute) -> Num:
@@ -136,17 +136,17 @@ class Kernel:
         return number.to(type_) if isinstance(number, Num) else self.constant(number, type_)
 
     def positions(self, position: Index | Sequence[Index]) -> list[SSAValue]:
-        """Returns the indices of a memref."""
+        """Returns a position as the indices of a memref."""
         sequence = position if isinstance(position, Sequence) else (position,)
         return [self.index(item).value for item in sequence]
 
     def position(self, index: Num, size: Size) -> Num:
-        """Converts an index to a clamped position; negative ones count from the end."""
+        """Converts an index to a clamped position; negative indices count from the end."""
         position = index.to(INDEX)
         return self.select(position < 0, position + size, position).within(0, size - 1)
 
     def select(self, condition: Num, yes: Number, no: Number) -> Num:
-        """Emits `yes` if `condition` holds, else `no`; one of them is a kernel's number."""
+        """Emits `yes` if `condition` holds, else `no`; at least one of them is a `Num`."""
         like = yes if isinstance(yes, Num) else no
         assert isinstance(like, Num)
         values = [self.like(yes, like).value, self.like(no, like).value]
@@ -184,8 +184,9 @@ class Kernel:
         start: Sequence[SSAValue],
         body: Callable[[Num, Sequence[SSAValue]], Sequence[SSAValue]],
     ) -> Sequence[SSAValue]:
-        """Emits a loop from 0 to `end` that carries values. The body gets the counter and the
-        carried values, and returns the next ones. Returns the final values.
+        """Emits a loop from 0 to `end` that carries values; returns the final values.
+
+        The body gets the counter and the carried values, and returns the next values.
         """
         block = Block(arg_types=[INDEX, *(value.type for value in start)])
         first, last, stride = (self.index(value).value for value in (0, end, 1))
@@ -226,7 +227,7 @@ class Kernel:
 
     @contextmanager
     def sequential(self, shape: Sequence[Size]) -> Generator[tuple[Index, ...]]:
-        """Emits iterations over `shape`, one after the other."""
+        """Emits sequential iterations over `shape`."""
         yield from self._nested(shape, ())
 
     def _nested(
@@ -242,7 +243,7 @@ class Kernel:
 
     @contextmanager
     def when(self, condition: Num) -> Generator[None]:
-        """Emits the ops of the `with` body so that they run if `condition` holds."""
+        """Emits the ops of the `with` body, to run only if `condition` holds."""
         block = Block()
         with self._inside(block):
             yield

@@ -31,7 +31,7 @@ Number: TypeAlias = "Num | float | Dim"
 class Num:
     """Scalar of a kernel; its operators emit ops.
 
-    `/` and `%` are those of C. Comparisons give an i1, on which `&`, `|` and `~` work.
+    `/` and `%` have the semantics of C. Comparisons give an i1, on which `&`, `|` and `~` work.
     """
 
     def __init__(self, kernel: Kernel, value: SSAValue, element_type: Attribute):
@@ -211,7 +211,9 @@ class Buffer:
         )
 
     def _place(self, position: Index | Sequence[Index]) -> tuple[SSAValue, list[SSAValue]]:
-        """Returns a memref and its indices, one-dimensional if strides are symbolic."""
+        """Returns a memref and the indices of a position in it; the memref is one-dimensional if
+        strides are symbolic.
+        """
         kernel = self._kernel
         if not is_symbolic(self.sizes):
             return self.memref, kernel.positions(position)
@@ -222,7 +224,7 @@ class Buffer:
         return self.reshaped(self.size).memref, [linear.value]
 
     def reshaped(self, *shape: Size) -> Buffer:
-        """Returns a row-major view in another shape."""
+        """Returns a row-major view of the buffer in another shape."""
         if shape == self.sizes:
             return self
         if shape not in self._reshaped:

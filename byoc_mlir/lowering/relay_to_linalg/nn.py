@@ -45,7 +45,9 @@ def contract(
     reduced: Sequence[int],
     rank: int,
 ) -> SSAValue:
-    """Inserts the sum of products of the inputs, as a tensor of `type_`."""
+    """Inserts the sum of products of the inputs over the dimensions `reduced`, as a tensor of
+    `type_`.
+    """
     wide = tensor_of(accumulator_type(type_.element_type), type_sizes(type_))
     zero = b.filled(0, wide)
     summed = b.reduce(reads, zero, output, reduced, rank, multiply_add)
@@ -72,7 +74,9 @@ def _lower_matmul(op: relay.MatmulOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _matrix(value: SSAValue, output: Tensor, last: tuple[int, int]) -> Read:
-    """Returns a batch of matrices, with its leading dimensions broadcast to the output's."""
+    """Returns the input for a batch of matrices, with leading dimensions broadcast to the
+    output's.
+    """
     shape = sizes_of(value)
     first = len(output.shape) - len(shape)
     batch = [
@@ -135,7 +139,7 @@ def _lower_lrn(op: relay.LrnOp, b: LinalgBuilder) -> Sequence[SSAValue]:
 
 
 def _power(s: Scalars, base: SSAValue, exponent: float) -> SSAValue:
-    """Emits `base ** exponent`, with square roots for the exponents that models use."""
+    """Emits `base ** exponent`, with square roots for the exponents that are usual in models."""
     if exponent == 1.0:
         return base
     root = s.unary(math.SqrtOp, base)

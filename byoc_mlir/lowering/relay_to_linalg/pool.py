@@ -46,7 +46,7 @@ _MOST_ELEMENTS = 16
 def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name: str) -> SSAValue:
     """Reduces each window of `data` by a binary op; elements outside count as `fill`.
 
-    Large windows are reduced along one dimension after the other: 3 + 3 elements, not 3 * 3.
+    Large windows are reduced along one dimension after the other: 3 + 3 ops instead of 3 * 3.
     """
     strides, padding, dilation = op.checked_window()
     counts, pool = sizes_of(op.output)[2:], ints(op.pool_size)
@@ -73,14 +73,16 @@ class _Windows:
 
     @property
     def reach(self) -> Size:
-        """Returns the number of elements from the first window's start to the last one's end."""
+        """Returns the number of elements from the start of the first window to the end of the last
+        one.
+        """
         return (self.count - 1) * self.stride + (self.size - 1) * self.dilation + 1
 
 
 def _behind(op: relay.PoolOp, windows: Sequence[_Windows], sizes: Sequence[Size]) -> list[Size]:
-    """Returns the number of padding elements that windows need behind each dimension of the data.
+    """Returns the number of padding elements that windows read after the end of each dimension.
 
-    For symbolic sizes, it is the whole padding, unless windows may reach beyond it.
+    For symbolic sizes, it is the whole padding, unless windows may reach beyond the padding.
     """
     _, padding, _ = op.checked_window()
     befores, afters = padding[: len(sizes)], padding[len(sizes) :]
@@ -169,7 +171,7 @@ def _window_counts(b: LinalgBuilder, op: relay.AvgPoolOp, element: Attribute) ->
 
 
 def _counted(k: Kernel, op: relay.AvgPoolOp, axis: int, place: Index) -> Num:
-    """Emits the number of a window's elements that count along an axis, at least 1."""
+    """Emits the number of elements along an axis that count for a window, at least 1."""
     strides, padding, dilation = op.checked_window()
     spread, pool = dilation[axis], ints(op.pool_size)[axis]
     first, last = _counted_range(op, axis)
@@ -180,14 +182,14 @@ def _counted(k: Kernel, op: relay.AvgPoolOp, axis: int, place: Index) -> Num:
 
 
 def _counted_range(op: relay.AvgPoolOp, axis: int) -> tuple[int, Size]:
-    """Returns the first element along an axis that counts, and the one behind the last."""
+    """Returns the first element along an axis that counts, and the one after the last."""
     _, padding, _ = op.checked_window()
     size, low, high = sizes_of(op.data)[axis + 2], padding[axis], padding[axis + op.SPATIAL_RANK]
     return (-low, size + high) if op.count_include_pad.value.data else (0, size)
 
 
 def _known_counts(op: relay.AvgPoolOp) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Returns the counts of all windows, for static sizes."""
+    """Returns the number of counted elements of all windows, for static sizes."""
     strides, padding, dilation = op.checked_window()
     pool = ints(op.pool_size)
     counts = np.ones((), np.int64)

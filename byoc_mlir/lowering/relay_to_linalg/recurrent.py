@@ -49,7 +49,9 @@ def _copy_row(k: Kernel, to: Buffer, row: Row, source: Buffer, at: tuple[Index, 
 
 
 def _sizes(op: relay.RecurrentOp) -> tuple[Size, Size, Size, int]:
-    """Returns steps, directions, batch and the static width of all gates."""
+    """Returns the numbers of steps, directions and batch entries, and the static width of all
+    gates.
+    """
     steps, directions, batch, width = sizes_of(op.data)
     return steps, directions, batch, operator.index(width)
 
@@ -59,7 +61,7 @@ def _tiles(k: Kernel, directions: Size, batch: Size, work: Size) -> Generator[Ba
     """Emits parallel loops over directions and tiles of batch entries, and yields a tile.
 
     Args:
-        work: the rough number of cycles of one entry.
+        work: the rough number of cycles for one batch entry.
     """
     whole = isinstance(batch, int) and batch <= TILE_ROWS
     if whole:

@@ -1,12 +1,12 @@
-"""GEMMs of recurrent layers: a few batch entries with all columns of a weight.
+"""GEMMs of recurrent layers: a few batch entries times all columns of a weight.
 
-A step multiplies the whole weight, which is as large as a cache, by a vector or two. So the entries
-of a tile share the loads of the weight, and sums stay in registers. The weight is packed in panels
-of 16 columns, which are read sequentially. Every other step begins with the last panels: a cache
-that is smaller than the weight still has them from the step before.
+A time step multiplies the whole weight, which is about as large as a cache, by one vector or a few.
+So the entries of a tile share the loads of the weight, and sums stay in registers. The weight is
+packed in panels of 16 columns, which are read sequentially. Every other step reads the panels in
+reverse order: a cache that is smaller than the weight still holds the last panels.
 
-A `bf16` weight with `f32` operands is packed in panels of pairs: two rows are interleaved, and each
-pair is multiplied with two elements of the state, which are rounded to `bf16` first.
+A `bf16` weight with `f32` operands is packed in panels of pairs: two rows are interleaved. Each
+pair is multiplied with two elements of the state, rounded to `bf16`.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ sums hide the latency of additions."""
 _PAIR = 2
 
 _ROWS = 4
-"""Rows of the weight in one pass over the sums. Rows are often a power of two apart: eight of them
-and the sums would fall into one set of the cache, which has eight ways."""
+"""Rows of the weight in one pass over the sums. The distance of rows is often a power of two: eight
+rows and the sums would share one set of the cache, which has eight ways."""
 
 
 Row: TypeAlias = tuple[Index, ...]
@@ -59,9 +59,10 @@ Row: TypeAlias = tuple[Index, ...]
 
 
 def in_panels(b: LinalgBuilder, op: RecurrentOp) -> SSAValue:
-    """Returns the weight `[directions, size, width]` of a layer. A constant that is multiplied as
-    vectors is packed in panels: `[directions, width / 16, size, 16]`, or, for pairs,
-    `[directions, width / 16, size / 2, 32]`.
+    """Returns the weight `[directions, size, width]` of a layer, packed if possible.
+
+    A constant that is multiplied as vectors is packed in panels `[directions, width / 16, size,
+    16]`, or for pairs, `[directions, width / 16, size / 2, 32]`.
     """
     constant = op.weight.owner
     if not isinstance(constant, ConstantOp):
@@ -83,14 +84,16 @@ def _panels(matrix: Array) -> Array:
 def _pair_panels(matrix: Array) -> Array:
     """Packs a matrix in panels, with the elements of two rows interleaved.
 
-    The number of rows is even: four or three times as many columns fill panels.
+    The number of rows is even, since three or four times as many columns fill whole panels.
     """
     rows = panels(matrix, _LANES).reshape(-1, len(matrix) // _PAIR, _PAIR, _LANES)
     return rows.swapaxes(2, 3).reshape(len(rows), -1, _PAIR * _LANES)
 
 
 def meets_pairs(op: RecurrentOp) -> bool:
-    """True if pairs of `bf16` are multiplied: only the weight, a constant in panels, is `bf16`."""
+    """True if the code multiplies pairs of `bf16`: only the weight, a constant in panels, is
+    `bf16`.
+    """
     weight, data = tensor_type(op.weight), tensor_type(op.data)
     is_rounded = weight.element_type == bf16 and data.element_type == f32
     is_constant = isinstance(op.weight.owner, ConstantOp)
@@ -98,14 +101,16 @@ def meets_pairs(op: RecurrentOp) -> bool:
 
 
 class Met:
-    """Operand that meets the weight: a state, or its copy rounded to the weight's type."""
+    """Operand that is multiplied with the weight: a state, or its copy rounded to the weight's
+    type.
+    """
 
     def __init__(self, op: RecurrentOp):
         """Allocates the copy if `op` multiplies pairs."""
         self._rounds = meets_pairs(op)
         copy = tensor_of(bf16, sizes_of(op.operands[-1]))
         self.scratch: list[Tensor] = [copy] if self._rounds else []
-        """Scratch memory of the copy, behind the kernel's other scratch memory."""
+        """Scratch memory of the copy, after the kernel's other scratch memory."""
 
     def take(self, k: Kernel, row: Row, state: Buffer) -> None:
         """Emits the rounding of a row of the state, if there is a copy."""
@@ -114,7 +119,7 @@ class Met:
                 k.scratch[-1][(*row, j)] = state[(*row, j)]
 
     def buffer(self, k: Kernel, state: Buffer) -> Buffer:
-        """Returns the buffer with the operand for a state that `take` was called on."""
+        """Returns the buffer with the operand, for a state on which `take` was called."""
         return k.scratch[-1] if self._rounds else state
 
 
@@ -150,12 +155,12 @@ def add_product(
 
     Args:
         k: builder of the kernel.
-        step: number of the layer's step.
+        step: number of the time step.
         sums: buffer `[directions, batch, width]`.
         rows: rows of `sums` and `data`.
         data: buffer `[directions, batch, size]`, or the operand of `Met`.
         weight: buffer `[directions, size, width]`, or the panels of `in_panels`.
-        columns: the first column, and the one after the last.
+        columns: the first column, and the column after the last one.
     """
     can_be_vectors = sums.type in _VECTORS and weight.type == data.type
     if not can_be_vectors or not all(map(fills_panels, columns)):
@@ -179,7 +184,9 @@ def _add_one_row(
     weight: Buffer,
     columns: tuple[int, int],
 ) -> None:
-    """Emits scalar loops over elements, for some rows of the weight at a time."""
+    """Emits scalar loops that add the products of one row; several rows of the weight are processed
+    at a time.
+    """
     direction, _ = row
     begin, end = columns
     size = weight.shape[1]
@@ -202,7 +209,7 @@ def _add_one_row(
 
 
 class _Product:
-    """Vectorised GEMM in tiles of some rows and some panels, whose sums are in registers."""
+    """Vectorised GEMM in tiles of several rows and panels, whose sums are in registers."""
 
     def __init__(
         self, k: Kernel, step: Num, sums: Buffer, rows: BatchRows, data: Buffer, weight: Buffer

@@ -97,7 +97,9 @@ def _arg_op(predicate: str, start: Callable[[Attribute], float]) -> Lowering:
 
 
 def _arg_reduce(b: LinalgBuilder, op: relay.ArgReduceOp, better: str, start: float) -> SSAValue:
-    """Computes the positions of extreme values, with running (value, position). NaN wins."""
+    """Computes the positions of extreme values, with accumulators (value, position). NaN wins over
+    all values.
+    """
     type_ = tensor_type(op.data)
     shape, element = type_sizes(type_), type_.element_type
     (axis,) = op.axes
@@ -139,7 +141,9 @@ def _wins(s: Scalars, better: str, x: SSAValue, best: SSAValue) -> SSAValue:
 
 
 def _soft(op: relay.SoftmaxLikeOp, b: LinalgBuilder) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Returns data, its maximum along the axis, and `exp(data - max)`, as accumulators."""
+    """Returns the data, its maximum along the axis, and `exp(data - max)`, all in the accumulator
+    type.
+    """
     type_ = tensor_type(op.data)
     data = b.cast(op.data, accumulator_type(type_.element_type))
     axes = [op.positive_axis]

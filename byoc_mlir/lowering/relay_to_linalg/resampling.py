@@ -25,7 +25,9 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Buffer, Index, Kernel, Num
 
 @dataclass(frozen=True)
 class Tables:
-    """Elements from which each element of a resized axis is interpolated, with their weights."""
+    """Positions of the elements from which each element of a resized axis is interpolated, with
+    their weights.
+    """
 
     values: tuple[SSAValue, SSAValue, SSAValue]
     """Positions and weights `[new size, count]`, and flags of elements outside, `[new size]`."""
@@ -83,7 +85,9 @@ class _Axis:
 
     @property
     def _stretch(self) -> float:
-        """Returns the factor by which distances are shortened for the weights (antialiasing)."""
+        """Returns the factor by which distances are multiplied to get weights, less than 1 for
+        antialiasing.
+        """
         if not self._op.antialias.value.data:
             return 1.0
         if self._scale is None:
@@ -92,7 +96,7 @@ class _Axis:
 
     @property
     def _first(self) -> int:
-        """Returns the first tap, relative to the element at or before the position."""
+        """Returns the first tap, relative to the data element at or before the position."""
         reach = (2 if self._op.method.data == "cubic" else 1) / self._stretch
         return pymath.floor(-reach) + 1
 
@@ -105,7 +109,7 @@ class _Axis:
         return self._number(k, self._new_size) / self._number(k, self._size)
 
     def _source(self, k: Kernel, at: Num) -> Num:
-        """Emits the position of a result's element in the data."""
+        """Emits the position in the data of an element of the result."""
         scale, size = self._scale_factor(k), self._number(k, self._size)
         place = _Place(k, at, size, self._number(k, self._new_size), scale, self._part)
         return _COORDINATES[self._op.coordinate_transformation_mode.data](place)
@@ -124,7 +128,7 @@ class _Axis:
             weights[place, tap] = weight if divisor is None else weight / divisor
 
     def _divisor(self, k: Kernel, source: Num) -> Num | None:
-        """Emits the sum of the weights, if it may differ from 1; None otherwise."""
+        """Emits the sum of the weights, if it may differ from 1, else returns None."""
         if not self._op.exclude_outside.value.data and not self._op.antialias.value.data:
             return None
         total = k.variable(k.constant(0, f64))
@@ -153,7 +157,7 @@ class _Axis:
 
 @dataclass(frozen=True)
 class _Place:
-    """Element of the result, with its axis, as `f64` values."""
+    """Element of the result, with the sizes of its axis, as `f64` values."""
 
     k: Kernel
     at: Num

@@ -25,7 +25,7 @@ _CUBIC_ALPHA = -0.75
 
 @dataclass(frozen=True)
 class _Tap:
-    """Tap along one axis: its position, its weight, and whether it is in the data."""
+    """Tap along one axis: its position, its weight, and a flag that is set if it is in the data."""
 
     place: Index
     weight: Num | None
@@ -33,18 +33,18 @@ class _Tap:
 
 
 def float_type(element: Attribute) -> Attribute:
-    """Returns the type of the interpolation."""
+    """Returns the type in which values of an element type are interpolated."""
     return f64 if isinstance(element, Float64Type) else f32
 
 
 def to_place(k: Kernel, value: Num, low: int, high: Size) -> Num:
-    """Emits a float without fraction as an index clamped to [low, high]; NaN becomes `low`."""
+    """Emits an integral float as an index, clamped to [low, high]; NaN becomes `low`."""
     above = k.select(value >= low, value, low)
     return k.select(above <= high, above, high).to(i64).to(INDEX)
 
 
 def _reflected(k: Kernel, x: Num, low: float, high: float) -> Num:
-    """Emits x, reflected at the borders until it is between them."""
+    """Emits `x`, reflected at the borders until it is between them."""
     length = high - low
     if length == 0:
         return k.like(low, x)
@@ -60,7 +60,7 @@ def _reflected(k: Kernel, x: Num, low: float, high: float) -> Num:
 
 
 def _weights(x: Num, method: str) -> list[Num | None]:
-    """Returns the weights of the neighbouring elements; x is the distance from the one before."""
+    """Returns the weights of the adjacent elements; `x` is the distance from the element before."""
     if method == "nearest":
         return [None]
     if method == "linear":
@@ -77,7 +77,7 @@ def _weights(x: Num, method: str) -> list[Num | None]:
 
 
 class _Grid:
-    """Taps of a `grid_sample` along each axis."""
+    """Taps of a `grid_sample`, computed separately for each axis."""
 
     def __init__(self, k: Kernel, op: relay.GridSampleOp, sizes: Sequence[int]):
         self._k = k
@@ -184,7 +184,7 @@ def _bilinear(k: Kernel, y: Num, x: Num, sizes: Sequence[int]) -> list[list[_Tap
 
 
 def _columns(op: relay.DeformableConv2DOp, b: LinalgBuilder) -> SSAValue:
-    """Computes `[N, C, kh * kw, h, w]`: the sampled value of each tap, times its mask."""
+    """Computes `[N, C, kh * kw, h, w]`: the sampled value of each kernel tap, times its mask."""
     shape, kernel, result = shape_of(op.data), shape_of(op.weight), shape_of(op.output)
     element = tensor_type(op.data).element_type
     type_ = TensorType(element, [shape[0], shape[1], kernel[2] * kernel[3], *result[2:]])

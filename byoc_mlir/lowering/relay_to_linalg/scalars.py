@@ -75,7 +75,7 @@ _REASSOCIABLE = (arith.AddfOp, arith.SubfOp, arith.MulfOp)
 
 
 def _may_trap(kind: Kind, divisor: SSAValue) -> bool:
-    """True if an integer division by this value may be by zero, or by -1."""
+    """True if the divisor may be 0 or -1, for which an integer division may trap."""
     constant = divisor.owner
     if not isinstance(constant, arith.ConstantOp) or not isinstance(constant.value, IntegerAttr):
         return True
@@ -128,7 +128,7 @@ class Scalars:
         return self._as_type(value, element_type)
 
     def _as_type(self, value: SSAValue, type_: Attribute) -> SSAValue:
-        """Returns the value as another type of its width; `arith` has no unsigned types."""
+        """Converts a value to another type of equal width; `arith` has no unsigned types."""
         if value.type == type_:
             return value
         return self.emit(unary(UnrealizedConversionCastOp, value, type_))
@@ -136,7 +136,7 @@ class Scalars:
     def constant(self, value: float, type_: Attribute) -> SSAValue:
         """Emits a constant of the (signless) type; integers must be whole numbers in range.
 
-        A number outside of the type's range of floats becomes infinite.
+        For a float type, a number out of range becomes infinite.
         """
         if isinstance(type_, IndexType):
             return self.emit(constant_op(IntegerAttr(int(value), type_)))
@@ -209,7 +209,9 @@ class Scalars:
         return self.binary("mul", lhs, rhs)
 
     def div(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Emits `lhs / rhs`; integers are rounded toward zero, and by zero give 0."""
+        """Emits `lhs / rhs`; integers are rounded toward zero, and a division by zero results
+        in 0.
+        """
         return self.binary("div", lhs, rhs)
 
     def max(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -239,7 +241,9 @@ class Scalars:
         return self.emit(made)
 
     def cast(self, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-        """Emits the conversion from `source` to `target`, as numpy's `astype`; signless."""
+        """Emits the conversion from `source` to `target`, as numpy's `astype`; both values are
+        signless.
+        """
         return _cast(self, value, source, target)
 
 
@@ -278,10 +282,10 @@ def _between_floats(s: Scalars, value: SSAValue, target: Attribute) -> SSAValue:
 
 
 def _float_to_integer(s: Scalars, value: SSAValue, target: IntegerType) -> SSAValue:
-    """Emits the low bits of the value as a wide signed integer, or of its minimum if it does not
-    fit.
+    """Emits the low bits of a float, converted to a wide signed integer.
 
-    C compilers do the same on x86; here every processor does.
+    A value that does not fit becomes the wide type's minimum. C compilers do the same on x86; here
+    every processor does.
     """
     s = Scalars(s.block, Kind.FLOAT)
     if accumulator_type(value.type) != value.type:
@@ -337,8 +341,8 @@ def floor_remainder(s: Scalars, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 def power(s: Scalars, base: SSAValue, exponent: SSAValue) -> SSAValue:
     """Emits `base` to the power of `exponent`.
 
-    Integers use repeated squaring, modulo the width. With a negative exponent the fraction is
-    truncated, so that only 1 and -1 are not 0; zero gives 0 as in a division.
+    Integers use repeated squaring, modulo the width. With a negative exponent, the fraction is
+    truncated, so that all bases except 1 and -1 result in 0.
     """
     if s.kind is Kind.FLOAT:
         return s.emit(math.PowFOp(base, exponent))

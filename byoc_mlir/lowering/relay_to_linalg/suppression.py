@@ -17,14 +17,16 @@ _BLOCK = 256
 """Boxes of a block, whose best rank is cached, so that the search for the best box skips blocks."""
 
 _AT_ONCE = 64
-"""Number of kept boxes that a box is compared with before the result is tested."""
+"""Number of kept boxes with which a box is compared before the result is tested."""
 
 _SIDES = 4
 _AREA = 4
 
 
 class _Queue:
-    """Priority queue of a class's boxes: the best box is first, and of equal ones the first."""
+    """Priority queue of a class's boxes: the best box comes first; of equal boxes, the one with the
+    lowest number.
+    """
 
     def __init__(self, k: Kernel, ranks: Buffer, tops: Buffer):
         self._k, self._ranks, self._tops = k, ranks, tops
@@ -34,18 +36,18 @@ class _Queue:
         """Rank of a box that is not in the queue, below the rank of any score."""
 
     def set(self, box: Num, score: Num, wanted: Num) -> None:
-        """Records the score of a box, and if it is in the queue."""
+        """Records the score of a box, and a flag that is set if the box is in the queue."""
         bits = score.to(f64 if self._type == i64 else f32).as_bits()
         rank = self._k.select(bits < 0, self._none - bits, bits)  # both zeros alike
         self._ranks[box] = self._k.select(wanted, rank, self._none)
 
     def begin(self) -> None:
-        """Records the best rank of each block, after all boxes are set."""
+        """Computes the best rank of each block of boxes, after `set` was called for all boxes."""
         with self._k.loop(self._tops.sizes[0]) as block:
             self._note_top(block)
 
     def best(self) -> Num:
-        """Returns the best rank."""
+        """Returns the best rank in the queue."""
         return self._largest(self._k.index(self._tops.sizes[0]), lambda i: self._tops[i])
 
     def holds(self, best: Num) -> Num:
@@ -81,20 +83,22 @@ class _Queue:
 
 
 class _Kept:
-    """Kept boxes of a class: an array for each of their sides, and one for their areas."""
+    """Boxes of a class that are kept: an array for each of their sides, and one for their areas."""
 
     def __init__(self, k: Kernel, shapes: Buffer):
         self._k, self._shapes = k, shapes
         self.count = k.variable(k.index(0))
 
     def add(self, shape: Sequence[Num]) -> None:
-        """Adds a box to those kept."""
+        """Adds a box to the kept boxes."""
         for row, value in enumerate(shape):
             self._shapes[row, self.count.value] = value
         self.count.value = self.count.value + 1
 
     def overlap(self, shape: Sequence[Num], limit: Num) -> Num:
-        """Emits the test that a box's intersection over union with a kept one exceeds `limit`."""
+        """Emits the test that the intersection over union of a box and a kept box exceeds
+        `limit`.
+        """
         k = self._k
         found, done = k.variable(k.constant(0, i32)), k.variable(k.index(0))
         with k.repeat_while(lambda: found.value.equals(0) & (done.value < self.count.value)):
@@ -152,14 +156,16 @@ def _lower_non_max_suppression(op: NonMaxSuppressionOp, b: LinalgBuilder) -> Seq
 
 
 def _rank_type(score: Attribute) -> Attribute:
-    """Returns the integer type whose order is that of the scores."""
+    """Returns the integer type whose values, the ranks, order like scores."""
     return i64 if isinstance(score, Float64Type) else i32
 
 
 def _suppress(
     k: Kernel, op: NonMaxSuppressionOp, at: tuple[Index, ...], most: Size, written: Variable
 ) -> None:
-    """Keeps, repeatedly, the best box of one class of one image that overlaps no kept box."""
+    """Emits the loop that repeatedly keeps the best box, of one class and image, that overlaps no
+    kept box.
+    """
     boxes, scores, result = k.inputs[0], k.inputs[1], k.outputs[0]
     ranks, tops, shapes = k.scratch
     limit = k.inputs[2].reshaped(1)[0]

@@ -99,7 +99,7 @@ def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence
 
 
 def _slice_by_positions(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """Slices backward through symbolic sizes, with a computed position for each element."""
+    """Slices backward through symbolic sizes; the position of each element is computed."""
     k = Kernel(op)
     source, target = k.inputs[0], k.outputs[0]
     steps = list(zip(size_list(op.begin), ints(op.strides), strict=True))
@@ -148,7 +148,7 @@ def _pad_known(
     low: Sequence[int],
     high: Sequence[int],
 ) -> Sequence[SSAValue]:
-    """Pads by repeated elements, for static sizes."""
+    """Pads with repeated elements, for static sizes."""
     mode, sizes = op.pad_mode.data, shape_of(kept)
     if mode != "edge" and any(
         max(extra) > _period(mode, size) for size, *extra in zip(sizes, low, high, strict=True)
@@ -180,7 +180,9 @@ def _pad_by_edges(
     low: Sequence[Size],
     high: Sequence[Size],
 ) -> SSAValue:
-    """Pads one axis after the other, for any sizes: concatenates both edges and the data."""
+    """Pads one axis after the other, for any sizes: concatenates the edge before, the data, and the
+    edge after.
+    """
     result = kept
     for axis, (first, last) in enumerate(zip(low, high, strict=True)):
         ends = [
@@ -211,7 +213,7 @@ def _edge(
 
 
 def _repeated(k: Kernel, mode: str, position: Num, size: Size) -> Num:
-    """Emits the position of the element that is repeated at a position outside."""
+    """Emits the position of the element that padding repeats at a position outside of the data."""
     if mode == "edge":
         return position.within(0, size - 1)
     period = largest(1, 2 * (size - 1)) if mode == "reflect" else size
@@ -220,14 +222,14 @@ def _repeated(k: Kernel, mode: str, position: Num, size: Size) -> Num:
 
 
 def _period(mode: str, size: int) -> int:
-    """Returns the number of elements of a dimension of `size` until they repeat."""
+    """Returns the number of elements after which the padding of a dimension of `size` repeats."""
     return size - 1 if mode == "reflect" else size
 
 
 def _pad_by_positions(
     op: relay.PadOp, b: LinalgBuilder, data: SSAValue, before: Sequence[int]
 ) -> Sequence[SSAValue]:
-    """Pads by any number of periods, with a computed position for each element."""
+    """Pads by any number of periods; the position of each element is computed."""
     k = Kernel(op, inputs=[data])
     source, target = k.inputs[0], k.outputs[0]
     with k.loops(target.shape, cost=8 * len(before)) as at:
@@ -266,7 +268,9 @@ _Run: TypeAlias = tuple[int, int, int]
 
 
 def _padded_runs(mode: str, size: int, low: int, high: int) -> list[_Run]:
-    """Returns the elements before, in and behind a dimension; at most a period each."""
+    """Returns the runs of elements before, in and after a dimension; padding is at most one
+    period.
+    """
     match mode:
         case "edge":
             first, last = (0, 0, low), (size - 1, 0, high)
@@ -278,7 +282,7 @@ def _padded_runs(mode: str, size: int, low: int, high: int) -> list[_Run]:
 
 
 def _taken(b: LinalgBuilder, data: SSAValue, axis: int, runs: Sequence[_Run]) -> SSAValue:
-    """Replaces dimension `axis` of `data` with its elements at the positions of `runs`."""
+    """Replaces dimension `axis` of `data` with the elements at the positions of `runs`."""
     whole = [(0, 1, size) for size in shape_of(data)]
     parts = [strided(b, data, [*whole[:axis], run, *whole[axis + 1 :]]) for run in runs]
     return joined(b, parts, axis)

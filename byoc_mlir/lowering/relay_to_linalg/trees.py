@@ -1,12 +1,12 @@
-"""Decision trees as one kernel: several walks at a time, each step without a branch.
+"""Decision trees as one kernel: several walks at a time, and no branch in a step.
 
-A walk is a chain of dependent loads. So many rows go through the first levels of a tree at once:
-the kernel evaluates all nodes of these levels, which reads features sequentially and in vectors,
-and selects by the results. From there, eight walks are interleaved; after every few steps, rows
-that have reached a leaf are dropped. Few rows go one by one through many interleaved trees; with a
-symbolic number of rows, each call chooses. The fields of a node that a step reads are contiguous.
-Interleaved walks are not vectorised: a step would be dependent gathers, which take twice as long as
-single loads.
+A walk from the root to a leaf is a chain of dependent loads. So the kernel evaluates all nodes of
+the first levels of a tree for many rows at once, and selects by the results: this reads features
+sequentially and in vectors. Below these levels, eight walks are interleaved; after every few steps,
+rows that have reached a leaf are dropped. If there are few rows, each row goes through many
+interleaved trees; with a symbolic number of rows, each call chooses. The fields of a node that a
+step reads are contiguous. Interleaved walks are not vectorised: a step would consist of dependent
+gathers, which take twice as long as single loads.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import INDEX, Buffer, Index, Kern
 from byoc_mlir.tensors import Array
 
 _FEW_ROWS = 16
-"""Minimum number of rows for many rows at once. It is also a vector's length, so that the rows of
-features are padded to whole vectors."""
+"""Minimum number of rows for the kernel that processes many rows at once. It is also the length of
+the vectors to which the rows of features are padded."""
 _LANES = 8
 _TREES = 16
 """Interleaved trees for one row."""
@@ -49,7 +49,7 @@ _STARTS = {"sum": 0.0, "min": float("inf"), "max": float("-inf")}
 
 @dataclass(frozen=True)
 class _Tables:
-    """Constants of an ensemble as its kernel reads them."""
+    """Constants of an ensemble, in the order in which the kernel reads them."""
 
     roots: Array
     depths: Array
@@ -57,9 +57,10 @@ class _Tables:
     """Nodes `[M, 2]`: the bits of the threshold, and `left << feature_bits | feature`."""
     feature_bits: int
     leaves: Array
-    """Leaf of each node, an index of `weights`; with one weight a node, the node's target."""
+    """Leaf of each node, as an index of `weights`; if `weights` has one weight per node, the node's
+    target."""
     weights: Array
-    """Weights `[L, W]`, or one for each node if a leaf has one weight."""
+    """Weights `[L, W]`, or one weight per node if each leaf has one weight."""
 
     @property
     def is_single(self) -> bool:
@@ -69,7 +70,9 @@ class _Tables:
 
 @dataclass(frozen=True)
 class _Tops:
-    """First levels of all trees, completed: the nodes below a leaf are copies of the leaf."""
+    """First levels of all trees, as complete binary trees: the nodes below a leaf are copies of
+    it.
+    """
 
     features: Array
     """Features `[trees, 2 ** levels - 1]`: the children of node `n` are `2 * n + 1` and
@@ -80,12 +83,12 @@ class _Tops:
 
     @property
     def count(self) -> int:
-        """Returns the number of nodes of a tree."""
+        """Returns the number of nodes of a tree in these levels."""
         return self.features.shape[1]
 
     @staticmethod
     def of(op: relay.TreeEnsembleOp) -> _Tops:
-        """Returns the first levels of an ensemble, as many as pay."""
+        """Returns the first levels of an ensemble; as many levels as pay."""
         operands = [_constant(op, value) for value in op.operands[1:6]]
         nodes, depths, lefts, features, thresholds = operands
         nodes, found = nodes[:, None], [np.empty((len(nodes), 0), np.int64)]
@@ -99,7 +102,7 @@ class _Tops:
 
 
 class _Forest:
-    """Tables of an ensemble in its kernel."""
+    """Tables of an ensemble, as buffers of its kernel."""
 
     def __init__(self, op: relay.TreeEnsembleOp, tables: _Tables, k: Kernel):
         self.k = k
@@ -113,7 +116,9 @@ class _Forest:
         (self.output,) = k.outputs
 
     def left(self, node: Num) -> tuple[Num, Num]:
-        """Returns the left child of a node, or the node itself if it is a leaf, and the feature."""
+        """Returns the left child of a node, or the node itself if it is a leaf, and the node's
+        feature.
+        """
         link = self.nodes[node, 1]
         mask = self.k.constant(2**self.feature_bits - 1, link.type)
         return link.shifted_right(self.feature_bits), link & mask
@@ -136,7 +141,7 @@ class _Forest:
             self.add(row, variable.value)
 
     def add(self, row: Num, node: Num) -> None:
-        """Adds the weights of the leaf that a walk ended at."""
+        """Adds the weights of the leaf at which a walk ended."""
         if self.is_single:
             target = self.leaves[node].to(INDEX) if self.output.sizes[1] != 1 else 0
             self._combine((row, target), self.weights[node])
@@ -195,7 +200,9 @@ class _Walks:
             columns[feature * rows + begin + number] = self._forest.data[begin + number, feature]
 
     def _ask(self, tree: Num, begin: Num, count: Num) -> None:
-        """Evaluates all nodes of the first levels, and selects each row's node below."""
+        """Evaluates all nodes of the first levels, and selects the node at which each row's walk
+        continues.
+        """
         features, rows = self._columns.sizes
         columns, asked = self._columns.reshaped(features * rows), range(self._features.shape[1])
         places = [self._features[tree, node].to(INDEX) * rows + begin for node in asked]
@@ -214,7 +221,7 @@ class _Walks:
             self._ends[first + lane] = chosen(0, first + lane)  # what is behind the rows, too
 
     def _on(self, begin: Num, count: Num, depth: Num) -> None:
-        """Emits the walks on to the leaves."""
+        """Emits the remaining steps of the walks, down to the leaves."""
         k = self._k
         walking, left = k.variable(k.index(0)), k.variable(depth)
         with k.loop(count) as number:
@@ -241,7 +248,7 @@ class _Walks:
                 node.value = self._forest.step(row, node.value.to(INDEX)).to(i32)
 
     def _keep(self, walking: Variable, row: Num, node: Num) -> None:
-        """Adds a row to the walking rows if it has not reached a leaf."""
+        """Adds a row to the rows that still walk, if it has not reached a leaf."""
         at = walking.value
         self._rows[at], self._places[at] = row, node
         left, _ = self._forest.left(node.to(INDEX))
@@ -291,7 +298,7 @@ def _row_by_row(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
 
 
 def _rows_beside(k: Kernel, forest: _Forest, begin: Num, end: Num) -> None:
-    """Emits the walks of many interleaved rows, through one tree after the other."""
+    """Emits the walks of many rows, interleaved, through one tree after the other."""
     walks = _Walks(forest, k.inputs[-3:], k.scratch[0])
     walks.turn(begin, end - begin)
     with k.loop(forest.roots.size) as tree:
@@ -332,8 +339,9 @@ def _tables(op: relay.TreeEnsembleOp) -> _Tables:
 
 
 def _checked_steps(op: relay.TreeEnsembleOp) -> int:
-    """Returns the total number of a row's steps, and checks that no walk can read outside of the
-    tables.
+    """Returns the total number of steps of a row's walks.
+
+    Checks that no walk can read outside of the tables.
 
     Raises:
         PassFailedException: a table is not constant, or has an index out of range.

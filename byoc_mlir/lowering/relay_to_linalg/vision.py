@@ -68,7 +68,9 @@ def _lower_roi_align(op: relay.RoiAlignOp, b: LinalgBuilder) -> Sequence[SSAValu
 def _neighbours(
     k: Kernel, data: Buffer, at: Sequence[Index], y: Num, x: Num, number: Attribute
 ) -> list[Num]:
-    """Emits the four neighbours of a point, each times its weight; zero far outside."""
+    """Emits the four elements around a point, each multiplied by its weight; zero far outside of
+    the data.
+    """
     height, width = data.sizes[2:]
     inside = (y >= -1.0) & (y <= height) & (x >= -1.0) & (x <= width)
     rows, columns = _corners(k, y, height), _corners(k, x, width)

@@ -123,8 +123,9 @@ def _correlate_each(b: LinalgBuilder, op: relay.ConvOp, data: SSAValue) -> SSAVa
 
 
 def _channels_last(b: LinalgBuilder, weight: SSAValue, kernel: Sequence[int]) -> Read:
-    """Reads a weight `[C, 1, kernel...]`; a constant becomes `[kernel..., C]`, for vectors of
-    channels.
+    """Returns the input for a weight `[C, 1, kernel...]`.
+
+    A constant becomes `[kernel..., C]`, for vectors of channels.
     """
     channel = 1
     if not isinstance(weight.owner, ConstantOp):
@@ -138,10 +139,10 @@ def _channels_last(b: LinalgBuilder, weight: SSAValue, kernel: Sequence[int]) ->
 
 
 def _lower_conv_transpose(op: relay.ConvTransposeOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    """Lowers a transposed convolution: each output position sums the products of the elements and
-    taps that contribute to it.
+    """Lowers a transposed convolution.
 
-    It inserts no zeros between elements: zero times infinity would be NaN.
+    Each output position sums the products of the elements and taps that contribute to it. No zeros
+    are inserted between elements, since zero times infinity would be NaN.
     """
     output = tensor_type(op.output)
     kernel, sizes = shape_of(op.weight)[2:], sizes_of(op.data)[2:]
@@ -166,7 +167,9 @@ _Product = Callable[[Num, Sequence[Index], Sequence[Index]], Num]
 
 
 def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:
-    """Returns the product for one input channel a group, computed where it is needed."""
+    """Returns the product of an element and a tap, computed on demand, for one input channel per
+    group.
+    """
     wide = accumulator_type(tensor_type(op.output).element_type)
     channels = sizes_of(op.output)[1]
     of_group = shape_of(op.weight)[1]
@@ -181,7 +184,9 @@ def _depthwise_product(k: Kernel, op: relay.ConvTransposeOp) -> _Product:
 
 
 def _stored_product(k: Kernel, shape: Sequence[Size]) -> _Product:
-    """Returns the product summed over input channels: `[planes, kernel..., sizes...]`."""
+    """Returns the product of an element and a tap, summed over input channels and stored in
+    `[planes, kernel..., sizes...]`.
+    """
     terms = k.inputs[0].reshaped(*shape)
     return lambda plane, tap, element: terms[(plane, *tap, *element)]
 

@@ -28,15 +28,17 @@ _OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)
 
 @dataclass(frozen=True)
 class Extent:
-    """Bytes that a memref can reach: a range of a buffer, or the whole if the range is unknown."""
+    """Bytes that a memref can reach: a range of a buffer, or the whole buffer if the range is
+    unknown.
+    """
 
     buffer: SSAValue | Attribute | None
-    """Buffer, None if it is unknown; a global is identified by its symbol."""
+    """Buffer, or None if it is unknown; a global is identified by its symbol."""
     start: int | None = None
     size: int | None = None
 
     def may_overlap(self, other: Extent) -> bool:
-        """True if a byte may belong to both extents."""
+        """True if the two extents may have a byte in common."""
         if self.buffer is None or other.buffer is None:
             return True
         if self.buffer != other.buffer:
@@ -47,7 +49,7 @@ class Extent:
 
 
 def extent_of(value: SSAValue) -> Extent:
-    """Returns the memory behind a memref: follows views and casts to its buffer.
+    """Returns the extent of a memref, found by following views and casts to the buffer.
 
     Different arguments of a function are different buffers, unless marked `byoc.may_alias`.
     """

@@ -83,7 +83,9 @@ def _overflow_flags(flags: arith.IntegerOverflowAttr) -> IntegerAttr:
 
 
 def float_op(target: type[Operation]) -> Lowering:
-    """Returns the lowering of a float op to one with the same operands, result and flags."""
+    """Returns the lowering of a float op whose counterpart has the same operands, result and
+    flags.
+    """
 
     def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
         result_type = op.results[0].type
@@ -154,7 +156,9 @@ def _floordivsi(op: arith.FloorDivSIOp, emitter: Emitter) -> Sequence[SSAValue]:
 def _truncated_division(
     op: arith.SignlessIntegerBinaryOperation, emitter: Emitter
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Emits a division; returns the quotient, and flags for a remainder and for different signs."""
+    """Emits a division; returns the quotient, a flag for a remainder, and a flag for operands of
+    different sign.
+    """
     lhs, rhs = emitter[op.lhs], emitter[op.rhs]
     zero = emitter.constant(0, _integer(lhs))
     quotient = emitter.emit(llvm.SDivOp(lhs, rhs))
@@ -188,8 +192,9 @@ def _mul_extended(extension: type[llvm.SExtOp] | type[llvm.ZExtOp]) -> Lowering:
 def _extremum(target: type[Operation], strict_predicate: str) -> Lowering:
     """Returns the lowering of `maximumf` or `minimumf`.
 
-    With a constant that is neither zero nor NaN (or any constant but NaN under `nsz`), a comparison
-    and a select compute the same, NaN included, and are one instruction on x86.
+    If one operand is a constant that is neither zero nor NaN, a comparison and a select have the
+    same result, even for NaN, and are one instruction on x86. With the flag `nsz`, the constant may
+    be zero.
     """
     general = float_op(target)
 

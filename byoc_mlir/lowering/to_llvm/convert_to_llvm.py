@@ -31,8 +31,8 @@ class ConvertToLLVM(ModulePass):
     """Lowers func, cf, arith, math, memref, vector and x86vector to the `llvm` dialect.
 
     A memref becomes a bare pointer to its first element; shapes and strides must be static.
-    Structured control flow must be lowered before (`lower-scf-to-cf`), and buffers planned.
-    Functions in the `llvm` dialect stay as they are. The pass ends with `check-legal{stage=llvm}`.
+    `lower-scf-to-cf` and `plan-buffers` must run before. Functions in the `llvm` dialect stay as
+    they are. The pass ends with `check-legal{stage=llvm}`.
 
     ```mlir
     func.func @f(%x: memref<4x8xf32>, %i: index) -> f32 {
@@ -118,7 +118,7 @@ def _lower_op(op: Operation, emitter: Emitter) -> None:
 
 
 def _move(op: Operation, emitter: Emitter) -> None:
-    """Moves an op without a lowering: it is an llvm op, or the legality check reports it."""
+    """Moves an op without a lowering: an llvm op, or an op that the legality check will report."""
     op.detach()
     op.operands = emitter.all(op.operands)
     op.successors = [emitter.successor(block) for block in op.successors]

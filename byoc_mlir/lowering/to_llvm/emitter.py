@@ -49,7 +49,7 @@ class Emitter:
         return self._values.get(value, value)
 
     def all(self, values: Sequence[SSAValue]) -> list[SSAValue]:
-        """Returns the new values of several old ones."""
+        """Returns the new values for several old values."""
         return [self._values.get(value, value) for value in values]
 
     def successor(self, block: Block) -> Block:
@@ -69,7 +69,7 @@ class Emitter:
             self.bind(old_arg, new_arg)
 
     def start(self, source: Operation) -> None:
-        """Sets the op from which the following ops are lowered."""
+        """Sets the op that is lowered from now on."""
         self._source = source
 
     def add(self, op: Operation) -> None:
@@ -103,7 +103,7 @@ class Emitter:
         return self.emit(integer_constant(value, type_))
 
     def call(self, name: str, args: Sequence[SSAValue], result: Attribute | None) -> list[SSAValue]:
-        """Emits a call of an external function, which is declared once a module."""
+        """Emits a call of an external function, which is declared once per module."""
         self._externals.setdefault(name, ([arg.type for arg in args], result))
         op = call(SymbolRefAttr(name), args, result)
         self.add(op)

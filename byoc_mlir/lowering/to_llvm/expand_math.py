@@ -17,12 +17,11 @@ from byoc_mlir.lowering.symbols import ops_to_lower
 
 
 class ExpandMath(ModulePass):
-    """Expands exp, log, tanh, erf and similar functions on f32 scalars to arith ops, which LLVM
-    vectorises.
+    """Expands exp, log, tanh, erf and similar functions on f32 scalars to arith ops.
 
-    f16 and bf16 are computed in f32. f64, vectors, and functions without an expansion become calls
-    of the C library. `f32_functions` documents the errors, 1 to 6 ulp. An exp marked `at_most_zero`
-    takes fewer steps.
+    LLVM vectorises these ops. f16 and bf16 are computed in f32. f64, vectors, and functions without
+    an expansion become calls of the C library. `f32_functions` documents the errors, 1 to 6 ulp. An
+    exp marked `at_most_zero` takes fewer steps.
 
     ```mlir
     %1 = math.exp %0 : f16

@@ -16,8 +16,9 @@ from byoc_mlir.lowering.to_llvm.types import is_contiguous
 
 
 class ExpandMemrefCopy(ModulePass):
-    """Turns a `memref.copy` with gaps on either side into loops; other copies become a memcpy
-    later.
+    """Converts each `memref.copy` whose source or target has gaps to loops.
+
+    Other copies become a memcpy later.
 
     ```mlir
     memref.copy %a, %b : memref<4x3xf32, strided<[8, 1]>> to memref<4x3xf32>

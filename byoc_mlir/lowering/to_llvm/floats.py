@@ -1,4 +1,6 @@
-"""Emulation of bf16 without bf16 instructions: its bits in an i16, its arithmetic in f32."""
+"""Emulation of bf16 without bf16 instructions: values are i16 bits in memory, arithmetic is in
+f32.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ _UNORDERED = "uno"
 
 
 def compute_type(type_: Attribute) -> Attribute:
-    """Returns the type for arithmetic on `type_`."""
+    """Returns the type in which arithmetic on `type_` is done."""
     return f32 if isinstance(type_, BFloat16Type) else type_
 
 
 def operand(value: SSAValue, emitter: Emitter) -> SSAValue:
-    """Returns the lowered operand in the type for arithmetic."""
+    """Returns the lowered operand, converted to the type for arithmetic."""
     lowered = emitter[value]
     return widen(lowered, emitter) if isinstance(value.type, BFloat16Type) else lowered
 
@@ -30,7 +32,7 @@ def result(value: SSAValue, type_: Attribute, emitter: Emitter) -> SSAValue:
 
 
 def widen(bits: SSAValue, emitter: Emitter) -> SSAValue:
-    """Converts the bits of a bf16 to f32, of which they are the upper half."""
+    """Converts the bits of a bf16 to f32; they are the upper half of the f32's bits."""
     wide = emitter.emit(llvm.ZExtOp(bits, i32))
     shifted = emitter.emit(llvm.ShlOp(wide, emitter.constant(16, i32)))
     return emitter.emit(llvm.BitcastOp(shifted, f32))

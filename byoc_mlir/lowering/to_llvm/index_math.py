@@ -16,7 +16,7 @@ _NO_WRAP = arith.IntegerOverflowAttr([arith.IntegerOverflowFlag.NSW])
 
 
 def bound(value: SSAValue) -> Bound:
-    """Returns the number if the value is a constant, else the value."""
+    """Returns the integer if the value is a constant, else the value."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data
@@ -30,7 +30,7 @@ class IndexMath:
         self._builder = builder
 
     def value(self, number: Bound) -> SSAValue:
-        """Returns an index as a value."""
+        """Returns an index as an SSA value."""
         if isinstance(number, SSAValue):
             return number
         constant = arith.ConstantOp.from_int_and_width(number, IndexType())

@@ -15,7 +15,7 @@ _NO_FLAGS = arith.IntegerOverflowAttr("none")
 
 
 class LowerScfToCf(ModulePass):
-    """Turns `scf.for`, `scf.if` and `scf.while` into blocks and branches, in one linear walk.
+    """Converts `scf.for`, `scf.if` and `scf.while` to blocks and branches, in one linear walk.
 
     `outline-parallel`, which runs before, handles `scf.parallel`.
 
@@ -48,7 +48,7 @@ class LowerScfToCf(ModulePass):
 
 
 def flatten(region: Region) -> None:
-    """Turns the structured control flow in a region into blocks and branches."""
+    """Converts the structured control flow in a region to blocks and branches."""
     _Flattener().flatten(region)
 
 

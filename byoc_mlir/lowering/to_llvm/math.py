@@ -26,7 +26,9 @@ _SUFFIXES: dict[type[Attribute], str] = {Float32Type: "f", Float64Type: ""}
 
 
 def _library_call(name: str) -> Lowering:
-    """Returns the lowering to a call: `name` for f64, `namef` for f32 and narrower types."""
+    """Returns the lowering to a call of the C library: `name` for f64, `namef` for f32 and narrower
+    types.
+    """
 
     def lower(op: Operation, emitter: Emitter) -> Sequence[SSAValue]:
         result_type = op.results[0].type

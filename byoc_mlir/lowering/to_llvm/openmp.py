@@ -1,4 +1,4 @@
-"""Calls of a function by all threads of an OpenMP team, each for chunks of its iterations."""
+"""Calls of a function by all threads of an OpenMP team, each for some chunks of the iterations."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def _chunk_function(
     captured: Sequence[SSAValue],
     fields: llvm.LLVMStructType,
 ) -> llvm.FuncOp:
-    """Returns the function that is called for a chunk: it unpacks the struct and calls `body`."""
+    """Returns the function that threads call for a chunk: it unpacks the struct and calls
+    `body`.
+    """
     block = Block(arg_types=[POINTER, i64, i64])
     builder = Builder(InsertPoint.at_end(block))
     data, *bounds = block.args

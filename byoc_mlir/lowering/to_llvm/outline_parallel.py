@@ -40,8 +40,9 @@ class OutlineParallel(ModulePass):
 
     The iteration space is linearised in row-major order; a chunk is a range of it. With `threads`,
     all threads of a libgomp team claim chunks and call the function, see `kernels/parallel.py`.
-    Without, it is called once with the whole range. Parallel loops inside of a parallel loop become
-    `scf.for`. Memrefs are passed as arguments, so LLVM knows which of them cannot alias.
+    Without `threads`, the function is called once for the whole range. Parallel loops inside of a
+    parallel loop become `scf.for`. Memrefs are passed as arguments, so LLVM knows which of them
+    cannot alias.
 
     ```mlir
     func.func @f(%x: memref<64x8xf32>) {
@@ -95,7 +96,7 @@ def _outermost(region: Region) -> Iterator[scf.ParallelOp]:
 
 
 def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool) -> bool:
-    """Replaces a loop; returns True if its threads come from the OpenMP runtime."""
+    """Replaces a parallel loop by calls; returns True if it needs the OpenMP runtime."""
     for nested in tuple(loop.body.walk(reverse=True)):
         if isinstance(nested, scf.ParallelOp):
             _serialise(nested)
@@ -131,7 +132,7 @@ def _outline(loop: scf.ParallelOp, parent: func.FuncOp, name: str, threads: bool
 
 
 def _call(builder: Builder, body: func.FuncOp, total: Bound, captured: Sequence[SSAValue]) -> None:
-    """Calls the body for all iterations."""
+    """Calls the body's function for all iterations, on one thread or on several."""
     math = IndexMath(builder)
     arguments = [math.value(0), math.value(total), *captured]
     builder.insert(func.CallOp(body.sym_name.data, arguments, []))
@@ -140,7 +141,7 @@ def _call(builder: Builder, body: func.FuncOp, total: Bound, captured: Sequence[
 def _where_enough(
     builder: Builder, total: SSAValue, fewest: IntegerAttr
 ) -> tuple[Builder, Builder]:
-    """Emits `if total >= fewest`, and returns the builders of both branches."""
+    """Emits `if total >= fewest`; returns the builders of both branches."""
     then, other = Block(), Block()
     least = builder.insert(arith.ConstantOp(fewest)).result
     is_enough = builder.insert(arith.CmpiOp(total, least, "uge")).result
@@ -181,7 +182,7 @@ class _Space:
         ]
 
     def coordinate(self, math: IndexMath, dimension: int, position: Bound) -> SSAValue:
-        """Emits the value of an induction variable in its `position`-th iteration."""
+        """Emits the value of a dimension's induction variable in iteration number `position`."""
         scaled = math.multiply(position, self.step[dimension])
         return math.value(math.add(self.lower[dimension], scaled))
 
@@ -248,7 +249,9 @@ def _argument_attributes(captured: Sequence[SSAValue]) -> ArrayAttr[DictionaryAt
 def _redirect_operands(
     loop: scf.ParallelOp, moved: dict[SSAValue, SSAValue], builder: Builder
 ) -> None:
-    """Replaces operands in the loop's body by moved values; repeats ops that are not passed."""
+    """Replaces operands in the loop's body as `moved` maps them; clones ops that are not passed as
+    arguments.
+    """
     inside = {loop, *loop.body.walk()}
     for op in loop.body.walk():
         for value in op.operands:

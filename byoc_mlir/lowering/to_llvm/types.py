@@ -79,7 +79,7 @@ def convert_type(type_: Attribute) -> Attribute:
 
 
 def storage_type(element: Attribute) -> Attribute:
-    """Returns the type of an element in memory: as `convert_type`, but a bool takes a byte."""
+    """Returns the type of an element in memory: like `convert_type`, but a bool takes a byte."""
     converted = convert_type(element)
     return i8 if converted == i1 else converted
 

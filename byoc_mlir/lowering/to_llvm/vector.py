@@ -1,6 +1,6 @@
 """Lowerings of `vector` and `x86vector` to `llvm`, for one-dimensional vectors.
 
-An op of `x86vector` becomes an instruction if the processor has it, else the same arithmetic.
+An op of `x86vector` becomes an instruction if the processor has it, else equivalent arithmetic.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Execution of the nodes of a plan, one kind a file."""
+"""Execution of the nodes of a plan; each kind of node has a file."""

@@ -1,4 +1,4 @@
-"""Complete plans, which have all their programs, as in files."""
+"""Complete plans, which contain all their programs, such as plans in files."""
 
 from __future__ import annotations
 

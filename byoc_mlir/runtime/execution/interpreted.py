@@ -23,7 +23,7 @@ anything."""
 
 
 class LoadedInterpreted(LoadedNode):
-    """Interpreted part with its interpreter."""
+    """Part of a model with the interpreter that runs it."""
 
     def __init__(self, part: Interpreted, interpreter: Interpreter):
         super().__init__((), part.outputs)

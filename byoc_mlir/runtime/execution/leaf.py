@@ -28,29 +28,32 @@ from byoc_mlir.tensors import TensorInfo
 
 _Shapes: TypeAlias = tuple[Shape, ...]
 _Key: TypeAlias = tuple[_Shapes, tuple[bytes, ...]]
-"""Shapes of all inputs, and the values of those inputs whose values are compiled in."""
+"""Key of a specialisation: the shapes of all inputs, and the values of inputs that are compiled in
+by value."""
 _Found: TypeAlias = tuple[Instance, Call] | None
 """Program that takes sizes, with a call's requirements; None if sizes are compiled in."""
 
 MOST_GENERIC = 4
 """Maximum number of shape-polymorphic programs of a leaf; further shapes get specialisations."""
 _USUAL_SIZE = 16
-"""Size for which code is optimised if nothing is known of a symbolic one."""
+"""Size for which code is optimised, for a symbolic dimension."""
 _MOST_CALLS = 4096
 """Maximum number of sets of shapes whose calls are cached."""
 
 
 class Programs(Protocol):
-    """Compiler of the programs that a leaf lacks."""
+    """Compiler of a leaf's missing programs."""
 
     @property
     def value_inputs(self) -> Sequence[str]:
-        """Returns the inputs whose values are compiled in, as far as is known yet."""
+        """Returns the inputs that are known, so far, to be compiled in by value."""
         ...
 
     def generic(self, shapes: Mapping[str, Shape]) -> Program | None:
-        """Returns the program for inputs of these shapes, and of all shapes with the same
-        compile-time decisions. None if sizes must be compiled in.
+        """Returns the program for inputs of these shapes, which may support other shapes as well.
+
+        It supports all shapes with the same compile-time decisions. None if sizes must be compiled
+        in.
         """
         ...
 
@@ -72,8 +75,9 @@ class LoadedLeaf(LoadedNode):
 
     Args:
         leaf: inputs, outputs and existing programs.
-        programs: compiles further programs; None if nothing can be compiled, as for a file.
-        limits: limits of calls, and of the memory of unused programs.
+        programs: compiler of further programs; None if nothing can be compiled, as for a plan from
+            a file.
+        limits: limits of a call's memory, and of the memory of unused programs.
     """
 
     def __init__(self, leaf: Leaf, programs: Programs | None, limits: Limits):
@@ -83,14 +87,14 @@ class LoadedLeaf(LoadedNode):
         self._arguments = Arguments(leaf.inputs)
         loaded = [self._loaded(lambda one=one: one) for one in leaf.programs]
         self._only = loaded[0] if loaded and self._is_static else None
-        """The program of a leaf that needs no others."""
+        """Program of a leaf that needs no further programs."""
         self._generic = [] if self._only else loaded
         self._fixed = Recent[_Key, Instance](
             most_bytes=limits.kept_bytes, bytes_of=lambda instance: instance.held_bytes
         )
         self._calls: dict[_Shapes, _Found] = {}
         self._latest = self._generic[-1] if self._generic else None
-        """The program that takes sizes and was used last, if no other one was."""
+        """Shape-polymorphic program, if it was used last."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 
@@ -205,13 +209,15 @@ class LoadedLeaf(LoadedNode):
             ) from error
 
     def _of_usual_sizes(self) -> Instance | None:
-        """Returns the shape-polymorphic program, if there is one, of a leaf that has not run."""
+        """Compiles a shape-polymorphic program, optimised for usual sizes, and returns it; None if
+        that is not possible.
+        """
         with self._lock:
             self._latest = self._made_generic({one.name: usual_shape(one) for one in self.inputs})
             return self._latest
 
     def _taking_sizes(self, shapes: _Shapes) -> _Found:
-        """Returns the shape-polymorphic program for input shapes, if there is one.
+        """Returns the shape-polymorphic program for input shapes, and its call, if there is one.
 
         Raises:
             ExecutionError: the leaf is closed.
@@ -237,7 +243,9 @@ class LoadedLeaf(LoadedNode):
         return found
 
     def _made_for(self, shapes: _Shapes) -> _Found:
-        """Returns the program and call for shapes that are new."""
+        """Returns a program for new shapes, existing or compiled now, with its call; None if sizes
+        must be compiled in.
+        """
         for instance in self._generic:
             found = _call(instance, shapes)
             if found is not None:
@@ -248,7 +256,9 @@ class LoadedLeaf(LoadedNode):
         return None if made is None else _call(made, shapes)
 
     def _made_generic(self, shapes: Mapping[str, Shape]) -> Instance | None:
-        """Compiles a further shape-polymorphic program, with these shapes as its hints."""
+        """Compiles a further shape-polymorphic program, optimised for these shapes; None if that is
+        not possible.
+        """
         programs = self._programs
         if programs is None or len(self._generic) == MOST_GENERIC:
             return None
@@ -301,7 +311,9 @@ class LoadedLeaf(LoadedNode):
 
 
 def _call(instance: Instance, shapes: _Shapes) -> _Found:
-    """Returns a call of a program for inputs of these shapes, if it accepts them, else None."""
+    """Returns the program and its call for inputs of these shapes; None if the program does not
+    accept them.
+    """
     program = instance.program
     assert program.sizes is not None
     sizes = program.sizes.of(program.inputs, shapes)
@@ -314,5 +326,7 @@ def _would_be_same(program: Program, shapes: _Shapes) -> bool:
 
 
 def usual_shape(info: TensorInfo) -> Shape:
-    """Returns the shape of an input for which code is optimised by default."""
+    """Returns the shape of an input for which code is optimised by default; symbolic sizes become a
+    usual number.
+    """
     return tuple(size if isinstance(size, int) else _USUAL_SIZE for size in info.shape)

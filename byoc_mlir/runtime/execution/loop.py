@@ -18,7 +18,7 @@ from byoc_mlir.runtime.system.forks import ForkSafeLock
 Changing: TypeAlias = Mapping[str, set[int]]
 """Axes that change from one iteration to the next, by the name of the carried value."""
 BodyCompiler: TypeAlias = Callable[[Named, Changing], LoadedNode]
-"""Function that compiles a body, for arrays as in its first iteration."""
+"""Function that compiles a body, given the arrays of the first iteration."""
 
 
 class _Body:
@@ -45,7 +45,9 @@ class _Body:
         return [states[place].shape[axis] for place, axis in self._places] == self._sizes
 
     def steps(self, given: Named, changing: Sequence[str], parts: Parts) -> Step:
-        """Returns an iteration; arguments are those of `LoadedNode`."""
+        """Returns a function that runs one iteration; the arguments are as for
+        `LoadedNode.steps`.
+        """
         if parts is None:
             return self._node.steps(given, changing)
 
@@ -60,9 +62,10 @@ class LoadedLoop(LoadedNode):
     """Loop with its body, which is compiled when shapes are known.
 
     Args:
-        loop: its names, without the body.
-        changing: axes that are known to change.
-        compile: compiles the body; None if nothing can be compiled, as for a file.
+        loop: the loop of the plan, without the body.
+        changing: axes of carried values whose sizes are known to change.
+        compile: function that compiles the body; None if nothing can be compiled, as for a plan
+            from a file.
         body: the body, if it is compiled already.
     """
 
@@ -143,7 +146,7 @@ class LoadedLoop(LoadedNode):
         )
 
     def _body_for(self, given: Named) -> LoadedNode:
-        """Returns the body; compiles it again if a carried value changes along a further axis."""
+        """Returns the body; compiles it again if the size of a further axis changes."""
         body = self._body
         if body is None or self._note_changes(body, given):
             with self._lock:
@@ -153,7 +156,9 @@ class LoadedLoop(LoadedNode):
         return self._body
 
     def _note_changes(self, body: LoadedNode, given: Named) -> bool:
-        """True if the body was compiled for other sizes; records the axes that differ."""
+        """True if the sizes of carried values differ from the sizes that the body was compiled for;
+        records the axes.
+        """
         found = False
         for info in body.inputs:
             for axis, size in enumerate(info.shape):

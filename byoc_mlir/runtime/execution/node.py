@@ -16,11 +16,11 @@ Named: TypeAlias = Mapping[str, Array]
 Parts: TypeAlias = list[TimedPart] | None
 """List for the times of each program that runs; None if nothing is timed."""
 Step: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
-"""Repeated run: computes the outputs from arrays for the inputs that change."""
+"""Function that runs a node again: computes the outputs from arrays for the inputs that change."""
 
 
 class LoadedNode(ABC):
-    """Loaded node with its native code. Any number of threads may run it."""
+    """Node of a plan with its native code. Any number of threads may run it."""
 
     def __init__(self, inputs: tuple[TensorInfo, ...], outputs: tuple[str, ...]):
         self.inputs = inputs
@@ -36,12 +36,13 @@ class LoadedNode(ABC):
         """Returns the outputs by name. Errors are those of `Executable.run`."""
 
     def steps(self, inputs: Named, changing: Sequence[str]) -> Step:
-        """Returns a repeated run, in which only some inputs change.
+        """Returns a function that runs the node repeatedly, if only some inputs change between
+        runs.
 
         Args:
             inputs: inputs of the first run.
             changing: inputs that change in each run. Their arrays are contiguous, have the types of
-                the first ones, and fit the node.
+                the first run's inputs, and fit the node.
         """
         given = dict(inputs)
 
@@ -53,10 +54,14 @@ class LoadedNode(ABC):
 
     @abstractmethod
     def warmup(self, shapes: Mapping[str, Shape]) -> None:
-        """Compiles the programs for inputs of these shapes, as far as they are known."""
+        """Compiles the programs for inputs of these shapes, as far as these determine the
+        programs.
+        """
 
     def settled(self) -> LoadedNode:
-        """Returns the compiled node; only a tier waits for it, and is not this node itself."""
+        """Returns the compiled node: the node itself, or for a tier, the compiled model, after
+        waiting for it.
+        """
         return self
 
     def wait(self) -> None:
@@ -64,23 +69,24 @@ class LoadedNode(ABC):
 
     @abstractmethod
     def known(self) -> Node:
-        """Returns the node with all programs that are compiled now."""
+        """Returns the node of the plan with all programs that are compiled so far."""
 
     @abstractmethod
     def exported(self, shapes: Mapping[str, Shape] | None) -> Node:
-        """Returns the node to be written to a file: for these shapes, or for all.
+        """Returns the node of the plan to write to a file, for the given shapes, or for all shapes.
 
         Raises:
-            ExportError: no set of programs covers the model.
+            ExportError: no set of programs covers all shapes.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Frees all native memory; no call may be running."""
+        """Frees all native memory; no run may be active."""
 
 
 def exported_part(node: LoadedNode, what: str) -> Node:
-    """Returns a part of a model to be written to a file, for all shapes that it may get.
+    """Returns the node of the plan to write to a file for a part of a model, for all shapes that
+    the part may get.
 
     Args:
         what: name of the part, for errors.

@@ -10,7 +10,7 @@ from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 CACHED_SHAPES = 16
-"""Number of sets of input shapes of a model with dynamic shapes that stay compiled."""
+"""Number of sets of input shapes for which a model with dynamic shapes stays compiled."""
 
 
 class _Closable(Protocol):
@@ -22,14 +22,14 @@ _Value = TypeVar("_Value", bound=_Closable)
 
 
 class Recent(Generic[_Key, _Value]):
-    """LRU cache. Values are created one at a time; a lookup of a cached value does not wait for
-    values that are being created.
+    """LRU cache. Threads create values one at a time; a lookup of a cached value does not wait for
+    them.
 
     Args:
         limit: maximum number of values; `CACHED_SHAPES` by default.
         values: values that exist already.
-        most_bytes: maximum memory of the values. The last one stays in any case.
-        bytes_of: returns the memory of a value.
+        most_bytes: maximum memory of the values. The value used last stays in any case.
+        bytes_of: function that returns the bytes of a value.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class Recent(Generic[_Key, _Value]):
         """Returns the value of a key.
 
         Args:
-            key: returns the key. It is called again after other values were created, because that
-                may change all keys.
-            make: creates the value if it is not cached, and returns it with its key.
+            key: function that returns the key. It is called again after other values were created,
+                because that may change all keys.
+            make: function that creates the value if it is not cached, and returns it with its key.
 
         Raises:
             ExecutionError: `close` was called.
@@ -113,12 +113,12 @@ class Recent(Generic[_Key, _Value]):
         return self._closed
 
     def known(self) -> dict[_Key, _Value]:
-        """Returns the current values; the one that was used last comes last."""
+        """Returns the current values; the value used last is the last one."""
         with self._lock:
             return dict(self._values)
 
     def close(self) -> None:
-        """Closes all values; no further ones can be created."""
+        """Closes all values; no further values can be created."""
         with self._lock:
             self._closed = True
             for value in self._values.values():

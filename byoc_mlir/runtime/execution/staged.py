@@ -18,21 +18,23 @@ from byoc_mlir.runtime.program import Array
 from byoc_mlir.tensors import MOST_SIZES, Trim, item_name, item_names, size_input
 
 StageCompiler: TypeAlias = Callable[[int, Named], LoadedNode]
-"""Function that compiles a segment, by its number from 0, for inputs; some inputs declare sizes."""
+"""Function that compiles a segment, by its number from 0, for given inputs; some inputs only pass
+sizes."""
 
 _SIZE_TYPES = (np.dtype(np.int64), np.dtype(np.int32))
 _Key: TypeAlias = tuple[int, tuple[str, ...]]
-"""Number of a segment, and the inputs that declare sizes to it."""
+"""Number of a segment, and those of its inputs that only pass sizes."""
 
 
 class LoadedStaged(LoadedNode):
-    """Model that is split into segments, with those that are compiled.
+    """Model that is split into segments, with the segments that are compiled so far.
 
     A segment is compiled when the shapes of its inputs are known.
 
     Args:
-        model: its segments, without nodes.
-        compile: compiles a segment; None if nothing can be compiled, as for a file.
+        model: the model of the plan, whose segments have no nodes.
+        compile: function that compiles a segment; None if nothing can be compiled, as for a plan
+            from a file.
         stages: segments that are compiled already, by number.
     """
 
@@ -69,7 +71,7 @@ class LoadedStaged(LoadedNode):
         return step
 
     def _computed(self, given: Named, parts: Parts) -> dict[str, Array]:
-        """Returns the inputs and the results of all segments."""
+        """Runs all segments; returns the model's inputs and the segments' results."""
         values = dict(given)
         for number, stage in enumerate(self._model.stages):
             arrays = _read(stage, values)
@@ -141,7 +143,7 @@ class LoadedStaged(LoadedNode):
         raise InvalidInputError(f"the file has no program for sizes {found}")
 
     def _saying(self, number: int, node: LoadedNode) -> tuple[str, ...]:
-        """Returns the inputs of a segment's node that declare sizes."""
+        """Returns the inputs of a segment's node that only pass a size."""
         stage = self._model.stages[number]
         if not stage.sizes:
             return ()
@@ -149,7 +151,7 @@ class LoadedStaged(LoadedNode):
 
 
 def _read(stage: plan.PlanStage, values: Named) -> Named:
-    """Returns the values that a segment reads, and for each size an array that declares it."""
+    """Returns the values that a segment reads, and for each size an array whose shape passes it."""
     named = {name: values[name] for name in stage.inputs}
     if not stage.sizes:
         return named
@@ -179,7 +181,9 @@ def _saying(sizes: Named) -> Named:
 
 
 def _parts_of(name: str, values: Mapping[str, Any]) -> dict[str, Array]:
-    """Returns the tensors of an output by name: its own, or those of a sequence's items."""
+    """Returns the tensors of an output by name: one tensor, or a tensor for each item of a
+    sequence.
+    """
     whole = values.get(name)
     if isinstance(whole, list):
         return {item_name(name, at): item for at, item in enumerate(cast("list[Array]", whole))}

@@ -1,4 +1,4 @@
-"""Models with inputs or outputs that are lists of arrays, `None`, or maps."""
+"""Models whose inputs or outputs are lists of arrays, `None`, or maps."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ StructureCompiler: TypeAlias = Callable[[Structures], LoadedNode]
 
 
 class LoadedStructured(LoadedNode):
-    """Model with a node of tensors for each structure of the inputs, compiled at its first use.
+    """Model with one node for each structure of its inputs, compiled when the structure is first
+    used.
 
     Args:
-        model: its inputs and outputs.
-        compile: compiles it for a structure.
-        only: node of a model whose inputs are all tensors or maps: there is one structure.
+        model: the inputs and outputs of the model.
+        compile: function that compiles the model for a structure.
+        only: the only node, if all inputs are tensors or maps, so that there is one structure.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class LoadedStructured(LoadedNode):
         return _pieces(name, value, structures.get(name, 0))
 
     def _maps(self, name: str, results: Mapping[str, Array]) -> list[dict[int | str, float]]:
-        """Returns a map for each row of a tensor."""
+        """Returns a list of maps, one for each row of a tensor."""
         keys = self._model.keys[name]
         return [dict(zip(keys, row, strict=True)) for row in results[name].tolist()]
 
@@ -109,7 +110,7 @@ def _structure(info: StructureInfo, value: Any) -> Structure:
 
 
 def _pieces(name: str, value: Any, structure: Structure) -> Iterator[tuple[str, Any]]:
-    """Yields the tensors of a value by name."""
+    """Yields the tensors that make up a value, with their names."""
     if isinstance(structure, tuple):
         for number, item in enumerate(value):
             yield item_name(name, number), item

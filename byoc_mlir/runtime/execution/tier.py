@@ -22,14 +22,16 @@ Answer: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 
 class Compilation(Protocol):
-    """Compilation in the background."""
+    """Compilation of a model in the background."""
 
     def start(self, inputs: Mapping[str, Array]) -> None:
-        """Starts the compilation for inputs like these; a second call does nothing."""
+        """Starts the compilation for inputs of the same shapes and types; a second call does
+        nothing.
+        """
         ...
 
     def is_over(self) -> bool:
-        """True if nothing is being compiled any more: the compilation has finished or failed."""
+        """True if the compilation has finished or failed."""
         ...
 
     def wait(self) -> None:
@@ -37,7 +39,8 @@ class Compilation(Protocol):
         ...
 
     def result(self) -> LoadedNode:
-        """Returns the compiled model after the compilation is over; compiles missing parts here.
+        """Returns the compiled model after the compilation is over; compiles missing parts in the
+        caller's thread.
 
         Raises:
             ByocError: the model cannot be compiled.
@@ -52,13 +55,13 @@ class Compilation(Protocol):
 class LoadedTier(LoadedNode):
     """Model that an interpreter runs until it is compiled, and the compiled program afterwards.
 
-    All other methods wait for the compiled program.
+    Reports, exports and other queries wait for the compiled program.
 
     Args:
         inputs: inputs of the model, in order.
         outputs: names of the model's outputs, in order.
         answer: interpreter tier, which runs while the model is compiled.
-        compilation: compiles the model.
+        compilation: compilation of the model.
     """
 
     def __init__(
@@ -74,7 +77,8 @@ class LoadedTier(LoadedNode):
         self._compilation = compilation
         self._compiled: LoadedNode | None = None
         self._latest: Mapping[str, Array] | None = None
-        """The inputs that were answered last; the program has not seen them."""
+        """Inputs of the last run in the interpreter tier; the compiled program has not run on
+        them."""
         self._lock = ForkSafeLock()
         self._is_closed = False
 
@@ -132,8 +136,8 @@ class LoadedTier(LoadedNode):
         return outputs
 
     def _used(self) -> LoadedNode:
-        """Returns the compiled node as `settled` does, after at least one run, for reports and
-        `wait`.
+        """Returns the compiled node as `settled` does, for reports and `wait`; requires at least
+        one run.
 
         Raises:
             ExecutionError: the node is closed, or has not run.
@@ -167,7 +171,7 @@ class LoadedTier(LoadedNode):
 
 
 def _sizes_agree(infos: Sequence[TensorInfo], given: Mapping[str, Array]) -> bool:
-    """True if each symbol has one size in all inputs."""
+    """True if each symbolic size has the same value in all inputs."""
     sizes: dict[str, int] = {}
     return all(
         sizes.setdefault(name, size) == size

@@ -21,11 +21,11 @@ def read_artifact(file: BinaryIO, name: str, folder: Path, threads: int | None) 
 
     Args:
         name: name of the file in errors.
-        folder: folder in which to look for its libraries, besides the usual ones.
+        folder: folder in which to look for the file's libraries, besides the usual ones.
         threads: OpenMP threads per run; `None`: as many as the model was compiled for.
 
     Raises:
-        InvalidArtifactError: the file is no compiled model, or truncated, or altered.
+        InvalidArtifactError: the file is no compiled model, or it is truncated or altered.
         IncompatibleArtifactError: this machine lacks a processor feature or a library.
     """
     container = read_container(file, name)

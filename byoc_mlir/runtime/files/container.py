@@ -42,13 +42,13 @@ _CHUNK = 1 << 22
 """Bytes of a piece, two huge pages: larger pieces are no faster, and take memory while a program is
 written."""
 _WORTH_A_THREAD = 1 << 20
-"""Minimum number of bytes that are hashed on another thread during the write: that takes much
+"""Minimum number of bytes for hashing on another thread during the write: hashing them takes much
 longer than starting a thread."""
 
 
 @dataclass(frozen=True)
 class Container:
-    """File that was read and whose hash was verified."""
+    """Content of a file whose hash was verified."""
 
     document: dict[str, Json]
     blobs: tuple[memoryview, ...]
@@ -68,11 +68,12 @@ def write_container(
     check: Callable[[], None] | None = None,
     mode: int = 0o666,
 ) -> None:
-    """Writes a file that appears complete or not at all.
+    """Writes a file atomically: it appears with all its content, or not at all.
 
     Args:
-        content: a file whose bytes come first.
-        check: called before the file appears; if it raises, the file does not appear.
+        content: a file whose bytes are written first.
+        check: function that is called before the file appears; if it raises, the file does not
+            appear.
         mode: mode of the file, before the process' `umask`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,8 +101,8 @@ def read_container(file: BinaryIO, name: str, is_hashed: bool = True) -> Contain
 
     Args:
         name: name of the file in errors.
-        is_hashed: false for a file that this process has just written, which only the page cache
-            holds.
+        is_hashed: false to skip the hash's verification, for a file that this process has just
+            written.
 
     Raises:
         InvalidArtifactError: the file is truncated, altered, of another format version, or no
@@ -144,8 +145,9 @@ _NOT_ONE = (
 
 
 class _HashingFile:
-    """Writer of large pieces that are aligned to huge pages. The page cache of such a file can be
-    mapped in huge pages, whose content is read faster.
+    """Writer of a file and its hash, in large pieces that are aligned to huge pages.
+
+    The page cache of such a file can be mapped in huge pages, which are faster to read.
     """
 
     def __init__(self, file: BinaryIO):

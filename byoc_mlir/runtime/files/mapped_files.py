@@ -14,7 +14,7 @@ _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)
 
 
 def remember(mapped: mmap.mmap) -> None:
-    """Registers a read-only mapped file, as long as it is mapped."""
+    """Registers a read-only mapped file until it is unmapped."""
     address = int(np.frombuffer(mapped, np.uint8).ctypes.data)
 
     def forget(gone: ref[mmap.mmap]) -> None:
@@ -25,7 +25,7 @@ def remember(mapped: mmap.mmap) -> None:
 
 
 def drop_pages(address: int, size: int) -> None:
-    """Drops the whole pages from an address on from the process's memory.
+    """Drops the whole pages in a range of addresses from the process's memory.
 
     Only pages of registered files are dropped: a later read gets the same content from the page
     cache. Other memory stays as it is.

@@ -21,7 +21,7 @@ _LIBRARIES = Path(sys.prefix, "lib")
 
 
 def packed(program: Program) -> tuple[bytes, int | None]:
-    """Returns a program as bytes, and its number of threads if it came from an artifact."""
+    """Returns a program as bytes, and its number of threads if it was loaded from an artifact."""
     if isinstance(program.code, SharedCode):
         return bytes(program.code.content), program.threads
     blobs: list[Blob] = []
@@ -51,7 +51,9 @@ def _single(file: BinaryIO, threads: int) -> Leaf:
 
 
 def _file(content: bytes) -> BinaryIO:
-    """Returns an in-memory file: its mappings are aligned, and the dynamic loader can open it."""
+    """Returns an in-memory file with the content; its mappings are aligned, and the dynamic loader
+    can open it.
+    """
     file = os.fdopen(os.memfd_create("byoc_pickle"), "w+b")
     file.write(content)
     file.flush()

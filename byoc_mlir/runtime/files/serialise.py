@@ -1,4 +1,4 @@
-"""Serialisation of frozen dataclasses to JSON and back, with types checked at reading."""
+"""Serialisation of frozen dataclasses to JSON and back; reading checks types."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def encode(value: object, blobs: list[Blob]) -> Json:
 
 
 def encode_fields(value: object, blobs: list[Blob], without: str) -> dict[str, Json]:
-    """Returns the fields of a dataclass except `without`, as `encode` writes them."""
+    """Returns the fields of a dataclass except `without` as JSON, like `encode`."""
     assert is_dataclass(value)
     names = [item.name for item in fields(value) if item.name != without]
     return {name: encode(getattr(value, name), blobs) for name in names}
 
 
 def array_bytes(array: np.ndarray[Any, Any]) -> memoryview:
-    """Returns the bytes of an array, copied only if it is not dense."""
+    """Returns the bytes of an array; copies it only if it is not dense."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
@@ -151,7 +151,7 @@ def _dim(text: str, where: str) -> Dim:
 
 @cache
 def _origin(kind: Any) -> Any:
-    """Returns the class of a generic type, or a type itself."""
+    """Returns the class of a generic type; returns other types unchanged."""
     return typing.get_origin(kind) or kind
 
 
@@ -176,7 +176,7 @@ def _checked(kind: type[_T], value: object, where: str, what: str) -> _T:
 def _decode_union(
     kinds: Sequence[Any], value: Json, blobs: Sequence[memoryview], where: str
 ) -> object:
-    """Returns the value of the only member of the union that accepts this kind of JSON."""
+    """Returns a value of the only member of the union that accepts this kind of JSON."""
     problems: list[str] = []
     for kind in kinds:
         if kind is types.NoneType:

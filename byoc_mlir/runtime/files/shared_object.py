@@ -1,4 +1,4 @@
-"""Code of an artifact: a shared object that holds everything, weights included."""
+"""Code of an artifact: a shared object that contains code, weights and tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ their symbols."""
 
 
 def program_table(number: int) -> str:
-    """Returns the symbol of a program's table, which glue.c defines; programs count from 0."""
+    """Returns the symbol of a program's table, which glue.c defines; the first program is
+    number 0.
+    """
     return f"{TABLE_SYMBOL}_{number}" if number else TABLE_SYMBOL
 
 
@@ -42,7 +44,7 @@ class _Table(ctypes.Structure):
 
 
 class SharedFile:
-    """Artifact's file, which must be open while its code is loaded."""
+    """File of an artifact, which must be open while its code is loaded."""
 
     def __init__(self, file: BinaryIO, name: str, content: memoryview):
         self.name = name
@@ -52,8 +54,9 @@ class SharedFile:
         self._image: _Image | None = None
 
     def image(self, table: str) -> _Image:
-        """Returns an image in which nothing uses this table yet: each instance has its own tables,
-        as imports may differ.
+        """Returns an image of the file in which no other instance uses this table.
+
+        Each instance has its own tables, as imports may differ.
         """
         with _Image.lock:
             if self._image is None or not self._image.tables or table in self._image.tables:
@@ -83,7 +86,7 @@ class SharedCode:
         """Loads the code.
 
         Args:
-            symbols: the addresses of all functions that the code imports.
+            symbols: the address of each function that the code imports.
             threads: OpenMP threads of a run.
 
         Raises:
@@ -160,10 +163,11 @@ class _Image:
 
 
 def _spelled(number: int) -> str:
-    """Returns a part of a path that changes only its spelling: `/././/` is 1001.
+    """Returns a part of a path that encodes a number but does not change the path's meaning:
+    `/././/` is 1001.
 
-    Descriptors are reused, and the loader still knows a file by all paths under which it was opened
-    while anything holds it.
+    The loader recognises a loaded file by all paths under which it was opened, and file descriptors
+    are reused. So each image needs a path that was never used before.
     """
     return "".join("/" if bit == "1" else "./" for bit in f"{number:b}")
 

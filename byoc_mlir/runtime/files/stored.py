@@ -31,13 +31,14 @@ def decode_program(
     """Returns the program of a document, checked, with its libraries located on this machine.
 
     Args:
-        code: its native code, which is not used here.
+        code: the program's native code, which this function only stores.
         name: name of the file in errors.
-        folder: folder in which to look for its libraries, besides the usual ones.
+        folder: folder in which to look for the program's libraries, besides the usual ones.
 
     Raises:
-        InvalidArtifactError: the document is not one of a program.
-        IncompatibleArtifactError: the processor or a library lacks something.
+        InvalidArtifactError: the document describes no program.
+        IncompatibleArtifactError: the processor lacks a feature, or a library is missing or of
+            another version.
     """
     program = decode_fields(Program, document, blobs, {_CODE: code})
     _check_shapes(program, name)

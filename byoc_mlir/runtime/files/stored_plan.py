@@ -38,7 +38,7 @@ def decode_plan(document: Json, blobs: Sequence[memoryview], read: ProgramReader
     """Returns the plan that `encode_plan` wrote.
 
     Raises:
-        InvalidArtifactError: the document is not one of a plan.
+        InvalidArtifactError: the document describes no plan.
     """
     match document:
         case {"program": program, **others} if not others:

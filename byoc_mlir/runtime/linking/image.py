@@ -1,8 +1,8 @@
 """Links object files of x86-64 in the memory of the process without LLVM.
 
-Loading LLVM takes some 60 ms and 40 MB, which a process saves that compiles nothing. This linker
-supports what LLVM writes into the files of this package; `linking.llvm` links all other files.
-https://gitlab.com/x86-psABIs/x86-64-ABI, "Relocation"
+A process that compiles nothing so avoids loading LLVM, which takes some 60 ms and 40 MB. This
+linker supports what LLVM writes into the files of this package; `linking.llvm` links all other
+files. https://gitlab.com/x86-psABIs/x86-64-ABI, "Relocation"
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LinkedImage:
     Raises:
         UnknownObjectError: the files have a feature that is not supported here.
         ExecutionError: a symbol is not defined.
-        OutOfMemoryError: there is no memory for them.
+        OutOfMemoryError: there is not enough memory for the files.
     """
 
     def __init__(self, files: Sequence[bytes], external: Mapping[str, int]):
@@ -85,14 +85,14 @@ class LinkedImage:
         """Returns the address of a function or a variable.
 
         Raises:
-            ExecutionError: no file defines it.
+            ExecutionError: no file defines the name.
         """
         if entry_point not in self._defined:
             raise ExecutionError(f"nothing defines '{entry_point}'")
         return self._start + self._defined[entry_point]
 
     def close(self) -> None:
-        """Frees the memory. No call may use it afterwards."""
+        """Frees the memory. No call may use the code afterwards."""
         self._memory.close()
 
 
@@ -106,7 +106,9 @@ def _new_memory(size: int) -> mmap.mmap:
 
 
 def _called_and_listed(objects: Sequence[ObjectFile]) -> tuple[list[str], list[str]]:
-    """Returns the undefined names that code jumps to, and the names with a table entry."""
+    """Returns the undefined names to which code jumps, and the names whose address is in the
+    address table.
+    """
     defined = {name for one in objects for name in one.defined}
     called: dict[str, None] = {}
     listed: dict[str, None] = {}
@@ -127,7 +129,7 @@ def _called_and_listed(objects: Sequence[ObjectFile]) -> tuple[list[str], list[s
 
 
 class _Writer:
-    """Writer of the contents at the offsets of `Layout`."""
+    """Writer of the sections' contents at the offsets of `Layout`."""
 
     def __init__(self, layout: Layout, content: np.ndarray[Any, Any], external: Mapping[str, int]):
         self._layout, self._content, self._external = layout, content, external

@@ -1,4 +1,4 @@
-"""Layout of the sections of object files in one piece of memory."""
+"""Layout of the sections of object files in one range of memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from byoc_mlir.runtime.linking.object_file import (
 
 POINTER_BYTES = 8
 _JUMP_STEP = 8
-"""Distance of two jumps, which take six bytes each."""
+"""Distance between two jumps, which take six bytes each."""
 
 
 class Layout:
     """Offsets of all linked sections: executable ones, then read-only ones, then the rest.
 
     Args:
-        objects: the files.
+        objects: the object files.
         called: names that no file defines; each gets a jump and a table entry.
         listed: names that get an entry in the table of addresses.
 

@@ -19,7 +19,7 @@ class LlvmImage:
         files: the object files.
         entry_points: functions whose addresses are needed.
         external: addresses of symbols that the files do not define; symbols of the process are
-            found without it.
+            found without this argument.
 
     Raises:
         ExecutionError: a symbol is not defined, or a file is no object file.

@@ -15,7 +15,7 @@ from byoc_mlir.runtime.system.huge_pages import use_huge_pages
 
 
 def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeModule:
-    """Loads object code with its weights bound.
+    """Loads object code, with its weights bound to their symbols.
 
     Raises:
         ExecutionError: a symbol is missing.
@@ -40,7 +40,7 @@ class NativeModule:
         entry_points: functions whose addresses are needed.
         external_symbols: addresses of functions outside of the process' global symbols (a vendor
             library opened privately). Symbols of the process, such as those of the C library, are
-            found without it.
+            found without this argument.
 
     Raises:
         ExecutionError: a symbol is missing.

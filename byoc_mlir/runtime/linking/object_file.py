@@ -103,7 +103,7 @@ class LinkerSymbol:
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """Object file, with the parts that matter at run time."""
+    """Object file, with the parts that are relevant at run time."""
 
     sections: Sequence[Section]
     symbols: Sequence[LinkerSymbol]

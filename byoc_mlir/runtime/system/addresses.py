@@ -42,7 +42,7 @@ address_of = _from_object if _has_known_layout() else _from_interface
 def function_address(function: Any) -> int:
     """Returns the address of a function that ctypes knows.
 
-    `ctypes.cast` would leave a reference cycle behind, of its argument and its result.
+    `ctypes.cast` is not used: it leaves a reference cycle of its argument and its result.
     """
     return cast(int, ctypes.c_void_p.from_buffer(function).value)
 
@@ -56,7 +56,7 @@ _memory_at.restype = ctypes.py_object
 
 
 def array_at(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
-    """Returns an array over the memory at an address, which it does not own."""
+    """Returns an array over memory that it does not own, at the given address."""
     size = math.prod(shape) * dtype.itemsize
     if size == 0:
         return np.empty(shape, dtype)
@@ -66,7 +66,8 @@ def array_at(address: int, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
 
 @lru_cache(256)
 def c_array(element: Any, count: int) -> Any:
-    """Returns the cached type of C arrays with `count` elements; new types would be garbage
-    cycles.
+    """Returns the cached type of C arrays with `count` elements.
+
+    Types are cached because each new one leaves a reference cycle.
     """
     return element * count

@@ -33,8 +33,9 @@ class Cpu:
     @staticmethod
     @cache
     def host() -> Cpu:
-        """Returns the processor for code of this process: the machine, restricted to the level of
-        `BYOC_MAX_ISA`.
+        """Returns the processor that code of this process may use.
+
+        It is the machine, restricted to the level of `BYOC_MAX_ISA`.
 
         Raises:
             ByocError: the environment variable names no level.
@@ -48,14 +49,15 @@ class Cpu:
     @staticmethod
     @cache
     def machine() -> Cpu:
-        """Returns the machine of this process."""
+        """Returns the processor of this machine, unrestricted."""
         flags = _cpu_info("flags", "Features").split()
         return Cpu(platform.machine(), tuple(sorted(_CODE_FEATURES.intersection(flags))))
 
     @staticmethod
     def limit() -> str | None:
-        """Returns the level of `isa.LEVELS` that restricts this process, or None if it is the
-        machine's.
+        """Returns the level of `isa.LEVELS` that restricts this process.
+
+        None if the machine does not exceed it, or the environment variable is not set.
 
         Raises:
             ByocError: the environment variable names no level.
@@ -69,10 +71,10 @@ class Cpu:
         return tuple(name for name in self.features if name not in known)
 
     def check(self, what: str) -> None:
-        """Checks that code for this machine runs on the host.
+        """Checks that code for this processor runs on the host.
 
         Raises:
-            IncompatibleArtifactError: the host lacks something, which the message names.
+            IncompatibleArtifactError: the host lacks features, which the message names.
         """
         host = Cpu.host()
         if self.architecture != host.architecture:
@@ -94,7 +96,7 @@ def model_name() -> str:
 
 
 def _cpu_info(*keys: str) -> str:
-    """Returns the kernel's value for the first processor under one of the keys, or ""."""
+    """Returns the kernel's value for the first processor under the first known key, or ""."""
     if not CPU_INFO.is_file():
         return ""
     for line in CPU_INFO.read_text().splitlines():

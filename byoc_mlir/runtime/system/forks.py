@@ -1,9 +1,9 @@
 """Support for running models in a forked child.
 
-A child has one thread, a copy of the one that forked. The OpenMP threads of that thread's team are
-missing, and locks that other threads held stay locked. So before a fork, OpenMP ends the threads of
-the forking thread (both processes start new ones when they need them), and no thread is inside of
-LLVM. The child gets open locks.
+A child has one thread, a copy of the thread that forked. The OpenMP threads of that thread's team
+are missing, and locks that other threads held stay locked. So before a fork, OpenMP ends the
+threads of the forking thread (parent and child start new ones when they need them), and the fork
+waits until no thread runs code of LLVM. In the child, all locks are released.
 
 If OpenMP cannot end threads (libgomp before GCC 9), the child calls native code on new threads,
 which expect no OpenMP threads.
@@ -35,10 +35,11 @@ _T = TypeVar("_T")
 
 
 class ForkSafeLock:
-    """Reentrant lock that is open in a forked child.
+    """Reentrant lock that is released in a forked child.
 
-    The guarded data must be usable there, whatever the thread that held the lock was doing. While a
-    thread holds it, the garbage collector may run a finaliser that takes it again.
+    The guarded data must be consistent at any time, since a fork may happen while another thread
+    holds the lock. The lock is reentrant because the garbage collector may run a finaliser that
+    takes it on a thread that holds it already.
     """
 
     _all: WeakSet[ForkSafeLock] = WeakSet()
@@ -55,13 +56,13 @@ class ForkSafeLock:
 
     @classmethod
     def open_all(cls) -> None:
-        """Opens all locks, in a process that has one thread."""
+        """Releases all locks; the process must have only one thread."""
         for lock in cls._all:
             lock._lock = threading.RLock()
 
 
 class _Fork(threading.local):
-    """Fork of this thread, with a flag: its OpenMP threads could be ended."""
+    """Fork in progress, with a flag that is set if this thread's OpenMP threads were ended."""
 
     llvm: AbstractContextManager[Any] = nullcontext()
     ends_threads = True
@@ -73,8 +74,9 @@ _lost_threads = False
 
 
 def on_live_threads(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Returns `function`, or, if the first thread has lost its OpenMP threads, a function that
-    calls it on a new thread.
+    """Returns `function`, or a wrapper that calls it on a new thread.
+
+    The wrapper is needed if the calling thread has lost its OpenMP threads in a fork.
     """
     if not _lost_threads:
         return function

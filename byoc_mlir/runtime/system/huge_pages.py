@@ -23,11 +23,11 @@ _LARGEST_GAP = 1 << 13
 def use_huge_pages(arrays: Iterable[Array]) -> None:
     """Moves the memory of arrays to huge pages; their addresses and content stay.
 
-    A network that reads each weight once in a run waits for memory and for address translation:
-    with 89 MB of weights, a run is 1.25 times as fast on pages of 2 MB as on pages of 4 KB.
+    A model that reads each weight once per run waits for memory and for address translation. With
+    89 MB of weights, a run is 1.25 times as fast on pages of 2 MB as on pages of 4 KB.
 
     Pages that also hold other data stay as they are, as do mapped files, which processes share.
-    Nothing changes if the system has no huge pages, if they are disabled, or if none are free.
+    Nothing changes if the system has no free huge pages, or if they are disabled.
     """
     page, advise = _page_size(), _advise()
     if not page or advise is None:
@@ -45,7 +45,7 @@ def ask_for_huge_pages(mapped: mmap.mmap) -> None:
 
 
 def whole_pages(places: Iterable[tuple[int, int]], page: int) -> list[tuple[int, int]]:
-    """Returns the beginnings and ends of the whole pages in ranges of memory.
+    """Returns the start and end address of each run of whole pages in ranges of memory.
 
     Args:
         places: addresses and sizes in bytes. Ranges with a small gap between them count as one.

@@ -19,11 +19,12 @@ MAX_ISA = "BYOC_MAX_ISA"
 
 @dataclass(frozen=True)
 class Level:
-    """Instruction set that contains those of the levels before it."""
+    """Instruction set that includes the instruction sets of the levels before it."""
 
     name: str
     needs: frozenset[str]
-    """Features that a processor of this level has, and one of the level before may lack."""
+    """Features that every processor of this level has, and that a processor of the previous level
+    may lack."""
     others: frozenset[str]
     """Features that code may use from this level on if the processor has them."""
 
@@ -99,7 +100,9 @@ def compiler_features_up_to(level: str) -> frozenset[str]:
 
 
 def missing_by_level(features: Iterable[str]) -> dict[str, list[str]]:
-    """Returns, for each level, the features that a processor with these features lacks, sorted."""
+    """Returns, for each level, the sorted features that a processor with the given features
+    lacks.
+    """
     return {level.name: sorted(level.needs.difference(features)) for level in _TABLE}
 
 

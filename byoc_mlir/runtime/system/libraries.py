@@ -18,7 +18,7 @@ from byoc_mlir.runtime.system.threads import prepare_openmp_environment
 
 @cache
 def load_library(path: Path) -> ctypes.CDLL:
-    """Returns the library at `path` (or known to the loader by that name); it stays loaded.
+    """Returns the library at `path`, or with that name for the dynamic loader; it stays loaded.
 
     Raises:
         ExecutionError: the library cannot be loaded.
@@ -31,10 +31,9 @@ def load_library(path: Path) -> ctypes.CDLL:
 
 
 def load_shared_library(library: SharedLibrary) -> ctypes.CDLL:
-    """Returns a library for compiled code, restricted to the instructions of `BYOC_MAX_ISA`; it
-    stays loaded.
+    """Returns a library for compiled code, restricted to the instructions of `BYOC_MAX_ISA`.
 
-    Its environment variable overrides its path.
+    It stays loaded. Its environment variable overrides its path.
 
     Raises:
         ExecutionError: the library cannot be loaded, or its version is not accepted.
@@ -50,7 +49,8 @@ def load_shared_library(library: SharedLibrary) -> ctypes.CDLL:
 
 
 def limit_isa(handle: ctypes.CDLL, switch: IsaSwitch) -> None:
-    """Restricts a library to the instructions of `BYOC_MAX_ISA`, unless the user set others.
+    """Restricts a library to the instructions of `BYOC_MAX_ISA`, unless the user has restricted it
+    already.
 
     The restriction does not affect a library that is already in use.
     """
@@ -105,7 +105,7 @@ def open_system_libraries() -> tuple[ctypes.CDLL, ...]:
 
 
 def load_own_library(library: Path | bytes) -> ctypes.CDLL:
-    """Loads a region's own library, from its file or from its content; it stays loaded.
+    """Loads a library that is part of a region, from its file or its content; it stays loaded.
 
     Raises:
         ExecutionError: the library cannot be loaded.
@@ -126,7 +126,7 @@ def located(library: SharedLibrary, folder: Path) -> SharedLibrary:
     loader's paths.
 
     Raises:
-        IncompatibleArtifactError: there is none, or none with an accepted version.
+        IncompatibleArtifactError: no candidate exists, or none has an accepted version.
     """
     problems: list[str] = []
     for path in _candidates(library, folder):
@@ -149,7 +149,7 @@ def _hint(library: SharedLibrary) -> str:
 
 
 def _chosen(library: SharedLibrary) -> Path | None:
-    """Returns the file that the user names instead of a library."""
+    """Returns the file that the library's environment variable names, if it is set."""
     chosen = os.environ.get(library.environment, "") if library.environment else ""
     return Path(chosen) if chosen else None
 

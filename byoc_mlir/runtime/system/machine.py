@@ -1,4 +1,4 @@
-"""Machine that code is generated for, if it is not the one of this process."""
+"""Machine for which code is generated, if it is another one than this process's machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _TRIPLE = re.compile(rf"(?P<architecture>{'|'.join(BASELINE)})(-\w+)?-linux-(gnu
 
 @dataclass(frozen=True)
 class Machine:
-    """Machine by its triple; its processor has the features that all of the architecture have."""
+    """Machine, identified by its triple; its processor has the features common to all of the
+    architecture.
+    """
 
     triple: str
     cpu: Cpu
@@ -43,12 +45,14 @@ _other: ContextVar[Machine | None] = ContextVar("other_machine", default=None)
 
 
 def other_machine() -> Machine | None:
-    """Returns the machine that this thread generates code for, or None if it is this machine."""
+    """Returns the machine that this thread generates code for, or None if it is the local
+    machine.
+    """
     return _other.get()
 
 
 def target_cpu() -> Cpu:
-    """Returns the processor for generated code: that of the other machine, or `Cpu.host()`.
+    """Returns the processor for generated code: the other machine's, or `Cpu.host()`.
 
     Raises:
         ByocError: as `Cpu.host`.

@@ -34,8 +34,8 @@ _SET_BYTES = 128
 def signals_held() -> Generator[None]:
     """Blocks signals in this thread, and in the OpenMP threads of its team, in the `with` body.
 
-    This thread gets the signals at the end, or another thread gets them before. The OpenMP threads
-    keep signals blocked, since nothing relies on them to handle any.
+    Pending signals reach this thread after the `with` body, or another thread before that. The
+    OpenMP threads keep signals blocked, since no signal handler needs them.
 
     Raises:
         ExecutionError: there is no OpenMP runtime.
@@ -65,7 +65,9 @@ _Set: TypeAlias = "ctypes.Array[ctypes.c_char]"
 
 
 def _change_mask(how: int, signals: _Set, before: _Set | None) -> None:
-    """Calls `pthread_sigmask`. Python's version creates objects for all signals: 0.2 ms a run."""
+    """Calls `pthread_sigmask` through ctypes: Python's function creates objects for all signals,
+    0.2 ms a run.
+    """
     _c_library().pthread_sigmask(ctypes.c_int(how), signals, before)
 
 

@@ -16,8 +16,9 @@ _STEPS = 3
 
 @cache
 def thread_clock() -> Callable[[], float]:
-    """Returns `time.thread_time`, so that waiting for a core does not count; if its resolution is
-    too coarse, the wall clock.
+    """Returns `time.thread_time`, which does not count time without a core.
+
+    Returns the wall clock if the resolution of `thread_time` is too coarse.
     """
     shortest = min(_step() for _ in range(_STEPS))
     return time.thread_time if shortest < _COARSE_SECONDS else time.perf_counter

@@ -15,7 +15,9 @@ _CGROUP_V1 = Path("/sys/fs/cgroup/cpu")
 
 
 def available_threads() -> int:
-    """Returns the number of cores for this process: its affinity, capped by the cgroup's quota."""
+    """Returns the number of cores that this process may use: its affinity, capped by the cgroup's
+    quota.
+    """
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = _cgroup_quota()
     cores = affinity or 1
@@ -23,8 +25,9 @@ def available_threads() -> int:
 
 
 def starts(thread: threading.Thread) -> bool:
-    """Starts a thread, and returns True; False if there are too many, or at the interpreter's
-    end.
+    """Starts a thread; returns True if it has started.
+
+    It does not start if there are too many threads, or if the interpreter is shutting down.
     """
     try:
         thread.start()
@@ -34,8 +37,9 @@ def starts(thread: threading.Thread) -> bool:
 
 
 def run_beside(one: Callable[[], object], other: Callable[[], object]) -> None:
-    """Runs `one` on another thread while `other` runs here, and waits for both; runs them
-    sequentially if no thread can be started. `one` must not raise.
+    """Runs `one` on another thread while `other` runs here, and waits for both.
+
+    Runs the two sequentially if no thread can be started. `one` must not raise.
     """
     thread = threading.Thread(target=one)
     if not starts(thread):
@@ -52,7 +56,7 @@ def check_threads(threads: object, limits: Limits) -> None:
     """Checks a number of threads.
 
     Raises:
-        ByocError: it is no whole number of at least 1; `LimitExceededError` if it is too large.
+        ByocError: the number is no integer of at least 1; `LimitExceededError` if it is too large.
     """
     if threads is None:
         return
@@ -77,14 +81,14 @@ def _cgroup_quota() -> int | None:
 
 
 OPENMP_SPINS = 2000
-"""Spins of a waiting OpenMP thread: about as long as the serial code between two parallel loops of
-a run. Ten times as many are very slow under load: a thread that was preempted is waited for by one
-that occupies its core."""
+"""Number of spins of a waiting OpenMP thread: about as long as the serial code between two parallel
+loops. With ten times as many, runs are very slow under load: a spinning thread may occupy the core
+of the preempted thread for which it waits."""
 
 
 def prepare_openmp_environment() -> None:
-    """Sets environment variables that OpenMP reads when its library loads; the user's own take
-    precedence.
+    """Sets environment variables that OpenMP reads when its library loads; variables that the user
+    has set take precedence.
 
     A thread without work spins for a moment (long enough for the next loop of the same run) and
     then sleeps, so that other processes on the same cores do not stall every run.

@@ -10,8 +10,9 @@ from byoc_mlir.kernels.builder import POINTER
 
 
 def add_open(code: RegionFunctions) -> None:
-    """Adds `R_open`, which creates the stream, the memory objects and the arguments of every
-    execution.
+    """Adds `R_open`, which creates the objects of a context.
+
+    They are the stream, the memory objects, and the arguments of every execution.
     """
     layout = code.layout
     make_memories = helpers.add_make_memories(code.shared)

@@ -24,8 +24,9 @@ def emit(
     libraries: Sequence[SharedLibrary],
     shared: ModuleBuilder,
 ) -> NativeCode:
-    """Generates the native code of region `symbol`; functions that other regions use too go to
-    `shared`.
+    """Generates the native code of region `symbol`.
+
+    Functions that all regions share are added to `shared`.
     """
     runs = _number_runs(program)
     layout = slot_layout(program)
@@ -48,8 +49,8 @@ def emit(
 
 
 def _number_runs(program: RegionProgram) -> dict[Descriptors, int]:
-    """Appends the descriptors of every array in consecutive numbers; returns the first number of
-    each array.
+    """Appends the descriptors of every array with consecutive numbers; returns the number of each
+    array's first descriptor.
     """
     runs: dict[Descriptors, int] = {}
     for created in program.primitives.items:

@@ -16,7 +16,9 @@ Group = Sequence[tuple[Execution, int]]
 
 
 def groups(executions: Sequence[Execution], first: int) -> list[Group]:
-    """Groups concurrent executions, each with the slot of its arguments, counted from `first`."""
+    """Groups concurrent executions; each execution is paired with the first slot of its
+    arguments.
+    """
     groups: list[list[tuple[Execution, int]]] = []
     for execution in executions:
         if not execution.is_concurrent:
@@ -35,13 +37,17 @@ def step_of(group: Group) -> OpDetail:
 
 
 def moves_stack_pointer_in(group: Group) -> bool:
-    """True if an execution of the group moves the stack pointer, so that signals have to wait."""
+    """True if an execution of the group moves the stack pointer, so that signals must be
+    blocked.
+    """
     parts = (part for execution, _ in group for part in execution.parts)
     return any(part.moves_stack_pointer for part in parts)
 
 
 class Threads:
-    """Sets the number of OpenMP threads where it changes along a function."""
+    """Generator of calls that set the number of OpenMP threads where it changes along a
+    function.
+    """
 
     def __init__(self, function: FunctionBuilder):
         self._function = function
@@ -49,8 +55,8 @@ class Threads:
         self._threads: int | None = None
 
     def use(self, threads: int | None) -> None:
-        """Sets the number of threads from here on; `None` restores the number at the function's
-        start.
+        """Sets the number of threads from here on; `None` restores the number that the function
+        began with.
         """
         if threads == self._threads:
             return

@@ -1,6 +1,6 @@
 """Helper functions that all regions share: each loops over a table of 64-bit words.
 
-Each is added to a module once; adding it again returns its symbol.
+A function of this file adds its helper to a module once; a second call returns the same symbol.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HUGE_PAGE = 1 << 21
 """Bytes of a huge page on x86-64."""
 
 _USE_HUGE_PAGES = 14
-"""Linux's MADV_HUGEPAGE; as mere advice, its result is ignored."""
+"""Linux's MADV_HUGEPAGE; it is only advice, so its result is ignored."""
 
 _PREFIX = "byoc_dnnl"
 _DESCRIPTOR_WORDS = 3 + 2 * MAX_DIMS
@@ -165,8 +165,10 @@ def add_pack(module: ModuleBuilder) -> str:
 
 
 def _add_pack_anew(module: ModuleBuilder) -> str:
-    """Adds `i32 (state, source, table, wanted)`, which allocates a packed copy, fills it and shares
-    it.
+    """Adds `i32 (state, source, table, wanted)`, which packs a constant that no other program has
+    packed.
+
+    The function allocates the packed copy, fills it and shares it.
     """
     name = f"{_PREFIX}_pack_anew"
     if module.has(name):
@@ -255,8 +257,9 @@ def _execute_reorder(
 
 
 def memory_words(descriptor_slot: int, memory_slot: int, offset: int) -> list[int]:
-    """Returns a row of the table of `make_memories`; offset -1 means that each run sets the
-    address.
+    """Returns a row of the table of `make_memories`.
+
+    The offset -1 means that each run sets the address.
     """
     return [descriptor_slot, memory_slot, offset]
 
@@ -292,8 +295,8 @@ def exec_argument_words(argument: int, in_state: bool, slot: int, destination: i
 
 
 def add_fill_arguments(module: ModuleBuilder) -> str:
-    """Adds `i32 (state, context, table, count)`, which fills the context's arrays of
-    `dnnl_exec_arg_t`.
+    """Adds `i32 (state, context, table, count)`, which fills the context's `dnnl_exec_arg_t`
+    arrays.
     """
     name = f"{_PREFIX}_fill_arguments"
     if module.has(name):
@@ -316,8 +319,9 @@ def add_fill_arguments(module: ModuleBuilder) -> str:
 
 
 def add_destroy_all(module: ModuleBuilder, destroy: str) -> str:
-    """Adds `i32 (slots, count)`, which destroys the objects in consecutive slots and skips empty
-    ones.
+    """Adds `i32 (slots, count)`, which destroys the objects in consecutive slots.
+
+    Empty slots are skipped.
     """
     name = f"{_PREFIX}_{destroy}_all"
     if module.has(name):

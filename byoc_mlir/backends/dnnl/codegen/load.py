@@ -23,8 +23,9 @@ from byoc_mlir.onednn import constants
 
 
 def add_load(code: RegionFunctions, runs: dict[Descriptors, int]) -> None:
-    """Adds `R_load`, which creates descriptors, attributes, primitives and constants, packed if
-    requested.
+    """Adds `R_load`, which creates descriptors, attributes, primitives and constants.
+
+    A constant is packed if its primitive requests that.
 
     Args:
         runs: number of the first descriptor of each array of descriptors.

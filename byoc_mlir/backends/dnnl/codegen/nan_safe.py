@@ -1,8 +1,8 @@
 """NaN-safe replacements for functions that oneDNN computes wrongly on NaN and infinities.
 
 oneDNN's code for some functions turns NaN into a finite value, or an infinity into NaN; this varies
-with the implementation. It is fast, and runs if all inputs of a run are finite. In other runs, the
-primitive without the function and a built-in loop replace it.
+with the implementation. This code is fast, and runs if all inputs of a run are finite. In other
+runs, it is replaced by the primitive without the function, and a built-in loop for the function.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _FLOATS = (DataType.F32, DataType.BF16)
 
 @dataclass(frozen=True)
 class NanSafe:
-    """NaN-safe form of an op: a primitive, then built-in code."""
+    """NaN-safe form of an op: a primitive, followed by built-in code."""
 
     bare: Operation
-    """The op without the function that `code` computes. It is in no block."""
+    """The op without the function that `code` computes; it is not inserted in a block."""
     code: Generated
     operands: tuple[Operand, ...]
     """Operands of `code`."""
@@ -94,7 +94,9 @@ def _without(
 
 
 def _softmax(op: SoftmaxOp) -> NanSafe:
-    """Returns a softmax that spreads NaN along the axis, as ONNX does; oneDNN's does not."""
+    """Returns a softmax that writes NaN to a whole vector with a NaN, as ONNX does and oneDNN does
+    not.
+    """
     layout, axis, shape = layout_of(op.output), op.axis.value.data, shape_of(op.output)
     order, blocks = layouts.order(layout), dict(layouts.blocks(layout))
     sizes = layouts.padded(shape, layout)
@@ -110,10 +112,10 @@ def _softmax(op: SoftmaxOp) -> NanSafe:
 
 
 def _max_pooling(op: PoolingOp) -> NanSafe | None:
-    """Returns a max pooling that returns NaN for windows with a NaN; oneDNN's returns another
+    """Returns a max pooling that returns NaN for windows with a NaN, where oneDNN returns another
     element.
 
-    It leaves windows of padding alone, where oneDNN's returns the type's minimum.
+    Windows that contain only padding keep oneDNN's result, the type's minimum.
     """
     source, layout = shape_of(op.primary[0]), layout_of(op.output)
     spatial, order = tuple(range(2, len(source))), layouts.order(layout)
@@ -186,5 +188,5 @@ name.
 
 @cache
 def _formula(algorithm: str, alpha: float, beta: float) -> Formula:
-    """Returns the formula with its parameters bound."""
+    """Returns the formula of an algorithm, with `alpha` and `beta` bound."""
     return lambda code, x: _FORMULAS[algorithm](code, x, alpha, beta)

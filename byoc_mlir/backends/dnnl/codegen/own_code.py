@@ -49,10 +49,11 @@ _SLOTS = {Arg.SRC: Slot.SOURCE, Arg.DST: Slot.RESULT, Arg.BIAS: Slot.BIAS, Arg.S
 
 @dataclass(frozen=True)
 class Generated:
-    """A function `i32 (arguments, table)` and the words of its table."""
+    """Function `i32 (arguments, table)`, and the words of its table."""
 
     add: Callable[[ModuleBuilder], str]
-    """Adds the function to a module, unless it is there. Returns its symbol."""
+    """Function that adds the generated function to a module, unless the module has it, and returns
+    its symbol."""
     words: tuple[int, ...]
 
 
@@ -67,12 +68,13 @@ class OwnCode:
     operands: tuple[Operand, ...]
     scratchpad_bytes: int = 0
     packed: Callable[[], Weight] | None = None
-    """Packs the weights, if there are any."""
+    """Function that packs the weights; `None` without weights."""
 
 
 def own_code(op: ExecutedOp, threads: int) -> OwnCode | None:
-    """Returns the built-in code of an op on `threads` threads, or `None` if a primitive computes
-    it.
+    """Returns the built-in code of an op on `threads` threads.
+
+    Returns `None` if a primitive computes the op.
     """
     if isinstance(op, ActivationOp):
         return _activation(op)
@@ -117,7 +119,7 @@ def _normalized_concat(op: NormalizedConcatOp) -> OwnCode:
 
 
 def _normalized(factors: SSAValue, sources: Sequence[SSAValue]) -> tuple[Operand, ...]:
-    """Returns the operands of a join, in the order of its slots."""
+    """Returns the operands of a normalised concatenation, in the order of its slots."""
     types = Types(layout_of)
     numbered = enumerate(sources, Arg.MULTIPLE_SRC)
     parts = (types.operand(argument, value) for argument, value in numbered)
@@ -128,7 +130,7 @@ def _conversion(op: ConvertOp) -> OwnCode | None:
     """Returns the built-in code of a conversion, or `None` if a primitive computes it.
 
     Raises:
-        CompilationError: the op names an algorithm that does not support it.
+        CompilationError: the op names an algorithm that does not support this conversion.
     """
     if op.algorithm.data == "direct":
         return None
@@ -161,7 +163,7 @@ def _quantized_convolution(op: QuantizedConvolutionOp, threads: int) -> OwnCode:
 
 
 def on_result(code: KernelCode) -> Generated:
-    """Wraps a kernel whose one argument is the result, which it updates in place."""
+    """Wraps a kernel whose only argument is the result, which it updates in place."""
     return Generated(partial(_add_call, code=code, slots=(Slot.RESULT,)), code.numbers)
 
 
@@ -201,8 +203,10 @@ def _operands(op: ConvolutionOp) -> tuple[Operand, ...]:
 
 
 def _add_call(module: ModuleBuilder, code: KernelCode, slots: tuple[int, ...]) -> str:
-    """Adds `i32 (arguments, table)`, which calls a kernel with the arguments' memory, in slot
-    order.
+    """Adds `i32 (arguments, table)`, which calls a kernel.
+
+    It passes the address of each argument's memory in the kernel's slot for it, in the order of
+    `slots`.
     """
     kernel = code.define(module)
     count = max(len(Slot), max(slots) + 1)

@@ -1,4 +1,4 @@
-"""Memory of every value of a region while it runs, from the attributes that the passes wrote."""
+"""Memory of every value of a region during a run, from the attributes that the passes wrote."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def workspace_bytes(func: FuncOp) -> int:
     """Returns the bytes of workspace that a region needs besides its inputs and outputs.
 
     Raises:
-        CompilationError: no pass planned it.
+        CompilationError: no pass planned the workspace.
     """
     size = func.attributes.get(WORKSPACE)
     if not isinstance(size, IntegerAttr):

@@ -48,7 +48,7 @@ _PACKED_TYPES = {"float32": DataType.F32, "int32": DataType.S32}
 
 
 class Numbered(Generic[T]):
-    """Distinct items in the order of their first request."""
+    """Distinct items, numbered in the order of their first request."""
 
     def __init__(self) -> None:
         self.items: list[T] = []
@@ -61,14 +61,14 @@ class Numbered(Generic[T]):
         return self._numbers[item]
 
     def append(self, item: T) -> int:
-        """Appends an item, even if it is there already, and returns its new number."""
+        """Appends an item, even if the sequence contains it already, and returns its new number."""
         self.items.append(item)
         return len(self.items) - 1
 
 
 @dataclass(frozen=True)
 class ConstantMemory:
-    """A memory object of a constant as it is stored."""
+    """Memory object of a constant in its stored layout."""
 
     weight: Weight
     descriptor: int
@@ -76,7 +76,7 @@ class ConstantMemory:
 
 @dataclass(frozen=True)
 class PackedMemory:
-    """A memory object of a constant in the layout that a primitive requires."""
+    """Memory object of a constant in the layout that a primitive requires."""
 
     weight: Weight
     stored: int
@@ -86,7 +86,7 @@ class PackedMemory:
 
 @dataclass(frozen=True)
 class ContextMemory:
-    """A memory object of memory that a context has while it runs."""
+    """Memory object for a context's memory: inputs, outputs and workspace."""
 
     descriptor: int
     place: Place
@@ -103,7 +103,7 @@ class MemoryRef:
 
 @dataclass(frozen=True)
 class CreatedPrimitive:
-    """A primitive, the scratchpad planned for it, and its number of threads."""
+    """Primitive, with its planned scratchpad and its number of threads."""
 
     call: PrimitiveCall
     scratchpad_bytes: int
@@ -117,11 +117,11 @@ class Execution:
     code: int | Generated
     arguments: tuple[tuple[int, MemoryRef], ...]
     threads: int | None
-    """OpenMP threads of the call; `None`: all threads of the run."""
+    """OpenMP threads of the call; `None` for all threads of the run."""
     is_concurrent: bool = False
-    """True if the call runs at the same time as the one before."""
+    """True if the call runs at the same time as the previous call."""
     moves_stack_pointer: bool = False
-    """True if the call moves the stack pointer, so that signals have to wait."""
+    """True if the call moves the stack pointer, so that signals must be blocked."""
     nan_safe: tuple[Execution, ...] = ()
     """Executions that replace the call, in order, if an input has a NaN or an infinity."""
     detail: OpDetail | None = None
@@ -185,7 +185,7 @@ def _floats(value: SSAValue) -> NonFiniteCheck:
 
 
 def _selected(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
-    """Selects the implementation of an op, which must be the one that the passes recorded."""
+    """Selects the implementation of an op; fails unless the passes recorded the same one."""
     found = select(op, threads)
     expected = "nothing" if op.implementation is None else op.implementation.data
     if expected != found.implementation:

@@ -19,7 +19,7 @@ from byoc_mlir.onednn import constants
 
 @dataclass(frozen=True)
 class RegionFunctions:
-    """The module of a region; functions that other regions use too go to `shared`."""
+    """Module of a region's functions; functions that all regions share are added to `shared`."""
 
     program: RegionProgram
     symbol: str
@@ -32,7 +32,7 @@ class RegionFunctions:
         return f"{self.symbol}_{suffix}"
 
     def table(self, name: str, rows: Sequence[Sequence[int]]) -> str:
-        """Adds a constant array of the words of all rows. Returns its symbol."""
+        """Adds a constant array with the words of all rows; returns its symbol."""
         words = [word for row in rows for word in row]
         return self.module.table(self.name(name), words or [0])
 
@@ -43,7 +43,7 @@ class RegionFunctions:
     def destroy(
         self, function: FunctionBuilder, slots: SSAValue, destroy: str, first: int, end: int
     ) -> None:
-        """Destroys the objects in the slots from `first` up to, but without, `end`."""
+        """Destroys the objects in the slots from `first` up to `end`, exclusive."""
         name = helpers.add_destroy_all(self.shared, destroy)
         count = function.integer(end - first)
         function.call(name, function.slot(slots, first), count)

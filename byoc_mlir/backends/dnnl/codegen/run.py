@@ -1,4 +1,4 @@
-"""The function that runs a region: executions, one after the other or at the same time."""
+"""Function that runs a region: executions, one after the other or concurrently."""
 
 from __future__ import annotations
 

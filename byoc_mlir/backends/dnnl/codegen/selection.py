@@ -1,4 +1,4 @@
-"""Selection of each op's implementation: the one that oneDNN chooses, or built-in code."""
+"""Selection of each op's implementation: oneDNN's choice, or built-in code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Instead:
 
 @dataclass(frozen=True)
 class SelectedPrimitive:
-    """An op with its primitive and the implementation that oneDNN chooses."""
+    """Op with its primitive and the implementation that oneDNN chooses for it."""
 
     op: ExecutedOp
     primitive: DescribedPrimitive
@@ -55,7 +55,7 @@ def select(op: ExecutedOp, threads: int) -> SelectedPrimitive | OwnCode:
         threads: the OpenMP threads of ops that run on all threads.
 
     Raises:
-        CompilationError: there is no implementation.
+        CompilationError: oneDNN has no implementation.
     """
     threads = op.own_threads or threads
     own = own_code(op, threads)
@@ -95,7 +95,7 @@ def _instead(op: ExecutedOp, threads: int) -> Instead | None:
 def _pinned(
     described: DescribedPrimitive, descriptor: PrimitiveDescriptor
 ) -> tuple[DescribedPrimitive, PrimitiveDescriptor]:
-    """Describes the weights as they are stored if the library then runs the same code without
+    """Describes the weights as they are stored, if oneDNN then runs the same code without
     packing.
 
     Other requirements, such as the scratchpad, may differ.

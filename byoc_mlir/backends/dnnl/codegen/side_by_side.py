@@ -17,7 +17,7 @@ _NO_FLAGS = 0
 
 
 class NumberedCall(Protocol):
-    """Writes call number `n` and returns its status."""
+    """Generator of call number `n`, which returns the call's status."""
 
     def __call__(
         self, function: FunctionBuilder, state: SSAValue, context: SSAValue, n: int, /
@@ -37,10 +37,10 @@ def run_side_by_side(
     Args:
         function: the function that makes the calls.
         name: symbol of the function that each thread runs.
-        values: the state and the context.
+        values: values that the calls use: the state and the context.
         count: number of calls.
         call: writes one of the calls.
-        step: row of all calls in a profile.
+        step: row of a profile for all calls together.
 
     Returns:
         The status of all calls, joined.

@@ -1,8 +1,8 @@
 """Code that blocks signals while oneDNN has moved the stack pointer.
 
 At least up to version 3.11.1, oneDNN's `f32` matmuls named `gemm:jit` keep a panel at the stack
-pointer. With AVX2, for depths of more than 252, that is heap memory. A signal handler runs right
-below the stack pointer and overwrites the process's data there. See
+pointer. With AVX2, for depths of more than 252, the stack pointer then points to heap memory. A
+signal handler runs right below the stack pointer and overwrites the process's data there. See
 https://github.com/uxlfoundation/oneDNN/issues/4845.
 """
 
@@ -20,10 +20,10 @@ SET_WORDS = 16
 """Words of a C library's signal set."""
 
 _PRODUCTS = re.compile(r"\bgemm\b")
-"""Matches `gemm:jit` and `x64:gemm:jit`, but not `brgemm:avx2`."""
+"""Pattern that matches `gemm:jit` and `x64:gemm:jit`, but not `brgemm:avx2`."""
 
 _RECURRENT = ("lstm", "gru")
-"""Primitive kinds that call such matmuls, whatever their implementation is called."""
+"""Primitive kinds that call such matmuls, whatever the name of their implementation."""
 
 _BLOCK, _SET = 0, 2
 """Linux's SIG_BLOCK and SIG_SETMASK."""
@@ -35,8 +35,8 @@ def moves_stack_pointer(kind: str, implementation: str) -> bool:
     """True if a primitive may move the stack pointer to other memory while it runs.
 
     Args:
-        kind: `convolution_forward`.
-        implementation: the library's name for it.
+        kind: kind of the primitive, such as `convolution_forward`.
+        implementation: oneDNN's name of the implementation.
     """
     is_recurrent = any(name in kind for name in _RECURRENT)
     return is_recurrent or _PRODUCTS.search(implementation) is not None

@@ -42,7 +42,8 @@ def add_any_special(module: ModuleBuilder, element: Attribute) -> str:
 
 
 def add_spread_nan(module: ModuleBuilder, element: Attribute) -> str:
-    """Adds `i32 (arguments, table)`, which overwrites each softmax vector that has a NaN with NaN.
+    """Adds `i32 (arguments, table)`, which fills each softmax vector that contains a NaN with
+    NaNs.
 
     The argument is the softmax's result. The table holds the number of outer positions, the axis's
     length without and with padding, the number of inner positions, and the block size of the axis.
@@ -92,12 +93,12 @@ _SIZE, _PLACES, _EXTENT, _STRIDE, _DILATION, _BEGIN = range(6)
 
 
 def add_max_of_windows(module: ModuleBuilder, element: Attribute) -> str:
-    """Adds `i32 (arguments, table)`, which computes the maximum of each window, or NaN if it has
-    one.
+    """Adds `i32 (arguments, table)`, which computes the maximum of each window, or NaN if it
+    contains one.
 
     The arguments are the source and the result. The table holds the number of images, the number of
-    inner elements of each position, then six words for each axis of a window. Windows of padding
-    alone stay unchanged.
+    inner elements of each position, then six words for each axis of a window. Results of windows
+    that contain only padding stay unchanged.
     """
     name = f"{_PREFIX}_max_of_windows_{element}"
     if module.has(name):
@@ -142,9 +143,11 @@ def _max_of_window(
     inner: SSAValue,
     lane: SSAValue,
 ) -> Sequence[SSAValue]:
-    """Computes the maximum of one window, and a flag that is set if it has elements.
+    """Computes the maximum of one window, and a flag that is set if the window contains
+    elements.
 
-    `number` loads an element.
+    Args:
+        number: function that loads an element.
     """
 
     def element(

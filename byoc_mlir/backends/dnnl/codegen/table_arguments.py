@@ -39,7 +39,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Cursor:
-    """A position in a table that code reads: its word number `word`."""
+    """Position in a table that code reads, as the number of a word."""
 
     function: FunctionBuilder
     state: SSAValue
@@ -48,14 +48,14 @@ class Cursor:
 
 
 Read: TypeAlias = Callable[[Cursor], SSAValue]
-"""Generates code that reads an argument."""
+"""Function that generates code that reads an argument."""
 
 
 def in_table(argument: Argument, slots: Slots) -> tuple[Sequence[int], Read]:
     """Returns the words that stand for an argument, and a generator of code that reads them.
 
-    All arguments of a type share the code, also `None`, an absent pointer with slot 0. So calls of
-    one kind share it.
+    The code is the same for all arguments of a type, including `None`, a null pointer with slot 0.
+    So all calls of one kind share their code.
     """
     if argument is NULL:
         return [], lambda at: at.function.null()

@@ -16,7 +16,9 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 
 
 class Builder:
-    """Appends ops to a block. `reader` and `value` take the `relay` ops and values to convert."""
+    """Builder that appends ops to a block. `reader` reads the `relay` ops to convert; `value`
+    returns converted values.
+    """
 
     def __init__(self, block: Block):
         self.block = block

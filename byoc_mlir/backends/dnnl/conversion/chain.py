@@ -1,4 +1,6 @@
-"""Chains of steps on a primitive's result before it is stored: bias, activations, other tensors."""
+"""Chains of steps on a primitive's result before it is stored: bias, activations, binary ops with
+other tensors.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class PerChannel:
 
 @dataclass(frozen=True)
 class Combined:
-    """Combination with another tensor, which broadcasts to the chain's."""
+    """Combination with another tensor, which broadcasts to the shape of the chain."""
 
     algorithm: str
     other: SSAValue
@@ -48,7 +50,7 @@ Step: TypeAlias = Activation | PerChannel | Combined
 
 @dataclass(frozen=True)
 class PostOpChain:
-    """A source and the steps that its elements go through."""
+    """Source of a chain, and the steps that are applied to its elements."""
 
     source: SSAValue
     steps: tuple[Step, ...]
@@ -91,8 +93,9 @@ def _step(
 def _goes_on(
     reader: Reader, operand: SSAValue, type_: Attribute, group: Collection[Operation]
 ) -> int:
-    """Returns how well an operand continues the chain: 2 inside the group, 1 outside, 0 if it
-    broadcasts.
+    """Returns a rank for an operand as the continuation of the chain.
+
+    2 for a value computed in `group`, 1 for another value, 0 for an operand that broadcasts.
     """
     if operand.type != type_:
         return 0

@@ -17,8 +17,9 @@ from byoc_mlir.dialects.relay.nn import MatmulOp as RelayMatmulOp
 
 
 def rows(shape: Sequence[int]) -> tuple[int, int]:
-    """Returns the shape of a batch of row vectors as one matrix: all leading dimensions are
-    merged.
+    """Returns the shape of a batch of row vectors, regarded as one matrix.
+
+    All leading dimensions are merged.
     """
     return math.prod(shape[:-1]), shape[-1]
 
@@ -33,7 +34,7 @@ def _as_rows(builder: Builder, operand: SSAValue) -> SSAValue:
 
 
 def matmul(builder: Builder, op: RelayMatmulOp, steps: Sequence[Step]) -> SSAValue:
-    """Builds `dnnl.matmul`; a batch times one matrix is one matmul of all rows."""
+    """Builds `dnnl.matmul`; a batch of matrices times one matrix becomes one matmul of all rows."""
     if is_rows_times_matrix(op):
         transpose_b = bool(op.transpose_b.value.data)
         return _rows_times_matrix(builder, op.a, op.b, op.output, steps, transpose_b=transpose_b)

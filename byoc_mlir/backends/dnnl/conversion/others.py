@@ -34,7 +34,7 @@ from byoc_mlir.dialects.relay.elementwise import CastOp
 
 
 def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -> SSAValue:
-    """Builds `dnnl.softmax`, with either algorithm."""
+    """Builds `dnnl.softmax`, for softmax or log-softmax."""
     post = post_ops(builder, steps, len(shape_of(op.data)))
     return builder.add(
         SoftmaxOp(
@@ -54,8 +54,9 @@ def lrn(builder: Builder, op: nn.LrnOp) -> SSAValue:
 
 
 def batch_norm(builder: Builder, op: nn.BatchNormOp, steps: Sequence[Step]) -> SSAValue:
-    """Builds `dnnl.batch_normalization` with the op's statistics; the only step is a relu, if
-    any.
+    """Builds `dnnl.batch_normalization` with the op's statistics.
+
+    The only step that may follow is a relu.
     """
     assert not steps or steps == (Activation("relu", op.output),)
     operands = (op.data, op.moving_mean, op.moving_var, op.gamma, op.beta)
@@ -76,8 +77,9 @@ def written_out_layer_norm(builder: Builder, norm: LayerNorm) -> SSAValue:
 
 
 def channel_shuffle(builder: Builder, shuffle: ChannelShuffle) -> SSAValue:
-    """Builds `dnnl.shuffle`, which has the size of the groups where ONNX models have their
-    number.
+    """Builds `dnnl.shuffle`.
+
+    Its attribute is the size of the groups; ONNX models have the number of groups.
     """
     size = shape_of(shuffle.data)[1] // shuffle.groups
     return builder.add(ShuffleOp(builder.value(shuffle.data), axis=1, group_size=size))
@@ -104,7 +106,7 @@ def convert(builder: Builder, op: CastOp) -> SSAValue:
 
 
 def transpose(builder: Builder, op: transform.TransposeOp) -> SSAValue:
-    """Builds `dnnl.permute`: matmuls read and write permuted tensors without a copy.
+    """Builds `dnnl.permute`, a view that matmuls read and write without a copy.
 
     A permuted tensor is copied before it is permuted again, unless that makes it row-major.
     """
@@ -125,7 +127,7 @@ def split(builder: Builder, op: transform.SplitOp) -> None:
 
 
 def elementwise(builder: Builder, chain: PostOpChain) -> SSAValue:
-    """Builds a chain without an anchor: its first step is the primitive, the others are
+    """Builds a chain without an anchor op: its first step is the primitive, further steps are
     post-ops.
     """
     first, *rest = chain.steps

@@ -15,12 +15,12 @@ from byoc_mlir.backends.dnnl.partition.activations import Activation
 from byoc_mlir.dialects.relay.base import shape_of
 
 Reshape = Callable[[SSAValue], SSAValue]
-"""Reshapes an operand from the chain's rank to the rank of the primitive."""
+"""Function that reshapes an operand from the chain's rank to the primitive's rank."""
 
 
 @dataclass(frozen=True)
 class PostOps:
-    """Post-op attributes and their operands."""
+    """Post-op attributes, and the operands of the post-ops."""
 
     attributes: ArrayAttr[Attribute]
     operands: tuple[SSAValue, ...]
@@ -29,7 +29,9 @@ class PostOps:
 def take_bias(
     builder: Builder, steps: Sequence[Step], axis: int, rank: int
 ) -> tuple[SSAValue | None, Sequence[Step]]:
-    """Splits off the bias `[C]` that the first step adds along `axis`; `None` if it adds none."""
+    """Returns the bias `[C]` that the first step adds along `axis`, or `None`, and the remaining
+    steps.
+    """
     if not steps:
         return None, steps
     bias = _bias(builder, steps[0], axis, rank)

@@ -35,7 +35,7 @@ from byoc_mlir.kernels.integer_gemm import NAME
 
 
 def quantized(builder: Builder, found: Quantized) -> SSAValue:
-    """Builds the `dnnl` op."""
+    """Builds the `dnnl` op for a matched quantised convolution, matmul or sum."""
     if isinstance(found, QuantizedSum):
         return _sum(builder, found)
     if isinstance(found, QuantizedProduct):
@@ -49,7 +49,7 @@ def lookup(builder: Builder, op: qnn.LookupOp) -> SSAValue:
 
 
 def requantized(builder: Builder, op: qnn.RequantizeOp) -> SSAValue:
-    """Builds `dnnl.lookup` in a table of the 256 results; all parameters are constants."""
+    """Builds `dnnl.lookup` with a table of the 256 results; all parameters are constants."""
     dtype = numpy_dtype(tensor_type(op.data).element_type)
     parameters = [known_array(builder.reader, value) for value in op.operands[1:]]
     every = np.arange(256, dtype=np.uint8).view(dtype)
@@ -84,8 +84,9 @@ def _scales(builder: Builder, found: QuantizedProduct) -> SSAValue:
 
 
 def _zero_point(builder: Builder, op: qnn.DenseOp) -> SSAValue:
-    """Returns the zero point of the data as `i32`; converts it at run time if it is not
-    constant.
+    """Returns the zero point of the data as `i32`.
+
+    It is converted at run time if it is not constant.
     """
     known = known_array(builder.reader, op.data_zero_point)
     if known is not None:
@@ -148,7 +149,7 @@ def _sum(builder: Builder, found: QuantizedSum) -> SSAValue:
 def _limits(
     limits: tuple[float, float] | None, element: Attribute, zero_point: int
 ) -> list[Attribute]:
-    """Returns a result's limits as a post-op on values without the zero point.
+    """Returns a result's limits as a post-op, which applies before the zero point is added.
 
     Returns no post-op if the limits are the type's range.
     """

@@ -21,13 +21,11 @@ from byoc_mlir.tensors import Array
 
 @dataclass(frozen=True)
 class Residual:
-    """8-bit tensor to add to a convolution; the result is the sum times a factor, plus a shift."""
+    """8-bit tensor to add to a convolution's result; the sum is scaled by a factor and shifted."""
 
     value: SSAValue
     limits: tuple[float, float]
-    """Limits of the convolution's own result, at which its 8-bit values would saturate before the
-    sum.
-    """
+    """Limits of the convolution's own result, to which it saturates before the addition."""
     factor: float
     shift: float
 
@@ -43,7 +41,8 @@ class QuantizedConvolution:
     bias: Array
     """Bias `[O]`, `i32`."""
     scales: Array
-    """Scales `[O]`: scale of the data times scale of the weights, over scale of the result."""
+    """Scales `[O]`: scale of the data times scale of the weights, divided by the scale of the
+    result."""
     data_zero_point: int
     zero_point: int
     limits: tuple[float, float] | None
@@ -65,7 +64,7 @@ class QuantizedProduct:
     """Weights with a zero point of 0."""
     data_zero_point: SSAValue
     scales: SSAValue | Array
-    """One scale, or one for each unit; a value of the graph only if the result is `f32`."""
+    """One scale, or one for each unit; it may be a computed value only if the result is `f32`."""
     bias: Array
     """Bias `[N]`, in units of the result."""
     zero_point: int | None
@@ -83,7 +82,7 @@ class QuantizedSum:
 
     op: qnn.AddOp
     scales: tuple[float, float]
-    """Scales of the operands over the scale of the result."""
+    """Scales of the operands, divided by the scale of the result."""
     shift: float
     """Contribution of the zero points to the result."""
     limits: tuple[float, float] | None
@@ -108,8 +107,9 @@ def read_quantized(reader: Reader, value: SSAValue) -> Quantized | None:
 
 
 def read_sum_with_residual(reader: Reader, value: SSAValue) -> QuantizedConvolution | None:
-    """Matches a sum of a convolution and another tensor; returns the convolution with the
-    residual.
+    """Matches a sum of a convolution's result and another tensor.
+
+    Returns the convolution with the other tensor as residual.
     """
     op, limits = reader.owner(value), None
     if isinstance(op, ClipOp):
@@ -289,12 +289,12 @@ def _shapes(scale: SSAValue, added: Array | None) -> list[tuple[int, ...]]:
 
 
 def _is_along(shape: tuple[int, ...], units: int) -> bool:
-    """True if a tensor holds one value, or one for each unit along the last axis."""
+    """True if a tensor of this shape holds one value, or one for each unit along the last axis."""
     return math.prod(shape) == 1 or (math.prod(shape) == units == shape[-1])
 
 
 def _symmetric_weights(reader: Reader, op: qnn.DenseOp) -> Array | None:
-    """Returns `i8` weights with zero points of 0, or `None` if the weights are others."""
+    """Returns `i8` weights, if all their zero points are 0, else `None`."""
     weights, zero = known_array(reader, op.weight), known_array(reader, op.weight_zero_point)
     if weights is None or zero is None or weights.dtype != np.int8 or zero.any():
         return None

@@ -27,7 +27,8 @@ _GRU_GATES = [0, 1, 2]
 def recurrent_layer(
     builder: Builder, layer: RecurrentLayer, used: Collection[int]
 ) -> Sequence[SSAValue | None]:
-    """Builds the layer and returns the results at the positions in `used`, else `None`.
+    """Builds the layer; returns its results, with `None` for results whose positions are not in
+    `used`.
 
     The results are all hidden states `[T, D, N, H]`, then the last states.
     """
@@ -73,7 +74,7 @@ def _gates(layer: RecurrentLayer) -> list[int]:
 
 
 def _weights(layer: RecurrentLayer, direction: int) -> Array:
-    """Converts `[D*G*H, I]` to `[1, 1, I, G, H]` of one direction."""
+    """Returns the input weights `[D*G*H, I]` of one direction as `[1, 1, I, G, H]`."""
     _, directions, _, inputs, hidden = layer.sizes
     gates = _gates(layer)
     array = layer.weights.array.reshape(directions, len(gates), hidden, inputs)
@@ -81,7 +82,7 @@ def _weights(layer: RecurrentLayer, direction: int) -> Array:
 
 
 def _recurrence(layer: RecurrentLayer, direction: int) -> Array:
-    """Converts `[D, H, G*H]` to `[1, 1, H, G, H]` of one direction."""
+    """Returns the recurrent weights `[D, H, G*H]` of one direction as `[1, 1, H, G, H]`."""
     _, directions, _, _, hidden = layer.sizes
     gates = _gates(layer)
     array = layer.recurrence.array.reshape(directions, hidden, len(gates), hidden)
@@ -89,7 +90,8 @@ def _recurrence(layer: RecurrentLayer, direction: int) -> Array:
 
 
 def _bias(layer: RecurrentLayer, direction: int) -> Array:
-    """Converts `[D*G*H]` to `[1, 1, B, H]` of one direction, and adds the state's bias, if any.
+    """Returns the biases `[D*G*H]` of one direction as `[1, 1, B, H]`, with the state's bias added,
+    if any.
 
     oneDNN adds one bias for each gate; only a GRU that is linear before its reset keeps the two
     biases of its hidden gate separate.
@@ -131,9 +133,7 @@ def _state(builder: Builder, state: SSAValue, direction: int) -> SSAValue:
 
 
 def _outputs(builder: Builder, values: Sequence[SSAValue]) -> SSAValue:
-    """Joins `[T, N, H]` of each direction to `[T, D, N, H]`; the directions are adjacent in
-    memory.
-    """
+    """Joins the hidden states `[T, N, H]` of each direction to `[T, D, N, H]`."""
     steps, batch, hidden = shape_of(values[0])
     directions = len(values)
     whole = values[0] if directions == 1 else builder.add(ConcatOp(values, axis=2))

@@ -48,7 +48,9 @@ def convolution(builder: Builder, op: window.ConvOp, steps: Sequence[Step]) -> S
 
 
 def _is_product(op: window.ConvOp) -> bool:
-    """True if the convolution has one position and one kernel tap, and so equals a dense layer."""
+    """True if the convolution has one output position and one kernel tap, so that it equals a dense
+    layer.
+    """
     positions = (*shape_of(op.data)[2:], *shape_of(op.weight)[2:])
     return set(positions) == {1} and op.groups.value.data == 1 and not any(ints(op.padding))
 
@@ -93,7 +95,7 @@ def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[
 
 
 def pooling(builder: Builder, op: pool.PoolOp, steps: Sequence[Step]) -> SSAValue:
-    """Builds `dnnl.pooling`; rounding up becomes padding at the end."""
+    """Builds `dnnl.pooling`; if ONNX rounds the output size up, the end padding grows."""
     algorithm = "max"
     if isinstance(op, pool.AvgPoolOp | QuantizedAvgPoolOp):
         is_whole = bool(op.count_include_pad.value.data)
@@ -127,7 +129,9 @@ def pooling(builder: Builder, op: pool.PoolOp, steps: Sequence[Step]) -> SSAValu
 
 
 def _after(builder: Builder, op: pool.PoolOp | pool.GlobalPoolOp, steps: Sequence[Step]) -> PostOps:
-    """Returns the post-ops of a pool; for an average of quantised values, the requantisation."""
+    """Returns the post-ops of a pool; for an average of quantised values, these requantise the
+    result.
+    """
     if not isinstance(op, QuantizedPoolOp):
         return post_ops(builder, steps, len(shape_of(op.data)))
     known = [known_array(builder.reader, value) for value in op.operands[1:]]

@@ -1,4 +1,4 @@
-"""Costs of primitives: measured with the library itself, or estimated where that suffices.
+"""Costs of primitives: measured with oneDNN itself, or estimated where an estimate suffices.
 
 On several threads, load on one core delays the end of every run, so measurements are mostly noise.
 Layouts are therefore measured on one thread. Matmuls, whose cost depends on the threads, are
@@ -57,7 +57,8 @@ from byoc_mlir.runtime.system.cpu import Cpu
 IMPOSSIBLE = math.inf
 
 _REFERENCE_PENALTY = 1e3
-"""Milliseconds added to a reference implementation, so that it is only the last choice."""
+"""Milliseconds added to a reference implementation, so that it is chosen only if there is no
+other."""
 
 _UNWANTED_PENALTY = 1e6
 """Milliseconds added to a convolution with another algorithm than the requested one, or in layouts
@@ -82,7 +83,7 @@ class Cost:
 
     milliseconds: float
     algorithm: str = ""
-    """Algorithm of a convolution; other ops have one only."""
+    """Algorithm of a convolution or conversion; other ops have only one."""
     is_measured: bool = False
     weight_bytes: int = field(default=0, compare=False)
     """Bytes of a convolution's packed weights."""
@@ -92,7 +93,7 @@ class Costs:
     """Milliseconds of ops and of reorders, on the current number of OpenMP threads.
 
     Args:
-        choices: requested choices, instead of the cheapest ones; by default, none.
+        choices: choices that the user requested instead of the cheapest ones; by default, none.
     """
 
     def __init__(self, choices: Choices | None = None):
@@ -101,19 +102,23 @@ class Costs:
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
         self._sharing: dict[ConvolutionOp, int] = {}
-        """Number of convolutions that share the code of one, at its first query."""
+        """Number of convolutions that share a convolution's code, counted at the first query for
+        it."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """Returns the milliseconds of an op with its operands and results in the given layouts."""
         return self.best(op, layout).milliseconds
 
     def best(self, op: Operation, layout: LayoutOf) -> Cost:
-        """Returns the cost of an op with its fastest algorithm, regardless of its own one."""
+        """Returns the cost of an op with its fastest algorithm, regardless of the algorithm that
+        the op names.
+        """
         return min(self.offers(op, layout))
 
     def decided(self, op: Operation) -> float:
-        """Returns the milliseconds of an op as it is: in the layouts of its types, with its own
-        algorithm.
+        """Returns the milliseconds of an op as it is.
+
+        The layouts are those of the op's types, and the algorithm is the one that the op names.
         """
         if isinstance(op, ActivationOp):
             return activation_milliseconds(op)
@@ -125,7 +130,7 @@ class Costs:
         return min(offers).milliseconds
 
     def offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
-        """Returns the costs of an op with each algorithm that applies to it."""
+        """Returns the cost of an op with each algorithm that supports it."""
         if isinstance(op, LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
         if isinstance(op, ConcatOp) and can_join(op, layout):
@@ -145,7 +150,8 @@ class Costs:
         return self._convolution(op, layout, by_algorithm(described, "direct"))
 
     def _interleaved(self, op: ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
-        """Yields the cost of a conversion with the built-in kernel, if the estimated gain suffices.
+        """Yields the cost of a conversion with the built-in kernel, if the estimated gain justifies
+        it.
 
         The kernel's code is short, so its compile time does not count.
         """
@@ -160,7 +166,7 @@ class Costs:
     def _convolution(
         self, op: ConvolutionOp, layout: LayoutOf, described: DescribedPrimitive
     ) -> Sequence[Cost]:
-        """Returns the costs of a convolution with each algorithm that applies to it."""
+        """Returns the cost of a convolution with each algorithm that supports it."""
         direct = self._from_memory(self._described(described, "direct"))
         if self._choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
@@ -188,7 +194,7 @@ class Costs:
     def _from_memory(self, cost: Cost) -> Cost:
         """Adds the time to read a convolution's weights from memory, as a model does.
 
-        The measurement had them in caches.
+        During the measurement, the weights were in caches.
         """
         reading = (
             cost.weight_bytes
@@ -198,7 +204,7 @@ class Costs:
         return replace(cost, milliseconds=cost.milliseconds + reading)
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
-        """Yields the costs of built-in kernels whose estimated gain suffices."""
+        """Yields the costs of built-in kernels whose estimated gain justifies them."""
         gain = ASSUMED.kernel_code / self._sharing_code(op)
         accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
         for kernel in candidates(op, layout):
@@ -218,7 +224,7 @@ class Costs:
     def _channels_apart(
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
     ) -> Iterator[Cost]:
-        """Yields the cost of the built-in depthwise kernel, if its estimated gain suffices."""
+        """Yields the cost of the built-in depthwise kernel, if its estimated gain justifies it."""
         from byoc_mlir.backends.dnnl.primitives.own_integer_kernels import integer_kernels
         from byoc_mlir.kernels.integer_gemm.depthwise import DepthwiseOfBytes
 
@@ -250,7 +256,9 @@ class Costs:
         return found or [Cost(_UNWANTED_PENALTY, op.algorithm.data)]
 
     def _products(self, kernel: ConvolutionKernel) -> float:
-        """Estimates the time of a direct algorithm with the kernel's vectors, on all threads."""
+        """Estimates the time of a direct convolution algorithm with vectors as wide as the
+        kernel's, on all threads.
+        """
         rate = calibration(ConvolutionCalibration).products * kernel.unit.lanes / self._lanes
         return kernel.convolution.products / rate / self._engine.threads
 
@@ -333,7 +341,8 @@ def activation_milliseconds(op: ActivationOp) -> float:
 def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
     """Estimates the time of a lookup.
 
-    A layout with padding is impossible, because padding must stay zero and a table may change it.
+    A layout with padding is impossible: padding must stay zero, and the table may map zero to
+    another value.
     """
     shape, wanted = shape_of(op.output), layout(op.output)
     if layouts.padded(shape, wanted) != shape:
@@ -345,8 +354,9 @@ def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
 
 
 def _unfolds_windows(described: DescribedPrimitive, implementation: str) -> bool:
-    """True if a convolution of one group unfolds its windows into a larger GEMM, which never
-    wins.
+    """True if a convolution of one group unfolds its windows into a larger GEMM.
+
+    Such an implementation is never the fastest.
     """
     if "conv" not in described.call.kind or "gemm" not in implementation:
         return False

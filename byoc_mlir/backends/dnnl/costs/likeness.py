@@ -1,4 +1,6 @@
-"""Keys of primitives that differ only in the number of rows or pixels, and share a measurement."""
+"""Keys of primitives that share a measurement, since they differ only in the number of rows or
+pixels.
+"""
 
 from __future__ import annotations
 
@@ -10,32 +12,31 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.onednn.constants import Arg
 
 _FACTOR = 2.0
-"""Maximum ratio between the work of an estimate and of its measurement; with more rows, libraries
-choose other blocks.
-"""
+"""Maximum ratio between the estimated and the measured amount of work; with many more rows,
+libraries choose other blocks."""
 
 
 class Alike:
-    """Measurements of primitives, for estimates of similar ones."""
+    """Measurements of primitives, from which similar primitives are estimated."""
 
     def __init__(self) -> None:
         self._measured: dict[Hashable, dict[float, float]] = {}
 
     def add(self, likeness: Hashable | None, work: float, milliseconds: float) -> None:
-        """Keeps a measurement, if its likeness is not `None`.
+        """Keeps a measurement, unless its likeness is `None`.
 
         Args:
-            likeness: from `likeness_of`.
-            work: in the unit of `estimate`.
+            likeness: result of `likeness_of`.
+            work: MACs or bytes, as in `estimate`.
         """
         if likeness is not None:
             self._measured.setdefault(likeness, {})[work] = milliseconds
 
     def estimate(self, likeness: Hashable | None, work: float) -> float | None:
-        """Estimates the milliseconds of `work` from the measurement with the most similar amount of
-        work.
+        """Estimates the milliseconds of `work` from a measurement of equal likeness.
 
-        Returns `None` if none is similar enough.
+        The measurement with the most similar amount of work is used. Returns `None` if none is
+        similar enough.
         """
         known = self._measured.get(likeness, {})
         nearest = min(known, key=lambda one: max(one / work, work / one), default=0.0)
@@ -64,7 +65,8 @@ def likeness_of(
 
 
 def problem_of(described: DescribedPrimitive, threads: int) -> Hashable | None:
-    """Returns a key that is equal for primitives that compute the same in any layout and algorithm.
+    """Returns a key that is equal for primitives that compute the same results, in any layout and
+    by any algorithm.
 
     Returns `None` for primitives without weights.
     """
@@ -81,7 +83,7 @@ def _is_weight(operand: Operand) -> bool:
 
 
 def _form(operand: Operand) -> Hashable:
-    """Returns a key of an operand without the dimensions that may differ."""
+    """Returns a key of an operand, without the dimensions in which similar primitives differ."""
     seen = operand.descriptor
     dims = seen.dims if _is_weight(operand) else len(seen.dims)
     return operand.argument, seen.data_type, seen.layout, dims

@@ -26,7 +26,7 @@ _LEAST_MILLISECONDS = 1e-6
 
 @dataclass
 class Rate:
-    """Work of an implementation, MACs or bytes, and the measured time of that work."""
+    """Total work of an implementation, in MACs or bytes, and the measured time of that work."""
 
     work: float = 0.0
     milliseconds: float = 0.0
@@ -39,13 +39,14 @@ class Rate:
         self.samples += 1
 
     def estimate(self, work: float) -> float:
-        """Estimates the milliseconds of an amount of work; requires samples."""
+        """Estimates the milliseconds of an amount of work; requires at least one measurement."""
         return ASSUMED.primitive_call + work * self.milliseconds / self.work
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Properties of a measured primitive that apply to others: the fields of the measurement's key.
+    """Properties of a measured primitive by which the measurement applies to others; they make up
+    its key.
 
     `likeness` and `problem` are hashes of the results of `likeness_of` and `problem_of`, or empty.
     """
@@ -99,7 +100,7 @@ class Sample:
 
 
 class PrimitiveTimes:
-    """Latencies of primitives in the store, with the estimates that they allow."""
+    """Stored latencies of primitives, with estimates derived from them."""
 
     def __init__(self, calibration: Calibration):
         self._store = calibration
@@ -117,12 +118,13 @@ class PrimitiveTimes:
                 )
 
     def exact(self, call: PrimitiveCall, threads: int) -> float | None:
-        """Returns the milliseconds of a call, if they are known."""
+        """Returns the measured milliseconds of a call, or `None`."""
         return self._times.get((_hashed(call), threads)) if self._times else None
 
     def alike(self, sample: Sample) -> float | None:
-        """Estimates the milliseconds from a primitive with a similar amount of work; `None` if
-        there is none.
+        """Estimates the milliseconds from a similar primitive with a similar amount of work.
+
+        Returns `None` if there is none.
         """
         return self._alike.estimate(sample.likeness, sample.work)
 
@@ -152,7 +154,7 @@ class PrimitiveTimes:
 
 @lru_cache(1 << 14)
 def _hashed(key: Hashable) -> str:
-    """Returns the hash of a call, a likeness or a problem, for a file."""
+    """Returns the hash of a call, a likeness or a problem, as text for a file."""
     return hashlib.sha256(repr(key).encode()).hexdigest()[:32]
 
 
@@ -172,7 +174,7 @@ _SECONDS = 2.0
 class Measuring:
     """Known latencies, and the seconds of this thread that remain for measurements.
 
-    Once they are used up, unknown latencies are estimated.
+    Once these seconds are used up, unknown latencies are estimated.
     """
 
     known: PrimitiveTimes = field(default_factory=_known)
@@ -184,7 +186,7 @@ _current: ContextVar[Measuring | None] = ContextVar("measuring", default=None)
 
 @contextmanager
 def measuring(one: Measuring) -> Generator[None]:
-    """Shares known latencies and the remaining time among all passes in the context."""
+    """Shares known latencies and the remaining time among all passes in the `with` body."""
     token = _current.set(one)
     try:
         yield
@@ -193,5 +195,7 @@ def measuring(one: Measuring) -> Generator[None]:
 
 
 def current_measuring() -> Measuring:
-    """Returns the value of `measuring`, or outside of it a new one from `current_calibration`."""
+    """Returns the object that `measuring` shares, or outside of it a new one, from
+    `current_calibration`.
+    """
     return _current.get() or Measuring()

@@ -19,7 +19,7 @@ BINARY = (*constants.BINARY, "prelu")
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """`#dnnl.layout<"aBcd8b">`: the memory layout of a tensor, see `layouts.py`."""
+    """`#dnnl.layout<"aBcd8b">`: the memory layout of a tensor; see `layouts.py`."""
 
     name = "dnnl.layout"
     layout: StringAttr
@@ -70,7 +70,8 @@ class EltwiseAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class BinaryAttr(ParametrizedAttribute):
-    """`#dnnl.binary<add>`: combines with the next post-op operand, which broadcasts.
+    """`#dnnl.binary<add>`: combines each element with the next post-op operand, which
+    broadcasts.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_binary.html
     """
@@ -129,7 +130,7 @@ def check_name(what: str, name: str, accepted: Collection[str]) -> None:
     """Refuses a name that is not accepted.
 
     Raises:
-        VerifyException: the name is not accepted; the message lists the accepted ones.
+        VerifyException: the name is not accepted; the message lists the accepted names.
     """
     if name not in accepted:
         raise VerifyException(f"{what} is '{name}', accepted are {', '.join(accepted)}")

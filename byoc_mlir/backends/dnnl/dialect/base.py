@@ -60,9 +60,9 @@ class DnnlOp(RelayOp, ABC):
 
 
 class ExecutedOp(DnnlOp, ABC):
-    """An executable op: one of oneDNN's primitives, or built-in code.
+    """Base of the executable ops: oneDNN's primitives, and built-in code.
 
-    Passes record their decisions and findings in its properties:
+    Passes record their decisions and findings in the op's properties:
 
     - `threads`: the OpenMP threads that run it; by default, all threads of the run.
     - `concurrent`: it runs at the same time as the op before it, each on one thread.
@@ -138,7 +138,7 @@ class ExecutedOp(DnnlOp, ABC):
 
 
 class LikeSourceOp(ExecutedOp, ABC):
-    """An op whose result has the shape and the element type of its first operand."""
+    """Base of ops whose result has the shape and the element type of the first operand."""
 
     source = operand_def(TensorType)
     output = result_def(TensorType)
@@ -148,9 +148,9 @@ class LikeSourceOp(ExecutedOp, ABC):
 
 
 class PostOpsOp(ExecutedOp, ABC):
-    """An op whose results go through a chain of post-ops.
+    """Base of ops whose results pass through a chain of post-ops.
 
-    Its operands are the operands of the primitive, then one for each binary or sum post-op.
+    The operands are the primitive's operands, then one operand for each binary or sum post-op.
     """
 
     arguments = var_operand_def(TensorType)
@@ -180,7 +180,7 @@ class PostOpsOp(ExecutedOp, ABC):
         """Checks the number of the primitive's operands and returns them.
 
         Raises:
-            VerifyException: there are fewer or more than the primitive has.
+            VerifyException: the number of operands is wrong.
         """
         if not least <= len(self.arguments) - self.post_op_count <= most:
             raise VerifyException(
@@ -216,7 +216,8 @@ class PostOpsOp(ExecutedOp, ABC):
 
 
 class ProductOp(PostOpsOp, ABC):
-    """A matmul or convolution of a source and weights of one type, accumulated in `f32`.
+    """Base of matmuls and convolutions of a source and weights of one type, accumulated in
+    `f32`.
 
     `element` is the type of the result, if it differs from the source's.
     """
@@ -234,8 +235,9 @@ class ProductOp(PostOpsOp, ABC):
 
 
 def written(source: SSAValue, shape: Sequence[int], element: Attribute | None) -> Tensor:
-    """Returns a row-major type of shape `shape` and element type `element`, or by default
-    `source`'s.
+    """Returns a row-major type of the given shape.
+
+    Its element type is `element`, or by default the source's.
     """
     return like(source, shape) if element is None else TensorType(element, shape)
 

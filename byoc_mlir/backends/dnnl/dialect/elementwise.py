@@ -1,4 +1,4 @@
-"""Functions of single elements, and of pairs."""
+"""Functions of single elements, and of pairs of elements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EltwiseOp(PostOpsOp):
 
 @irdl_op_definition
 class ActivationOp(ExecutedOp):
-    """`source [...] -> [...]` in the source's memory, by a built-in kernel.
+    """`source [...] -> [...]`, an activation in the source's memory, by a built-in kernel.
 
     The algorithms have the names of `dnnl.eltwise`: `swish`, `gelu_erf` or `gelu_tanh`.
     """

@@ -51,10 +51,10 @@ class ConcatOp(ExecutedOp):
 
 @irdl_op_definition
 class JoinOp(DnnlOp):
-    """The memory of `sources`, which are contiguous, as one tensor; nothing is moved.
+    """`sources`, which are contiguous in memory, as one tensor; no element is moved.
 
-    All sources have the layout of the result, in which each part along `axis` is contiguous. Each
-    source is joined once.
+    All sources have the layout of the result, in which each part along `axis` is contiguous. A
+    value is the source of at most one join.
     """
 
     name = "dnnl.join"
@@ -86,7 +86,8 @@ def _joined(op: ConcatOp | JoinOp) -> Tensor:
 
 @irdl_op_definition
 class ShuffleOp(LikeSourceOp):
-    """`source` with dimension `axis` read as `[C / group_size, group_size]` and transposed.
+    """`source`, with dimension `axis` split to `[C / group_size, group_size]`, transposed and
+    merged again.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_shuffle.html
     """
@@ -104,7 +105,8 @@ class ShuffleOp(LikeSourceOp):
 
 @irdl_op_definition
 class PixelShuffleOp(ExecutedOp):
-    """Shuffle of `source [N, C, ...]` with channels `[*block, C / places]` to blocks of pixels.
+    """Shuffle of `source [N, C, ...]`, whose channels are `[*block, C / places]`, to blocks of
+    pixels.
 
     ONNX calls it `DepthToSpace`, with mode `DCR`. It is a reorder between two views.
     """
@@ -129,7 +131,7 @@ class PixelShuffleOp(ExecutedOp):
 
 @irdl_op_definition
 class ReorderOp(LikeSourceOp):
-    """A copy of `source` in the layout of the result.
+    """Copy of `source` in the layout of the result.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html
     """
@@ -139,9 +141,9 @@ class ReorderOp(LikeSourceOp):
 
 @irdl_op_definition
 class ConvertOp(ExecutedOp):
-    """A copy of `source` with another element type; integers become wider ones.
+    """Copy of `source` with another element type; integers are only widened.
 
-    `algorithm` is `direct` (oneDNN's), or `interleave`: planes to pixels by a built-in kernel.
+    `algorithm` is `direct` (oneDNN's), or `interleave`: NCHW to NHWC by a built-in kernel.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_reorder.html
     """
@@ -159,10 +161,10 @@ class ConvertOp(ExecutedOp):
 
 @irdl_op_definition
 class ViewOp(DnnlOp):
-    """The memory of `source` under another shape or layout; nothing is moved.
+    """The memory of `source` with another shape or layout; no element is moved.
 
-    Either both are row-major, or the shape stays and both layouts give every element the same
-    offset.
+    Either both tensors are row-major, or the shape is the same and both layouts give every element
+    the same offset.
     """
 
     name = "dnnl.view"
@@ -191,10 +193,10 @@ class ViewOp(DnnlOp):
 
 @irdl_op_definition
 class SliceOp(DnnlOp):
-    """A part of the memory of `source`, from the element `begin` on; nothing is moved.
+    """A part of the memory of `source`, from the element `begin` on; no element is moved.
 
-    Source and result are row-major, and the part is one run of elements: at most one dimension is
-    cut to more than one element, and all after it are whole.
+    Source and result are row-major, and the part is contiguous: at most one dimension is cut to
+    more than one element, and all later dimensions are whole.
     """
 
     name = "dnnl.slice"
@@ -239,7 +241,7 @@ def is_run(whole: Sequence[int], part: Sequence[int]) -> bool:
 class PermuteOp(DnnlOp):
     """A view of `source` whose dimension `i` is the source's dimension `axes[i]`.
 
-    Nothing is moved: the result of a row-major source is not row-major.
+    No element is moved: for a row-major source, the result is not row-major.
     """
 
     name = "dnnl.permute"
@@ -249,7 +251,7 @@ class PermuteOp(DnnlOp):
 
     @classmethod
     def of(cls, source: SSAValue, axes: Sequence[int]) -> PermuteOp:
-        """Returns the op, whose result has the resulting layout."""
+        """Returns the op; its result type has the layout that follows from `axes`."""
         shape = shape_of(source)
         type_ = like(source, [shape[axis] for axis in axes])
         layout = layouts.permuted(layout_of(source), axes)

@@ -34,7 +34,8 @@ class QuantizedConvolutionOp(WeightedWindowOp):
     points `[1]`.
 
     `algorithm` is `direct` (oneDNN's), or a built-in one: `integer_gemm`, `integer_depthwise`,
-    `f4x3`. `too_large` is a faster algorithm whose weights would take too much memory.
+    `f4x3`. `too_large` is a faster algorithm that was rejected, because its weights would take too
+    much memory.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
@@ -46,12 +47,12 @@ class QuantizedConvolutionOp(WeightedWindowOp):
 
     @property
     def bias(self) -> SSAValue:
-        """Returns the addend of the scaled sums."""
+        """Returns the bias, which is added to the scaled sums."""
         return self.arguments[2]
 
     @property
     def scales(self) -> SSAValue:
-        """Returns the factors of the sums."""
+        """Returns the scales of the integer sums."""
         return self.arguments[3]
 
     @property
@@ -90,8 +91,8 @@ class QuantizedMatmulOp(PostOpsOp):
 
     Computes `sum((source - source_zero_point) * weights) * scales + bias`, then post-ops; an 8-bit
     result adds `zero_point`, rounds and saturates. Operands are the source, the weights (`i8`), the
-    bias `[1, N]`, the scales `[N]` or `[1]`, and two zero points `[1]`, of which an `f32` result
-    has the first only.
+    bias `[1, N]`, the scales `[N]` or `[1]`, and two zero points `[1]`; for an `f32` result, only
+    the source's zero point.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_matmul.html
     """
@@ -147,9 +148,10 @@ class QuantizedAddOp(PostOpsOp):
 
 @irdl_op_definition
 class LookupOp(ExecutedOp):
-    """`source [...], table [256] -> [...]`: the table's entry for each byte, by a built-in kernel.
+    """`source [...], table [256] -> [...]`: the table's entry for each byte, by a built-in
+    kernel.
 
-    The index into the table is the byte without a sign.
+    The index into the table is the byte as an unsigned number.
     """
 
     name = "dnnl.lookup"

@@ -35,7 +35,7 @@ class RecurrentOp(ExecutedOp, ABC):
 
     @property
     def source(self) -> SSAValue:
-        """Returns the inputs of all steps."""
+        """Returns the inputs of all time steps."""
         return self.arguments[0]
 
     @property
@@ -90,8 +90,8 @@ class LstmOp(RecurrentOp):
 class GruOp(RecurrentOp):
     """Gated recurrent unit: gates in the order update, reset, hidden.
 
-    With `linear_before_reset`, a fourth bias is added to the matmul of the state and the hidden
-    gate's weights, before the reset.
+    With `linear_before_reset`, a fourth bias is added before the reset, to the product of the state
+    and the hidden gate's weights.
     """
 
     name = "dnnl.gru"

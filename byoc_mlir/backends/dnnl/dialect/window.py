@@ -18,8 +18,9 @@ from byoc_mlir.onednn import constants
 
 
 class WindowOp(PostOpsOp, ABC):
-    """Base of ops with windows. `padding` lists all begins, then all ends; `dilation` 1 is
-    dense.
+    """Base of ops with windows.
+
+    `padding` lists all begins, then all ends; a `dilation` of 1 is dense.
     """
 
     strides = ints_prop()
@@ -31,7 +32,7 @@ class WindowOp(PostOpsOp, ABC):
         """Refuses properties whose length does not match the spatial dimensions.
 
         Raises:
-            VerifyException: one of them has another length.
+            VerifyException: a property has another length.
         """
         lists = {"strides": (self.strides, 1), "padding": (self.padding, 2)}
         for name, (values, factor) in {**lists, "dilation": (self.dilation, 1)}.items():
@@ -70,7 +71,7 @@ class WindowOp(PostOpsOp, ABC):
 
 
 class WeightedWindowOp(WindowOp, ABC):
-    """Base of windowed ops whose operands are the source, the weights and optionally the bias
+    """Base of ops with windows whose operands are the source, the weights and optionally the bias
     `[O]`.
     """
 
@@ -90,7 +91,7 @@ class WeightedWindowOp(WindowOp, ABC):
         """Refuses a bias that is not one value for each output channel.
 
         Raises:
-            VerifyException: it has another shape.
+            VerifyException: the bias has another shape.
         """
         if self.bias is not None and shape_of(self.bias) != (channels,):
             raise VerifyException(
@@ -101,7 +102,7 @@ class WeightedWindowOp(WindowOp, ABC):
         """Checks window, weights and bias, and returns the shape of a convolution's result.
 
         Raises:
-            VerifyException: they do not fit.
+            VerifyException: window, weights or bias do not fit.
         """
         source, weights = self.arguments[0], self.weights
         shape, kernel = shape_of(source), shape_of(weights)
@@ -119,7 +120,8 @@ class ConvolutionOp(WeightedWindowOp, ProductOp):
     """`source [N, C, ...], weights [O, C / groups, ...], bias [O] -> [N, O, ...]`.
 
     `algorithm` is `direct` or `winograd` (oneDNN's), or a built-in one: `f4x3`, `implicit_gemm`.
-    `too_large` is a faster algorithm whose weights would take too much memory.
+    `too_large` is a faster algorithm that was rejected, because its weights would take too much
+    memory.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_convolution.html
     """
@@ -173,7 +175,7 @@ class DeconvolutionOp(WeightedWindowOp, ProductOp):
 class PoolingOp(WindowOp):
     """`source [N, C, ...] -> [N, C, ...]`, one value for each window of `kernel` elements.
 
-    Padding at the end may exceed ONNX's, as rounding up requires.
+    The end padding may exceed the ONNX node's, if the node rounds the output size up.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_pooling.html
     """
@@ -193,7 +195,8 @@ class PoolingOp(WindowOp):
 
 @irdl_op_definition
 class ResamplingOp(PostOpsOp):
-    """`source [N, C, ...] -> [N, C, size...]`, `nearest` or `linear` between pixels' centres.
+    """`source [N, C, ...] -> [N, C, size...]`, `nearest` or `linear`; positions are relative to
+    pixels' centres.
 
     https://oneapi-src.github.io/oneDNN/v3.1/dev_guide_resampling.html
     """

@@ -1,4 +1,4 @@
-"""Memory descriptors as oneDNN's format tags, or as strides."""
+"""Conversion of memory descriptors to oneDNN's format tags or to strides."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _tags() -> dict[str, int]:
 
 
 def format_tag(descriptor: MemoryDescriptor) -> int | None:
-    """Returns oneDNN's tag for a blocked layout or `any`, or `None` if strides describe the layout.
+    """Returns oneDNN's tag for a blocked layout or `any`; `None` if strides describe the layout.
 
     Raises:
         CompilationError: the library does not know the layout.

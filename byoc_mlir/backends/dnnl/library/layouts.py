@@ -64,7 +64,7 @@ def permuted(layout: str, axes: Sequence[int]) -> str:
 
 
 def before_permutation(axes: Sequence[int]) -> str:
-    """Returns the layout that is row-major after the transposition `axes`."""
+    """Returns the layout that becomes row-major by the transposition `axes`."""
     return "".join(ascii_lowercase[axis] for axis in axes)
 
 
@@ -103,7 +103,9 @@ def strides(dims: Sequence[int], layout: str) -> tuple[int, ...]:
 
 
 def is_piece(dims: Sequence[int], layout: str, axis: int) -> bool:
-    """True if a tensor is a contiguous part of a tensor that is larger along `axis`."""
+    """True if a tensor of this shape and layout is a contiguous part of any tensor that is larger
+    along `axis`.
+    """
     outside = order(layout)[: order(layout).index(axis)]
     is_whole = padded(dims, layout)[axis] == dims[axis]
     return is_whole and all(dims[dimension] == 1 for dimension in outside)
@@ -115,8 +117,9 @@ def same_bytes(dims: Sequence[int], one: str, two: str) -> bool:
 
 
 def _placement(dims: Sequence[int], layout: str) -> object:
-    """Returns a canonical form of a layout of `dims`: the nesting of loops, without loops of one
-    iteration.
+    """Returns a canonical form of a layout of `dims`.
+
+    The form is the nesting of loops over memory, without loops of one iteration.
     """
     if padded(dims, layout) != tuple(dims):
         return layout

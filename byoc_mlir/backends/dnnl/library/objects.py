@@ -1,4 +1,4 @@
-"""oneDNN's objects for descriptions of `calls.py`, created once and kept."""
+"""oneDNN's objects for the descriptions of `calls.py`, created once and cached."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from byoc_mlir.onednn.primitives import PrimitiveDescriptor
 
 
 def find(call: PrimitiveCall) -> PrimitiveDescriptor | None:
-    """Returns oneDNN's primitive descriptor for a call and the current number of threads, or
-    `None`.
+    """Returns oneDNN's primitive descriptor for a call, or `None` if oneDNN does not support it.
+
+    The descriptor depends on the current number of threads.
     """
     return _found(call, engine().threads)
 

@@ -23,17 +23,20 @@ _ALIGNMENT = 64
 _ENOUGH_SECONDS, _MOST_RUNS = 0.004, 5
 
 _DOUBT = 0.5
-"""Fraction of a run by which a primitive must be behind its rival before its measurement ends."""
+"""Fraction of a run by which a primitive must be slower than its rival before its measurement
+ends."""
 
 _WORTH_ENDING = _ENOUGH_SECONDS / _MOST_RUNS
-"""Shorter measurements continue: ending them saves little, and one interruption would decide."""
+"""Minimum seconds of a measurement that may end early: ending a shorter one saves little, and a
+single interruption could decide."""
 
 
 def shortest_run(execute: Callable[[], None], clock: Callable[[], float], rival: float) -> float:
     """Returns the seconds of the shortest run, after one warm-up run.
 
     Args:
-        rival: the seconds of an alternative. A measurement that is half a run behind it ends early.
+        rival: the seconds of an alternative. The measurement ends early if its first runs are
+            clearly slower.
     """
     execute()
     best, spent = math.inf, 0.0
@@ -55,14 +58,16 @@ _NOISE_ELEMENTS = 1 << 14
 
 
 def _noise() -> Array:
-    """Returns values between -1 and 1, both as `f32` and as twice as many `bf16`."""
+    """Returns random values between -1 and 1, both as `f32` and as `bf16` in the same bytes."""
     spread = np.arange(1, 1 + _NOISE_ELEMENTS) * _GOLDEN_RATIO % 1.0
     bits = (2 * spread - 1).astype(np.float32).view(np.uint32)
     return (bits & 0xFFFF0000 | bits >> 16).view(np.float32)
 
 
 class Bench:
-    """Runs primitives on noise: some code is faster on zeros, or on one sign."""
+    """Measures primitives on random data: some code is faster on zeros, or on values of one
+    sign.
+    """
 
     def __init__(self) -> None:
         self._noise = _noise()
@@ -96,12 +101,14 @@ class Bench:
                 return 1e3 * shortest_run(bound.run, _clock(), rival / 1e3)
 
     def release_memory(self) -> None:
-        """Frees the memory, which is as large as the largest weights."""
+        """Frees the memory for operands, which is as large as the largest weights measured."""
         with self._measuring:
             self._memory = self._memory[:0].copy()
 
     def _arrays(self, sizes: Mapping[int, int]) -> dict[int, Array]:
-        """Returns parts of the memory, each aligned to a cache line."""
+        """Returns arrays of the given sizes in the memory for operands, each aligned to a cache
+        line.
+        """
         spaces = {one: -(-size // _ALIGNMENT) * _ALIGNMENT for one, size in sizes.items()}
         needed = -(-sum(spaces.values()) // self._noise.nbytes)
         if len(self._memory) < needed:
@@ -116,11 +123,12 @@ class Bench:
 
 
 bench = Bench()
-"""The bench that all regions of a process share."""
+"""Bench that all regions of a process share."""
 
 
 def _clock() -> Callable[[], float]:
-    """Returns the clock of measurements: with one thread, its CPU time, which excludes waiting for
-    a core.
+    """Returns the clock for measurements.
+
+    With one thread, it is the thread's CPU time, which does not count waiting for a core.
     """
     return thread_clock() if engine().threads == 1 else time.perf_counter

@@ -25,7 +25,10 @@ def unsupported_types(op: Operation) -> str | None:
 
 
 def unsupported_but_bytes(op: Operation) -> str | None:
-    """Returns why oneDNN does not support an operand or a result, or `None`; all may be 8-bit."""
+    """Returns why oneDNN does not support an operand or a result, or `None`.
+
+    In contrast to `unsupported_types`, all of them may be 8-bit.
+    """
     values = (*op.operands, *op.results)
     if any(tensor_type(value).element_type not in BYTES for value in values):
         return unsupported_types(op)

@@ -46,7 +46,7 @@ class Activation:
 
 
 Resolve = Callable[[SSAValue], SSAValue]
-"""Returns the argument that is bound to a composite's parameter, or the value itself."""
+"""Function that returns the operand for a composite's parameter, or the value itself."""
 
 _UNARY: dict[type[Operation], str] = {
     SigmoidOp: "logistic",
@@ -60,13 +60,15 @@ _UNARY: dict[type[Operation], str] = {
 
 
 class Reader:
-    """Matches expressions from a value upwards, through the parameters of composites."""
+    """Matcher of expressions from a value upwards, which follows the parameters of composites to
+    their operands.
+    """
 
     def __init__(self, resolve: Resolve = lambda value: value):
         self.resolve = resolve
 
     def activation(self, value: SSAValue) -> Activation | None:
-        """Returns the largest expression that ends in `value` and is one algorithm of oneDNN."""
+        """Returns the largest expression with result `value` that oneDNN has as one algorithm."""
         op = self.owner(value)
         if isinstance(op, RelayOp) and type(op) in _UNARY:
             return Activation(_UNARY[type(op)], self.resolve(op.operands[0]))
@@ -104,7 +106,7 @@ class Reader:
         return value.op if isinstance(value, OpResult) else None
 
     def number(self, value: SSAValue) -> float | None:
-        """Returns the value of a constant of one element, or `None`."""
+        """Returns the value of a constant with one element, or `None`."""
         op = self.owner(value)
         if not isinstance(op, ConstantOp) or math.prod(op.type.get_shape()) != 1:
             return None
@@ -142,8 +144,8 @@ class Reader:
         return self.resolve(x).type == self.resolve(value).type
 
     def factors(self, value: SSAValue) -> tuple[list[SSAValue], float]:
-        """Returns the tensors and the constant whose product is the value, through nested
-        multiplications.
+        """Returns the tensors and the constant whose product is the value; nested multiplications
+        are followed.
         """
         scaled = self.scaled(value)
         if scaled is not None:
@@ -212,7 +214,7 @@ class Reader:
     def _mish(self, value: SSAValue) -> Activation | None:
         """Matches `x · tanh(log(1 + exp(x)))`.
 
-        The logarithm may be bounded where the exponential overflows, because the tangent is 1
+        The logarithm may be clipped where the exponential overflows, because the tangent is 1
         there.
         """
 
@@ -298,10 +300,9 @@ class Reader:
         return Activation("hardsigmoid", x, alpha * factor, beta * factor)
 
     def bounds(self, value: SSAValue) -> tuple[SSAValue, float, float]:
-        """Returns `(x, low, high)` for a value that is `x` bounded by `clip`, `relu`, `maximum` and
-        `minimum`.
+        """Returns `(x, low, high)` for a value that is `x` bounded by constants.
 
-        The bounds may be infinite.
+        The ops may be `clip`, `relu`, `maximum` and `minimum`. The bounds may be infinite.
         """
         value = self.resolve(value)
         own = self._own_bounds(value)
@@ -328,8 +329,9 @@ class Reader:
         return None
 
     def _bounded(self, value: SSAValue) -> Activation | None:
-        """Matches `relu`, or `clip` between two finite values; oneDNN has no algorithm for one
-        other bound.
+        """Matches `relu`, or `clip` between two finite values.
+
+        oneDNN has no algorithm for other single bounds.
         """
         x, low, high = self.bounds(value)
         if (low, high) == (0.0, math.inf):

@@ -14,7 +14,9 @@ from byoc_mlir.patterns import Pattern, is_op, wildcard
 
 @dataclass(frozen=True)
 class ChannelShuffle:
-    """Shuffle of the channels of `data [N, C, ...]`: a transposition of `[groups, C / groups]`."""
+    """Shuffle of the channels of `data [N, C, ...]`, that is, a transposition of `[groups, C /
+    groups]`.
+    """
 
     data: SSAValue
     groups: int

@@ -14,11 +14,11 @@ _FASTER_HERE = ("conv", "max_pool", "avg_pool", "global", "lrn", "lstm", "gru", 
 
 
 def faster_on_host(region: FuncOp) -> str | None:
-    """Returns why a region of matmuls is left to the host, or `None`. Times are in
-    `docs/dev-notes/dnnl.md`.
+    """Returns why the host is faster for a region of matmuls, or `None`.
 
-    Both run matmuls near the peak of the processor. But the host prefetches the next weights, and
-    its code for the ops around matmuls, such as gelu, takes less time.
+    Both oneDNN and the host run matmuls near the peak of the processor. But the host prefetches the
+    next weights, and its code for the ops around matmuls, such as gelu, takes less time. Times are
+    in `docs/dev-notes/dnnl.md`.
     """
     if any(_is_faster_here(op) for op in region.walk()):
         return None
@@ -33,5 +33,5 @@ def _is_faster_here(op: Operation) -> bool:
 
 
 def _is_f32(value: SSAValue) -> bool:
-    """True if a value is `f32`; oneDNN keeps other types where the processor has units for them."""
+    """True if a value is `f32`; regions with other types are not faster on the host."""
     return isinstance(value.type, TensorType) and value.type.element_type == f32

@@ -64,7 +64,7 @@ def read_layer_norm(reader: Reader, value: SSAValue) -> LayerNorm | None:
 
 
 def _with_constant(reader: Reader, op: AddOp | MultiplyOp) -> tuple[SSAValue, SSAValue]:
-    """Returns the operands of a commutative op, the constant one second."""
+    """Returns the two operands of a commutative op, the constant operand second."""
     lhs, rhs = reader.resolve(op.lhs), reader.resolve(op.rhs)
     return (rhs, lhs) if isinstance(lhs.owner, ConstantOp) else (lhs, rhs)
 
@@ -118,7 +118,7 @@ def _centred(reader: Reader, value: SSAValue) -> SSAValue | None:
 
 
 def _mean_of(reader: Reader, value: SSAValue) -> SSAValue | None:
-    """Returns the tensor whose mean over the last dimension is the value, or `None`."""
+    """Returns `x` if the value is the mean of `x` over the last dimension, or `None`."""
     op = reader.owner(value)
     if not isinstance(op, MeanOp) or not op.keepdims.value.data:
         return None

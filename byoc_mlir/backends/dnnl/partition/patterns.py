@@ -99,13 +99,15 @@ def _bound(x: Pattern) -> Pattern:
 
 
 def _bounded(x: Pattern) -> Pattern:
-    """Returns the pattern of `clip(x)`, also in forms such as `min(max(x, a), b)`."""
+    """Returns the pattern of `clip(x)`, including forms such as `min(max(x, a), b)`."""
     relu = is_op("nn.relu")
     return _bound(relu(x) | _bound(x)) | relu(_bound(x)) | _bound(x)
 
 
 def _hard_gate(x: Pattern) -> Pattern:
-    """Returns the pattern of `clip(a · x + b, 0, 1)`, also in the form `clip(x + 3, 0, 6) / 6`."""
+    """Returns the pattern of `clip(a · x + b, 0, 1)`, including the form `clip(x + 3, 0, 6) /
+    6`.
+    """
     clip = _bounded((x | _scaled(x)) + is_constant())
     return clip | _scaled(clip)
 
@@ -145,9 +147,7 @@ ACTIVATIONS: dict[str, Wrap] = {
     "exp": _unary("exp"),
     "sqrt": _unary("sqrt"),
 }
-"""Patterns of activations, as functions of the argument's pattern, by the name in composites'
-names.
-"""
+"""Patterns of activations, as functions of the operand's pattern, by their names in composites."""
 
 BATCH_NORM_RELU = "dnnl.batch_norm_relu"
 
@@ -158,7 +158,7 @@ small states.
 """
 
 _GATES = ("gelu_erf", "gelu_tanh", "swish", "sigmoid", "tanh")
-"""Activations whose result gates another tensor."""
+"""Activations that may be followed by a multiplication with another tensor."""
 
 _AFTER_SUM = ("hardswish", "swish", "elu", "clip", "relu", "leaky_relu", "sigmoid", "tanh")
 
@@ -168,7 +168,8 @@ def patterns(*, has_all_products: bool = False) -> Sequence[CompositePattern]:
     """Returns the table of patterns, built once per process.
 
     Args:
-        has_all_products: True if oneDNN takes int8 GEMMs on all processors.
+        has_all_products: True to offer int8 GEMMs to oneDNN even if it does not compute them
+            exactly here.
     """
     rows = [row for variant in _variants() for row in variant.rows()]
     return (
@@ -231,7 +232,7 @@ def _check_layer_norm(match: Match) -> str | None:
 
 @dataclass(frozen=True)
 class _Variant:
-    """Successors of an anchor."""
+    """Ops that follow an anchor op in a composite."""
 
     bias: bool
     residual: bool
@@ -321,7 +322,7 @@ def _variants() -> Iterator[_Variant]:
 
 
 def _refused_bias(match: Match) -> str | None:
-    """Returns why the bias is not one value for each output channel, or `None`."""
+    """Returns why a bias is not one value for each output channel, or `None`."""
     anchor, bias = match.op("anchor"), match["bias"]
     result = shape_of(anchor.results[0])
     axis = len(result) - 1 if relay_name(anchor) in _CHANNELS_LAST else 1
@@ -338,8 +339,9 @@ def _refused_bias(match: Match) -> str | None:
 
 
 def _refused_slopes(match: Match) -> str | None:
-    """Returns why the slopes of a prelu are not one value for each channel, or one for all, or
-    `None`.
+    """Returns why oneDNN cannot use the slopes of a prelu, or `None`.
+
+    It can use one value for each channel, or one for all.
     """
     root = match.root
     assert isinstance(root, PreluOp)
@@ -359,7 +361,7 @@ def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:
 
 
 def _refused_residual(match: Match) -> str | None:
-    """Returns why oneDNN cannot add the other summand as a post-op, or `None`."""
+    """Returns why oneDNN cannot add the other operand of an addition as a post-op, or `None`."""
     anchor, residual, summed = match.op("anchor"), match["residual"], match["summed"]
     if residual.type == summed.type == anchor.results[0].type:
         return None
@@ -369,7 +371,9 @@ def _refused_residual(match: Match) -> str | None:
 
 
 def _refused_other(match: Match) -> str | None:
-    """Returns why oneDNN cannot multiply by the other factor as a post-op, or `None`."""
+    """Returns why oneDNN cannot multiply by the other operand of a multiplication as a post-op, or
+    `None`.
+    """
     anchor, other, gated = match.op("anchor"), match["other"], match.op("gated").results[0]
     result = shape_of(anchor.results[0])
     axis = len(result) - 1 if relay_name(anchor) in _CHANNELS_LAST else 1

@@ -1,5 +1,5 @@
-"""Matching of pixel shuffles, into which transposed convolutions are unfolded, in decomposed
-form.
+"""Matching of pixel shuffles in decomposed form, as the unfolding of transposed convolutions writes
+them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from byoc_mlir.dialects.relay.transform import ReshapeOp, TransposeOp
 
 @dataclass(frozen=True)
 class PixelShuffle:
-    """Shuffle of the channels of `data [N, C, ...]`, read as `[*block, C / places]`, to blocks of
-    pixels.
+    """Shuffle of the channels of `data [N, C, ...]` to blocks of pixels.
+
+    The channels are `[*block, C / places]`.
     """
 
     data: SSAValue

@@ -28,7 +28,8 @@ def quantized_patterns(*, has_all_products: bool) -> Sequence[CompositePattern]:
     """Returns the table of patterns, longer ones first.
 
     Args:
-        has_all_products: True if oneDNN takes int8 GEMMs on all processors.
+        has_all_products: True to offer int8 GEMMs to oneDNN even if it does not compute them
+            exactly here.
     """
     rows: list[CompositePattern] = []
     for limits in ("_clip", ""):
@@ -84,7 +85,7 @@ def _convolution(name: str, *, has_bias: bool) -> Pattern:
 
 
 def _with_residual(convolution: Pattern) -> Pattern:
-    """Returns the pattern of a sum with a convolution as one operand."""
+    """Returns the pattern of an addition with the convolution as one operand."""
     parameters = [is_constant() for _ in range(6)]
     sums = is_op("qnn.add")
     one = sums(convolution, wildcard(), *parameters)

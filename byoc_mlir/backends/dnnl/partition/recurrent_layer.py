@@ -42,12 +42,14 @@ def _projected() -> Pattern:
 
 
 def lstm_pattern() -> Pattern:
-    """Returns the pattern of the matmul for all steps, then an LSTM."""
+    """Returns the pattern of the input's matmul for all time steps, followed by an LSTM."""
     return is_op("nn.lstm")(_projected(), is_constant(), wildcard(), wildcard())
 
 
 def gru_pattern() -> Pattern:
-    """Returns the pattern of the matmul for all steps, then a GRU with a bias of the state."""
+    """Returns the pattern of the input's matmul for all time steps, followed by a GRU with a bias
+    of the state.
+    """
     return is_op("nn.gru")(_projected(), is_constant(), is_constant(), wildcard())
 
 
@@ -79,7 +81,9 @@ def _constant(reader: Reader, value: SSAValue) -> ConstantOp | None:
 
 
 def _before_split(reader: Reader, op: RecurrentOp) -> SSAValue | None:
-    """Returns the rows `[T, N, D*G*H]` before the split and transposition to `[T, D, N, G*H]`."""
+    """Returns the rows `[T, N, D*G*H]` of which `op` is the split and transposed form `[T, D, N,
+    G*H]`.
+    """
     steps, directions, batch, width = shape_of(op.data)
     owner = reader.owner(op.data)
     wanted = (steps, directions, batch, width)

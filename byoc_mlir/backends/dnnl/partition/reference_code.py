@@ -11,10 +11,11 @@ from byoc_mlir.backends.dnnl.primitives.of_ops import primitive
 
 
 def reference_name(described: DescribedPrimitive) -> str | None:
-    """Returns the name of oneDNN's reference code for a primitive, if it has no other.
+    """Returns the name of oneDNN's reference code for a primitive; `None` if oneDNN has faster
+    code.
 
-    Returns "nothing" if it has no code at all. Recurrent layers also have such names, but are fast:
-    they call vectorised GEMMs.
+    Returns "nothing" if oneDNN has no code at all. Recurrent layers also have such names, but are
+    fast: they call vectorised GEMMs.
     """
     descriptor = find(described.call)
     if descriptor is None:
@@ -28,9 +29,10 @@ def _is_recurrent(described: DescribedPrimitive) -> bool:
 
 
 def only_reference(op: Operation) -> str | None:
-    """Returns the name of oneDNN's code for a `dnnl` op, if that is reference code in all layouts.
+    """Returns the name of oneDNN's reference code for a `dnnl` op, if there is no faster code in
+    any layout.
 
-    Returns `None` if it has other code, or if the op needs no primitive.
+    Returns `None` if there is faster code, or if the op needs no primitive.
     """
     found: list[str] = []
     for layout in ways(op):

@@ -1,4 +1,4 @@
-"""Semantics of oneDNN's resize: each result is sampled at the centre of its pixel."""
+"""Check that a resize samples like oneDNN: each result is sampled at the centre of its pixel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that oneDNN runs, and the reasons why it refuses others.
+"""Ops that oneDNN runs, and the reasons why it refuses other ops.
 
 The rules are functions of the IR and of the code that oneDNN has on this machine. See
 `docs/dev-notes/dnnl.md` for the policy behind the element-wise rules.
@@ -114,9 +114,10 @@ def _guarded(
     rule: Callable[[Op], str | None],
     unsupported: Callable[[Operation], str | None] = unsupported_types,
 ) -> Rule:
-    """Wraps a rule: refuses ops with unsupported tensors, or with reference code only.
+    """Wraps a rule, so that it refuses ops with unsupported tensors, and ops with reference code
+    only.
 
-    By default, supported tensors are static and of floats; `unsupported` is another check.
+    By default, supported tensors are static and of floats; `unsupported` replaces this check.
     """
 
     @wraps(rule)
@@ -180,7 +181,7 @@ def concatenate(op: transform.ConcatenateOp) -> str | None:
 
 
 def view(op: RelayOp) -> str | None:
-    """Accepts views whose source is written or whose result is read by oneDNN."""
+    """Accepts views whose source oneDNN writes, or whose result it reads."""
     if any(not shape_of(value) for value in (op.operands[0], op.results[0])):
         return "a scalar (cheaper on the host)"
     if _is_between(op) or any(map(_is_primitive, (*_sources(op), *_readers(op)))):
@@ -189,15 +190,14 @@ def view(op: RelayOp) -> str | None:
 
 
 def conversion(op: RelayOp) -> str | None:
-    """Accepts casts between primitives."""
+    """Accepts casts whose operand a primitive writes, or whose result a primitive reads."""
     if _is_between(op) or _rounds_image(op):
         return None
     return "cast not between two primitives (cheaper on the host)"
 
 
 def _rounds_image(op: RelayOp) -> bool:
-    """True if a cast rounds NCHW images for a primitive, and the built-in kernel can write them
-    NHWC.
+    """True if a cast rounds NCHW images for a primitive, and the built-in kernel can write NHWC.
 
     This applies with AMX, for which oneDNN's convolutions read NHWC.
     """
@@ -211,7 +211,9 @@ def _rounds_image(op: RelayOp) -> bool:
 
 
 def function_of_bytes(op: Operation) -> str | None:
-    """Accepts functions of 8-bit values next to primitives, whose layouts they keep."""
+    """Accepts functions of 8-bit values next to primitives; the functions keep the primitives'
+    layouts.
+    """
     assert isinstance(op, LookupOp | RequantizeOp)
     types = [tensor_type(value).element_type for value in (op.data, op.output)]
     if any(one not in BYTES for one in types):
@@ -236,8 +238,9 @@ _RECURRENT = ("dnnl.lstm", "dnnl.gru")
 
 
 def transpose(op: transform.TransposeOp) -> str | None:
-    """Accepts transposes before and after matmuls, which read and write permuted tensors without a
-    copy.
+    """Accepts transposes before and after matmuls.
+
+    oneDNN's matmuls read and write permuted tensors without a copy.
     """
     neighbours = [_kind(one) for one in (_source(op.data), *_users(op.output))]
     if any("matmul" in one for one in neighbours) or neighbours[0] in _RECURRENT:
@@ -249,7 +252,7 @@ _VIEWS = (transform.ReshapeOp, transform.SqueezeOp, transform.ExpandDimsOp)
 
 
 def _source(value: SSAValue) -> Operation | None:
-    """Returns the op that computes a value, through ops that only change shapes."""
+    """Returns the op that computes a value; ops that only change shapes are skipped."""
     owner = value.owner
     while isinstance(owner, _VIEWS):
         owner = owner.data.owner
@@ -291,10 +294,9 @@ op.
 
 
 def _is_between(op: RelayOp) -> bool:
-    """True if oneDNN computes the op's operands and reads its results, so that the host would
-    interrupt it.
+    """True if oneDNN computes the op's operands and reads its results.
 
-    Other such ops may stand between.
+    The host would split such a region in two. Other ops that pass this test may stand in between.
     """
     return _reaches_primitive(op, _sources) and _reaches_primitive(op, _readers)
 

@@ -1,7 +1,7 @@
 """Int8 GEMMs that oneDNN does not compute exactly on this machine.
 
-Without VNNI, it adds two products in 16 bits, which saturates, and halves the weights of `i8`
-sources.
+Without VNNI, oneDNN adds two products in 16 bits, which saturates. For `i8` sources, it halves the
+weights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ group.
 
 
 def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
-    """Returns why oneDNN's int8 GEMM may be inexact on this machine, or `None`."""
+    """Returns why oneDNN's int8 convolution or matmul may be inexact on this machine, or `None`."""
     if unavailable_reason() is not None or engine().has_vnni:
         return None
     if tensor_type(found.data).element_type == i8:
@@ -43,11 +43,11 @@ def saturates(found: QuantizedConvolution | QuantizedProduct) -> str | None:
 
 
 def has_own_kernel(found: QuantizedConvolution) -> bool:
-    """True if a built-in kernel computes the convolution, on any machine."""
+    """True if a built-in kernel computes the convolution exactly, on any machine."""
     groups, channels = found.op.groups.value.data, found.weights.shape[1]
     return len(shape_of(found.data)) in _RANKS and (groups == 1 or channels % _PAIR == 0)
 
 
 def _is_depthwise(found: QuantizedConvolution) -> bool:
-    """True if the convolution is depthwise; oneDNN multiplies it in 32 bits."""
+    """True if the convolution is depthwise; oneDNN accumulates such a convolution in 32 bits."""
     return found.op.groups.value.data == shape_of(found.data)[1] == len(found.weights)

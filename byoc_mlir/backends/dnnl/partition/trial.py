@@ -15,13 +15,13 @@ from byoc_mlir.onednn.engine import openmp_threads
 from byoc_mlir.onednn.library import unavailable_reason
 
 _known: dict[Hashable, str | None] = {}
-"""Reasons by key of the op."""
+"""Cached results of `slow_here`, by a key of the op."""
 
 
 def slow_here(op: Operation) -> str | None:
-    """Returns why a `relay` op is left to the host: oneDNN has only reference code for it.
+    """Returns why oneDNN should not run a `relay` op: it has only reference code for the op.
 
-    Returns `None` if oneDNN has other code in any layout, or if there is no oneDNN.
+    Returns `None` if oneDNN has faster code in any layout, or if oneDNN is not installed.
     """
     types = [value.type for value in (*op.operands, *op.results)]
     constants = [isinstance(value.owner, ConstantOp) for value in op.operands]
@@ -33,7 +33,7 @@ def slow_here(op: Operation) -> str | None:
 
 
 def region_of(op: Operation) -> FuncOp:
-    """Returns a region that holds a copy of one op or composite."""
+    """Returns a region that contains a copy of one op or composite."""
     inputs = [value for value in op.operands if not isinstance(value.owner, ConstantOp)]
     block = Block(arg_types=[value.type for value in inputs])
     mapped: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))

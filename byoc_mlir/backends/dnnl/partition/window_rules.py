@@ -14,10 +14,11 @@ from byoc_mlir.dialects.relay.base import ints, shape_of, tensor_type
 from byoc_mlir.onednn import constants
 
 FEW_OUTPUTS = 8
-"""Output channels from which on a convolution is as fast as on the host; measured with AVX-512."""
+"""Minimum number of output channels for which oneDNN is as fast as the host; measured with
+AVX-512."""
 
 MUCH_WORK = 1_000_000
-"""MACs of a convolution below which it stays with its neighbours."""
+"""Minimum MACs of a convolution for which a faster host outweighs splitting the region."""
 
 
 def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
@@ -26,10 +27,9 @@ def convolution(op: window.ConvOp | window.ConvTransposeOp) -> str | None:
 
 
 def _badly_vectorised(op: window.ConvOp) -> str | None:
-    """Returns why oneDNN vectorises a convolution badly, or `None`.
+    """Returns why oneDNN vectorises a large convolution badly, or `None`.
 
-    The convolution has enough MACs, and oneDNN unfolds it into a larger GEMM or fills its vectors
-    partly.
+    Either oneDNN unfolds the convolution into a larger GEMM, or it fills its vectors only partly.
     """
     outputs, depth, *kernel = shape_of(op.weight)
     if math.prod(shape_of(op.output)) * depth * math.prod(kernel) < MUCH_WORK:
@@ -43,7 +43,7 @@ def _badly_vectorised(op: window.ConvOp) -> str | None:
 
 
 def pooling(op: pool.PoolOp) -> str | None:
-    """Accepts pools whose windows oneDNN divides by the same number of elements as Relay."""
+    """Accepts pools that oneDNN computes like Relay, in fast code."""
     source, kernel = shape_of(op.data), ints(op.pool_size)
     padding, dilation = ints(op.padding), ints(op.dilation)
     spatial = len(source) - 2
@@ -59,7 +59,7 @@ def pooling(op: pool.PoolOp) -> str | None:
 
 
 def quantized_pooling(op: Operation) -> str | None:
-    """Accepts averages of 8-bit values with a result of the same type."""
+    """Accepts average pools of 8-bit values whose result has the same type."""
     assert isinstance(op, qnn_window.QuantizedPoolOp)
     data, result = (tensor_type(value).element_type for value in (op.data, op.results[0]))
     if data != result:
@@ -93,8 +93,9 @@ def _reaches_beyond_padding(op: pool.PoolOp) -> bool:
 
 
 def resampling(op: image.ResizeOp) -> str | None:
-    """Accepts resizes of spatial dimensions that sample like oneDNN, between the centres of
-    pixels.
+    """Accepts resizes of spatial dimensions that map output to input positions as oneDNN does.
+
+    oneDNN maps the centres of pixels. The result is the reason of a refusal, or `None`.
     """
     method, axes = op.method.data, op.resized_axes()
     if method not in constants.RESAMPLING or not 3 <= len(shape_of(op.data)) <= 5:
@@ -108,7 +109,7 @@ def resampling(op: image.ResizeOp) -> str | None:
 
 
 def spatial_reduction(op: reduce.MeanOp | reduce.MaxOp) -> str | None:
-    """Accepts a reduction over all spatial dimensions, which is a pool of one window."""
+    """Accepts a reduction over all spatial dimensions, which equals a pool with one window."""
     rank = len(shape_of(op.data))
     if not 4 <= rank <= 5 or op.axes != tuple(range(2, rank)):
         return f"axes {list(op.axes)} of {op.data.type} (oneDNN's pool takes all spatial ones)"

@@ -60,8 +60,9 @@ class BoundDnnlWeights(RegionPass):
                 decide(op, some[way.algorithm])
 
     def _offers(self, region: FuncOp) -> Mapping[_Convolution, Mapping[str, Cost]]:
-        """Returns the costs of each convolution by algorithm, if its current algorithm is among
-        them.
+        """Returns the costs of each convolution by algorithm.
+
+        Convolutions whose current algorithm has no cost are omitted.
         """
         costs = Costs(Choices(self.winograd, self.convolution))
         found: dict[_Convolution, Mapping[str, Cost]] = {}

@@ -27,8 +27,8 @@ class ChooseDnnlProducts(RegionPass):
 
     The candidates are a matmul with column-major weights, and a matmul or an inner product with
     weights in oneDNN's preferred layout. The fastest one depends on the shapes, the instruction set
-    and the number of threads, by factors of up to four. A matrix in memory of someone else is not
-    packed.
+    and the number of threads, by factors of up to four. Weights in memory that the caller owns are
+    not packed.
 
     Options:
         threads: the OpenMP threads that will run the region.
@@ -55,7 +55,7 @@ class ChooseDnnlProducts(RegionPass):
 
 
 def _is_open(op: MatmulOp) -> bool:
-    """True if the weights are a constant for which any layout can be chosen."""
+    """True if the weights are a constant that may be packed into any layout."""
     return len(shape_of(op.output)) == 2 and is_packable_matrix(op.primary[1])
 
 

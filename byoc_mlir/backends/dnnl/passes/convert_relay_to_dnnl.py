@@ -96,7 +96,7 @@ def convert_region(func: FuncOp) -> None:
     """Replaces the body of a region by `dnnl` ops.
 
     Raises:
-        PassFailedException: it holds an op that the backend's rules do not accept.
+        PassFailedException: the region contains an op that the backend's rules do not accept.
     """
     old = func.body.block
     new = Block(arg_types=old.arg_types)
@@ -115,7 +115,7 @@ def convert_region(func: FuncOp) -> None:
 
 
 def _erase_unused(block: Block) -> None:
-    """Erases steps that a later op absorbed, such as a sigmoid in a swish."""
+    """Erases unused ops, such as a sigmoid that became part of a swish."""
     for op in reversed(list(block.ops)):
         if op.results and not any(result.uses for result in op.results):
             Rewriter.erase_op(op)
@@ -160,8 +160,9 @@ def _is_widening(cast: elementwise.CastOp) -> bool:
 
 
 def _rounded(value: SSAValue) -> SSAValue:
-    """Returns the `f32` value that a primitive rounds to `bf16` when it writes it, or the value
-    itself.
+    """Returns the `f32` value that a primitive rounds to `bf16` when it writes it.
+
+    Returns other values unchanged.
     """
     op = value.owner
     return op.data if isinstance(op, elementwise.CastOp) and op.dtype == bf16 else value

@@ -34,9 +34,10 @@ class FoldDnnlZeroPoints(RegionPass):
     """Adds constant zero points to the bias, because oneDNN's code for zero points of 0 is the
     fastest.
 
-    It always folds the result's zero point, and adjusts the limits. It folds the source's only
-    without padding: its product with the sum of the weights is subtracted from the result. Padding
-    has the source's zero point, but is 0 for a primitive without one.
+    The pass always folds the result's zero point, and adjusts the limits. It folds the source's
+    zero point only if there is no padding, by subtracting its product with the sum of the weights.
+    With padding, the padded elements would have to equal the source's zero point, but a primitive
+    without zero point pads with 0.
 
     ```mlir
     %1 = dnnl.quantized_convolution %x, %w, %b, %s, %c5, %c7 {post_ops = [#dnnl.eltwise<relu>], …}
@@ -60,8 +61,8 @@ class FoldDnnlZeroPoints(RegionPass):
 def _may_round(op: Product) -> bool:
     """True if a zero point may be rounded in the bias.
 
-    Built-in kernels sum integers. So does oneDNN for `f32` results, where the error would be
-    visible.
+    Not so for built-in kernels, which sum integers, and for `f32` results of oneDNN, where the
+    error would be visible.
     """
     return op.element != f32 and not is_ours(op)
 
@@ -91,7 +92,7 @@ def _fold_result(op: Product) -> None:
 
 
 def _moved(limits: Attribute, zero_point: int, highest: float) -> Attribute:
-    """Returns limits of values that already include the zero point."""
+    """Returns the limits for values to which the zero point is already added."""
     assert isinstance(limits, EltwiseAttr)
     if limits.algorithm.data == "relu":
         return EltwiseAttr.of("clip", float(zero_point), highest)

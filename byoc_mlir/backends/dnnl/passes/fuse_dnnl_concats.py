@@ -1,4 +1,4 @@
-"""The pass `fuse-dnnl-concats`: batch norms that concatenate their inputs."""
+"""The pass `fuse-dnnl-concats`: batch norms that read the inputs of a concatenation directly."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHANNELS = 1
 class FuseDnnlConcats(RegionPass):
     """Removes concatenations whose users are only batch norms and further concatenations.
 
-    Each batch norm reads the parts in place, so nothing is copied before. The parts are
+    Each batch norm reads the parts in place, so the concatenation's copy is avoided. The parts are
     concatenated along the channels, which are innermost or, in a single image, in whole blocks. The
     parameters of the norms are constants, and no part is overwritten before a norm reads it.
 
@@ -68,7 +68,9 @@ def _has_channels(concat: ConcatOp) -> bool:
 
 
 def _factors(norm: BatchNormalizationOp, concat: ConcatOp) -> NDArray[np.float32] | None:
-    """Returns the factors of a norm, if the built-in kernel can read the parts instead."""
+    """Returns the scales and shifts of a norm, if the built-in kernel can read the parts instead of
+    their concatenation.
+    """
     is_written = normalized_join(concat.sources, norm.output, relu=bool(norm.relu.value.data))
     return None if is_written is None else factors_of(norm)
 
@@ -88,7 +90,7 @@ def _replace(norm: BatchNormalizationOp, concat: ConcatOp, array: NDArray[np.flo
 
 
 def _flatten(further: ConcatOp, concat: ConcatOp) -> None:
-    """Concatenates the parts of a concatenation instead of its result."""
+    """Replaces the operand `concat` of a further concatenation by the parts of `concat`."""
     parts: list[SSAValue] = []
     for source in further.sources:
         parts += concat.sources if source is concat.output else [source]

@@ -23,12 +23,12 @@ from byoc_mlir.backends.dnnl.passes.region_pass import RegionPass
 from byoc_mlir.dialects.relay import ConstantOp
 
 _NAMES = ViewOp | PermuteOp | SliceOp
-"""Ops whose results are other names for the memory of their operand."""
+"""Ops whose results are views of their operand's memory."""
 
 
 class FuseDnnlSums(RegionPass):
-    """Converts `#dnnl.binary<add>` of convolutions to `#dnnl.sum` if it is the last use of the
-    addend.
+    """Converts `#dnnl.binary<add>` of convolutions to `#dnnl.sum`, which reuses the addend's
+    memory.
 
     The addend must be computed in the region, have the result's type, and have no later user. A
     region's input, a constant, or a value that is needed again keeps its memory. So does an operand

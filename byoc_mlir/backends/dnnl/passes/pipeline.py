@@ -34,7 +34,7 @@ def pipeline(threads: int, choices: Choices) -> Sequence[ModulePass]:
 
     Args:
         threads: the OpenMP threads that will run the region.
-        choices: requested choices, instead of the cheapest ones.
+        choices: choices that the user requested instead of the cheapest ones.
     """
     winograd, convolution = choices.winograd, choices.convolution
     return (

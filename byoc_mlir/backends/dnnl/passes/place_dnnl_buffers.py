@@ -68,7 +68,7 @@ def _start(op: ExecutedOp, result: SSAValue, offsets: dict[SSAValue | Operation,
 def _requests(region: FuncOp) -> dict[SSAValue | Operation, BufferRequest]:
     """Returns the lifetimes and sizes of workspace buffers.
 
-    Results are listed by the values that own their memory, scratchpads by their ops.
+    The key of a result is the value that owns its memory; the key of a scratchpad is its op.
     """
     block = region.body.block
     last = block.last_op

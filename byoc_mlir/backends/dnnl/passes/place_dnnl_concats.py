@@ -14,7 +14,8 @@ from byoc_mlir.limits import in_time
 class PlaceDnnlConcats(RegionPass):
     """Removes concatenations whose parts can be contiguous in the memory of the result.
 
-    Each part is one contiguous piece, computed in the region, and in no other concatenation.
+    Each part must be contiguous in the result, be computed in the region, and be in no other
+    concatenation.
 
     ```mlir
     %2 = dnnl.concat %0, %1 {axis = 1} : (tensor<1x16x8x8xf32, #dnnl.layout<"aBcd8b">>, …

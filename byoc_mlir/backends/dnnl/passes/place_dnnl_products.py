@@ -1,4 +1,6 @@
-"""The pass `place-dnnl-products`: matmuls read and write permuted tensors, or copies."""
+"""The pass `place-dnnl-products`: matmuls that read or write permuted tensors, or copies of
+these.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ from byoc_mlir.onednn.engine import openmp_threads
 class PlaceDnnlProducts(RegionPass):
     """Chooses the layouts around every `dnnl.matmul`, by measured time.
 
-    A permuted operand is read directly, or copied first. A result whose only user is a permutation
-    is written so that it is row-major after the permutation, or row-major before.
+    The matmul reads a permuted operand directly, or a row-major copy. If the only user of its
+    result is a permutation, either the matmul's result or the permuted value is row-major.
 
     ```mlir
     %1 = dnnl.matmul %p, %v : … -> tensor<1x12x48x32xf32>
@@ -92,8 +94,9 @@ def _place_result(op: MatmulOp, costs: Costs) -> None:
 
 
 def _drop_copy(op: PermuteOp) -> None:
-    """Removes a reorder that is the only user of a permuted value, if the value now has its
-    layout.
+    """Removes a reorder that is the only user of a permuted value.
+
+    It is redundant if the permuted value now has the reorder's layout.
     """
     readers = [use.operation for use in op.output.uses]
     if len(readers) == 1 and isinstance(readers[0], ReorderOp):

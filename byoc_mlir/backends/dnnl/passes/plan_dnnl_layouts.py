@@ -38,21 +38,21 @@ from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
-"""Ops whose operands have their layouts before the other ops are planned."""
+"""Ops whose layouts are fixed before those of other ops are planned."""
 
 _SWEEPS = 4
 
 Choice = dict[SSAValue, str]
-"""Layout in which every value of the region is written."""
+"""Layout of every value of the region."""
 
 
 @dataclass(frozen=True)
 class PlanDnnlLayouts(RegionPass):
     """Chooses the layout of every value.
 
-    It minimises the measured time of the primitives in their candidate layouts and of the reorders
-    between them. Inputs and outputs of a region are row-major; constants are packed at load time
-    into the layout that their primitive requests.
+    The pass minimises the measured time of the primitives in their candidate layouts and of the
+    reorders between them. Inputs and outputs of a region are row-major; constants are packed at
+    load time into the layout that their primitive requests.
 
     Options:
         winograd, convolution, layout: as the backend's options of these names.
@@ -84,7 +84,7 @@ class PlanDnnlLayouts(RegionPass):
 
 @dataclass(frozen=True)
 class _Way:
-    """An op that reads its source in one layout and writes another."""
+    """Op that reads its source in one layout and writes its result in another."""
 
     milliseconds: float
     read: tuple[str, ...]
@@ -127,12 +127,14 @@ class _Planner:
         self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
 
     def _ops_that_touch(self, value: SSAValue) -> list[Operation]:
-        """Returns the ops that write or read a value, so that their cost depends on its layout."""
+        """Returns the ops that write or read a value; their cost depends on its layout."""
         around = {value.owner, *(use.operation for use in value.uses)}
         return [op for op in self._ops if op in around]
 
     def best(self) -> Choice:
-        """Returns the cheapest result of local searches from each uniform choice."""
+        """Returns the cheapest result of several local searches; each starts from the same layout
+        for all values.
+        """
         choices = [self._improved(kind) for kind in self._kinds]
         return min(choices, key=self._total, default={})
 
@@ -149,7 +151,10 @@ class _Planner:
         return choice
 
     def _sweep(self, choice: Choice) -> bool:
-        """Tries every other layout for each value in order; returns True if one was better."""
+        """Tries every other layout for each value in order, and keeps improvements.
+
+        Returns True if there was one.
+        """
         changed = False
         for value in self._free:
             touched = self._touched[value]
@@ -167,8 +172,9 @@ class _Planner:
         return sum(self._at(choice, op)[0] for op in self._ops)
 
     def _at(self, choice: Choice, op: Operation) -> tuple[float, str]:
-        """Returns the cost of an op with reorders of its operands, and the layout in which it reads
-        them.
+        """Returns the cost of an op including reorders of its operands.
+
+        Also returns the layout in which the op then reads its source.
         """
         operands = self._operands[op]
         produced = tuple(choice.get(one) or self._before[one] for one in operands)
@@ -181,7 +187,7 @@ class _Planner:
     def _offers(
         self, op: Operation, produced: Sequence[str], wanted: str
     ) -> Iterator[tuple[float, str]]:
-        """Yields the costs of an op by the layout in which it reads its source."""
+        """Yields the costs of an op with the layouts in which it may read its source."""
         operands = self._operands[op]
         if op not in self._planned:
             asked = [self._asked(op, operand) for operand in operands]
@@ -192,7 +198,7 @@ class _Planner:
             yield way.milliseconds + self._reordered(operands, produced, way.read), source
 
     def _asked(self, op: Operation, operand: SSAValue) -> str:
-        """Returns the layout in which an op that is not planned reads an operand."""
+        """Returns the layout in which an op without layout choice reads an operand."""
         if isinstance(op, _AS_PLACED):
             return self._before.get(operand) or layout_of(operand)
         return plain_layout(operand)
@@ -209,7 +215,7 @@ class _Planner:
     def _reordered(
         self, values: Sequence[SSAValue], old: Sequence[str], new: Sequence[str]
     ) -> float:
-        """Returns the cost of reorders from old to new layouts."""
+        """Returns the cost of reordering values from old to new layouts."""
         return sum(map(self._reorder, values, old, new))
 
     def _reorder(self, value: SSAValue, old: str, new: str) -> float:

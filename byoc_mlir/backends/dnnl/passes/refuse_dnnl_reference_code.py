@@ -16,7 +16,7 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 
 class RefuseDnnlReferenceCode(RegionPass):
-    """Refuses regions with reference code that no earlier pass avoided; it changes nothing.
+    """Refuses regions with reference code that no earlier pass avoided; changes no region.
 
     Raises:
         CompilationError: the region has reference code, so the host is faster.

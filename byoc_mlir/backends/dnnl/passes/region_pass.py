@@ -15,7 +15,7 @@ from byoc_mlir.dialects import byoc
 
 
 class RegionPass(ModulePass, ABC):
-    """A pass that changes oneDNN's regions, one after the other, and nothing else."""
+    """Base of passes that change oneDNN's regions one by one, and no other function."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.ops:
@@ -28,7 +28,7 @@ class RegionPass(ModulePass, ABC):
 
 
 def replace_located(op: Operation, *new: Operation) -> None:
-    """Replaces an op by new ones with its location; the last of them provides the results."""
+    """Replaces an op by new ops with its location; the last new op provides the results."""
     for one in new:
         one.location = op.location
     Rewriter.replace_op(op, new)

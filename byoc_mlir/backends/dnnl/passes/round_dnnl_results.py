@@ -15,9 +15,10 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 
 class RoundDnnlResults(RegionPass):
-    """Changes softmax and layer norm to write `bf16` if nothing else uses their `f32` result.
+    """Changes softmax and layer norm to write `bf16`, if a conversion to `bf16` is the only user of
+    their `f32` result.
 
-    oneDNN must have more than reference code for it.
+    oneDNN must have faster code than reference code for this form.
 
     ```mlir
     %1 = dnnl.softmax %0 {axis = 1} : (tensor<8x16xf32>) -> tensor<8x16xf32>

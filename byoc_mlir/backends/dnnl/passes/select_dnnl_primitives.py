@@ -29,7 +29,7 @@ class SelectDnnlPrimitives(RegionPass):
     ```
 
     Raises:
-        CompilationError: there is nothing for an op.
+        CompilationError: an op has no implementation.
     """
 
     name = "select-dnnl-primitives"

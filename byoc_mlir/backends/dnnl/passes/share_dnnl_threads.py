@@ -24,8 +24,8 @@ _ONE = IntegerAttr(1, i64)
 class ShareDnnlThreads(RegionPass):
     """Chooses the ops that run on one thread: short ops and recurrent layers.
 
-    Short ops do so if threads need not stay awake for other ops (`kernels/thread_plan.py`).
-    Independent recurrent layers may run at the same time.
+    Short ops run on one thread unless the other threads must stay awake for adjacent ops
+    (`kernels/thread_plan.py`). Independent recurrent layers may run at the same time.
 
     Options:
         threads: the OpenMP threads that will run the region.
@@ -86,8 +86,8 @@ def _root(value: SSAValue) -> SSAValue:
 
 
 def _is_serial(layers: Sequence[Operation], costs: Costs, threads: int) -> bool:
-    """True if one thread for each layer is faster than all threads for one layer after the
-    other.
+    """True if concurrent layers, each on one thread, are faster than one layer after the other on
+    all.
     """
 
     def times(count: int) -> list[float]:

@@ -34,7 +34,7 @@ _PRODUCTS = (ConvolutionOp, MatmulOp, InnerProductOp)
 class SplitDnnlActivations(RegionPass):
     """Splits off the activation at the end of a chain if that is faster.
 
-    A 3x3 convolution may then be computed by Winograd's algorithm, too.
+    Without the activation, a 3x3 convolution may use Winograd's algorithm.
 
     Options:
         winograd, convolution, activation: as the backend's options of these names.
@@ -79,7 +79,9 @@ class SplitDnnlActivations(RegionPass):
         replace_located(op, bare, result)
 
     def _pays(self, split: float, op: PostOpsOp, activation: str, costs: Costs) -> bool:
-        """True if it pays to split off the activation, given the total time of the split form."""
+        """True if the split form with a total time of `split` is faster than `op` with the
+        activation.
+        """
         if is_inaccurate(activation, op.result):
             return True
         if self.activation != MEASURED:

@@ -26,9 +26,10 @@ from byoc_mlir.onednn.engine import openmp_threads
 
 
 class SplitDnnlPostOps(RegionPass):
-    """Splits off post-ops of primitives that run as reference code with them, and faster without.
+    """Splits off post-ops of primitives that would run as reference code, and are faster without
+    them.
 
-    It also splits off biases of deconvolutions.
+    The pass also splits off biases of deconvolutions.
 
     ```mlir
     %1 = dnnl.matmul %a, %b, %mask {post_ops = [#dnnl.binary<add>]} : …
@@ -55,10 +56,10 @@ class SplitDnnlPostOps(RegionPass):
 
 
 def _kept(op: PostOpsOp) -> int:
-    """Returns the maximum number of post-ops with which oneDNN has fast code, or all if it has
-    none.
+    """Returns the maximum number of leading post-ops for which oneDNN has fast code.
 
-    An inaccurate post-op must be the last one, so that a built-in kernel can compute it.
+    Returns the number of all post-ops if oneDNN has no fast code for the op. An inaccurate post-op
+    must be the last one, so that a built-in kernel can compute it.
     """
     for count, post_op in enumerate(op.post_ops.data[:-1], 1):
         if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data, op.result):
@@ -75,7 +76,9 @@ def _kept(op: PostOpsOp) -> int:
 
 
 def _split(op: PostOpsOp, count: int) -> PostOpsOp:
-    """Keeps the first `count` post-ops of an op. Returns the op that computes the others."""
+    """Keeps the first `count` post-ops of an op; returns a new op that computes the remaining
+    ones.
+    """
     shorter = _with_post_ops(op, count)
     operands = op.post_op_operands[shorter.post_op_count :]
     first, *others = op.post_ops.data[count:]
@@ -87,7 +90,7 @@ def _split(op: PostOpsOp, count: int) -> PostOpsOp:
 def _alone(
     source: SSAValue, post_op: Attribute, operands: Sequence[SSAValue], others: ArrayAttr[Attribute]
 ) -> PostOpsOp:
-    """Returns a post-op as a primitive, with the others as its post-ops."""
+    """Returns `post_op` as a primitive on `source`, with `others` as its post-ops."""
     if isinstance(post_op, EltwiseAttr):
         return EltwiseOp(
             [source, *operands],

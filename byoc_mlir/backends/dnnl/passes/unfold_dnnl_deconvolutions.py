@@ -27,8 +27,8 @@ from byoc_mlir.tensors import Array
 class UnfoldDnnlDeconvolutions(RegionPass):
     """Replaces `bf16` deconvolutions, for which oneDNN has reference code, by 1x1 convolutions.
 
-    It applies if the strides equal the window, so that each result reads one pixel. The positions
-    of the window become channels, which a copy shuffles to pixels.
+    The pass applies if the strides equal the window, so that each output element depends on one
+    input pixel. The positions of the window become channels, which a copy shuffles to pixels.
 
     ```mlir
     %0 = dnnl.deconvolution %x, %w {strides = [2, 2], …}
@@ -49,14 +49,14 @@ class UnfoldDnnlDeconvolutions(RegionPass):
 
 
 def unfold_deconvolutions(region: FuncOp) -> None:
-    """Changes a region as the pass does."""
+    """Replaces the deconvolutions of a region that can be unfolded."""
     for op in in_time(region.body.block.ops):
         if isinstance(op, DeconvolutionOp) and can_unfold(op) and _is_rounded(op):
             unfold(op)
 
 
 def can_unfold(op: DeconvolutionOp) -> bool:
-    """True if each position of the result reads one pixel, and the weights are constants."""
+    """True if each output element depends on one input pixel, and the weights are constants."""
     return (
         ints(op.strides) == shape_of(op.weights)[2:]
         and not any(ints(op.padding))
@@ -91,7 +91,9 @@ def unfold(op: DeconvolutionOp) -> ConvolutionOp:
 
 
 def _constant(value: SSAValue, how: str, derive: Callable[[Array], Array]) -> ConstantOp:
-    """Computes a constant from another one, once for all uses of it."""
+    """Returns a constant derived from another one; values that are derived in the same way share
+    it.
+    """
     assert isinstance(value.owner, ConstantOp)
     array, name = value.owner.array, value.owner.weight.name
     return ConstantOp.of(f"{name}.{how}", derived_array(how, [array], lambda: derive(array)))

@@ -15,7 +15,7 @@ from byoc_mlir.calibration import current_calibration, write_calibration
 class WriteDnnlCalibration(ModulePass):
     """Writes the latencies that earlier passes measured, for the option `calibration`.
 
-    It changes nothing.
+    The pass changes no region.
 
     Options:
         file: the path of the JSON file.

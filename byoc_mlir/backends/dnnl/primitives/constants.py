@@ -15,8 +15,9 @@ def known_array(value: SSAValue) -> Array | None:
 
 
 def replace_constant(op: Operation, index: int, array: Array) -> None:
-    """Replaces a constant operand by another array; erases the old constant if it has no more
-    uses.
+    """Replaces a constant operand by another array.
+
+    The old constant is erased if it has no more users.
     """
     old = op.operands[index].owner
     assert isinstance(old, ConstantOp)

@@ -40,7 +40,7 @@ LayoutOf = Callable[[SSAValue], str]
 
 @dataclass(frozen=True)
 class Operand:
-    """An argument of an execution: a value with the descriptor that the primitive uses."""
+    """Argument of an execution: a value, with the descriptor that the primitive uses for it."""
 
     argument: int
     value: SSAValue
@@ -53,7 +53,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class DescribedPrimitive:
-    """One primitive: the call that describes it, and its arguments, the destination last."""
+    """Primitive: the call that creates its descriptor, and its arguments, the destination last."""
 
     call: PrimitiveCall
     operands: tuple[Operand, ...]
@@ -93,7 +93,7 @@ def plain_bytes(value: SSAValue) -> int:
 
 
 class Types:
-    """Descriptors of values."""
+    """Memory descriptors of values, in the layouts of their types or in given layouts."""
 
     def __init__(self, layout: LayoutOf):
         self.layout = layout
@@ -144,7 +144,7 @@ def dilates(op: WindowOp) -> tuple[int, ...]:
 
 
 def forward(kind: str, *arguments: Argument) -> PrimitiveCall:
-    """Returns the call that describes a primitive of a kind, for inference."""
+    """Returns the call that creates the descriptor of a primitive of a kind, for inference."""
     return PrimitiveCall(
         f"dnnl_{kind}_forward_primitive_desc_create", (ENGINE, FORWARD_INFERENCE, *arguments)
     )

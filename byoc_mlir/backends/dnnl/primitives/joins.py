@@ -22,8 +22,8 @@ from byoc_mlir.dialects.relay.base import shape_of
 def can_join(op: ConcatOp, layout: LayoutOf) -> bool:
     """True if the parts of a concatenation can share the result's memory, in the given layouts.
 
-    Each part must be contiguous, aligned, and computed in the region. Nothing may overwrite its
-    memory, and no other concatenation may use it.
+    Each part must be contiguous, aligned, and computed in the region. No op may overwrite the
+    part's memory, and no other concatenation may use the part.
     """
     if is_overwritten(op.output) or len(set(map(first_name, op.sources))) < len(op.sources):
         return False
@@ -40,7 +40,7 @@ def _is_piece(op: ConcatOp, part: SSAValue, layout: LayoutOf) -> bool:
 
 
 def _is_free(op: ConcatOp, part: SSAValue) -> bool:
-    """True if only one concatenation determines the memory of a part."""
+    """True if this concatenation is the only op that determines the memory of a part."""
     first = first_name(part)
     if not isinstance(first.owner, ExecutedOp | JoinOp) or is_overwritten(part):
         return False
@@ -49,7 +49,9 @@ def _is_free(op: ConcatOp, part: SSAValue) -> bool:
 
 
 def _askers(value: SSAValue) -> set[Operation]:
-    """Returns the ops that require a value, under any of its names, in specific memory."""
+    """Returns the ops that require a value, or another value in its memory, to be in specific
+    memory.
+    """
     found: set[Operation] = set()
     for use in value.uses:
         user = use.operation

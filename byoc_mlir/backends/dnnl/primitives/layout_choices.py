@@ -57,7 +57,7 @@ ANY_LAYOUT = (
     ShuffleOp,
     SoftmaxOp,
 )
-"""Ops that support layouts other than row-major; all other ops read rows of a matrix."""
+"""Ops that support layouts other than row-major; all other ops require row-major operands."""
 
 _LEAST_BLOCKED_CHANNELS = 8
 
@@ -73,7 +73,7 @@ def is_planned(op: Operation) -> bool:
 
 
 def ways(op: Operation) -> Iterator[LayoutOf]:
-    """Yields all layouts of an op's operands and result that may be chosen."""
+    """Yields all combinations of layouts that may be chosen for an op's operands and result."""
     if not is_planned(op):
         yield layout_of
         return
@@ -83,7 +83,9 @@ def ways(op: Operation) -> Iterator[LayoutOf]:
 
 
 def laid_out_operands(op: Operation) -> tuple[SSAValue, ...]:
-    """Returns the operands whose layout can be chosen: tensors with the rank of the result."""
+    """Returns the operands whose layout can be chosen, that is, tensors with the rank of the
+    result.
+    """
     if isinstance(op, ReturnOp | ViewOp | PermuteOp | ReorderOp):
         return tuple(op.operands)
     if isinstance(op, WeightedWindowOp):
@@ -108,8 +110,9 @@ def _of_rank(op: Operation, values: Iterable[SSAValue]) -> tuple[SSAValue, ...]:
 
 
 def read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
-    """Returns the layout in which an op reads an operand; a post-op's operand follows the
-    result.
+    """Returns the layout in which an op reads an operand.
+
+    The operand of a post-op has the layout of the result.
     """
     shape, result = shape_of(operand), shape_of(op.results[0])
     if (
@@ -125,8 +128,9 @@ def read_as(op: Operation, operand: SSAValue, source: str, wanted: str) -> str:
 
 
 def layouts_in(op: Operation, source: str, wanted: str) -> Callable[[SSAValue], str]:
-    """Returns the layouts of an op's operands and result for layout `source` in and `wanted`
-    out.
+    """Returns the layouts of an op's operands and result.
+
+    The op reads its source in layout `source`, and writes its result in layout `wanted`.
     """
     laid_out = {operand: read_as(op, operand, source, wanted) for operand in laid_out_operands(op)}
     laid_out[op.results[0]] = wanted
@@ -134,7 +138,7 @@ def layouts_in(op: Operation, source: str, wanted: str) -> Callable[[SSAValue], 
 
 
 def layout_of_kind(kind: str, value: SSAValue) -> str:
-    """Returns the layout of a family for a value; few channels are not blocked."""
+    """Returns a value's layout of a kind such as NHWC; too few channels are not blocked."""
     rank, channels = len(shape_of(value)), shape_of(value)[1]
     if kind == "plain" or (kind != "channels_last" and channels < _LEAST_BLOCKED_CHANNELS):
         return layouts.plain(rank)
@@ -144,14 +148,16 @@ def layout_of_kind(kind: str, value: SSAValue) -> str:
 
 
 def kinds(choices: Choices) -> Sequence[str]:
-    """Returns the families of layouts to try."""
+    """Returns the kinds of layouts to try."""
     if choices.layout != MEASURED:
         return (choices.layout,)
     return LAYOUTS if engine().has_avx512 else LAYOUTS[:-1]
 
 
 def sources(op: Operation, wanted: str) -> list[str]:
-    """Returns the layouts in which an op may read its source, given the result's layout."""
+    """Returns the layouts in which an op may read its source, if it writes its result in layout
+    `wanted`.
+    """
     if isinstance(op, ConvertOp):  # the library's copies do both at once
         return [wanted, *(one for one in _layouts_of(op.source) if one != wanted)]
     if not isinstance(op, WeightedWindowOp):
@@ -168,7 +174,9 @@ def _layouts_of(value: SSAValue) -> Iterable[str]:
 
 
 def _layout_like(wanted: str, value: SSAValue) -> str:
-    """Returns a layout of the same kind for another value; few channels are not blocked."""
+    """Returns the layout of `value` of the same kind as `wanted`; too few channels are not
+    blocked.
+    """
     rank, channels = len(shape_of(value)), shape_of(value)[1]
     if layouts.blocks(wanted) and channels < _LEAST_BLOCKED_CHANNELS:
         return layouts.plain(rank)

@@ -25,8 +25,9 @@ from byoc_mlir.runtime.system.cpu import Cpu
 
 
 def factors_of(op: BatchNormalizationOp) -> NDArray[np.float32] | None:
-    """Returns a batch norm's scales and shifts, `[2, C]`; `None` if they are not constant or not
-    finite.
+    """Returns a batch norm's scales and shifts, `[2, C]`.
+
+    Returns `None` if they are not constant or not finite.
     """
     arrays = [known_array(value) for value in (op.mean, op.variance, op.scale, op.shift)]
     known = [array.astype(np.float64) for array in arrays if array is not None]
@@ -40,10 +41,10 @@ def factors_of(op: BatchNormalizationOp) -> NDArray[np.float32] | None:
 
 
 def join_of(op: NormalizedConcatOp) -> NormalizedJoin:
-    """Returns the kernel of an op.
+    """Returns the kernel of a normalised concatenation.
 
     Raises:
-        CompilationError: there is no kernel for its layouts.
+        CompilationError: no kernel supports the op's layouts.
     """
     found = normalized_join(op.sources, op.output, relu=bool(op.relu.value.data))
     if found is None:
@@ -58,9 +59,7 @@ def join_of(op: NormalizedConcatOp) -> NormalizedJoin:
 def normalized_join(
     sources: Sequence[SSAValue], result: SSAValue, *, relu: bool
 ) -> NormalizedJoin | None:
-    """Returns the kernel that concatenates tensors and normalises them, or `None` if there is
-    none.
-    """
+    """Returns the kernel that concatenates tensors and normalises them, or `None`."""
     element = tensor_type(result).element_type
     parts, written = [_part(value) for value in sources], _part(result)
     known = [part for part in parts if part is not None]
@@ -81,7 +80,7 @@ def normalized_join(
 
 
 def _part(value: SSAValue) -> JoinedTensor | None:
-    """Returns the placement of a tensor's channels.
+    """Returns the placement of a tensor's channels in memory.
 
     Returns `None` unless they are innermost or, in a single image, in whole blocks.
     """

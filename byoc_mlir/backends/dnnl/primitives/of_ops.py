@@ -1,4 +1,4 @@
-"""oneDNN's call for each `dnnl` op, and the values that its execution takes."""
+"""Calls of oneDNN for each `dnnl` op, and the values that an execution takes."""
 
 from __future__ import annotations
 
@@ -251,8 +251,9 @@ def reorder(
 
 
 def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
-    """Describes a copy between two views that split the shuffled dimension in two, one
-    transposed.
+    """Describes a shuffle as a copy between two views that split the shuffled dimension in two.
+
+    One of the views is transposed.
     """
     axis, size = op.axis.value.data, op.group_size.value.data
     source, destination = types.of(op.source), types.of(op.output)
@@ -273,9 +274,9 @@ def _shuffle_by_reorder(op: ShuffleOp, types: Types) -> DescribedPrimitive:
 
 
 def _pixel_shuffle(op: PixelShuffleOp, types: Types) -> DescribedPrimitive:
-    """Describes a copy between two views as `[N, *block, C, ...]`.
+    """Describes a pixel shuffle as a copy between two views with shape `[N, *block, C, ...]`.
 
-    There is none for blocked channels, which no strides describe.
+    Blocked channels are not supported: no strides describe their views.
     """
     source, destination = types.of(op.source), types.of(op.output)
     if layouts.blocks(source.layout):

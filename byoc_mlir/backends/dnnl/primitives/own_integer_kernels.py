@@ -97,7 +97,7 @@ def _forms(product: IntegerConvolution, weights: SSAValue) -> Forms:
 
 
 def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kernel:
-    """Returns the kernel that an op names.
+    """Returns the kernel that a convolution names as its algorithm.
 
     Raises:
         CompilationError: the kernel does not support such a convolution.
@@ -113,7 +113,7 @@ def planned_integer_kernel(op: QuantizedConvolutionOp, layout: LayoutOf) -> Kern
 
 
 def packed(op: QuantizedConvolutionOp, kernel: Kernel) -> Weight:
-    """Packs weights, scales and bias for a kernel, once for all uses of them."""
+    """Packs weights, scales and bias for a kernel, once for all users of these constants."""
     given = [planes(_known(op.weights)), _known(op.scales), _known(op.bias)]
     array = derived_array((kernel.name, kernel.packing), given, lambda: kernel.pack(*given))
     return Weight.of(f"packed_weights.{kernel.name}", array)

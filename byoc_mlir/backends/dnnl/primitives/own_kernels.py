@@ -65,7 +65,9 @@ def sharing_code(op: ConvolutionOp) -> int:
 
 
 def _code_of(op: ConvolutionOp) -> object:
-    """Returns the key of a depthwise kernel's code: everything it depends on but the channels."""
+    """Returns a key of all parameters that a depthwise kernel's code depends on; the channels are
+    not among them.
+    """
     window, is_apart = shape_of(op.weights)[2:], op.groups.value.data > 1
     type_ = tensor_type(op.output).element_type
     return is_apart, window, op.strides, op.dilation, op.post_ops, type_
@@ -100,8 +102,9 @@ def _convolution(op: ConvolutionOp, layout: LayoutOf) -> Convolution | None:
 
 
 def _is_of_few_channels(op: ConvolutionOp) -> bool:
-    """True if a convolution reads images with few channels, such as RGB, which oneDNN reads as
-    NCHW.
+    """True if a convolution reads images with few channels, such as RGB.
+
+    oneDNN reads such images as NCHW.
     """
     return are_few_channels(shape_of(op.arguments[0])[1], op.groups.value.data)
 
@@ -120,8 +123,8 @@ def _image(value: SSAValue, layout: LayoutOf) -> Image | None:
 
 
 def _epilogue(op: ConvolutionOp, layout: LayoutOf) -> Epilogue | None:
-    """Returns the epilogue that the post-ops of a convolution require, or `None` if there is
-    none.
+    """Returns the epilogue for the post-ops of a convolution, or `None` if kernels do not support
+    them.
     """
     chain = list(op.post_ops)
     residual = bool(chain) and _is_sum(op, chain[0], layout)

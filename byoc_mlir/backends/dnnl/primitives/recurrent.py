@@ -34,10 +34,11 @@ def gru(op: GruOp, types: Types) -> DescribedPrimitive:
 
 
 def _recurrent(op: RecurrentOp, types: Types, kind: str, *between: None) -> DescribedPrimitive:
-    """Describes the call `kind`; `between` are the arguments after the weights.
+    """Describes the call of a recurrent layer, `kind`; `between` are the arguments after the
+    weights.
 
-    If oneDNN 3.1 would run reference code, the weights are not packed: its layout is opaque, and
-    reading it crashes.
+    If oneDNN 3.1 would run reference code, the weights are not packed: the packed layout is opaque,
+    and the reference code crashes on it.
     """
     asked = _described(op, types, kind, between, packed=True)
     found = find(asked.call)

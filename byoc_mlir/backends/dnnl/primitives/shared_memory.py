@@ -19,7 +19,7 @@ from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Types, data_type_of
 
 _NAMES = ViewOp | PermuteOp | SliceOp
-"""Ops whose results are other names for the memory of their operand."""
+"""Ops whose results are views of their operand's memory."""
 
 
 def root(value: SSAValue) -> SSAValue:
@@ -35,12 +35,12 @@ def is_in_place(op: Operation) -> bool:
 
 
 def shares_memory(op: Operation, operand: SSAValue) -> bool:
-    """True if an op's result is in the memory of this operand."""
+    """True if an op's result is in the memory of the given operand."""
     return _shared_operand(op) is operand
 
 
 def first_name(value: SSAValue) -> SSAValue:
-    """Returns the value that is written first to the memory of this one."""
+    """Returns the first value that is written to the memory of a value."""
     while isinstance(value.owner, Operation):
         source = _shared_operand(value.owner)
         if source is None:
@@ -50,7 +50,7 @@ def first_name(value: SSAValue) -> SSAValue:
 
 
 def _join_of(value: SSAValue) -> JoinOp | None:
-    """Returns the op that joins a value, or a later value in its memory, to others."""
+    """Returns the join that has a value, or a later value in its memory, as a source."""
     for use in value.uses:
         if isinstance(use.operation, JoinOp):
             return use.operation
@@ -62,7 +62,7 @@ def _join_of(value: SSAValue) -> JoinOp | None:
 
 
 def is_overwritten(value: SSAValue) -> bool:
-    """True if an op overwrites the memory of a value, or of another name for it."""
+    """True if an op overwrites the memory of a value, perhaps under the name of a view."""
     for use in value.uses:
         op = use.operation
         if isinstance(op, _NAMES):
@@ -85,7 +85,7 @@ def _shared_operand(op: Operation) -> SSAValue | None:
 
 
 def offset_in_root(value: SSAValue) -> int:
-    """Returns the offset of a value, in bytes, in the value that owns its memory."""
+    """Returns the byte offset of a value in the value that owns its memory."""
     total = 0
     while isinstance(value.owner, Operation):
         source = _shared_operand(value.owner)

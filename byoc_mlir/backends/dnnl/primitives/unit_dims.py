@@ -1,4 +1,4 @@
-"""Canonical descriptors: one for each memory layout, regardless of its name.
+"""Canonical descriptors: one for each set of element offsets.
 
 The stride of a dimension of 1 has no effect. oneDNN ignores it in its cache of primitives, but not
 in its choice of an implementation. So a call with one descriptor may get the primitive that another
@@ -42,7 +42,7 @@ _KINDS: Sequence[_Kind] = (layouts.plain, layouts.channels_last)
 
 
 def _kinds_of(descriptor: MemoryDescriptor, kinds: Sequence[_Kind]) -> Sequence[_Kind]:
-    """Returns the kinds of layouts with the same offsets of all elements."""
+    """Returns the kinds of layouts that give all elements the same offsets as the descriptor."""
     if descriptor.layout == layouts.ANY or layouts.blocks(descriptor.layout):
         return ()
     dims, places = descriptor.dims, _places(descriptor)
@@ -60,7 +60,7 @@ def _places(descriptor: MemoryDescriptor) -> Sequence[int]:
 class _Way:
     kinds: Sequence[_Kind]
     decided: _Kind
-    """Kind for tensors that fit several kinds."""
+    """Kind of layout that is chosen for tensors that fit several kinds."""
 
     def argument(self, argument: Argument) -> Argument:
         """Returns the argument of a call with canonical descriptors."""

@@ -46,7 +46,7 @@ def is_packable(value: SSAValue) -> bool:
 
 
 def is_packable_matrix(value: SSAValue) -> bool:
-    """True if a matrix can be packed; memory of someone else is not packed."""
+    """True if a matrix can be packed; a matrix in memory that the caller owns is not packed."""
     constant = _constant(value)
     return constant is not None and not constant.is_borrowed
 
@@ -60,7 +60,9 @@ def _constant(value: SSAValue) -> ConstantOp | None:
 def _weights(
     value: SSAValue, stored: MemoryDescriptor, packing: str = layouts.ANY
 ) -> tuple[MemoryDescriptor, Operand]:
-    """Returns the descriptor for the primitive, and the argument with the stored descriptor."""
+    """Returns the weights' descriptor for the primitive, and the argument with the stored
+    layout.
+    """
     packed = is_packable(value)
     wanted = MemoryDescriptor(stored.dims, packing, data_type=stored.data_type)
     return wanted if packed else stored, Operand(Arg.WEIGHTS, value, stored, packed)
@@ -81,7 +83,7 @@ def _product(
     operands: Sequence[Operand],
     others: Sequence[Operand],
 ) -> DescribedPrimitive:
-    """Describes a primitive of source and weights, with the op's bias, then other operands."""
+    """Describes a primitive of source and weights; the op's bias and other operands follow."""
     biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
     return DescribedPrimitive(
         call, (*operands, *biases, *others, types.operand(Arg.DST, op.result))
@@ -151,7 +153,7 @@ def quantized_convolution(op: QuantizedConvolutionOp, types: Types) -> Described
 
 
 def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
-    """Returns the zero points of source and result that may differ from 0.
+    """Returns the zero points of source and result, without constants of 0.
 
     oneDNN's code without zero points is the fastest.
     """
@@ -163,7 +165,7 @@ def _zero_points(values: Sequence[SSAValue], types: Types) -> list[Operand]:
 
 
 def _of_whole_tensors(zero_points: Sequence[Operand]) -> tuple[tuple[int, int], ...]:
-    """Returns the attribute of per-tensor zero points: their arguments, each with mask 0."""
+    """Returns the attribute for zero points of whole tensors: their arguments, each with mask 0."""
     return tuple((one.argument & ~constants.ATTR_ZERO_POINTS, 0) for one in zero_points)
 
 
@@ -196,14 +198,16 @@ def quantized_matmul(op: QuantizedMatmulOp, types: Types) -> DescribedPrimitive:
 
 
 def by_algorithm(described: DescribedPrimitive, algorithm: str) -> DescribedPrimitive:
-    """Describes a convolution with another algorithm of oneDNN, which it may not support."""
+    """Describes a convolution with another algorithm of oneDNN, which may not support it."""
     (engine, kind, _), rest = described.call.arguments[:3], described.call.arguments[3:]
     arguments = (engine, kind, algorithms.CONVOLUTION[algorithm], *rest)
     return replace(described, call=replace(described.call, arguments=arguments))
 
 
 def deconvolution(op: DeconvolutionOp, types: Types) -> DescribedPrimitive:
-    """Describes a deconvolution; oneDNN has output channels before input channels, also here."""
+    """Describes a deconvolution; in oneDNN's weights, output channels come before input
+    channels.
+    """
     inputs, outputs, *kernel = shape_of(op.weights)
     groups = op.groups.value.data
     size = math.prod(kernel)

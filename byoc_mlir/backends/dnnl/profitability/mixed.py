@@ -33,7 +33,8 @@ def faster_in_f32(op: Operation, choices: Choices) -> str | None:
     """Returns why a `relay` op or composite of `f32` is slower in `bf16`; `None` for most ops.
 
     The reason may be that oneDNN has no `bf16` code for it, or that only `f32` has an algorithm
-    with fewer MACs. Times are of one thread; the `f32` time includes the conversions on both sides.
+    with fewer MACs. Times are for one thread; the `f32` time includes the conversions of source and
+    result.
     """
     region = region_of(op)
     convert_region(region)
@@ -54,8 +55,9 @@ def faster_in_f32(op: Operation, choices: Choices) -> str | None:
 
 
 def _by_fewer_products(op: WeightedWindowOp, choices: Choices) -> Cost | None:
-    """Returns the `f32` cost of a convolution if a built-in Winograd kernel supports it, else
-    `None`.
+    """Returns the `f32` cost of a convolution by a built-in Winograd kernel.
+
+    Returns `None` if no such kernel supports it.
     """
     if not isinstance(op, ConvolutionOp):
         return None
@@ -67,8 +69,9 @@ def _by_fewer_products(op: WeightedWindowOp, choices: Choices) -> Cost | None:
 
 
 def _not_written(op: WeightedWindowOp) -> str | None:
-    """Returns why oneDNN has no code for a `bf16` op with a result of `bf16` or `f32`, or
-    `None`.
+    """Returns why oneDNN has no code for a `bf16` op, or `None`.
+
+    The op's result may be `bf16` or `f32`.
     """
     for type_ in (f32, bf16):
         _retype(op.output, type_)
@@ -102,7 +105,7 @@ def _conversions(op: WeightedWindowOp) -> float:
 def _values(op: WeightedWindowOp) -> Iterator[SSAValue]:
     """Yields the values of a `bf16` convolution that are `bf16`.
 
-    They exclude the bias and post-op operands of other shapes.
+    The bias and post-op operands of other shapes are not among them.
     """
     yield from (op.arguments[0], op.weights, op.output)
     shape = shape_of(op.output)

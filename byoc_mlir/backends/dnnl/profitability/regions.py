@@ -43,10 +43,9 @@ def planned_milliseconds(region: FuncOp, choices: Choices) -> float:
 
 
 def separate_milliseconds(region: FuncOp, choices: Choices) -> float:
-    """Estimates the milliseconds of a region without planned layouts, as a sum over its ops and
-    composites.
+    """Estimates the milliseconds of a region as the sum over its ops and composites.
 
-    Equal ops are estimated once.
+    Layouts are not planned. Equal ops are estimated once.
     """
     known: dict[Hashable, float] = {}
     total = 0.0
@@ -87,7 +86,7 @@ def _milliseconds(op: ExecutedOp, costs: Costs) -> float:
 def reading_weights(op: Operation) -> float:
     """Returns the minimum milliseconds to read an op's weights from memory.
 
-    Measurements had them in caches.
+    Measured latencies do not include it, since the weights were in caches.
     """
     weights = (value for value in op.operands if isinstance(value.owner, ConstantOp))
     return sum(map(plain_bytes, weights)) / calibration(ConvolutionCalibration).weight_bytes

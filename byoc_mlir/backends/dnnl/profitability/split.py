@@ -29,11 +29,10 @@ _SPLIT_BYTES = 10
 
 
 def faster_whole(op: Operation, choices: Choices) -> str | None:
-    """Returns why a `relay` op or composite of `f32` is slower in `bf16x3`, or hardly faster, or
-    `None`.
+    """Returns why a `relay` op or composite of `f32` is slower in `bf16x3`, or hardly faster.
 
-    It compares times of one thread. They include the memory traffic of the splitting, and of the
-    weights, which grow by half. Weights are split at compile time.
+    Returns `None` for other ops. The times are for one thread. They include the memory traffic of
+    the splitting, and of the weights, which grow by half. Weights are split at compile time.
     """
     region = region_of(op)
     convert_region(region)

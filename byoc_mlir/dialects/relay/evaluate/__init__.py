@@ -136,9 +136,9 @@ def can_be_folded(
 ) -> bool:
     """True if an op on known operands is folded at compile time.
 
-    Not folded are ops with `IS_FOLDED = False`, without operands, evaluator or static result types.
-    Nor are results larger than `max_bytes` and the operands, or beyond the limit `constant_bytes`
-    in total.
+    Ops with `IS_FOLDED = False`, and ops without operands, evaluator or static result types, are
+    not folded. Nor are ops whose results are larger than `max_bytes` and larger than the operands,
+    or exceed the limit `constant_bytes` in total.
     """
     if not op.IS_FOLDED:
         return False

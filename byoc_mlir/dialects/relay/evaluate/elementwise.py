@@ -22,7 +22,7 @@ Evaluator = Callable[..., Any]
 
 
 def element_dtype(value: SSAValue) -> np.dtype[Any]:
-    """Returns the dtype of arrays for a value."""
+    """Returns the dtype of numpy arrays that hold a tensor value."""
     return numpy_dtype(tensor_type(value).element_type)
 
 

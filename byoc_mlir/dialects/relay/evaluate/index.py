@@ -15,7 +15,7 @@ from byoc_mlir.tensors import Array
 
 
 def _inside(indices: Array, size: int | Array) -> Array:
-    """Returns indices counted from the front, and clamped."""
+    """Returns indices counted from the front, and clamped to the dimension."""
     wide = indices.astype(np.int64)
     return np.clip(np.where(wide < 0, wide + size, wide), 0, np.maximum(np.asarray(size) - 1, 0))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def single_node_function(
     node: onnx.NodeProto, inputs: Sequence[str], opsets: Mapping[str, int]
 ) -> onnx.FunctionProto:
-    """Returns a function of one node.
+    """Returns an ONNX function that contains one node.
 
     Args:
         inputs: a name for every input that is not omitted.
@@ -41,7 +41,7 @@ def single_node_function(
 def reference_outputs(
     node: onnx.NodeProto, arrays: Sequence[Array], opsets: Mapping[str, int]
 ) -> Sequence[Any]:
-    """Computes the used outputs of a node from its given inputs."""
+    """Computes the outputs of a node that have names, from its inputs that are not omitted."""
     names = [f"i{index}" for index in range(len(arrays))]
     function = single_node_function(node, names, opsets)
     feeds = dict(zip(names, arrays, strict=True))
@@ -52,7 +52,7 @@ def reference_outputs(
 def evaluator_of(model: onnx.FunctionProto | onnx.ModelProto) -> ReferenceEvaluator:
     """Returns ONNX's evaluator of a model, with corrected ops on strings.
 
-    It is imported only here, as few models need it and the import takes 40 ms.
+    The evaluator is imported here, on first use: few models need it, and the import takes 40 ms.
 
     Raises:
         ExecutionError: the evaluator does not know an op, or its attributes.

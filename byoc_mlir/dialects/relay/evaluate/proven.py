@@ -1,4 +1,4 @@
-"""Forms of ops that ONNX's evaluator computes as ONNX Runtime does; a test compares each."""
+"""Forms of ops for which ONNX's evaluator agrees with ONNX Runtime; a test compares each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Attributes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Form:
-    """Op of the standard from an opset on, with attributes that `refused` accepts."""
+    """Standard op from an opset on, with the attributes that `refused` accepts."""
 
     since: int = 1
     refused: Callable[[Attributes], str | None] = lambda _: None

@@ -21,7 +21,7 @@ def _times(op: relay.RecurrentOp, direction: int, steps: int) -> Iterator[int]:
 
 
 def _meeting(op: relay.RecurrentOp, state: Array) -> Array:
-    """Returns a state in the precision in which it is multiplied by the weight."""
+    """Returns a state, rounded to the weight's precision for their matmul."""
     weight, data = (tensor_type(value).element_type for value in (op.weight, op.data))
     return state if weight == data else widened(state.astype(numpy_dtype(weight)))
 

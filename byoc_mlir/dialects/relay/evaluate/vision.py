@@ -42,7 +42,7 @@ def _interpolated(planes: Array, axes: Sequence[Sequence[_Tap]]) -> Array:
 
 
 def _reflected(x: Array, low: float, high: float) -> Array:
-    """Returns x mirrored at the borders until it lies between them."""
+    """Returns `x`, mirrored at the borders until it lies between them."""
     length = high - low
     if length == 0:
         return np.full_like(x, low)

@@ -1,1 +1,3 @@
-"""Ops of ONNX Runtime's optimisers and exporters, most of them in `com.microsoft`."""
+"""Ops that ONNX Runtime's optimisers and exporters write, most of them in the domain
+`com.microsoft`.
+"""

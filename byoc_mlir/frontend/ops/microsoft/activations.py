@@ -1,4 +1,6 @@
-"""Gelu and its variants, with an added bias or with one half of the data gating the other."""
+"""Gelu and its variants: with an added bias, or with one half of the data as gate of the other
+half.
+"""
 
 from __future__ import annotations
 

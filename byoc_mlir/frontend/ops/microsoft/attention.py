@@ -75,10 +75,10 @@ def attention(
 
 
 def expect_plain(do_rotary: int, past_present_share_buffer: int) -> None:
-    """Refuses attention that rotates its operands, or updates its cache in place.
+    """Refuses attention with rotary embeddings, or with a cache that is updated in place.
 
     Raises:
-        NodeRefused: naming the attributes.
+        NodeRefused: the message names the attributes.
     """
     if do_rotary or past_present_share_buffer:
         raise NodeRefused(
@@ -99,11 +99,12 @@ def attention_of(
     scale: float,
     causal: bool,
 ) -> Sequence[Value | None]:
-    """Returns the attention output of one input's projections, and the cache for the next call.
+    """Returns the attention output for the projections of one input, and the cache for the next
+    call.
 
     Args:
         parts: query, key and value, `[batch, sequence, width]` each.
-        addend: added to the scores.
+        addend: tensor to add to the scores.
         causal: True if queries do not see later keys.
     """
     query, key, value = (split_heads(context, part, heads, "a projection") for part in parts)
@@ -158,8 +159,8 @@ def padding_mask(
 ) -> Value | None:
     """Returns the addend for the scores: `amount` for keys that are padding, else 0.
 
-    A mask of rank 1 has the end of each batch entry's keys, perhaps followed by their starts; in a
-    mask of higher rank, 0 marks padding.
+    A mask of rank 1 holds the end position of each batch entry's keys, perhaps followed by all
+    start positions. In a mask of higher rank, 0 marks padding.
     """
     if mask is None:
         return None
@@ -197,7 +198,9 @@ def _within_lengths(context: NodeContext, lengths: Value, batch: Size, keys: Siz
 def _last_queries(
     context: NodeContext, mask: Value, batch: Size, queries: Size, keys: Size
 ) -> Value:
-    """Returns the rows of a mask `[batch, 1, most, most]` for the last `queries` of `keys`."""
+    """Returns the rows of a mask `[batch, 1, most, most]` that belong to the last `queries` of
+    `keys` tokens.
+    """
     most = largest(mask.sizes[3], keys)
     expect_shape(mask, "the mask", (batch, 1, most, most))
     rows = arith.section(context, mask, 2, keys - queries, keys)

@@ -36,7 +36,7 @@ def matmul_nbits(
     bits: int = 4,
     weight_prepacked: int = 0,
 ) -> Value:
-    """Imports MatMulNBits with f32 sums, which any `accuracy_level` allows."""
+    """Imports MatMulNBits with sums in f32, which every `accuracy_level` permits."""
     if bits not in blockwise.WIDTHS or block_size < 16 or block_size & (block_size - 1):
         raise NodeRefused(
             f"bits is {bits} and block_size {block_size}, accepted are {list(blockwise.WIDTHS)} and"
@@ -118,7 +118,9 @@ def gather_block_quantized(
 
 
 def _unpacked(context: NodeContext, packed: Value, bits: int) -> Value:
-    """Returns the codes in the bytes of the last dimension, lowest bits first, as f32."""
+    """Returns the codes that the bytes of the last dimension hold, as f32; the lowest bits come
+    first.
+    """
     parts = [
         context.emit(
             logic.BitwiseAndOp,
@@ -148,7 +150,7 @@ def _shaped(context: NodeContext, value: Value, what: str, shape: tuple[int, ...
 def _zero_points(
     context: NodeContext, value: Value | None, bits: int, shape: tuple[int, int]
 ) -> Array:
-    """Returns the zero point of each block, or one `[1, 1]` if all blocks have the same."""
+    """Returns the zero points of all blocks, or `[1, 1]` if all blocks have the same one."""
     if value is None:
         return np.full((1, 1), 2 ** (bits - 1), _F32)
     if value.dtype != np.uint8:

@@ -1,4 +1,4 @@
-"""Attention of new tokens, with a cache of the keys and values of old tokens."""
+"""Attention of new tokens, with a cache of the keys and values of earlier tokens."""
 
 from __future__ import annotations
 
@@ -46,12 +46,14 @@ class NewTokens:
 
     @staticmethod
     def behind(context: NodeContext, past: Size, new: Size) -> NewTokens:
-        """Returns the positions of new tokens after `past` old ones in each batch entry."""
+        """Returns the positions of new tokens that follow `past` earlier tokens in each batch
+        entry.
+        """
         starts = places_behind(context, 1, past, 2)
         return NewTokens(past + new, new, past, starts, is_full=True)
 
     def last(self, context: NodeContext) -> Value:
-        """Returns the position of the first new token of the longest batch entry, one `i64`."""
+        """Returns, as one `i64`, the position of the first new token of the longest batch entry."""
         starts = self.starts
         if starts.sizes[0] != 1:
             starts = arith.reduced(context, reduce.MaxOp, starts, [0])
@@ -74,7 +76,8 @@ class CacheAttention:
     window: int | None = None
     sink: Value | None = None
     rows: Value | None = None
-    """Batch entry of each cached key and value, `[batch, tokens]`; `None`: the query's own."""
+    """Batch entry of each cached key and value, `[batch, tokens]`; `None` stands for the query's
+    own."""
 
     def over(
         self,
@@ -86,8 +89,9 @@ class CacheAttention:
     ) -> Value:
         """Returns the attention output over a cache that already includes the new tokens.
 
-        Several new tokens are usually a prompt. If only the run decides, a prompt attends to itself
-        alone; other tokens attend to the filled part of the cache.
+        Several new tokens are usually a prompt without earlier tokens. If this is known only at run
+        time, the code chooses: a prompt attends only to its own tokens, other tokens to the filled
+        part of the cache.
         """
         if tokens.is_full:
             return self._of(context, tokens, tokens.most, q, *cache)
@@ -114,7 +118,7 @@ class CacheAttention:
     def _prompt(
         self, context: NodeContext, tokens: NewTokens, q: Value, k: Value, v: Value
     ) -> Value:
-        """Returns the attention output of new tokens without old ones."""
+        """Returns the attention output of new tokens that have no earlier tokens."""
         prompt = NewTokens.behind(context, 0, tokens.new)
         return self._of(context, prompt, tokens.new, q, k, v)
 
@@ -139,7 +143,7 @@ class CacheAttention:
         return weighted(context, _with_sink(context, scores, self.sink), v)
 
     def _mask(self, context: NodeContext, tokens: NewTokens, keys: Size) -> Value | None:
-        """Returns the mask that hides keys from queries; `None` if there is nothing to hide."""
+        """Returns the mask that hides keys from queries; `None` if all keys are visible."""
         queries = tokens.places(context, 2)
         if self.is_causal:
             return causal_mask(context, queries, keys, self.window)
@@ -151,7 +155,7 @@ class CacheAttention:
 
 
 def _gathered(context: NodeContext, cache: Value, rows: Value) -> Value:
-    """Returns the first cached keys or values, each from the batch entry in `rows`."""
+    """Returns the first keys or values of a cache; each comes from the batch entry in `rows`."""
     batch, heads, tokens, size = cache.sizes
     entries = arith.reshape(context, rows, [batch, 1, rows.sizes[1]])
     heads_before = arith.add(
@@ -169,7 +173,9 @@ def _gathered(context: NodeContext, cache: Value, rows: Value) -> Value:
 
 
 def present(context: NodeContext, tokens: NewTokens, past: Value | None, new: Value) -> Value:
-    """Returns the cache with the new tokens after the old ones, at least as large as before."""
+    """Returns the cache with the new tokens after the earlier ones; it is at least as large as
+    before.
+    """
     if past is None:
         return new
     batch, heads, _, size = new.sizes
@@ -194,7 +200,9 @@ def _filled_up(context: NodeContext, data: Value, most: Size) -> Value:
 
 
 def _with_sink(context: NodeContext, scores: Value, sink: Value) -> Value:
-    """Returns the softmax over the scores and a sink score per head, without the sink's weight."""
+    """Returns the softmax over the scores and one sink score per head; the sink's weight is
+    dropped.
+    """
     batch, heads, queries, keys = scores.sizes
     expect_shape(sink, "head_sink", (heads,), (1,))
     column = arith.reshape(context, cast(context, sink, scores.dtype), [1, sink.sizes[0], 1, 1])

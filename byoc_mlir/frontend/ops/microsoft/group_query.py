@@ -108,7 +108,10 @@ def _projections(
     heads: int,
     shared: int,
 ) -> tuple[Value, Value, Value]:
-    """Returns query, key and value `[batch, heads, sequence, size]`, also from a packed one."""
+    """Returns query, key and value, `[batch, heads, sequence, size]` each.
+
+    The operand may hold them packed.
+    """
     if shared < 1 or heads % shared:
         raise NodeRefused(f"num_heads is {heads}, which kv_num_heads, {shared}, must divide")
     if key is not None and value is not None:
@@ -135,8 +138,8 @@ def _tokens(
 ) -> NewTokens:
     """Returns the positions of the new tokens in the cache.
 
-    In a growing cache, they follow all old tokens; in a cache of fixed size, their positions are
-    computed.
+    In a growing cache, new tokens follow all earlier tokens; in a cache of fixed size, their
+    positions are computed.
     """
     batch, _, new, _ = query.sizes
     if past_key is None:
@@ -159,9 +162,10 @@ def _tokens(
 
 
 def _count(context: NodeContext, total: Value, new: Size, capacity: Size) -> Size | None:
-    """Returns the number of old and new tokens; `None` if it is only known at run time.
+    """Returns the number of earlier and new tokens; `None` if it is only known at run time.
 
-    A model whose returned cache is declared as large as the given one has a cache of fixed size.
+    The cache has a fixed size if the model declares equal sizes for the given and the returned
+    cache.
     """
     count = None if total.known is not None else context.declared_size(1, 2)
     if count is not None and count == capacity:
@@ -185,7 +189,7 @@ def _starts(
     `lengths` are the numbers of tokens minus 1.
 
     Raises:
-        NodeRefused: several new tokens of several entries are no prompt.
+        NodeRefused: there are several new tokens in several batch entries, and they are no prompt.
     """
     is_several = smallest(largest(new, 1) - 1, 1)
     entries = arith.where(context, is_prompt, 0, context.size_constant(batch * is_several))
@@ -202,7 +206,9 @@ def _starts(
 def _places(
     context: NodeContext, tokens: NewTokens, position_ids: Value | None, batch: Size
 ) -> Value:
-    """Returns the positions of the new tokens, or only of the first one; see `angles_of`."""
+    """Returns the positions of the new tokens, or only of the first one, as `angles_of` takes
+    them.
+    """
     if position_ids is not None:
         expect_shape(position_ids, "position_ids", (batch, tokens.new))
         return _given_places(context, tokens, position_ids)
@@ -212,7 +218,9 @@ def _places(
 
 
 def _given_places(context: NodeContext, tokens: NewTokens, position_ids: Value) -> Value:
-    """Returns the given positions; a prompt's positions are counted from the first one."""
+    """Returns the positions that the operand holds; for a prompt, they count from its first
+    token.
+    """
     if isinstance(tokens.past, int) and tokens.past:
         return position_ids
     first = arith.section(context, arith.at(context, position_ids, 0, 0), 0, 0, 1)

@@ -83,7 +83,7 @@ def multi_head_attention(
 
 @dataclass(frozen=True)
 class _SharedCache:
-    """Cache of fixed size, as operands of the node."""
+    """Cache of fixed size that beams share, as operands of the node."""
 
     key: Value
     value: Value
@@ -98,10 +98,10 @@ class _SharedCache:
         return self.key.sizes[2]
 
     def rows(self, context: NodeContext, tokens: NewTokens) -> Value | None:
-        """Returns the cache entry of each token that a beam attends to, `[entries, tokens]`.
+        """Returns the cache entry for each token that a beam attends to, `[entries, tokens]`.
 
-        New tokens come from their own entry. `None` with several new tokens: all come from their
-        own entry.
+        New tokens come from the beam's own entry. With several new tokens, all tokens do, and the
+        result is `None`.
         """
         if self.beams is None or not same(tokens.new, 1):
             return None
@@ -141,7 +141,9 @@ class _Attention:
     def over(
         self, context: NodeContext, q: Value, k: Value, v: Value, past: Size
     ) -> Sequence[Value]:
-        """Returns the attention output, keys, values and scores; `past` of the keys are old."""
+        """Returns the attention output, keys, values and scores; the first `past` keys are from
+        earlier calls.
+        """
         keys = k.sizes[2]
         masks: tuple[Value | None, ...] = self._biases(context, q, keys)
         if self.is_causal:
@@ -179,7 +181,7 @@ class _Attention:
         return tuple(each for each in (self.bias, padding) if each is not None)
 
     def _numbers_of_keys(self) -> list[Size]:
-        """Returns the numbers of keys that bias and mask cover, if their shapes have it."""
+        """Returns the numbers of keys that bias and mask cover, if their shapes determine them."""
         given = [each for each in (self.bias, self.padding) if each is not None]
         return [each.sizes[-1] for each in given if each.rank > 1]
 
@@ -192,7 +194,7 @@ def _projections(
     bias: Value | None,
     heads: int,
 ) -> tuple[Value, Value, Value]:
-    """Returns query, key and value `[batch, heads, sequence, size]` from any packed form."""
+    """Returns query, key and value, `[batch, heads, sequence, size]` each, from any packed form."""
     match (query.rank, None if key is None else key.rank, None if value is None else value.rank):
         case (5, None, None):
             parts = _unpacked(context, query, heads, 3, "query")
@@ -229,7 +231,7 @@ def _unpacked(
 
 
 def _with_bias(context: NodeContext, parts: Sequence[Value], bias: Value) -> list[Value]:
-    """Adds the bias of the projections; cached keys and values already have it."""
+    """Adds the bias to the projections; cached keys and values already include it."""
     expect_rank(bias, "bias", 1)
     width = parts[0].number(-1)
     last = bias.number(0) - 2 * width

@@ -73,12 +73,12 @@ def skip_simplified_layer_normalization(
 
 
 def _three(outputs: Sequence[Value]) -> Sequence[Value | None]:
-    """Returns output, mean and inverse deviation; `None` for an unused one."""
+    """Returns output, mean and inverse standard deviation; `None` for each unused output."""
     return [*outputs, *[None] * (3 - len(outputs))]
 
 
 def _with_skip(context: NodeContext, data: Value, skip: Value, bias: Value | None) -> Value:
-    """Returns `data + skip + bias`; `skip` may lack its first dimension, or have 1."""
+    """Returns `data + skip + bias`; the first dimension of `skip` may be 1 or missing."""
     tail = skip.sizes[-2:] if skip.rank < data.rank or skip.sizes[0] == 1 else skip.sizes
     if data.rank not in (2, 3) or not agreeing(tail, data.sizes[-len(tail) :]):
         raise VerifyException(

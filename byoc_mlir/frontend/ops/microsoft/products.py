@@ -60,7 +60,7 @@ def fused_conv(
     *,
     attributes: FusedConvAttributes,
 ) -> Value:
-    """Imports FusedConv: convolution, plus `addend`, then activation."""
+    """Imports FusedConv: a convolution, plus `addend`, then an activation."""
     result = conv(context, data, weight, bias, attributes=attributes)
     total = result if addend is None else arith.add(context, result, addend)
     activation = _activation(attributes.activation, attributes.activation_params)
@@ -122,10 +122,11 @@ def fused_matmul(
 
 
 def _arranged(context: NodeContext, data: Value, *, batch: int, matrix: int) -> Value:
-    """Returns an operand of FusedMatMul with its dimensions permuted; a vector stays.
+    """Returns an operand of FusedMatMul with its dimensions permuted; returns a vector
+    unchanged.
 
-    `batch` moves the first dimension behind the other batch dimensions; `matrix` then exchanges the
-    last two.
+    `batch` moves the first dimension after the other batch dimensions. Then `matrix` exchanges the
+    last two dimensions.
     """
     axes = list(range(data.rank))
     if batch and data.rank > 2:

@@ -150,7 +150,7 @@ def qlinear_average_pool(
 def _channels_first(
     context: NodeContext, data: Value, pool: Callable[[Value], Value], *, channels_last: int
 ) -> Value:
-    """Applies a pool to NCHW data; NHWC data is transposed before and after it."""
+    """Applies a pool to NCHW data; transposes NHWC data before and after it."""
     if not channels_last:
         return pool(data)
     return arith.channels_last(context, pool(arith.channels_second(context, data)))

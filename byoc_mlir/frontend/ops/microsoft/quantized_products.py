@@ -1,4 +1,4 @@
-"""Matmuls of quantised matrices with fused epilogues, and LSTM that quantises in each step."""
+"""Quantised matmuls with fused epilogues, and an LSTM that quantises its state in each step."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def dynamic_quantize_lstm(
 def _weights(
     context: NodeContext, matrices: Value, scale: Value, zero_point: Value, what: str
 ) -> IntegerWeight:
-    """Returns `[directions, in, units]` matrices transposed, with per-matrix or per-unit scales."""
+    """Returns the transposed matrices `[directions, in, units]`, with a scale per matrix or per
+    unit.
+    """
     expect_rank(matrices, what, 3)
     directions, _, units = matrices.shape
     accepted = ((directions,), (directions, units))
@@ -95,7 +97,7 @@ def qgemm(
     transA: int = 0,  # noqa: N803 - the attribute's name
     transB: int = 0,  # noqa: N803 - the attribute's name
 ) -> Value:
-    """Imports QGemm; `c` is `i32` in the matmul's scale; without `y_scale` the result is `f32`."""
+    """Imports QGemm; `c` is `i32` in the matmul's scale; without `y_scale`, the result is `f32`."""
     expect_rank(a, "A", 2)
     expect_rank(b, "B", 2)
     unit, shift = parameters(context, a, a_scale, a_zero_point, "a")
@@ -164,7 +166,9 @@ def _of_floats(
     b_scale: Value,
     b_zero_point: Value | None,
 ) -> Value:
-    """Returns the f32 matmul of two quantised matrices; `b` may have parameters per column."""
+    """Returns the matmul of two quantised matrices in f32; the parameters of `b` may be per
+    column.
+    """
     scale = scale_of(context, b_scale, "b_scale")
     shift = zero_point_of(context, b_zero_point, b.dtype, "b_zero_point")
     if max(scale.rank, shift.rank) > 1:

@@ -67,7 +67,7 @@ def angles_of(
         position_ids: position of the first token `[1]`, or of each token `[batch, sequence]`.
 
     Raises:
-        VerifyException: its shape is another, or the caches have different shapes.
+        VerifyException: `position_ids` has another shape, or the caches have different shapes.
     """
     expect_shape(sin_cache, "sin_cache", cos_cache.sizes)
     expect_shape(position_ids, "position_ids", (1,), (batch, sequence))
@@ -87,7 +87,8 @@ def rotate(
 ) -> Value:
     """Rotates the first `2 * pairs` features of `data [batch, heads, sequence, size]`.
 
-    A pair consists of neighbours if `interleaved`, else of features that are `pairs` apart.
+    If `interleaved`, a pair consists of adjacent features, else of features at a distance of
+    `pairs`.
 
     Raises:
         VerifyException: there are more angles than pairs.

@@ -43,7 +43,7 @@ def _per_feature(
     what: str,
     dtype: np.dtype[np.generic],
 ) -> Value:
-    """Returns a constant with one number for all features, or one for each."""
+    """Returns a constant vector with one number for all features, or one per feature."""
     count = arith.size_along(data, -1)
     if len(numbers) not in (1, count):
         raise VerifyException(
@@ -73,7 +73,7 @@ def scaler(
 
 @register_op(DOMAIN, "Normalizer")
 def normalizer(context: NodeContext, data: Value, *, norm: str = "MAX") -> Value:
-    """Imports Normalizer; a row whose norm is 0 stays as it is."""
+    """Imports Normalizer; a row whose norm is 0 is unchanged."""
     if data.rank not in (1, 2):
         raise NodeRefused(f"the input has shape {list(data.sizes)}, accepted is rank 1 or 2")
     x = cast(context, data, _F32)
@@ -139,7 +139,7 @@ def zip_map(
     classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: Sequence[str] | None = None,
 ) -> Value:
-    """Returns the tensor itself; the maps are built where the model returns them to the caller."""
+    """Returns the tensor itself; maps are built when a run returns the model's outputs."""
     count = len(classlabels_int64s or classlabels_strings or ())
     if data.rank != 2 or data.number(1) != count:
         raise VerifyException(
@@ -228,5 +228,7 @@ def _numbers(
 @register_op(DOMAIN, "DictVectorizer")
 @register_op(DOMAIN, "CastMap")
 def of_no_input(context: NodeContext, data: Value, **attributes: object) -> Value:
-    """Refuses a map that is not an input of the model; `frontend/maps.py` replaces such inputs."""
+    """Refuses an op on a map that is not an input of the model; `frontend/maps.py` replaces maps
+    that are inputs.
+    """
     raise NodeRefused("what it reads must be an input of the model that is a map")

@@ -17,7 +17,9 @@ Item: TypeAlias = Hashable
 
 @dataclass(frozen=True)
 class TreeBranch:
-    """Comparison in a tree: goes `right` if the feature is at most `threshold`, else `left`."""
+    """Comparison in a tree: continues at `right` if the feature is at most `threshold`, else at
+    `left`.
+    """
 
     feature: int
     nan_is_low: bool
@@ -36,7 +38,7 @@ class TreeLeaf:
 
 @dataclass(frozen=True)
 class TreeNode:
-    """Node as ONNX describes it; `mode` is without the `BRANCH_`."""
+    """Node as ONNX describes it; `mode` is ONNX's mode without the prefix `BRANCH_`."""
 
     mode: str
     feature: int
@@ -50,7 +52,10 @@ class TreeNode:
 
 @dataclass(frozen=True)
 class TreeTables:
-    """Operands of the op; `needs_low`: a second copy of the columns has NaN as the lowest value."""
+    """Operands of `relay.ml.tree_ensemble`.
+
+    If `needs_low`, the features must be followed by a copy in which NaN is the lowest value.
+    """
 
     roots: Array
     depths: Array
@@ -62,7 +67,7 @@ class TreeTables:
 
 
 class Forest:
-    """Trees over `nodes`; a name in `leaves` is a leaf."""
+    """Trees over `nodes`; names that are in `leaves` are leaves."""
 
     def __init__(
         self,
@@ -85,7 +90,7 @@ class Forest:
 
         Raises:
             NodeRefused: the mode of a node is unknown.
-            VerifyException: a node or feature does not exist, or a node is reached from itself.
+            VerifyException: a node or feature does not exist, or nodes form a cycle.
         """
         ordered = sorted(roots, key=self._height)
         starts = [self._place(root) for root in ordered]
@@ -187,7 +192,9 @@ class Forest:
     def _equal(
         self, item: Item, feature: int, value: float, yes: Item, no: Item, *, missing: bool
     ) -> TreeBranch:
-        """Returns `x == value` as `x <= value`, then `x > the float below value`."""
+        """Returns the branches for `x == value`: `x <= value`, then `x > (largest float below
+        value)`.
+        """
         above = _Part(item, TreeBranch(feature, False, self._before(value), yes, no))
         return TreeBranch(feature, missing, self._exact(value), no, above)
 
@@ -213,7 +220,7 @@ class Forest:
 
 @dataclass(frozen=True)
 class _Part:
-    """Additional comparison that a node needs."""
+    """Additional branch that the comparison of a node requires."""
 
     of: Item
     branch: TreeBranch
@@ -226,13 +233,13 @@ def leaf_tables(
     aggregate: str,
     dtype: np.dtype[Any],
 ) -> tuple[Array, Array]:
-    """Returns `firsts` and `weights` of leaves.
+    """Returns the tables `firsts` and `weights` of the leaves.
 
     Args:
-        entries: pairs of target and weight, by leaf.
+        entries: pairs of target and weight, for each leaf.
 
     Raises:
-        VerifyException: a target is outside.
+        VerifyException: the number of a target is out of range.
     """
     nothing = {"min": np.inf, "max": -np.inf}.get(aggregate, 0.0)
     is_single = all(len(pairs) <= 1 for pairs in entries.values())

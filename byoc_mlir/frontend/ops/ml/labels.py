@@ -25,7 +25,7 @@ class Labels:
     def best(self, context: NodeContext, scores: Value) -> Value:
         """Returns the labels `[N]` of the classes with the largest scores `[N, classes]`.
 
-        Of equal scores, the first class wins.
+        Of classes with equal scores, the first one wins.
         """
         place = context.emit(reduce.ArgmaxOp, scores, axis=[1], keepdims=False)
         if self.numbers == tuple(range(len(self.numbers))):

@@ -85,7 +85,7 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> Sequence[Value]:
-    """Imports LinearClassifier; for two classes, the second one's coefficients are enough."""
+    """Imports LinearClassifier; for two classes, the coefficients of the second class suffice."""
     labels, rows = labels_of(classlabels_ints, classlabels_strings), rows_of(context, data)
     targets = len(coefficients) // max(1, rows.number(1))
     if targets not in (len(labels), 1):

@@ -13,7 +13,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
 
 NAMES = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
-"""Names in the order of TreeEnsemble's numbers for them."""
+"""Names of the post-transforms, in the order of TreeEnsemble's numbers."""
 
 
 def transformed(context: NodeContext, scores: Value, name: str) -> Value:
@@ -50,7 +50,10 @@ def regressed(context: NodeContext, scores: Value, name: str) -> Value:
 
 
 def _softmax_of_nonzero(context: NodeContext, scores: Value) -> Value:
-    """Returns the softmax over scores that are not about 0; scores of about 0 stay about 0."""
+    """Returns the SOFTMAX_ZERO of scores: the softmax over all scores except those of nearly 0.
+
+    A score of at most 1e-7 in magnitude is not part of the sum, and stays nearly 0.
+    """
     most = arith.reduced(context, reduce.MaxOp, scores, [-1])
     magnitude = context.emit(elementwise.AbsOp, scores)
     counts = context.emit(logic.GreaterOp, magnitude, scores.dtype.type(1e-7))
@@ -76,15 +79,16 @@ def _probit(context: NodeContext, scores: Value) -> Value:
 
 
 def binary(context: NodeContext, score: Value, name: str, whole: float) -> Value:
-    """Returns the scores of both classes `[N, 2]`, computed from the second one's `[N, 1]`.
+    """Returns the scores of both classes `[N, 2]`, computed from the second class's score `[N,
+    1]`.
 
-    As in ONNX Runtime, LOGISTIC is the only transform that is applied to them.
+    As in ONNX Runtime, only the transform LOGISTIC has an effect.
 
     Args:
-        whole: the sum of both scores: 1 for probabilities, 0 where classes have opposite scores.
+        whole: the sum of both scores: 1 for probabilities, 0 if the scores are opposite.
 
     Raises:
-        NodeRefused: the transform is unknown, or PROBIT, for which there is no second score.
+        NodeRefused: the transform is unknown, or it is PROBIT, which defines no second score.
     """
     if name == "PROBIT" or name not in NAMES:
         raise NodeRefused(
@@ -98,10 +102,12 @@ def binary(context: NodeContext, score: Value, name: str, whole: float) -> Value
 
 
 def as_features(context: NodeContext, data: Value, *numbers: Array | None) -> Value:
-    """Returns a model's input as rows of floats, f64 if it was f64, else f32; a vector is one row.
+    """Returns a model's input as rows of floats; a vector is one row.
+
+    The type is f64 if the input is f64, else f32.
 
     Args:
-        numbers: attributes that are tensors; f64 ones make the features f64.
+        numbers: attributes that are tensors; if one is f64, the features are f64 too.
 
     Raises:
         NodeRefused: the input has another rank.

@@ -78,7 +78,7 @@ def _scores(
 def _given(
     numbers: Sequence[float] | None, tensor: Array | None, what: str, count: int | None = None
 ) -> list[float]:
-    """Returns an attribute that may be a list or a tensor, as a list."""
+    """Returns an attribute as a list; the node may have it as a list or as a tensor."""
     found = list(numbers or ()) if tensor is None else tensor.reshape(-1).tolist()
     if count is not None and len(found) != count:
         raise VerifyException(f"{what} has {len(found)} entries, accepted are {count}")
@@ -87,7 +87,9 @@ def _given(
 
 @dataclass(frozen=True, kw_only=True)
 class ListAttributes:
-    """Attributes of ensembles before version 5: lists by tree and node."""
+    """Attributes of ensembles before version 5: lists with an entry per node, leaf weight or
+    tree.
+    """
 
     base_values: Sequence[float] | None = None
     base_values_as_tensor: Array | None = None
@@ -106,7 +108,9 @@ class ListAttributes:
 
     @property
     def tensors(self) -> tuple[Array | None, Array | None]:
-        """Returns the tensor attributes; their types set the precision of all scores."""
+        """Returns the attributes that are tensors; their types determine the precision of all
+        scores.
+        """
         return self.nodes_values_as_tensor, self.base_values_as_tensor
 
     @property
@@ -116,7 +120,7 @@ class ListAttributes:
 
 
 class _Listed:
-    """Trees from lists by tree and node."""
+    """Trees built from these lists."""
 
     def __init__(self, attributes: ListAttributes):
         keys = ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids")
@@ -171,7 +175,7 @@ class _Listed:
         targets: Sequence[int] | None,
         weights: Sequence[float],
     ) -> Entries:
-        """Returns pairs of target and weight, by leaf."""
+        """Returns pairs of target and weight, for each leaf."""
         found: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
         lists = [list(each or ()) for each in (trees, nodes, targets)]
         if {len(each) for each in lists} != {len(weights)}:
@@ -342,7 +346,7 @@ def _child(number: int, *, is_leaf: bool) -> Item:
 
 
 def _sets(members: Array | None) -> list[tuple[float, ...]]:
-    """Returns the sets of the MEMBER nodes; NaNs separate them in `members`."""
+    """Returns the sets of numbers of the MEMBER nodes; in `members`, NaNs separate the sets."""
     found: list[tuple[float, ...]] = []
     current: list[float] = []
     for value in [] if members is None else members.reshape(-1).tolist():
