@@ -183,7 +183,7 @@ def _log_add_exp(a: Any, b: Any) -> Any:
 
 
 def _log_add_exp_2(a: Any, b: Any) -> Any:
-    """As `_log_add_exp`, for base 2."""
+    """Returns what `_log_add_exp` does, for base 2."""
     kind, (a, b) = pytorch().result_type(a, b), _operands(a, b)
     return (_log_add_exp(a * log(2), b * log(2)) / log(2)).to(kind)
 

@@ -25,7 +25,7 @@ def test_a_verb_begins_a_functions_docstring(words: str) -> None:
     assert _rules(_function(words)) == []
 
 
-@pytest.mark.parametrize("words", ["The number of rows.", "Return it.", "Truely even.", ""])
+@pytest.mark.parametrize("words", ["The number of rows.", "Return it.", "Truly even.", ""])
 def test_a_functions_docstring_without_a_verb(words: str) -> None:
     assert _rules(_function(words)) == [(2, "verb")]
 
