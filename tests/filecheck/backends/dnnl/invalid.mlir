@@ -65,7 +65,7 @@ func.func @activation(%x: tensor<1x8x4x4xf32>) {
 // -----
 
 func.func @threads(%x: tensor<4xf32>) {
-  // expected-error @below {{dnnl.eltwise: threads is 0, accepted are 1 and more; left out, it is all}}
+  // expected-error @below {{dnnl.eltwise: threads is 0, accepted are 1 and more; by default, it is all}}
   %0 = dnnl.eltwise %x {threads = 0, algorithm = "relu"} : (tensor<4xf32>) -> tensor<4xf32>
   func.return
 }
