@@ -75,12 +75,13 @@ class WeightedWindowOp(WindowOp, ABC):
     @property
     def weights(self) -> SSAValue:
         """The weights, in the dimensions that the op says."""
-        return self.arguments[1]
+        return self.operands[1]
 
     @property
     def bias(self) -> SSAValue | None:
         """The bias, if there is one."""
-        return self.primary[2] if len(self.primary) == 3 else None
+        primary = self.primary
+        return primary[2] if len(primary) == 3 else None
 
     def check_bias(self, channels: int) -> None:
         """Refuses a bias that is not one number for each output channel.

@@ -82,7 +82,8 @@ def _product(
     others: Sequence[Operand],
 ) -> DescribedPrimitive:
     """A primitive of source and weights, with the op's bias, and others behind that."""
-    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
+    bias = op.bias
+    biases = [] if bias is None else [types.operand(Arg.BIAS, bias)]
     return DescribedPrimitive(
         call, (*operands, *biases, *others, types.operand(Arg.DST, op.result))
     )
