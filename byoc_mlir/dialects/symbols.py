@@ -9,8 +9,11 @@ from xdsl.ir import Operation
 
 
 def mentioned_symbols(op: Operation) -> Iterator[str]:
-    """The symbols that an op and what is in it refer to, each as often as it does."""
-    for inner in op.walk():
+    """The symbols that an op and what is in it refer to, each as often as it does, unordered."""
+    pending = [op]
+    while pending:  # several times as fast as `walk`
+        inner = pending.pop()
+        pending += [one for region in inner.regions for block in region.blocks for one in block.ops]
         for attributes in (inner.properties, inner.attributes):
             for attribute in attributes.values():
                 if type(attribute) is SymbolRefAttr:  # an `isinstance` takes four times as long

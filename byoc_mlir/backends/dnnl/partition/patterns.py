@@ -100,8 +100,8 @@ def _bound(x: Pattern) -> Pattern:
 
 def _bounded(x: Pattern) -> Pattern:
     """`clip(x)`, also as `min(max(x, a), b)` and the like."""
-    relu = is_op("nn.relu")
-    return _bound(relu(x) | _bound(x)) | relu(_bound(x)) | _bound(x)
+    relu, bound = is_op("nn.relu"), _bound(x)
+    return _bound(relu(x) | bound) | relu(bound) | bound
 
 
 def _hard_gate(x: Pattern) -> Pattern:
@@ -117,7 +117,8 @@ def _elu(x: Pattern) -> Pattern:
 
 
 def _hard_swish(x: Pattern) -> Pattern:
-    return x * _hard_gate(x) | _scaled(x * _hard_gate(x))
+    gated = x * _hard_gate(x)
+    return gated | _scaled(gated)
 
 
 def _mish(x: Pattern) -> Pattern:
