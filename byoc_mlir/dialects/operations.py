@@ -18,5 +18,5 @@ def operations_in(*namespaces: Mapping[str, object]) -> list[type[Operation]]:
         if isclass(kind)
         and kind.__module__ == namespace["__name__"]
         and "name" in vars(kind)
-        and IRDLOperation in kind.__mro__  # `issubclass` looks through all ops to say no
+        and issubclass(kind, IRDLOperation)  # last: it looks through all ops to say no
     ]
