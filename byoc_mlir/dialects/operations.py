@@ -16,7 +16,7 @@ def operations_in(*namespaces: Mapping[str, object]) -> list[type[Operation]]:
         for namespace in namespaces
         for kind in tuple(namespace.values())
         if isclass(kind)
-        and kind.__module__ == namespace["__name__"]  # first: `issubclass` of xDSL's is slow
-        and issubclass(kind, IRDLOperation)
+        and kind.__module__ == namespace["__name__"]
         and "name" in vars(kind)
+        and issubclass(kind, IRDLOperation)  # last: it looks through all ops to say no
     ]

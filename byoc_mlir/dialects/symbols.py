@@ -10,7 +10,10 @@ from xdsl.ir import Operation
 
 def mentioned_symbols(op: Operation) -> Iterator[str]:
     """Yields the symbols that an op and its nested ops refer to, each as often as it occurs."""
-    for inner in op.walk():
+    pending = [op]
+    while pending:  # several times as fast as `walk`
+        inner = pending.pop()
+        pending += [one for region in inner.regions for block in region.blocks for one in block.ops]
         for attributes in (inner.properties, inner.attributes):
             for attribute in attributes.values():
                 if type(attribute) is SymbolRefAttr:  # an `isinstance` takes four times as long

@@ -69,15 +69,17 @@ class FunctionBuilder:
 
         `finish` removes constants without uses.
         """
-        if value not in self._constants:
-            op = llvm.ConstantOp.create(properties={"value": value}, result_types=[type_])
-            first = self._entry.first_op
-            if first is None:
-                self._entry.add_op(op)
-            else:
-                self._entry.insert_op_before(op, first)
-            self._constants[value] = op.results[0]
-        return self._constants[value]
+        known = self._constants.get(value)
+        if known is not None:
+            return known
+        op = llvm.ConstantOp.create(properties={"value": value}, result_types=[type_])
+        first = self._entry.first_op
+        if first is None:
+            self._entry.add_op(op)
+        else:
+            self._entry.insert_op_before(op, first)
+        self._constants[value] = op.results[0]
+        return op.results[0]
 
     def null(self) -> SSAValue:
         """Returns a null pointer."""

@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region
 
 from byoc_mlir.abi import VECTORISED
+from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.builder import VOID, FunctionBuilder
 from byoc_mlir.kernels.parallel import parallel_functions
 
@@ -47,7 +48,7 @@ class ModuleBuilder:
         internal: bool = False,
     ) -> FunctionBuilder:
         """Begins a new function."""
-        linkage = llvm.LinkageAttr("internal" if internal else "external")
+        linkage = ops.INTERNAL if internal else ops.EXTERNAL
         return self._begin(name, llvm.LLVMFunctionType(parameters, result), linkage)
 
     def vectorised(self, name: str, parameters: Sequence[Attribute]) -> FunctionBuilder:
@@ -56,8 +57,8 @@ class ModuleBuilder:
         LLVM compiles the function without optimisations. Use this method only if measurements show
         that the code is as fast so.
         """
-        type_, internal = llvm.LLVMFunctionType(parameters, VOID), llvm.LinkageAttr("internal")
-        return self._begin(name, type_, internal, {VECTORISED: UnitAttr()})
+        type_ = llvm.LLVMFunctionType(parameters, VOID)
+        return self._begin(name, type_, ops.INTERNAL, {VECTORISED: UnitAttr()})
 
     def _begin(
         self,
@@ -67,7 +68,7 @@ class ModuleBuilder:
         attributes: Mapping[str, Attribute] = MappingProxyType({}),
     ) -> FunctionBuilder:
         block = Block(arg_types=type_.inputs.data)
-        function = llvm.FuncOp(name, type_, linkage, body=Region(block))
+        function = ops.function(name, type_, linkage, Region(block))
         function.attributes |= attributes
         self._add(name, function)
         return FunctionBuilder(self, block)
@@ -86,14 +87,14 @@ class ModuleBuilder:
         """Declares an external function, unless the module has it."""
         if name not in self._names:
             type_ = llvm.LLVMFunctionType(parameters, result)
-            self._add(name, llvm.FuncOp(name, type_, llvm.LinkageAttr("external")))
+            self._add(name, ops.function(name, type_, ops.EXTERNAL, Region()))
 
     def table(self, name: str, words: Sequence[int]) -> str:
         """Defines a constant array of 64-bit words. Returns its symbol."""
         data = BytesAttr(struct.pack(f"<{len(words)}q", *words))
         value = DenseIntOrFPElementsAttr(TensorType(i64, [len(words)]), data)
         type_ = llvm.LLVMArrayType(len(words), i64)
-        self._add(name, llvm.GlobalOp(type_, name, "internal", constant=True, value=value))
+        self._add(name, ops.constant_global(name, type_, ops.INTERNAL, {"value": value}))
         return name
 
     def external(self, name: str) -> str:
@@ -101,7 +102,7 @@ class ModuleBuilder:
         symbol.
         """
         if name not in self._names:
-            self._add(name, llvm.GlobalOp(i8, name, "external", constant=True))
+            self._add(name, ops.constant_global(name, i8, ops.EXTERNAL, {}))
         return name
 
     def has(self, name: str) -> bool:

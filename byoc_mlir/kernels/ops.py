@@ -23,11 +23,12 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from byoc_mlir.dialects import llvm_ext
 
 POINTER = llvm.LLVMPointerType()
+INTERNAL, EXTERNAL = llvm.LinkageAttr("internal"), llvm.LinkageAttr("external")
 
 _NOT_ATOMIC = IntegerAttr(0, i64)
 _NO_FLAGS = IntegerAttr(0, i32)
@@ -41,6 +42,39 @@ _NO_BUNDLES = DenseArrayBase.from_list(i32, ())
 
 Index = SSAValue | int
 """Index: an `i64` value, or a number known at compile time, which must fit in 32 bits."""
+
+
+def function(
+    name: str, type_: llvm.LLVMFunctionType, linkage: llvm.LinkageAttr, body: Region
+) -> llvm.FuncOp:
+    """Builds a function; one without a body is a declaration."""
+    return llvm.FuncOp.create(
+        properties={
+            "sym_name": StringAttr(name),
+            "function_type": type_,
+            "CConv": _C_CONVENTION,
+            "linkage": linkage,
+            "visibility_": _NOT_ATOMIC,
+        },
+        regions=[body],
+    )
+
+
+def constant_global(
+    name: str, type_: Attribute, linkage: llvm.LinkageAttr, value: Mapping[str, Attribute]
+) -> llvm.GlobalOp:
+    """Builds a constant, a declaration if there is no property `value`."""
+    return llvm.GlobalOp.create(
+        properties={
+            "global_type": type_,
+            "sym_name": StringAttr(name),
+            "linkage": linkage,
+            "addr_space": _NO_FLAGS,
+            "constant": _UNIT,
+            **value,
+        },
+        regions=[Region()],
+    )
 
 
 def load(pointer: SSAValue, type_: Attribute, alignment: int | None = None) -> llvm.LoadOp:

@@ -7,7 +7,6 @@ it occurs. The semantics are in `docs/patterns.md`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -31,7 +30,7 @@ COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
 """Binary ops whose operands are matched in either order."""
 
 
-class Pattern(ABC):
+class Pattern:  # no ABC: `isinstance` takes longer then, and a table asks it 30,000 times
     """Base of all patterns. `a | b` tries `a` first; `+ - * /` build calls of the Relay ops."""
 
     children: tuple[Pattern, ...] = ()
@@ -62,12 +61,8 @@ class Pattern(ABC):
                 )
         self.children = children
         self.heads = children[0].heads if children else None
-        self.needs = frozenset[str]().union(*(child.needs for child in children))
-        self.is_ambiguous = any(child.is_ambiguous for child in children)
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """Returns a short text for messages."""
+        self.needs = frozenset().union(*[child.needs for child in children])
+        self.is_ambiguous = True in [child.is_ambiguous for child in children]
 
     def __or__(self, other: Pattern) -> Pattern:
         return AltPattern(self, other)
@@ -119,12 +114,12 @@ class Pattern(ABC):
         return DominatorPattern(parent, path or WildcardPattern(), self)
 
 
-class LeafPattern(Pattern, ABC):
+class LeafPattern(Pattern):
     """Pattern without sub-patterns, for a value defined outside of the match."""
 
-    @abstractmethod
     def refuse(self, value: SSAValue) -> str | None:
         """Returns what was expected and found, or `None` if the value fits."""
+        raise NotImplementedError
 
 
 class WildcardPattern(LeafPattern):

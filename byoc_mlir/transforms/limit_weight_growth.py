@@ -72,7 +72,7 @@ def _constants(module: ModuleOp) -> Iterator[ConstantOp]:
 
 def _bytes_of(constants: Iterable[ConstantOp]) -> int:
     """Returns the bytes of constants, counting equal contents once."""
-    sizes = {str(constant.value): _size(constant.output) for constant in constants}
+    sizes = {constant.value: _size(constant.output) for constant in constants}
     return sum(sizes.values())
 
 

@@ -16,8 +16,8 @@ from byoc_mlir.transforms.rewriting import constant_array
 ELEMENTWISE = tuple(
     kind
     for kind in RELAY.operations
-    if issubclass(kind, elementwise.UnaryOp | elementwise.BroadcastOp)
     if kind.__module__ == elementwise.__name__ or kind in (nn.ReluOp, nn.LeakyReluOp)
+    if issubclass(kind, (elementwise.UnaryOp, elementwise.BroadcastOp))
 )
 
 _REACH = 16

@@ -125,7 +125,7 @@ def tensor_type(value: SSAValue) -> Tensor:
 def type_sizes(type_: Tensor) -> tuple[Size, ...]:
     """Returns the sizes of a tensor type: numbers, `Dim`s, and `DYNAMIC` for a `?` without name."""
     encoding = type_.encoding
-    return encoding.data if isinstance(encoding, ShapeAttr) else type_.get_shape()
+    return encoding.data if type(encoding) is ShapeAttr else type_.get_shape()
 
 
 def sizes_of(value: SSAValue) -> tuple[Size, ...]:
@@ -148,7 +148,7 @@ def known_shape(type_: Tensor) -> tuple[int, ...]:
     Raises:
         UndecidedSizeError: a size is symbolic.
     """
-    if isinstance(type_.encoding, ShapeAttr):
+    if type(type_.encoding) is ShapeAttr:
         raise UndecidedSizeError(
             f"{type_} has symbolic sizes, where numbers are needed; specialise-dims makes them"
             " numbers"

@@ -81,8 +81,8 @@ def convention_text(convention: llvm.CallingConventionAttr) -> str:
 
 
 def _integer_binary(op: Any, names: FunctionNames) -> str:
-    flags = _integer_flags(op)
-    return f"{_INTEGER_BINARY[type(op)]} {flags}{names.typed(op.lhs)}, {names[op.rhs]}"
+    lhs, rhs = op.operands  # faster than by name
+    return f"{_INTEGER_BINARY[type(op)]} {_integer_flags(op)}{names.typed(lhs)}, {names[rhs]}"
 
 
 def _integer_flags(op: Operation) -> str:
@@ -97,8 +97,8 @@ def _integer_flags(op: Operation) -> str:
 
 
 def _float_binary(op: llvm.AbstractFloatArithOp, names: FunctionNames) -> str:
-    flags = fastmath_text(op.fastmathFlags)
-    return f"{_FLOAT_BINARY[type(op)]} {flags}{names.typed(op.lhs)}, {names[op.rhs]}"
+    flags, (lhs, rhs) = fastmath_text(op.fastmathFlags), op.operands
+    return f"{_FLOAT_BINARY[type(op)]} {flags}{names.typed(lhs)}, {names[rhs]}"
 
 
 def _cast(op: Operation, names: FunctionNames) -> str:
@@ -117,8 +117,8 @@ def _fneg(op: llvm.FNegOp, names: FunctionNames) -> str:
 
 
 def _icmp(op: llvm_ext.ICmpOp, names: FunctionNames) -> str:
-    predicate = llvm.ICmpPredicateFlag.from_int(op.predicate.value.data)
-    return f"icmp {predicate.value} {names.typed(op.lhs)}, {names[op.rhs]}"
+    predicate, (lhs, rhs) = llvm.ICmpPredicateFlag.from_int(op.predicate.value.data), op.operands
+    return f"icmp {predicate.value} {names.typed(lhs)}, {names[rhs]}"
 
 
 def _fcmp(op: llvm.FCmpOp, names: FunctionNames) -> str:
@@ -140,7 +140,7 @@ def _load(op: llvm.LoadOp, names: FunctionNames) -> str:
     ordering = _ordering(op.ordering)
     atomic = "atomic " if ordering else ""
     suffix = ordering + _alignment(op.alignment)
-    return f"load {atomic}{type_text(op.dereferenced_value.type)}, {names.typed(op.ptr)}{suffix}"
+    return f"load {atomic}{names.type_of(op.results[0])}, {names.typed(op.operands[0])}{suffix}"
 
 
 def _store(op: llvm.StoreOp, names: FunctionNames) -> str:
@@ -150,7 +150,7 @@ def _store(op: llvm.StoreOp, names: FunctionNames) -> str:
     suffix = ordering + _alignment(op.alignment)
     if op.nontemporal is not None:
         suffix += f", {NONTEMPORAL}"
-    return f"store {atomic}{volatile}{names.typed(op.value)}, {names.typed(op.ptr)}{suffix}"
+    return f"store {atomic}{volatile}{names.typed_list(op.operands)}{suffix}"
 
 
 def _atomicrmw(op: llvm_ext.AtomicRMWOp, names: FunctionNames) -> str:
@@ -177,12 +177,12 @@ def _alloca(op: llvm.AllocaOp, names: FunctionNames) -> str:
 
 
 def _getelementptr(op: llvm.GEPOp, names: FunctionNames) -> str:
-    dynamic = iter(op.ssa_indices)
+    pointer, *dynamic = map(names.typed, op.operands)
     indices = [
-        names.typed(next(dynamic)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
+        dynamic.pop(0) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
         for index in op.rawConstantIndices.get_values()
     ]
-    operands = ", ".join([type_text(op.elem_type), names.typed(op.ptr), *indices])
+    operands = ", ".join([type_text(op.elem_type), pointer, *indices])
     return f"getelementptr {_gep_flags(op)}{operands}"
 
 

@@ -50,11 +50,15 @@ class FunctionNames:
 
     def typed(self, value: SSAValue) -> str:
         """Returns a value, preceded by its type."""
+        return f"{self.type_of(value)} {self._names[value]}"
+
+    def type_of(self, value: SSAValue) -> str:
+        """Returns the type of a value."""
         type_ = value.type
         text = self._types.get(id(type_))
         if text is None:
             text = self._types[id(type_)] = type_text(type_)
-        return f"{text} {self._names[value]}"
+        return text
 
     def typed_list(self, values: Iterable[SSAValue]) -> str:
         """Returns several values, each preceded by its type."""

@@ -54,7 +54,7 @@ def cut(module: ModuleOp) -> Sequence[ModulePart]:
     """
     ops = {symbol_of(op): op for op in module.body.block.ops}
     defined = {name: op for name, op in ops.items() if not is_declaration(op)}
-    sizes = {name: sum(1 for _ in op.walk()) for name, op in defined.items()}
+    sizes = {name: _size(op) for name, op in defined.items()}
     mentioned = {name: frozenset(mentioned_symbols(op)) for name, op in defined.items()}
     variables = {name for name, op in defined.items() if _is_variable(op)}
     copied = {
@@ -76,6 +76,10 @@ def cut(module: ModuleOp) -> Sequence[ModulePart]:
         if homes.get(name, home) != home and is_internal(defined[name])
     }
     return [_part(whole[home], home, ops, mentioned, shared) for home in sorted(whole)]
+
+
+def _size(op: Operation) -> int:
+    return 1 + sum(len(block.ops) for region in op.regions for block in region.blocks)
 
 
 def _is_variable(op: Operation) -> bool:

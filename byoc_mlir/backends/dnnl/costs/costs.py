@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import Operation, SSAValue
@@ -36,7 +36,7 @@ from byoc_mlir.backends.dnnl.primitives.normalizations import join_of
 from byoc_mlir.backends.dnnl.primitives.of_ops import primitive, reorder
 from byoc_mlir.backends.dnnl.primitives.own_conversions import interleaving
 from byoc_mlir.backends.dnnl.primitives.own_kernels import candidates, sharing_code
-from byoc_mlir.backends.dnnl.primitives.weighted import by_algorithm
+from byoc_mlir.backends.dnnl.primitives.weighted import by_algorithm, is_packable
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.kernels.convolution import ConvolutionKernel
 from byoc_mlir.kernels.costs import (
@@ -101,9 +101,12 @@ class Costs:
         self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
+        self._first: dict[Hashable, ConvolutionOp] = {}
+        """The first convolution that was asked of those that look alike, by op and by look."""
         self._sharing: dict[ConvolutionOp, int] = {}
         """Number of convolutions that share a convolution's code, counted at the first query for
         it."""
+        self._convolutions: dict[tuple[ConvolutionOp, tuple[str, ...]], Sequence[Cost]] = {}
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """Returns the milliseconds of an op with its operands and results in the given layouts."""
@@ -131,6 +134,8 @@ class Costs:
 
     def offers(self, op: Operation, layout: LayoutOf) -> Sequence[Cost]:
         """Returns the cost of an op with each algorithm that supports it."""
+        if isinstance(op, ConvolutionOp):
+            return self._convolution(op, layout)
         if isinstance(op, LookupOp):
             return [Cost(_lookup_milliseconds(op, layout))]
         if isinstance(op, ConcatOp) and can_join(op, layout):
@@ -145,9 +150,7 @@ class Costs:
         if isinstance(op, ConvertOp):
             direct = self._described(described, "direct")
             return [direct, *self._interleaved(op, layout, direct.milliseconds)]
-        if not isinstance(op, ConvolutionOp):
-            return [self._described(described)]
-        return self._convolution(op, layout, by_algorithm(described, "direct"))
+        return [self._described(described)]
 
     def _interleaved(self, op: ConvertOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """Yields the cost of a conversion with the built-in kernel, if the estimated gain justifies
@@ -163,10 +166,20 @@ class Costs:
         if milliseconds < accepted:
             yield Cost(milliseconds, INTERLEAVE)
 
-    def _convolution(
-        self, op: ConvolutionOp, layout: LayoutOf, described: DescribedPrimitive
-    ) -> Sequence[Cost]:
+    def _convolution(self, op: ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
         """Returns the cost of a convolution with each algorithm that supports it."""
+        if op not in self._first:
+            self._first[op] = self._first.setdefault(_look(op), op)
+        key = self._first[op], tuple(map(layout, (*op.operands, op.output)))
+        if key not in self._convolutions:
+            self._convolutions[key] = self._by_algorithm(op, layout)
+        return self._convolutions[key]
+
+    def _by_algorithm(self, op: ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
+        """Returns the cost of a convolution by each algorithm that may compute it."""
+        described = primitive(op, layout)
+        assert described is not None
+        described = by_algorithm(described, "direct")
         direct = self._from_memory(self._described(described, "direct"))
         if self._choices.convolution != MEASURED:
             return [self._asked_for(op, layout, direct)]
@@ -205,7 +218,7 @@ class Costs:
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """Yields the costs of built-in kernels whose estimated gain justifies them."""
-        gain = ASSUMED.kernel_code / self._sharing_code(op)
+        gain = ASSUMED.kernel_code / self._sharing_code(self._first[op])
         accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
         for kernel in candidates(op, layout):
             is_winograd = isinstance(kernel, Winograd)
@@ -330,6 +343,13 @@ class Costs:
         rate = own.products if _has_weights(described) else own.transformed_bytes
         share = next(share for start, share in _SHARES if name.startswith(start))
         return ASSUMED.primitive_call + work_of(described) / (share * rate * threads)
+
+
+def _look(op: ConvolutionOp) -> Hashable:
+    """Returns a key of all that the costs of a convolution depend on, but for layouts."""
+    types = tuple(value.type for value in (*op.operands, op.output))
+    weights = type(op.weights.owner), is_packable(op.weights)
+    return op.parent, types, weights, tuple(op.properties.items())
 
 
 def activation_milliseconds(op: ActivationOp) -> float:

@@ -159,24 +159,24 @@ class PostOpsOp(ExecutedOp, ABC):
     @property
     def post_op_count(self) -> int:
         """Returns the number of post-ops that have an operand."""
-        return sum(not isinstance(post_op, EltwiseAttr) for post_op in self.post_ops)
+        return sum(type(post_op) is not EltwiseAttr for post_op in self.post_ops.data)
 
     @property
-    def primary(self) -> tuple[SSAValue, ...]:
+    def primary(self) -> Sequence[SSAValue]:
         """Returns the operands of the primitive itself."""
-        return tuple(self.arguments)[: len(self.arguments) - self.post_op_count]
+        return self.operands[: len(self.operands) - self.post_op_count]
 
     @property
-    def post_op_operands(self) -> tuple[SSAValue, ...]:
+    def post_op_operands(self) -> Sequence[SSAValue]:
         """Returns the operands of the post-ops, in their order."""
-        return tuple(self.arguments)[len(self.arguments) - self.post_op_count :]
+        return self.operands[len(self.operands) - self.post_op_count :]
 
     @property
     def result(self) -> SSAValue:
         """Returns the only result."""
         return self.results[0]
 
-    def check_primary(self, least: int, most: int) -> tuple[SSAValue, ...]:
+    def check_primary(self, least: int, most: int) -> Sequence[SSAValue]:
         """Checks the number of the primitive's operands and returns them.
 
         Raises:
@@ -227,7 +227,8 @@ class ProductOp(PostOpsOp, ABC):
     @property
     def bias(self) -> SSAValue | None:
         """Returns the bias, if there is one."""
-        return self.primary[2] if len(self.primary) == 3 else None
+        primary = self.primary
+        return primary[2] if len(primary) == 3 else None
 
     def written(self, source: SSAValue, shape: Sequence[int]) -> Tensor:
         """Returns the type of the result."""

@@ -80,12 +80,13 @@ class WeightedWindowOp(WindowOp, ABC):
     @property
     def weights(self) -> SSAValue:
         """Returns the weights, in the op's own order of dimensions."""
-        return self.arguments[1]
+        return self.operands[1]
 
     @property
     def bias(self) -> SSAValue | None:
         """Returns the bias, if there is one."""
-        return self.primary[2] if len(self.primary) == 3 else None
+        primary = self.primary
+        return primary[2] if len(primary) == 3 else None
 
     def check_bias(self, channels: int) -> None:
         """Refuses a bias that is not one value for each output channel.

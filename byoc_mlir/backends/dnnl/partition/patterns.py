@@ -100,8 +100,8 @@ def _bound(x: Pattern) -> Pattern:
 
 def _bounded(x: Pattern) -> Pattern:
     """Returns the pattern of `clip(x)`, including forms such as `min(max(x, a), b)`."""
-    relu = is_op("nn.relu")
-    return _bound(relu(x) | _bound(x)) | relu(_bound(x)) | _bound(x)
+    relu, bound = is_op("nn.relu"), _bound(x)
+    return _bound(relu(x) | bound) | relu(bound) | bound
 
 
 def _hard_gate(x: Pattern) -> Pattern:
@@ -119,7 +119,8 @@ def _elu(x: Pattern) -> Pattern:
 
 
 def _hard_swish(x: Pattern) -> Pattern:
-    return x * _hard_gate(x) | _scaled(x * _hard_gate(x))
+    gated = x * _hard_gate(x)
+    return gated | _scaled(gated)
 
 
 def _mish(x: Pattern) -> Pattern:
@@ -348,7 +349,7 @@ def _refused_slopes(match: Match) -> str | None:
     result, shape = shape_of(root.output), shape_of(root.rhs)
     if math.prod(shape) == 1 or _is_per_channel(root.rhs, result, axis=1):
         return None
-    return f"slopes {root.rhs.type} are not one value per channel of {root.output.type}"
+    return f"slopes {root.rhs.type} are not one number per channel of {root.output.type}"
 
 
 def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:

@@ -12,7 +12,6 @@ from xdsl.rewriter import Rewriter
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices, Convolution, Layout, Winograd
 from byoc_mlir.backends.dnnl.costs.costs import IMPOSSIBLE, Costs
 from byoc_mlir.backends.dnnl.dialect import (
-    ConvolutionOp,
     MatmulOp,
     PermuteOp,
     ReorderOp,
@@ -91,18 +90,6 @@ class _Way:
     """Layouts of the operands whose layout can be chosen."""
 
 
-def _described(op: Operation) -> object:
-    """Returns a key that convolutions of equal costs share; every other op has its own."""
-    if not isinstance(op, ConvolutionOp):
-        return op
-    operands = list(op.operands)
-    return (
-        tuple(sorted(op.properties.items())),
-        tuple((one.type, operands.index(one)) for one in operands),
-        op.output.type,
-    )
-
-
 class _Planner:
     """Search for the cheapest layouts; it caches costs, which the search needs repeatedly."""
 
@@ -120,8 +107,6 @@ class _Planner:
         }
         self._touched = {value: self._ops_that_touch(value) for value in self._free}
         self._before = {one: layout_of(one) for some in self._operands.values() for one in some}
-        equal: dict[object, Operation] = {}
-        self._first = {op: equal.setdefault(_described(op), op) for op in self._ops}
         self._ways: dict[tuple[Operation, str, str], _Way] = {}
         self._reorders: dict[tuple[Attribute, str, str], float] = {}
         self._op_costs: dict[tuple[Operation, str, tuple[str, ...]], tuple[float, str]] = {}
@@ -204,7 +189,6 @@ class _Planner:
         return plain_layout(operand)
 
     def _way(self, op: Operation, source: str, wanted: str) -> _Way:
-        op = self._first[op]  # layers of a network are alike
         key = (op, source, wanted)
         if key not in self._ways:
             milliseconds = self._costs.op(op, layouts_in(op, source, wanted))

@@ -60,17 +60,17 @@ def sharing_code(op: ConvolutionOp) -> int:
     region = op.parent_block()
     if op.groups.value.data == 1 or region is None:
         return 1
-    others = (one for one in region.ops if isinstance(one, ConvolutionOp))
-    return sum(_code_of(one) == _code_of(op) for one in others)
+    convolutions = (one for one in region.ops if isinstance(one, ConvolutionOp))
+    code, apart = _code_of(op), (one for one in convolutions if one.groups.value.data > 1)
+    return sum(_code_of(one) == code for one in apart)
 
 
 def _code_of(op: ConvolutionOp) -> object:
     """Returns a key of all parameters that a depthwise kernel's code depends on; the channels are
     not among them.
     """
-    window, is_apart = shape_of(op.weights)[2:], op.groups.value.data > 1
-    type_ = tensor_type(op.output).element_type
-    return is_apart, window, op.strides, op.dilation, op.post_ops, type_
+    window, type_ = shape_of(op.weights)[2:], tensor_type(op.output).element_type
+    return window, op.strides, op.dilation, op.post_ops, type_
 
 
 def residual_of(op: ConvolutionOp) -> SSAValue | None:

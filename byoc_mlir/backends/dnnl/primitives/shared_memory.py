@@ -18,7 +18,7 @@ from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
 from byoc_mlir.backends.dnnl.library.calls import element_bytes
 from byoc_mlir.backends.dnnl.primitives.descriptions import Types, data_type_of
 
-_NAMES = ViewOp | PermuteOp | SliceOp
+_NAMES = (ViewOp, PermuteOp, SliceOp)
 """Ops whose results are views of their operand's memory."""
 
 
@@ -74,9 +74,9 @@ def is_overwritten(value: SSAValue) -> bool:
 
 
 def _shared_operand(op: Operation) -> SSAValue | None:
-    if isinstance(op, ActivationOp | _NAMES):
+    if isinstance(op, (ActivationOp, *_NAMES)):
         return op.source
-    if isinstance(op, PostOpsOp):
+    if isinstance(op, PostOpsOp) and any(isinstance(one, SumAttr) for one in op.post_ops.data):
         readers = (one for one in op.post_ops if not isinstance(one, EltwiseAttr))
         for attribute, operand in zip(readers, op.post_op_operands, strict=True):
             if isinstance(attribute, SumAttr):

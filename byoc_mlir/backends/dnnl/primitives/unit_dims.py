@@ -30,9 +30,9 @@ def described_one_way(described: DescribedPrimitive) -> DescribedPrimitive:
     since implementations require equal layouts. In a matmul, it is row-major.
     """
     kinds = (layouts.plain,) if described.call.kind == "matmul" else _KINDS
-    found = [_kinds_of(operand.descriptor, kinds) for operand in described.operands]
-    decided = next((alike[0] for alike in found if len(alike) == 1), layouts.plain)
-    way = _Way(kinds, decided)
+    found = {one.descriptor: _kinds_of(one.descriptor, kinds) for one in described.operands}
+    decided = next((alike[0] for alike in found.values() if len(alike) == 1), layouts.plain)
+    way = _Way(kinds, decided, found)
     call = replace(described.call, arguments=tuple(map(way.argument, described.call.arguments)))
     operands = [replace(one, descriptor=way.of(one.descriptor)) for one in described.operands]
     return DescribedPrimitive(call, tuple(operands))
@@ -45,15 +45,15 @@ def _kinds_of(descriptor: MemoryDescriptor, kinds: Sequence[_Kind]) -> Sequence[
     """Returns the kinds of layouts that give all elements the same offsets as the descriptor."""
     if descriptor.layout == layouts.ANY or layouts.blocks(descriptor.layout):
         return ()
-    dims, places = descriptor.dims, _places(descriptor)
-    fitting = kinds if len(dims) > 1 else kinds[:1]  # a vector has no channels
-    return [kind for kind in fitting if _places(MemoryDescriptor(dims, kind(len(dims)))) == places]
+    dims, rank = descriptor.dims, len(descriptor.dims)
+    places = _places(dims, descriptor.strides or layouts.strides(dims, descriptor.layout))
+    fitting = kinds if rank > 1 else kinds[:1]  # a vector has no channels
+    return [one for one in fitting if _places(dims, layouts.strides(dims, one(rank))) == places]
 
 
-def _places(descriptor: MemoryDescriptor) -> Sequence[int]:
+def _places(dims: Sequence[int], strides: Sequence[int]) -> Sequence[int]:
     """Returns the strides of dimensions other than 1."""
-    strides = descriptor.strides or layouts.strides(descriptor.dims, descriptor.layout)
-    return [step for step, size in zip(strides, descriptor.dims, strict=True) if size != 1]
+    return [step for step, size in zip(strides, dims, strict=True) if size != 1]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class _Way:
     kinds: Sequence[_Kind]
     decided: _Kind
     """Kind of layout that is chosen for tensors that fit several kinds."""
+    known: dict[MemoryDescriptor, Sequence[_Kind]]
 
     def argument(self, argument: Argument) -> Argument:
         """Returns the argument of a call with canonical descriptors."""
@@ -78,7 +79,9 @@ class _Way:
 
     def of(self, descriptor: MemoryDescriptor) -> MemoryDescriptor:
         """Returns the canonical descriptor."""
-        found = _kinds_of(descriptor, self.kinds)
+        if descriptor not in self.known:
+            self.known[descriptor] = _kinds_of(descriptor, self.kinds)
+        found = self.known[descriptor]
         if not found:
             return descriptor
         kind = self.decided if self.decided in found else found[0]

@@ -84,7 +84,8 @@ def _product(
     others: Sequence[Operand],
 ) -> DescribedPrimitive:
     """Describes a primitive of source and weights; the op's bias and other operands follow."""
-    biases = [] if op.bias is None else [types.operand(Arg.BIAS, op.bias)]
+    bias = op.bias
+    biases = [] if bias is None else [types.operand(Arg.BIAS, bias)]
     return DescribedPrimitive(
         call, (*operands, *biases, *others, types.operand(Arg.DST, op.result))
     )
