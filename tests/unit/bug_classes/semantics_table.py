@@ -1,4 +1,4 @@
-"""The tables of `docs/semantics.md` as models."""
+"""The tables of `docs/semantics.md`, and further rows, as models."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from onnx import TensorProto, helper
 from small_models import Array
 
 PAGE = Path(__file__).parents[3] / "docs" / "semantics.md"
+FURTHER = Path(__file__).parent / "semantics_rows.md"
+"""Rows like those of the page that follow from its sentences or from ONNX's text."""
 COLUMNS = 5
 
 
@@ -55,9 +57,10 @@ def number(text: str, dtype: np.dtype[Any]) -> Any:
     return int(text) if dtype.kind in "iub" else float(text)
 
 
-def lines() -> Iterator[Line]:
-    """All lines of the page."""
-    for row in PAGE.read_text().splitlines():
+def lines(*pages: Path) -> Iterator[Line]:
+    """Yields the lines of `pages`, by default of the page and the further ones."""
+    texts = [page.read_text() for page in pages or (PAGE, FURTHER)]
+    for row in "\n".join(texts).splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         if not row.startswith("|") or len(cells) != COLUMNS or cells[0] in ("op", "---"):
             continue
