@@ -1,4 +1,4 @@
-"""The tables of `docs/semantics.md` as models."""
+"""The tables of `docs/semantics.md`, and further rows, as models."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from onnx import TensorProto, helper
 from small_models import Array
 
 PAGE = Path(__file__).parents[3] / "docs" / "semantics.md"
+FURTHER = Path(__file__).parent / "semantics_rows.md"
+"""Rows like those of the page that follow from its sentences or from ONNX's text."""
 COLUMNS = 5
 
 
 @dataclass(frozen=True)
 class Line:
-    """Line of a table: an op with attributes, an array of one element for each operand, the
-    result."""
+    """One line: an op with attributes, an array of one element for each operand, the result."""
 
     op: str
     operands: tuple[Array, ...]
@@ -28,20 +29,18 @@ class Line:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Returns the op and the types of its operands; lines of one kind are elements of the same
-        operands.
-        """
+        """Lines of one kind are elements of the same operands."""
         return self.op, *(str(operand.dtype) for operand in self.operands)
 
     def node(self, inputs: Sequence[str], output: str) -> onnx.NodeProto:
-        """Returns the node that computes the line."""
+        """The node that computes it."""
         op_type, *words = self.op.split()
         texts = dict(word.split("=") for word in words)
         attributes: dict[str, Any] = {name: _value(text) for name, text in texts.items()}
         return helper.make_node(op_type, inputs, [output], **attributes)
 
     def expected(self, dtype: np.dtype[Any]) -> Array:
-        """Returns the result, in the type that the op returns."""
+        """The result, of the type that the op gives."""
         return np.array([number(self.result, dtype)], dtype)
 
 
@@ -52,15 +51,16 @@ def _value(text: str) -> int | str:
 
 
 def number(text: str, dtype: np.dtype[Any]) -> Any:
-    """Parses a number in the page's notation."""
+    """A number as the page writes it."""
     if text in ("min", "max"):
         return getattr(np.iinfo(dtype), text)
     return int(text) if dtype.kind in "iub" else float(text)
 
 
-def lines() -> Iterator[Line]:
-    """Yields all lines of the page."""
-    for row in PAGE.read_text().splitlines():
+def lines(*pages: Path) -> Iterator[Line]:
+    """Yields the lines of `pages`, by default of the page and the further ones."""
+    texts = [page.read_text() for page in pages or (PAGE, FURTHER)]
+    for row in "\n".join(texts).splitlines():
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         if not row.startswith("|") or len(cells) != COLUMNS or cells[0] in ("op", "---"):
             continue

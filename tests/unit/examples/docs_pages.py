@@ -70,6 +70,7 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
         "its test compiles ResNet-18; tests/unit/backends/test_new_backend.py does with less"
     ),
     ("contributing", "python -m pip install -e '.[dev]'"): _INSTALLS,
+    ("benchmarks", "python -m pip install '.[bench]'"): _INSTALLS,
     ("fuzzing", "byoc-fuzz --minutes 10"): _LONG,
     ("fuzzing", "byoc-fuzz --targets my_npu"): _LONG,
     ("from-tvm", "# TVM"): "TVM's code, to compare with",
