@@ -85,9 +85,6 @@ NOT_TRIED: Mapping[tuple[str, str], str] = {
     ("processors", "apt-get install gcc-aarch64"): (
         "it needs a cross compiler; tests/aarch64 has such programs"
     ),
-    ("profiling", 'call = llvm.CallOp("my_library_convolve", ...)'): (
-        "two lines of a code generator; tests/unit/runtime/test_profile.py runs oneDNN's"
-    ),
 }
 """Blocks that no test runs, by page and beginning, and the reason."""
 
