@@ -29,18 +29,18 @@ class Line:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """Lines of one kind are elements of the same operands."""
+        """Returns the key of rows that are elements of the same operands."""
         return self.op, *(str(operand.dtype) for operand in self.operands)
 
     def node(self, inputs: Sequence[str], output: str) -> onnx.NodeProto:
-        """The node that computes it."""
+        """Returns the node that computes it."""
         op_type, *words = self.op.split()
         texts = dict(word.split("=") for word in words)
         attributes: dict[str, Any] = {name: _value(text) for name, text in texts.items()}
         return helper.make_node(op_type, inputs, [output], **attributes)
 
     def expected(self, dtype: np.dtype[Any]) -> Array:
-        """The result, of the type that the op gives."""
+        """Returns the expected result, in the type of the op."""
         return np.array([number(self.result, dtype)], dtype)
 
 
@@ -51,7 +51,7 @@ def _value(text: str) -> int | str:
 
 
 def number(text: str, dtype: np.dtype[Any]) -> Any:
-    """A number as the page writes it."""
+    """Returns a number as the page writes it."""
     if text in ("min", "max"):
         return getattr(np.iinfo(dtype), text)
     return int(text) if dtype.kind in "iub" else float(text)
