@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import mmap
-from weakref import ref
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-_files: dict[int, ref[mmap.mmap]] = {}
-"""Mapped files by the address of the first byte."""
+_files: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
+"""Addresses of the first bytes of mapped files.
+
+The key is the mapping and not the address: an unmapped address is reused before `mmap` tells that
+the mapping is gone.
+"""
 
 _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)
 
 
 def remember(mapped: mmap.mmap) -> None:
     """Registers a read-only mapped file until it is unmapped."""
-    address = int(np.frombuffer(mapped, np.uint8).ctypes.data)
-
-    def forget(gone: ref[mmap.mmap]) -> None:
-        if _files.get(address) is gone:
-            del _files[address]
-
-    _files[address] = ref(mapped, forget)
+    _files[mapped] = int(np.frombuffer(mapped, np.uint8).ctypes.data)
 
 
 def drop_pages(address: int, size: int) -> None:
@@ -32,9 +30,9 @@ def drop_pages(address: int, size: int) -> None:
     """
     if _DROP is None:
         return
-    for start, known in _files.copy().items():
-        mapped, offset = known(), address - start
-        if mapped is None or not 0 <= offset < len(mapped):
+    for mapped, start in _files.copy().items():
+        offset = address - start
+        if not 0 <= offset < len(mapped):
             continue
         first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
         end = min(offset + size, len(mapped)) // mmap.PAGESIZE * mmap.PAGESIZE

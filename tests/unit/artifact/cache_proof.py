@@ -243,6 +243,12 @@ def same(one: Any, other: Any) -> bool:
     return one == other or one != one
 
 
+def difference(one: str, other: str) -> str:
+    """Returns the surroundings of the first difference of two texts."""
+    start = max(0, len(os.path.commonprefix([one, other])) - 100)
+    return f"{one[start:][:300]} | {other[start:][:300]}"
+
+
 def compare(numbers: range, cache: Path, folder: Path) -> tuple[Counter[str], list[str]]:
     """Returns the number of compared models of each kind, and the ones that differ cold and
     warm."""
@@ -256,7 +262,7 @@ def compare(numbers: range, cache: Path, folder: Path) -> tuple[Counter[str], li
         cold = answers(model, feeds, cache)
         warm = answers(model, feeds, cache)
         if not same(cold, warm):
-            differ.append(f"{number} ({kind}): {str(cold)[:300]} | {str(warm)[:300]}")
+            differ.append(f"{number} ({kind}): {difference(str(cold), str(warm))}")
         counts[kind if len(cold) == 4 else f"refused {kind}"] += 1
     return counts, differ
 
