@@ -245,7 +245,9 @@ def same(one: Any, other: Any) -> bool:
 
 def difference(one: str, other: str) -> str:
     """Returns the surroundings of the first difference of two texts."""
-    start = max(0, len(os.path.commonprefix([one, other])) - 100)
+    ends = zip(one, other, strict=False)
+    first = next((place for place, (a, b) in enumerate(ends) if a != b), 0)
+    start = max(0, first - 100)
     return f"{one[start:][:300]} | {other[start:][:300]}"
 
 
