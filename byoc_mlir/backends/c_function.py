@@ -15,7 +15,7 @@ int npu_main_0(const float *in0, const float *in1, float *out0) {
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.func import FuncOp
@@ -23,6 +23,7 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.region import constants_of, nodes_of, outputs_of
 from byoc_mlir.dialects.relay.base import shape_of
+from byoc_mlir.errors import BackendError
 
 Call: TypeAlias = Callable[[Operation, Sequence[str], str], str]
 """Generates the C call for an op, from the op, the names of its operands and the name of its
@@ -39,6 +40,9 @@ def c_function(region: FuncOp, call: Call, packed: Sequence[str] | None = None) 
         region: float32 tensors; ops and composites of one result each.
         call: generates the call for each of them.
         packed: names for `CSource.constants`; by default, the region gets its own constants.
+
+    Raises:
+        BackendError: with `packed`, an op reads a constant of the region.
     """
     names: dict[SSAValue, str] = {value: f"in{i}" for i, value in enumerate(region.args)}
     if packed is None:
@@ -57,13 +61,22 @@ def c_function(region: FuncOp, call: Call, packed: Sequence[str] | None = None) 
     lines += [f"  float *{name} = malloc({size} + 1);" for name, size in buffers.items()]
     lines.append(f"  int status = {' && '.join(buffers) or 1} ? 0 : 1;")
     for op in nodes_of(region):
-        operands = [names[operand] for operand in op.operands]
+        operands = [_named(operand, names, region) for operand in op.operands]
         lines.append(f"  if (!status) status = {call(op, operands, names[op.results[0]])};")
     for name, value in outputs.items():
         if names[value] != name:  # a value that is returned twice, or an input
             lines.append(f"  if (!status) memcpy({name}, {names[value]}, {_bytes(value)});")
     lines += [f"  free({name});" for name in buffers]
     return "\n".join([*lines, "  return status;", "}", ""])
+
+
+def _named(value: SSAValue, names: Mapping[SSAValue, str], region: FuncOp) -> str:
+    if value not in names:
+        raise BackendError(
+            f"region @{region.sym_name.data} reads a constant that `packed` replaced; pack it in"
+            " the call of the op that uses it, or let the pattern require `is_constant()`"
+        )
+    return names[value]
 
 
 def _bytes(value: SSAValue) -> int:

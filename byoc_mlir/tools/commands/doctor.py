@@ -20,7 +20,7 @@ from byoc_mlir.backends.options import describe_options
 from byoc_mlir.calibration import using
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.calibration import calibration_of, kept_calibration
-from byoc_mlir.errors import InvalidInputError
+from byoc_mlir.errors import BackendError, InvalidInputError
 from byoc_mlir.kernels.costs import MEASURED, calibration
 from byoc_mlir.kernels.costs import Table as Costs
 from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
     for module in args.modules:
         _import(module)
-    rows = list(_rows(measure=args.measure))
+    rows = list(findings(measure=args.measure))
     if args.json:
         print_json([{"what": what, "found": found} for what, found in rows])
         return 0
@@ -128,7 +128,7 @@ def _import(module: str) -> None:
         raise InvalidInputError(f"module '{module}' cannot be imported: {detail}") from error
 
 
-def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
+def findings(*, measure: bool) -> Iterator[tuple[str, str]]:
     """Yields rows of the table, each a name and a finding; a row that continues the one before has
     no name.
     """
@@ -142,14 +142,23 @@ def _rows(*, measure: bool) -> Iterator[tuple[str, str]]:
     yield "OpenMP", str(find_openmp() or "none: host loops run on one thread; install libgomp")
     yield from describe_runtimes(loaded_runtimes(), packaged_runtimes())
     for name in backend_names():
-        backend = get_backend(name)
-        yield f"backend {name}", backend.unavailable() or backend.describe()
-        for option in describe_options(backend.options):
-            yield "", option
+        yield from _backend(name)
     cache = Cache.open(kept="calibration")
     yield "cache", describe(cache) if cache else "off, see `byoc cache`"
     for kind in MEASURED:
         yield from _calibration(kind, measure)
+
+
+def _backend(name: str) -> Iterator[tuple[str, str]]:
+    """Yields a backend's state and options, or why it cannot be loaded."""
+    try:
+        backend = get_backend(name)
+    except BackendError as error:
+        yield f"backend {name}", str(error)
+        return
+    yield f"backend {name}", backend.unavailable() or backend.describe()
+    for option in describe_options(backend.options):
+        yield "", option
 
 
 def _calibration(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:

@@ -65,6 +65,7 @@ class CCompilerBackend(Backend):
     """Backend for element-wise ops on float32 tensors of one shape."""
 
     name: ClassVar[str] = "ccompiler"
+    api_version: ClassVar[int] = 1
 
     def unavailable(self) -> str | None:
         return no_c_compiler()

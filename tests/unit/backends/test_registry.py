@@ -18,6 +18,7 @@ from byoc_mlir.backends import (
     register_backend,
 )
 from byoc_mlir.errors import BackendError
+from byoc_mlir.tools.commands.doctor import findings
 
 
 class _Base(Backend):
@@ -74,6 +75,8 @@ def test_an_installed_package_is_checked_when_it_is_loaded(
         get_backends(("installed_future",))
     assert "written for API version 99, this byoc_mlir has version 1" in str(info_of_error.value)
     assert "install a matching release of either" in str(info_of_error.value)
+    (row,) = [found for what, found in findings(measure=False) if what.endswith("installed_future")]
+    assert "written for API version 99" in row
 
 
 def test_unknown_backend_lists_the_known() -> None:

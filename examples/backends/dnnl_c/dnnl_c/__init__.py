@@ -39,6 +39,7 @@ class DnnlCBackend(Backend):
     """Backend for convolutions and dense layers, with bias and ReLU, and element-wise ops."""
 
     name: ClassVar[str] = "dnnl_c"
+    api_version: ClassVar[int] = 1
 
     def unavailable(self) -> str | None:
         return unavailable_reason() or no_c_compiler()

@@ -20,6 +20,7 @@ class DnnlJsonBackend(Backend):
     """Backend for convolutions and dense layers with their epilogues, and element-wise ops."""
 
     name: ClassVar[str] = "dnnl_json"
+    api_version: ClassVar[int] = 1
 
     def unavailable(self) -> str | None:
         return unavailable_reason()

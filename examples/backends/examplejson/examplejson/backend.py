@@ -31,6 +31,7 @@ class ExampleJsonBackend(Backend):
     """Backend for additions, subtractions, products and ReLUs of float32 tensors of one shape."""
 
     name: ClassVar[str] = "examplejson"
+    api_version: ClassVar[int] = 1
 
     def op_rules(self) -> Mapping[str, Rule]:
         return dict.fromkeys(NAMES, elementwise_f32)

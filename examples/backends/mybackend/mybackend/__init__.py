@@ -42,6 +42,7 @@ class MyBackend(Backend):
     """
 
     name: ClassVar[str] = "mybackend"
+    api_version: ClassVar[int] = 1
 
     def unavailable(self) -> str | None:
         return no_c_compiler()
