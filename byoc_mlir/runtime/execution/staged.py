@@ -104,7 +104,7 @@ class LoadedStaged(LoadedNode):
         found = {number: (key, node) for (number, key), node in self._compiled.known().items()}
         exported: list[plan.PlanStage] = []
         for number, stage in enumerate(stages):
-            what = f"stage {number + 1} of {len(stages)}"
+            what = f"segment {number + 1} of {len(stages)}"
             if number not in found:
                 raise ExportError(
                     f"{self._because()}; {what} is compiled when the model runs: run it once on"

@@ -51,7 +51,7 @@ def _placements(built: ModelProto, folder: Path) -> tuple[set[str], set[str]]:
 def test_products_stay_on_the_host(tmp_path: Path) -> None:
     placements, reasons = _placements(PRODUCTS, tmp_path)
     assert placements == {"host"}
-    assert any(reason.startswith("demoted: matrix products") for reason in reasons)
+    assert any(reason.startswith("demoted: matmuls") for reason in reasons)
 
 
 def test_convolutions_go_to_onednn(tmp_path: Path) -> None:
