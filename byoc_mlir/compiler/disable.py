@@ -9,7 +9,7 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.names import meant
 
 OPTIONAL_PASSES = (
-    "halves-to-float",
+    "widen-16-bit-floats",
     "unfold-transposed-convolutions",
     "fake-quantization-to-integer",
     "unsigned-bytes",

@@ -49,7 +49,6 @@ from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
 from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
 from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
-from byoc_mlir.transforms.halves_to_float import HalvesToFloat
 from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.profitability import why_unprofitable
@@ -57,6 +56,7 @@ from byoc_mlir.transforms.simplify import Simplify
 from byoc_mlir.transforms.traffic import Traffic
 from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
 from byoc_mlir.transforms.unsigned_bytes import UnsignedBytes
+from byoc_mlir.transforms.widen_16_bit_floats import Widen16BitFloats
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 """Matmuls and convolutions that are faster in integers; others run in `f32` if the model leaves the
@@ -71,7 +71,7 @@ _INTEGER_OPS = (
 """Ops on quantised tensors that backends and integer kernels compute."""
 
 CANONICALISATION: tuple[ModulePass, ...] = (
-    HalvesToFloat(),
+    Widen16BitFloats(),
     UnfoldTransposedConvolutions(),
     FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
     UnsignedBytes(),
@@ -195,7 +195,7 @@ def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
     gains = (backend.profitability("f16") for backend in get_backends(targets))
     if not any(gain.ops for gain in gains):
         return CANONICALISATION
-    return [one for one in CANONICALISATION if not isinstance(one, HalvesToFloat)]
+    return [one for one in CANONICALISATION if not isinstance(one, Widen16BitFloats)]
 
 
 def partition(build: Build) -> None:

@@ -205,7 +205,7 @@ def _extreme(kind: Kind, sizes: Sequence[Size]) -> Size:
         return kept[0]
     common = size_of({m: factor for m, factor in _common_terms(kept).items() if m})
     kept = [size - common for size in kept]
-    if _is_turned(kind, kept):  # the minimum of negated sizes is the negated maximum
+    if _is_reversed(kind, kept):  # the minimum of negated sizes is the negated maximum
         other: Kind = "min" if kind == "max" else "max"
         return common - _scaled(other, [-size for size in kept])
     return common + _scaled(kind, kept)
@@ -260,7 +260,7 @@ def _common_terms(sizes: Sequence[Size]) -> dict[Monomial, int]:
     }
 
 
-def _is_turned(kind: Kind, sizes: Sequence[Size]) -> bool:
+def _is_reversed(kind: Kind, sizes: Sequence[Size]) -> bool:
     """True if the negated sizes are the canonical form, in any order of the sizes."""
     varying = [size - constant_part(size) for size in sizes]
     total: Size = 0

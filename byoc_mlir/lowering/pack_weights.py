@@ -73,20 +73,20 @@ class PackWeights(ModulePass):
         if not isinstance(weight, ConstantOp) or loops is None:
             return
         step, column = loops
-        is_turned = op.indexing_maps.data[1].data.results[0] == column
-        matrix = weight.array.T if is_turned else weight.array
+        is_transposed = op.indexing_maps.data[1].data.results[0] == column
+        matrix = weight.array.T if is_transposed else weight.array
         if matrix.shape[0] < FEWEST_STEPS:
             return
-        if is_turned and weight.is_borrowed and matrix.shape[0] >= FEWEST_LINE_STEPS:
+        if is_transposed and weight.is_borrowed and matrix.shape[0] >= FEWEST_LINE_STEPS:
             return
         element = weight.type.element_type
         assert isinstance(element, FixedBitwidthType)
         columns = tile_columns(element, self.vector_bits)
         if matrix.shape[1] >= columns:
-            how = ("panels", columns, is_turned)
+            how = ("panels", columns, is_transposed)
             packed = derived_array(how, [weight.array], lambda: panels(matrix, columns))
             _replace(op, weight, packed, panel_exprs(step, column, columns))
-        elif is_turned and hint(prod(sizes_of(op.results[0])[:-1])) >= FEWEST_ROWS:
+        elif is_transposed and hint(prod(sizes_of(op.results[0])[:-1])) >= FEWEST_ROWS:
             turned = derived_array("turned", [weight.array], lambda: transposed(weight.array))
             _replace(op, weight, turned, (step, column))
 

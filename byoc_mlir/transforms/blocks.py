@@ -21,7 +21,7 @@ def host_functions(module: ModuleOp) -> Iterator[FuncOp]:
 
     Skips outlined regions, and functions that bind sizes which are known only at run time.
     """
-    for op in module.ops:
+    for op in module.walk():
         if isinstance(op, FuncOp) and region_compiler(op) is None and bound_symbol(op) is None:
             yield op
 
@@ -101,7 +101,7 @@ def region_symbols(module: ModuleOp) -> frozenset[str]:
     """Returns the symbols of the outlined regions."""
     return frozenset(
         op.sym_name.data
-        for op in module.ops
+        for op in module.walk()
         if isinstance(op, FuncOp) and region_compiler(op) is not None
     )
 

@@ -14,7 +14,7 @@ _MOST_TAPS = 1 << 12
 
 
 @dataclass(frozen=True)
-class MetTaps:
+class OverlappingTaps:
     """Range of overlapping taps along one spatial axis, and the padding that remains for it."""
 
     taps: slice
@@ -22,7 +22,7 @@ class MetTaps:
     after: int
 
 
-def overlapping_taps(op: CorrelationOp) -> list[MetTaps]:
+def overlapping_taps(op: CorrelationOp) -> list[OverlappingTaps]:
     """Returns the range of overlapping kernel taps along each spatial axis; all other taps read
     padding.
 
@@ -34,14 +34,14 @@ def overlapping_taps(op: CorrelationOp) -> list[MetTaps]:
     return [
         _along_axis(size, taps, before, after, stride, distance)
         if isinstance(size, int)
-        else MetTaps(slice(0, taps), before, after)
+        else OverlappingTaps(slice(0, taps), before, after)
         for size, taps, before, after, stride, distance in zip(
             sizes, window, padding[:rank], padding[rank:], strides, dilation, strict=True
         )
     ]
 
 
-def overlapping_taps_of_pool(op: PoolOp) -> list[MetTaps] | None:
+def overlapping_taps_of_pool(op: PoolOp) -> list[OverlappingTaps] | None:
     """Returns the range of overlapping taps of a pool along each axis, or `None` if a spatial size
     is symbolic.
 
@@ -50,7 +50,7 @@ def overlapping_taps_of_pool(op: PoolOp) -> list[MetTaps] | None:
     rank = op.SPATIAL_RANK
     strides, padding, dilation = op.checked_window()
     pool = ints(op.pool_size)
-    found: list[MetTaps] = []
+    found: list[OverlappingTaps] = []
     for axis, size in enumerate(sizes_of(op.data)[2:]):
         count = sizes_of(op.results[0])[2 + axis]
         if not isinstance(size, int) or not isinstance(count, int):
@@ -64,7 +64,7 @@ def overlapping_taps_of_pool(op: PoolOp) -> list[MetTaps] | None:
 
 def _along_axis(
     size: int, window: int, before: int, after: int, stride: int, dilation: int
-) -> MetTaps:
+) -> OverlappingTaps:
     extent = (window - 1) * dilation + 1
     count = window_count(size, before, after, extent, stride)
 
@@ -81,9 +81,9 @@ def _along_axis(
         for taps in (candidates, reversed(candidates))
     )
     if first is None or last is None:
-        return MetTaps(slice(0, window), before, after)
+        return OverlappingTaps(slice(0, window), before, after)
     # cut taps read padding in the first or last window, so no pixel is lost
     begin = min(first, before // dilation)
     end = max(last + 1, window - after // dilation)
     cut = (window - end) * dilation
-    return MetTaps(slice(begin, end), before - begin * dilation, after - cut)
+    return OverlappingTaps(slice(begin, end), before - begin * dilation, after - cut)

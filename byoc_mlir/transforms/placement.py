@@ -49,7 +49,7 @@ def placements(module: ModuleOp) -> list[Placement]:
 
     The rows of a region stand at its first call.
     """
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    functions = {op.sym_name.data: op for op in module.walk() if isinstance(op, FuncOp)}
     pending = {name: op for name, op in functions.items() if region_compiler(op) is not None}
     host = [op for name, op in functions.items() if name not in pending]
     rows = [row for func in host for row in _in_function(func, pending)]

@@ -175,11 +175,11 @@ def _call_sgemv(
     result.
     """
     a, b, out = at
-    is_turned = product.transposes[1]
+    is_transposed = product.transposes[1]
     depth, step = function.integer(product.depth), function.integer(1)
-    how, *sizes = (AS_STORED, units, depth) if is_turned else (TRANSPOSED, depth, units)
+    how, *sizes = (AS_STORED, units, depth) if is_transposed else (TRANSPOSED, depth, units)
     matrix = (function.integer(ROW_MAJOR, i32), function.integer(how, i32), *sizes)
-    width = function.integer(product.depth if is_turned else product.units)
+    width = function.integer(product.depth if is_transposed else product.units)
     one = function.real(1.0)
     function.do(SGEMV, *matrix, one, b, width, a, step, before, out, step)
 

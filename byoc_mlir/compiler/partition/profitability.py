@@ -79,7 +79,7 @@ def _judge(
     if options.prune == "measured" or _work(module) < ASSUMED.small_model:
         return _MeasuringJudge(options, compile_part)
     targets = _names(options)
-    regions = [op for op in module.ops if isinstance(op, FuncOp)]
+    regions = [op for op in module.walk() if isinstance(op, FuncOp)]
     judged = [region for region in regions if region_compiler(region) in targets]
     return _EstimatingJudge(judged, options, backends, compile_part)
 

@@ -17,7 +17,7 @@ from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
 from byoc_mlir.lowering.linalg_to_loops.overlapping import OverlapWriter, overlap_of
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
-from byoc_mlir.lowering.linalg_to_loops.turning import TurningWriter, is_turned
+from byoc_mlir.lowering.linalg_to_loops.transposing import TransposingWriter, is_transposed
 from byoc_mlir.lowering.threads import is_worth_threads
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
@@ -53,7 +53,7 @@ def emit_contraction(
                 cycles, threads=parallel
             )
         else:
-            writer = TurningWriter if is_turned(contraction) else PackingWriter
+            writer = TransposingWriter if is_transposed(contraction) else PackingWriter
             writer(code, contraction, kernels, blocking).write(cycles, threads=parallel)
 
 

@@ -61,7 +61,7 @@ _BODIES = {
 }
 
 _EXERCISED_BY: Mapping[str, str] = {
-    "halves-to-float": "halves",
+    "widen-16-bit-floats": "halves",
     "widen-products": "halves",
     **dict.fromkeys(
         ("fake-quantization-to-integer", "convolutions-to-float", "lower-integer-products"),
@@ -159,7 +159,7 @@ def test_the_fallback_interpreter_is_left_out() -> None:
         (["simplfy"], "'simplfy', which is no pass, pattern or backend; did you mean 'simplify'"),
         (["dnnl.conv2d_bias_rellu"], "did you mean 'dnnl.conv2d_bias_relu'"),
         (["prepare-dnnl-regions"], "backend 'dnnl' needs it for its regions"),
-        (["?"], "passes that can be disabled are halves-to-float"),
+        (["?"], "passes that can be disabled are widen-16-bit-floats"),
         ("simplify", "accepted is a sequence of names"),
         ([3], "accepted is a sequence of names"),
     ],

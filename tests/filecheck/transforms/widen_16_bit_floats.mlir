@@ -1,4 +1,4 @@
-// RUN: byoc-opt %s --split-input-file -p halves-to-float | filecheck %s
+// RUN: byoc-opt %s --split-input-file -p widen-16-bit-floats | filecheck %s
 
 // Between the model's input and output nothing is rounded.
 func.func @chain(%x: tensor<4x8xf16>) -> tensor<4x2xf16> {

@@ -18,14 +18,14 @@ from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.tiled import B
 
 
-def is_turned(contraction: Contraction) -> bool:
+def is_transposed(contraction: Contraction) -> bool:
     """True if each column of `b` is contiguous along the steps."""
     b = contraction.nest.accesses[B].coefficients
     steps, columns = contraction.steps, contraction.columns
     return len(steps) == len(columns) == 1 and b[steps[0]] == 1 and b[columns[0]] != 1
 
 
-class TurningWriter(PackingWriter):
+class TransposingWriter(PackingWriter):
     """Strategy for contractions that transpose blocks of `b`."""
 
     def _b_step(self) -> Index:

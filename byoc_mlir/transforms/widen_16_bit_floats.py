@@ -1,4 +1,4 @@
-"""The pass `halves-to-float`."""
+"""The pass `widen-16-bit-floats`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ROUNDED = frozenset(
 rounding, are excluded: their inputs stay as precise as in the model."""
 
 
-class HalvesToFloat(ModulePass):
+class Widen16BitFloats(ModulePass):
     """Computes models of 16-bit floats in `f32`, as ONNX Runtime does.
 
     The pass widens values after inputs, and rounds them before outputs, before casts of the model,
@@ -67,7 +67,7 @@ class HalvesToFloat(ModulePass):
     ```
     """
 
-    name = "halves-to-float"
+    name = "widen-16-bit-floats"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for block in host_blocks(op):
