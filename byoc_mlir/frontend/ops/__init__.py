@@ -6,22 +6,23 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 
 def import_families(op_type: str = "") -> None:
-    """Imports the families whose text names an op in quotes; without a name, all families.
+    """Imports the families whose source names an op in quotes.
 
-    An op that no family names in quotes may have a name that a table composes: all are imported.
+    All families are imported without a name, for an op whose name a table composes, and where the
+    sources are no files, as in an archive.
     """
-    families = _families()
-    named = [name for name, text in families.items() if f'"{op_type}"' in text]
-    for name in named or families:
+    named = [name for name, source in _sources().items() if f'"{op_type}"' in source]
+    for name in named or [one.name for one in walk_packages(__path__, f"{__name__}.")]:
         import_module(name)
 
 
 @cache
-def _families() -> Mapping[str, str]:
-    """Returns the texts of the families by the names of their modules."""
+def _sources() -> Mapping[str, str]:
+    """Returns the sources of the families by the names of their modules."""
     root = Path(__file__).parent
     paths = sorted(path for path in root.rglob("*.py") if path.name != "__init__.py")
     return {
