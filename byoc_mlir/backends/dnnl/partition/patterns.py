@@ -349,7 +349,7 @@ def _refused_slopes(match: Match) -> str | None:
     result, shape = shape_of(root.output), shape_of(root.rhs)
     if math.prod(shape) == 1 or _is_per_channel(root.rhs, result, axis=1):
         return None
-    return f"slopes {root.rhs.type} are not one number per channel of {root.output.type}"
+    return f"slopes {root.rhs.type} are not one value per channel of {root.output.type}"
 
 
 def _is_per_channel(bias: SSAValue, result: Sequence[int], axis: int) -> bool:
