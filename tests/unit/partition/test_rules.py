@@ -28,7 +28,7 @@ def tested() -> set[str]:
 
 @pytest.fixture(scope="module")
 def explained() -> set[str]:
-    return named_in(ROOT / "docs" / "partitioning.md", ROOT / "docs" / "patterns.md")
+    return named_in(ROOT / "docs" / "dev-notes" / "partitioning.md")
 
 
 @pytest.mark.parametrize("kind", RULES)
