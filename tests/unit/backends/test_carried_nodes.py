@@ -44,6 +44,7 @@ def _carried(context: NodeContext, data: Value) -> Value:
 @pytest.fixture(autouse=True)
 def _carried_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registers two importers, and hides them from other tests."""
+    registry.all_ops()  # what a test imports stays imported, and registers in the copy alone
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
     for name in ("Inverse", "NoSuchOp"):
         register_op("com.microsoft", name)(_carried)

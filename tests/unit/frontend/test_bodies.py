@@ -19,6 +19,7 @@ _READ_OUTSIDE = "node 'node'.*a value of a body is read outside of it"
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.all_ops()  # what a test imports stays imported, and registers in the copy alone
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
 
 

@@ -24,6 +24,7 @@ from byoc_mlir.frontend.registry import OpFunction, all_ops, find_op
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.all_ops()  # what a test imports stays imported, and registers in the copy alone
     monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
 
 

@@ -136,9 +136,13 @@ for one in settled(Path(sys.argv[1]), requests):
     assert result.stdout.split() == ["0.6", "0.4", "0.502"]
 
 
-def test_the_command_of_the_exercises() -> None:
+def test_the_command_that_compares_targets() -> None:
     """Checks the command with a small network in place of the large ones, and less time."""
-    page = (BENCHMARKS.parent / "docs" / "exercises.md").read_text().splitlines()
+    page = (
+        (BENCHMARKS.parent / "docs" / "dev-notes" / "tuning-measurements.md")
+        .read_text()
+        .splitlines()
+    )
     (command,) = (line for line in page if line.startswith("python benchmarks/targets.py"))
     _, script, *arguments = command.split()
     shorter = ("--models", "mnist", "--rounds", 1, "--tune", 4)
