@@ -250,6 +250,7 @@ def test_results_in_half_precision(function: Callable[[Tensor], Tensor]) -> None
         "sign",
         "copy",
         "norm",
+        "norm_2",
         "norm_0d",
         "sort",
         "descending",
