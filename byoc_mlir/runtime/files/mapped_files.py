@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import mmap
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import numpy as np
 
-_files: WeakKeyDictionary[mmap.mmap, int] = WeakKeyDictionary()
+_files: dict[ref[mmap.mmap], int] = {}
 """Addresses of the first bytes of mapped files.
 
 The key is the mapping and not the address: an unmapped address is reused before `mmap` tells that
@@ -19,7 +19,8 @@ _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)
 
 def remember(mapped: mmap.mmap) -> None:
     """Registers a read-only mapped file until it is unmapped."""
-    _files[mapped] = int(np.frombuffer(mapped, np.uint8).ctypes.data)
+    address = int(np.frombuffer(mapped, np.uint8).ctypes.data)
+    _files[ref(mapped, lambda gone: _files.pop(gone, None))] = address
 
 
 def drop_pages(address: int, size: int) -> None:
@@ -30,9 +31,9 @@ def drop_pages(address: int, size: int) -> None:
     """
     if _DROP is None:
         return
-    for mapped, start in _files.copy().items():
-        offset = address - start
-        if not 0 <= offset < len(mapped):
+    for known, start in _files.copy().items():  # a copy, since other threads map and unmap
+        mapped, offset = known(), address - start
+        if mapped is None or not 0 <= offset < len(mapped):
             continue
         first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
         end = min(offset + size, len(mapped)) // mmap.PAGESIZE * mmap.PAGESIZE

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import mmap
+import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -43,3 +45,41 @@ def test_other_memory_stays(tmp_path: Path) -> None:
     array = np.ones(PAGES * mmap.PAGESIZE, np.uint8)
     drop_pages(int(array.ctypes.data), array.size)
     assert array.all()
+
+
+def test_threads_map_and_drop_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "weights"
+    mapped_file(path).close()
+    errors: list[BaseException] = []
+    stop = threading.Event()
+
+    def map_again_and_again() -> None:
+        while not stop.is_set():
+            with path.open("rb") as file:
+                remember(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+    def drop_again_and_again() -> None:
+        try:
+            for _ in range(4000):
+                drop_pages(0, mmap.PAGESIZE)
+        except BaseException as error:
+            errors.append(error)
+
+    kept = [mapped_file(tmp_path / str(number)) for number in range(100)]
+    for mapped in kept:
+        remember(mapped)
+    mapping = [threading.Thread(target=map_again_and_again) for _ in range(2)]
+    dropping = [threading.Thread(target=drop_again_and_again) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in (*mapping, *dropping):
+            thread.start()
+        for thread in dropping:
+            thread.join()
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+    for thread in mapping:
+        thread.join()
+    assert not errors
