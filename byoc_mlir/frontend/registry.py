@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from byoc_mlir.errors import ByocError
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.families import PREFIX, import_families
 from byoc_mlir.frontend.value import NodeRefused, Value
 from byoc_mlir.installed import installed_points
 from byoc_mlir.names import written_at
@@ -85,8 +86,6 @@ _TOGETHER = "attributes"
 """Name of the parameter that takes several attributes as one dataclass."""
 
 
-_FAMILIES = "byoc_mlir.frontend.ops."
-
 _REGISTRY: dict[tuple[str, str], tuple[OnnxOp, ...]] = {}
 
 
@@ -115,8 +114,8 @@ def register_op(
         raise ByocError(f"{domain}.{name}: `since` is {since}, accepted are 1 and more")
 
     def register(function: F) -> F:
-        if not function.__module__.startswith(_FAMILIES):  # an op of ONNX stays ours
-            _import_families(name)
+        if not function.__module__.startswith(PREFIX):  # an op of ONNX stays ours
+            import_families(name)
         others: list[OnnxOp] = []
         for known in _REGISTRY.get((domain, name), ()):
             if known.since != since:
@@ -145,18 +144,12 @@ def find_op(domain: str, op_type: str, opset: int) -> OnnxOp | None:
         ByocError: the installed module that registers the op cannot be imported.
     """
     if (domain, op_type) not in _REGISTRY:
-        _import_families(op_type)
+        import_families(op_type)
     if (domain, op_type) not in _REGISTRY:
         _import_installed(f"{domain}.{op_type}" if domain else op_type)
     versions = _REGISTRY.get((domain, op_type), ())
     index = bisect_right(versions, opset, key=lambda op: op.since)
     return versions[index - 1] if index else None
-
-
-def _import_families(op_type: str = "") -> None:
-    from byoc_mlir.frontend.ops import import_families  # the families register in here
-
-    import_families(op_type)
 
 
 def _import_installed(name: str) -> None:
@@ -186,7 +179,7 @@ def all_ops() -> tuple[OnnxOp, ...]:
     Raises:
         ByocError: a module cannot be imported.
     """
-    _import_families()
+    import_families()
     for point in installed_points(ENTRY_POINT_GROUP):
         _import(point)
     return registered_ops()
