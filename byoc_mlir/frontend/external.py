@@ -17,7 +17,7 @@ from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import ByocError
-from byoc_mlir.frontend.builder import BlockBuilder
+from byoc_mlir.frontend.block_builder import BlockBuilder
 from byoc_mlir.frontend.graphs import standard_name
 from byoc_mlir.frontend.value import SequenceValue, Value
 

@@ -26,9 +26,9 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
     UnsupportedTypeError,
 )
+from byoc_mlir.frontend.block_builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.block_weights import DOMAIN, with_packed_weights
 from byoc_mlir.frontend.bodies import Bodies
-from byoc_mlir.frontend.builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.declared import declared_shapes
 from byoc_mlir.frontend.either_rank import refuse_either_rank
 from byoc_mlir.frontend.files.check import opset_versions

@@ -15,8 +15,9 @@ from byoc_mlir.dialects.locations import node_location
 from byoc_mlir.dialects.relay.shape import asked
 from byoc_mlir.errors import ByocError, InvalidModelError, UnsupportedTypeError
 from byoc_mlir.frontend.attributes import node_attributes
+from byoc_mlir.frontend.block_builder import BlockBuilder, name_hint
 from byoc_mlir.frontend.bodies import Bodies
-from byoc_mlir.frontend.builder import BlockBuilder, NodeContext, name_hint
+from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.declared import Declared
 from byoc_mlir.frontend.either_rank import (
     check_rank_does_not_show,
