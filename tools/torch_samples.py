@@ -289,10 +289,10 @@ def _sharing(values: list[Any]) -> list[int]:
 def print_table(out: Path) -> None:
     """Prints the numbers of samples and forms, and the forms that run in PyTorch."""
     rows = _rows(out)
-    verdicts = Counter(row[1] for row in rows)
-    forms = {kind: sorted({row[0] for row in rows if row[1] == kind}) for kind in verdicts}
+    decisions = Counter(row[1] for row in rows)
+    forms = {kind: sorted({row[0] for row in rows if row[1] == kind}) for kind in decisions}
     print("| | samples | forms |\n| --- | ---: | ---: |")
-    for kind, count in verdicts.most_common():
+    for kind, count in decisions.most_common():
         print(f"| {kind} | {count} | {len(forms[kind])} |")
     for kind in ("differs", "pytorch"):
         print(f"\n{kind}:", ", ".join(f"`{name}`" for name in forms.get(kind, [])))
@@ -309,10 +309,10 @@ def print_page(files: list[Path]) -> None:
     kinds: dict[str, list[str]] = {}
     for file in files:
         rows = _rows(file)
-        verdicts = Counter(row[1] for row in rows)
+        decisions = Counter(row[1] for row in rows)
         found = {row[0]: _reason(row[3]) for row in rows if row[1] == "pytorch"}
         numbers = [len({row[0] for row in rows}), len(found)]
-        numbers += [verdicts[one] for one in ("same", "pytorch", "differs")]
+        numbers += [decisions[one] for one in ("same", "pytorch", "differs")]
         print(f"| {file.stem} |", " | ".join(map(str, numbers)), "|")
         reasons = found | reasons
         for form in found:

@@ -119,7 +119,7 @@ class LeafPattern(Pattern):
 
     def refuse(self, value: SSAValue) -> str | None:
         """Returns what was expected and found, or `None` if the value fits."""
-        raise NotImplementedError
+        raise NotImplementedError  # no ABC, for the reason of `Pattern`
 
 
 class WildcardPattern(LeafPattern):

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--inputs",
         metavar="FILE.npz",
         help="inputs by name: the model is run on them before it is written, which compiles the"
-        " stages of one that runs in several",
+        " segments of one that is split",
     )
     add_json_argument(parser)
 

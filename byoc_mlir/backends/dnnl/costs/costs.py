@@ -16,6 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.choices import MEASURED, Choices
 from byoc_mlir.backends.dnnl.costs.measurements import Sample, current_measuring
+from byoc_mlir.backends.dnnl.costs.work import has_weights, unfolds_windows, work_of
 from byoc_mlir.backends.dnnl.dialect import (
     ActivationOp,
     ConcatOp,
@@ -101,12 +102,10 @@ class Costs:
         self._choices = choices or Choices()
         self._lanes = VectorUnit.of(Cpu.host().features).lanes
         self._measuring = current_measuring()
-        self._first: dict[Hashable, ConvolutionOp] = {}
-        """The first convolution that was asked of those that look alike, by op and by look."""
-        self._sharing: dict[ConvolutionOp, int] = {}
-        """Number of convolutions that share a convolution's code, counted at the first query for
-        it."""
-        self._convolutions: dict[tuple[ConvolutionOp, tuple[str, ...]], Sequence[Cost]] = {}
+        self._sharing: dict[Hashable, int] = {}
+        """Number of convolutions that share the code of equal ones, counted at the first query."""
+        self._convolutions: dict[tuple[Hashable, tuple[str, ...]], Sequence[Cost]] = {}
+        """Costs of equal convolutions by the layouts of their operands and results."""
 
     def op(self, op: Operation, layout: LayoutOf) -> float:
         """Returns the milliseconds of an op with its operands and results in the given layouts."""
@@ -168,9 +167,7 @@ class Costs:
 
     def _convolution(self, op: ConvolutionOp, layout: LayoutOf) -> Sequence[Cost]:
         """Returns the cost of a convolution with each algorithm that supports it."""
-        if op not in self._first:
-            self._first[op] = self._first.setdefault(_look(op), op)
-        key = self._first[op], tuple(map(layout, (*op.operands, op.output)))
+        key = _costed(op), tuple(map(layout, (*op.operands, op.output)))
         if key not in self._convolutions:
             self._convolutions[key] = self._by_algorithm(op, layout)
         return self._convolutions[key]
@@ -218,7 +215,7 @@ class Costs:
 
     def _by_our_kernels(self, op: ConvolutionOp, layout: LayoutOf, direct: float) -> Iterator[Cost]:
         """Yields the costs of built-in kernels whose estimated gain justifies them."""
-        gain = ASSUMED.kernel_code / self._sharing_code(self._first[op])
+        gain = ASSUMED.kernel_code / self._sharing_code(op)
         accepted = min(ASSUMED.estimate_margin * direct, direct - gain)
         for kernel in candidates(op, layout):
             is_winograd = isinstance(kernel, Winograd)
@@ -230,9 +227,10 @@ class Costs:
                 yield Cost(milliseconds, kernel.name, weight_bytes=size)
 
     def _sharing_code(self, op: ConvolutionOp) -> int:
-        if op not in self._sharing:
-            self._sharing[op] = sharing_code(op)
-        return self._sharing[op]
+        key = _costed(op)
+        if key not in self._sharing:
+            self._sharing[key] = sharing_code(op)
+        return self._sharing[key]
 
     def _channels_apart(
         self, op: QuantizedConvolutionOp, layout: LayoutOf, direct: float
@@ -290,7 +288,7 @@ class Costs:
         implementation = descriptor.implementation
         if implementation.startswith("ref"):
             return _REFERENCE_PENALTY + self._time(described, descriptor, implementation, 0)
-        if _unfolds_windows(described, implementation):
+        if unfolds_windows(described, implementation):
             return self._time(described, descriptor, f"{implementation}, unfolding", 0)
         return self._time(described, descriptor, implementation, math.inf)
 
@@ -340,12 +338,12 @@ class Costs:
         if name.startswith("ref"):
             return work_of(described) / (_REFERENCE_RATE * threads)
         own = calibration(ConvolutionCalibration)
-        rate = own.products if _has_weights(described) else own.transformed_bytes
+        rate = own.products if has_weights(described) else own.transformed_bytes
         share = next(share for start, share in _SHARES if name.startswith(start))
         return ASSUMED.primitive_call + work_of(described) / (share * rate * threads)
 
 
-def _look(op: ConvolutionOp) -> Hashable:
+def _costed(op: ConvolutionOp) -> Hashable:
     """Returns a key of all that the costs of a convolution depend on, but for layouts."""
     types = tuple(value.type for value in (*op.operands, op.output))
     weights = type(op.weights.owner), is_packable(op.weights)
@@ -371,32 +369,3 @@ def _lookup_milliseconds(op: LookupOp, layout: LayoutOf) -> float:
         ASSUMED.primitive_call
         + 2 * math.prod(shape) / calibration(ConvolutionCalibration).transformed_bytes
     )
-
-
-def _unfolds_windows(described: DescribedPrimitive, implementation: str) -> bool:
-    """True if a convolution of one group unfolds its windows into a larger GEMM.
-
-    Such an implementation is never the fastest.
-    """
-    if "conv" not in described.call.kind or "gemm" not in implementation:
-        return False
-    result = described.operands[-1].descriptor.dims
-    weights = [one.descriptor.dims for one in described.operands if one.argument == Arg.WEIGHTS]
-    return any(len(dims) == len(result) and math.prod(dims[2:]) > 1 for dims in weights)
-
-
-def _has_weights(described: DescribedPrimitive) -> bool:
-    return any(operand.argument == Arg.WEIGHTS for operand in described.operands)
-
-
-def work_of(described: DescribedPrimitive) -> float:
-    """Returns the MACs of a primitive with weights, or the bytes that another primitive moves."""
-    result = described.operands[-1].descriptor.dims
-    weights = {one.argument: math.prod(one.descriptor.dims) for one in described.operands}
-    if Arg.WEIGHTS_1 in weights:  # a recurrent layer: each step multiplies by all of both
-        steps, batch, _ = result
-        return float(steps * batch * (weights[Arg.WEIGHTS] + weights[Arg.WEIGHTS_1]))
-    if Arg.WEIGHTS in weights:
-        outputs = math.prod(result) / result[1 if len(result) > 2 else -1]
-        return outputs * weights[Arg.WEIGHTS]
-    return float(sum(operand.descriptor.byte_size for operand in described.operands))
