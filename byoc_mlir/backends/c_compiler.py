@@ -17,6 +17,7 @@ from byoc_mlir.backends.base import CSource
 from byoc_mlir.errors import BackendError
 from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.system.cpu import Cpu
+from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 _FLAGS = ("-shared", "-fPIC", "-Werror=return-type", "-Werror=implicit-function-declaration")
 """Flags that make a missing `return` or prototype, which is undefined behaviour, an error."""
@@ -25,6 +26,8 @@ _ALL_DEFINED = ("-Wl,-z,defs",) if sys.platform == "linux" else ()
 """Linker flags that report undefined functions at compile time instead of when the model is
 loaded.
 """
+
+_making_directory = ForkSafeLock()
 
 
 def compile_c(code: CSource, symbol: str) -> Path:
@@ -41,7 +44,8 @@ def compile_c(code: CSource, symbol: str) -> Path:
     options = [*_FLAGS, *_ALL_DEFINED, *code.flags, *_isa_flags()]
     libraries = [text for path in code.libraries for text in _linked(path)]
     key = hashlib.sha256(repr((code.source, options, libraries, compiler)).encode()).hexdigest()
-    directory = _build_directory(os.getpid())
+    with _making_directory:  # a cache alone lets several threads make one
+        directory = _build_directory(os.getpid())
     library = directory / f"{key[:32]}.so"
     if library.exists():
         return library
