@@ -15,6 +15,9 @@ from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.tensors import Kind, MapRow, TensorInfo, Trim
 
+NOT_COMPILED = "nothing is compiled yet: the first inputs determine the shapes; call run"
+"""Message about a plan without programs."""
+
 
 @dataclass(frozen=True)
 class Leaf:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from byoc_mlir.errors import ExecutionError
-from byoc_mlir.runtime.plan import Interpreted, Leaf, Loop, Node, Staged
+from byoc_mlir.runtime.plan import NOT_COMPILED, Interpreted, Leaf, Loop, Node, Staged
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.report import Report, Variant
 from byoc_mlir.tensors import TensorInfo
 
-_NO_SHAPES = "nothing is compiled yet: the first inputs determine the shapes; call run or warmup"
+_NO_SHAPES = f"{NOT_COMPILED} or warmup"
 
 
 def program_of(node: Node) -> Program:
@@ -24,8 +24,7 @@ def program_of(node: Node) -> Program:
     if isinstance(node, Leaf):
         parts, missing = node.programs[-1:], _NO_SHAPES
     elif isinstance(node, Staged):
-        parts = node.stages[0].nodes[:1]
-        missing = "nothing is compiled yet: the first inputs determine shapes; call run"
+        parts, missing = node.stages[0].nodes[:1], NOT_COMPILED
     elif isinstance(node, Loop):
         parts = () if node.body is None else (node.body,)
         missing = f"the body of '{node.row.node}' is not compiled yet; call run"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.runtime.plan import NOT_COMPILED
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
 CACHED_SHAPES = 16
@@ -102,10 +103,7 @@ class Recent(Generic[_Key, _Value]):
         """
         with self._lock:
             if not self._values:
-                raise ExecutionError(
-                    "nothing is compiled yet: the first inputs determine the shapes; call run or"
-                    " warmup"
-                )
+                raise ExecutionError(f"{NOT_COMPILED} or warmup")
             return next(reversed(self._values.values()))
 
     @property

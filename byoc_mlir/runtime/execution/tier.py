@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.execution.node import LoadedNode, Parts, Step
-from byoc_mlir.runtime.plan import Node
+from byoc_mlir.runtime.plan import NOT_COMPILED, Node
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.tensors import Array, TensorInfo
 
@@ -143,9 +143,7 @@ class LoadedTier(LoadedNode):
             ExecutionError: the node is closed, or has not run.
         """
         if self._compiled is None and self._latest is None and not self._is_closed:
-            raise ExecutionError(
-                "nothing is compiled yet: the first inputs determine shapes; call run"
-            )
+            raise ExecutionError(NOT_COMPILED)
         compiled = self.settled()
         latest, self._latest = self._latest, None
         if latest is not None:

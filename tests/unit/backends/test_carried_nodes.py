@@ -10,10 +10,11 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import ModelProto
+from registered import hide_own_ops
 
 import byoc_mlir
 from byoc_mlir.errors import UnsupportedModelError
-from byoc_mlir.frontend import NodeContext, Value, carry, register_op, registry
+from byoc_mlir.frontend import NodeContext, Value, carry, register_op
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 
 PAGE = Path(__file__).parents[3] / "docs" / "backends.md"
@@ -44,8 +45,7 @@ def _carried(context: NodeContext, data: Value) -> Value:
 @pytest.fixture(autouse=True)
 def _carried_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registers two importers, and hides them from other tests."""
-    registry.all_ops()  # what a test imports stays imported, and registers in the copy alone
-    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    hide_own_ops(monkeypatch)
     for name in ("Inverse", "NoSuchOp"):
         register_op("com.microsoft", name)(_carried)
 

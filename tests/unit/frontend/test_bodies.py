@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from registered import hide_own_ops
 
 from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.errors import InternalError
-from byoc_mlir.frontend import NodeContext, Value, import_model, register_op, registry
+from byoc_mlir.frontend import NodeContext, Value, import_model, register_op
 from byoc_mlir.frontend.ops.counted import for_loop, iteration_number
 
 _DOMAIN = "com.example"
@@ -19,8 +20,7 @@ _READ_OUTSIDE = "node 'node'.*a value of a body is read outside of it"
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry.all_ops()  # what a test imports stays imported, and registers in the copy alone
-    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    hide_own_ops(monkeypatch)
 
 
 def model() -> onnx.ModelProto:

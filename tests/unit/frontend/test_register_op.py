@@ -12,20 +12,20 @@ from typing import Any
 
 import onnx
 import pytest
+from registered import hide_own_ops
 
 from byoc_mlir.compiler.cache import fingerprint
 from byoc_mlir.compiler.cache.fingerprint import machine_and_software
 from byoc_mlir.dialects.relay import elementwise
 from byoc_mlir.errors import ByocError
-from byoc_mlir.frontend import NodeContext, Value, register_op, registry
+from byoc_mlir.frontend import NodeContext, Value, register_op
 from byoc_mlir.frontend.known_ops import misfit
 from byoc_mlir.frontend.registry import OpFunction, all_ops, find_op
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry.all_ops()  # what a test imports stays imported, and registers in the copy alone
-    monkeypatch.setattr(registry, "_REGISTRY", dict(registry._REGISTRY))
+    hide_own_ops(monkeypatch)
 
 
 def importer() -> Callable[[NodeContext, Value], Value]:
