@@ -8,7 +8,7 @@ from byoc_mlir.frontend import registry
 
 
 def hide_own_ops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hides the ops that the test registers from now on from other tests.
+    """Removes the ops that the test registers from now on when the test ends.
 
     All other ops are imported before: a module that a test imports stays imported, and would
     register its ops in the test's copy alone.

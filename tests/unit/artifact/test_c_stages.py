@@ -349,7 +349,7 @@ def test_a_stage_for_some_sizes_is_refused(tmp_path: Path) -> None:
     )
     executable = byoc_mlir.compile(model, targets=())
     executable.run({"x": np.ones(4, np.float32)})
-    with pytest.raises(ExportError, match=r"stage 3 of 3 is compiled for each set of sizes"):
+    with pytest.raises(ExportError, match=r"segment 3 of 3 is compiled for each set of sizes"):
         executable.export_library(tmp_path / "model.so")
 
 
