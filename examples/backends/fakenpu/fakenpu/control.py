@@ -56,6 +56,8 @@ class Counters:
     live_bytes: int
     live_allocations: int
     live_queues: int
+    live_tasks: int
+    """Tasks that are enqueued and not done."""
 
     def since(self, before: Counters) -> Counters:
         """Returns the difference of two readings."""
@@ -79,6 +81,7 @@ class Control:
         self.device = device
         self.library = ctypes.CDLL(str(library(device)))
         self._function("message").restype = ctypes.c_char_p
+        self._function("identity").restype = ctypes.c_char_p
         self._function("events").restype = ctypes.c_int64
 
     def counters(self) -> Counters:
@@ -105,6 +108,20 @@ class Control:
             yield
         finally:
             self._function("inject")(fault, ctypes.c_int64(0))
+
+    def identity(self) -> str:
+        """Returns device and driver."""
+        return self._function("identity")().decode()
+
+    @contextmanager
+    def identified(self, text: str) -> Generator[None]:
+        """Makes it another device, or one with another driver."""
+        before = self.identity()
+        self._function("identify")(text.encode())
+        try:
+            yield
+        finally:
+            self._function("identify")(before.encode())
 
     @contextmanager
     def delays(self, *, kernel: float = 0, copy: float = 0) -> Generator[None]:

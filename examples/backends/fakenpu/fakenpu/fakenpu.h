@@ -11,6 +11,8 @@
 #define JOINED_(prefix, name) prefix##_##name
 #define JOINED(prefix, name) JOINED_(prefix, name)
 #define API(name) JOINED(DEVICE, name)
+#define TEXT_(name) #name
+#define TEXT(name) TEXT_(name)
 
 /* The contract of a device: 0 is success. */
 int32_t API(open)(void **queue);
@@ -21,6 +23,7 @@ int32_t API(copy_in)(void *queue, void *device, const void *host, int64_t bytes)
 int32_t API(copy_out)(void *queue, void *host, const void *device, int64_t bytes);
 int32_t API(wait)(void *queue);
 const char *API(message)(int32_t status);
+const char *API(identity)(void);
 
 /* A kernel gets memory in the device's own addresses, and returns 0 or a failure. */
 typedef int (*kernel)(void *const *memory, const int64_t *sizes);

@@ -17,7 +17,7 @@ enum { CAPACITY = 1 << 30, ALIGNMENT = 64, ARGUMENTS = 64, EVENTS = 1 << 16 };
 enum { POISON = 0xFF };
 
 enum status { SUCCESS, OUT_OF_MEMORY, COPY_FAILED, LAUNCH_FAILED, KERNEL_FAILED, COMPLETION_LOST,
-              DEVICE_LOST, BAD_ADDRESS, FORKED, NO_QUEUE };
+              DEVICE_LOST, BAD_ADDRESS, FORKED, NO_QUEUE, NO_DEVICE };
 
 static const char *const messages[] = {
     "success",
@@ -30,12 +30,20 @@ static const char *const messages[] = {
     "an address is not in allocated device memory",
     "the device was opened before a fork; open it in this process",
     "a queue could not be created",
+    "there is no such device, because FAKENPU_ABSENT is set",
 };
 
 const char *API(message)(int32_t status) {
   const int32_t count = sizeof messages / sizeof *messages;
   return status >= 0 && status < count ? messages[status] : "unknown status";
 }
+
+/* An environment variable makes a machine without the device. */
+static int is_absent(void) { return getenv("FAKENPU_ABSENT") != NULL; }
+
+static char identity[64] = TEXT(DEVICE) ", driver 1.0";
+
+const char *API(identity)(void) { return is_absent() ? "" : identity; }
 
 /* Places where faults can be injected; `inject` numbers them. */
 enum fault { FAULT_OPEN, FAULT_ALLOCATE, FAULT_COPY, FAULT_LAUNCH, FAULT_KERNEL, FAULT_COMPLETION,
@@ -50,7 +58,7 @@ struct block {
 
 struct counters {
   int64_t copies_in, bytes_in, copies_out, bytes_out, waits, launches, allocations, live_bytes,
-      live_allocations, live_queues;
+      live_allocations, live_queues, live_tasks;
 };
 
 struct event {
@@ -103,6 +111,7 @@ static int reserve(void) {
 
 /* Returns why no call can succeed. The caller holds the lock. */
 static enum status unusable(void) {
+  if (is_absent()) return NO_DEVICE;
   if (!reserve()) return OUT_OF_MEMORY;
   if (device.owner != getpid()) return FORKED;
   if (hits(FAULT_DEVICE)) device.lost = 1;
@@ -203,3 +212,6 @@ void API(inject)(int32_t fault, int64_t countdown) {
   if (fault == FAULT_DEVICE) device.lost = 0;
   pthread_mutex_unlock(&device.lock);
 }
+
+/* Makes it another device, or one with another driver. */
+void API(identify)(const char *text) { strncpy(identity, text, sizeof identity - 1); }

@@ -30,6 +30,12 @@ struct queue {
 static volatile int lazy;
 static volatile double kernel_milliseconds, copy_milliseconds;
 
+static void count_tasks(int64_t change) {
+  pthread_mutex_lock(&device.lock);
+  device.counters.live_tasks += change;
+  pthread_mutex_unlock(&device.lock);
+}
+
 static void pause_for(double milliseconds) {
   const int64_t nanoseconds = (int64_t)(milliseconds * 1e6);
   struct timespec rest = {nanoseconds / 1000000000, nanoseconds % 1000000000};
@@ -85,6 +91,7 @@ static void *run_queue(void *argument) {
     const int64_t begin = now();
     const enum status status = run_task(task, failed);
     note(task->kind, queue->number, begin);
+    count_tasks(-1);
     pthread_mutex_lock(&queue->lock);
     queue->failed = status;
     queue->stalled = status == COMPLETION_LOST && !failed && !queue->closing;
@@ -145,6 +152,7 @@ static enum status append(struct queue *queue, struct task task) {
   struct task *const made = malloc(sizeof *made);
   if (!made) return OUT_OF_MEMORY;
   *made = task;
+  count_tasks(1);
   pthread_mutex_lock(&queue->lock);
   if (queue->first)
     queue->last->next = made;
