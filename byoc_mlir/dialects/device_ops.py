@@ -7,13 +7,15 @@ A memory space is `host`, or the name of a device. A memref of a device carries 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
+    BaseAttr,
     IRDLOperation,
+    VarConstraint,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -38,8 +40,9 @@ class CopyOp(IRDLOperation):
     """
 
     name = "byoc.copy"
-    value = operand_def(TensorType)
-    result = result_def(TensorType)
+    TYPE: ClassVar = VarConstraint("TYPE", BaseAttr(TensorType))
+    value = operand_def(TYPE)
+    result = result_def(TYPE)
     source = prop_def(StringAttr)
     target = prop_def(StringAttr)
     traits = traits_def(Pure())
@@ -63,8 +66,6 @@ class CopyOp(IRDLOperation):
             raise VerifyException(
                 f"a copy is between the host and a device, found {spaces[0]!r} and {spaces[1]!r}"
             )
-        if self.value.type != self.result.type:
-            raise VerifyException(f"a copy of {self.value.type} has that type")
 
 
 @irdl_op_definition
