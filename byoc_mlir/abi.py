@@ -114,11 +114,18 @@ def device_region(device: str) -> str:
     return f"device_{device}"
 
 
+DEVICE_FUNCTIONS = (
+    *("message", "identity", "open", "close", "allocate", "free"),
+    *("copy_in", "copy_out", "wait"),
+)
+"""Functions of a device, in the order of their addresses in its state."""
+
+
 def device_state_slots(constants: int) -> int:
     """Returns the number of state slots of a device: two for each constant, one for each of its
-    functions `message` and `identity`.
+    functions.
     """
-    return 2 * constants + 2
+    return 2 * constants + len(DEVICE_FUNCTIONS)
 
 
 QUEUE_SLOT, DEVICE_ARENA_SLOT, DEVICE_CONTEXT_SLOTS = 0, 1, 2
