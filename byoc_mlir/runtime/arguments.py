@@ -62,6 +62,16 @@ class Arguments:
         """
         return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
 
+    def some(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Returns some of the inputs by name, as contiguous arrays of the model's types.
+
+        Raises:
+            InvalidInputError: an input is unknown, or has a wrong dtype or shape.
+        """
+        if inputs.keys() - self._names.keys():
+            raise InvalidInputError(self._name_mismatch({**self._names, **inputs}))
+        return {name: _checked_array(self._names[name], one) for name, one in inputs.items()}
+
     def by_name(self, inputs: Inputs) -> dict[str, Any]:
         """Returns the values of all inputs in order, unchecked.
 

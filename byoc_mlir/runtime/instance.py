@@ -171,6 +171,10 @@ class Instance:
         """
         return dict(zip(kinds, new_outputs(list(kinds.values())), strict=True))
 
+    def placed(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
+        """Copies arrays for inputs to the memory in which the program takes them."""
+        return dict(arrays)
+
     def handles(self, out: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the arrays that a caller gave for outputs, as `run` takes them."""
         return out

@@ -124,6 +124,11 @@ class LoadedLeaf(LoadedNode):
         outputs = destinations(only, only.outputs, arrays, out)
         return dict(zip(self.outputs, only.run(arrays, outputs), strict=True))
 
+    def to_device(self, inputs: Named) -> dict[str, Any]:
+        checked = self._arguments.some(inputs)
+        instance = self._only or self._latest or next(iter(self._fixed.known().values()), None)
+        return checked if instance is None else instance.placed(checked)
+
     def _run_for_sizes(
         self, inputs: Inputs, out: Mapping[str, Any] | None, parts: Parts
     ) -> dict[str, Any]:
