@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Self, cast
@@ -129,7 +130,7 @@ class DeviceArray:
     @classmethod
     def new(cls, functions: DeviceFunctions, shape: Sequence[int], dtype: np.dtype[Any]) -> Self:
         """Allocates an array, whose content is undefined."""
-        size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        size = math.prod(shape) * dtype.itemsize
         address = functions.allocate(max(size, 1))
         owner = _Memory()
         weakref.finalize(owner, functions.free, address).atexit = False
@@ -154,6 +155,11 @@ class DeviceArray:
             return value
         found = dlpack.imported(value)
         return cls(None, found.device, found.address, found.shape, found.dtype, found)
+
+    @property
+    def nbytes(self) -> int:
+        """Returns the bytes of the elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def device(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from onnx import ModelProto
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError, InvalidModelError
+from byoc_mlir.inference_session import InferenceSession, OrtValue
 from byoc_mlir.runtime.device_array import DeviceArray
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.testing.networks import GraphBuilder
@@ -160,10 +163,50 @@ def test_a_wrong_shape_or_type_on_the_device_is_refused() -> None:
                 executable.run({"x": other})
 
 
-def test_a_second_process_finds_the_program(tmp_path: Any) -> None:
+def test_a_second_process_finds_the_program(tmp_path: Path) -> None:
     model = dense()
     given = random_inputs(model, seed=1)
     for _ in range(2):
         with compiled(model, "x", "y", cache=tmp_path) as executable:
             found = executable.run(given)["y"].numpy()
             assert_agrees({"y": found}, run_onnxruntime(model, given), 1e-4)
+
+
+def test_a_session_binds_memory_of_the_device(tmp_path: Path) -> None:
+    model = dense()
+    path = tmp_path / "dense.onnx"
+    path.write_bytes(model.SerializeToString())
+    given = random_inputs(model, seed=1)
+    session = InferenceSession(path, providers=["fakenpu"])
+    with compiled(model, "x", "y") as executable:
+        placed = executable.to_device(given)["x"]
+        binding = session.io_binding()
+        binding.bind_input("x", "fakenpu", 0, np.float32, placed.shape, placed.address)
+        binding.bind_output("y", "fakenpu")
+        session.run_with_iobinding(binding)
+        before = copies()
+        session.run_with_iobinding(binding)
+        assert copies() == before
+        (value,) = binding.get_outputs()
+        assert value.device_name() == "fakenpu"
+        assert_agrees({"y": value.numpy()}, run_onnxruntime(model, given), 1e-4)
+        binding.bind_ortvalue_input("x", OrtValue(placed))
+        session.run_with_iobinding(binding)
+        found = binding.copy_outputs_to_cpu()[0]
+        assert_agrees({"y": found}, run_onnxruntime(model, given), 1e-4)
+        with pytest.raises(InvalidInputError, match=r"device_type is 'tpu', accepted are 'cpu'"):
+            binding.bind_output("y", "tpu")
+
+
+@pytest.mark.parametrize("resident", [(), ("x", "y")])
+def test_a_shared_object_takes_arrays_of_the_device(tmp_path: Path, resident: tuple[str]) -> None:
+    model = dense()
+    given = random_inputs(model, seed=1)
+    with compiled(model, *resident) as executable:
+        executable.export_library(tmp_path / "dense.so")
+        placed = executable.to_device(given)
+        with byoc_mlir.load(tmp_path / "dense.so") as loaded:
+            found = loaded.run(placed)["y"]
+            again = pickle.loads(pickle.dumps(executable)).run(given)["y"]
+            for one in (found, again):
+                assert_agrees({"y": np.asarray(one)}, run_onnxruntime(model, given), 1e-4)
