@@ -84,11 +84,12 @@ class Context:
 
 
 class Instance:
-    """Linked and loaded program; any number of threads may call `run`.
+    """Program in the process; any number of threads may call `run`.
 
     Args:
-        program: the program to load.
+        program: the program to link and load.
         limits: limits of calls with dynamic shapes; the compiler checks those of static shapes.
+        load: false to load the program at its first run.
 
     Raises:
         ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
@@ -96,7 +97,7 @@ class Instance:
 
     _instances: weakref.WeakSet[Instance] = weakref.WeakSet()
 
-    def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS):
+    def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True):
         self.program = program
         self.output_names = [spec.name for spec in program.outputs]
         self._limits = limits
@@ -110,6 +111,21 @@ class Instance:
         self._all: list[Context] = []
         self._errors = threading.local()
         self._modules: dict[tuple[str, bytes], RegionModule] = {}
+        self._is_closed = False
+        self._release: weakref.finalize[..., Any] | None = None
+        self._copied_bytes = 0
+        if load:
+            self._load_program()
+
+    def _load_program(self) -> None:
+        with devices.explaining_absence(self.program.devices):
+            self._link()
+            self._use_live_threads()
+            self._instances.add(self)
+
+    def _link(self) -> None:
+        """Links the code, and calls the hooks `load` of the regions."""
+        program = self.program
         self._callbacks = [self._callback(region) for region in program.python_regions]
         self._native = program.code.load(self._symbols(), program.threads)
         self._load, self._open, self._run, self._close, self._unload = self._functions()
@@ -126,7 +142,7 @@ class Instance:
             finally:
                 self._native.close()
         self._copied_bytes = bytes_of_copies()
-        self._release = weakref.finalize(
+        release = weakref.finalize(
             self,
             _release,
             program.devices,
@@ -136,14 +152,13 @@ class Instance:
             self._state,
             self._all,
         )
-        self._release.atexit = False  # the process is going away with all it has
-        self._use_live_threads()
-        self._instances.add(self)
+        release.atexit = False  # the process is going away with all it has
         try:
             devices.check_identities(program.devices, self._state)
         except DeviceError:
-            self.close()
+            release()
             raise
+        self._release = release
 
     def call(self, sizes: Mapping[str, int]) -> Call:
         """Returns the memory requirements of a call for these sizes of the program's symbols.
@@ -214,15 +229,17 @@ class Instance:
     @property
     def is_closed(self) -> bool:
         """True if `close` was called."""
-        return not self._release.alive
+        return self._is_closed
 
     def close(self) -> None:
         """Frees contexts, primitives and code; no call may be running. The garbage collector does
         this, too.
         """
         with self._lock:
+            self._is_closed = True
             self._free.clear()
-            self._release()
+            if self._release is not None:
+                self._release()
 
     @classmethod
     def after_fork(cls) -> None:
@@ -230,7 +247,8 @@ class Instance:
         for instance in cls._instances:
             if instance.program.devices:
                 instance._open = instance._run = devices.refuse_fork
-                instance._release.detach()
+                if instance._release is not None:
+                    instance._release.detach()
             else:
                 instance._use_live_threads()
 
@@ -261,6 +279,8 @@ class Instance:
         with self._lock:
             if self.is_closed:
                 raise ExecutionError("the executable is closed; compile or load it again")
+            if self._release is None:
+                self._load_program()
             context = Context(self.program, self._state_address)
             status = self._open(self._state_address, context.slots_address, context.arena_address)
             self._check(status, "open a context")
