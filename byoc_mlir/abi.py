@@ -138,6 +138,10 @@ of the arena on each device.
 """
 UPLOADED = "byoc.uploaded"
 """Attribute of a device region's declaration: the slots of its constants in the device's state."""
+INPUTS = "byoc.inputs"
+"""Attribute of a region's declaration, after `bufferize`, in a module with devices: number of its
+inputs, the first arguments, which it only reads.
+"""
 WORKSPACE = "byoc.workspace"
 """Attribute of a region's declaration: bytes of arena that a call needs besides its arguments."""
 WORKSPACE_OFFSET = "byoc.workspace_offset"

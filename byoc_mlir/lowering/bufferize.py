@@ -27,7 +27,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import ALIASES, COMPILER, HOST_SPACE, WEIGHT, weight_symbol
+from byoc_mlir.abi import ALIASES, COMPILER, HOST_SPACE, INPUTS, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.device_ops import (
     CopyOp,
@@ -95,6 +95,9 @@ class Bufferize(ModulePass):
             if function.body.blocks and COMPILER not in function.attributes:
                 with asking_of(op):
                     _Bufferizer(function, globals_, regions).run()
+            if regions and COMPILER in function.attributes:
+                count = len(function.function_type.inputs)
+                function.attributes[INPUTS] = IntegerAttr(count, i64)
             function.properties["function_type"] = _memref_signature(function)
             for names in (
                 "arg_attrs",
