@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import math
 import os
 import threading
@@ -31,11 +30,11 @@ from byoc_mlir.runtime.program import (
     PythonRegion,
     Step,
 )
-from byoc_mlir.runtime.system.addresses import address_of, array_at, c_array, function_address
+from byoc_mlir.runtime.python_regions import load_module, views
+from byoc_mlir.runtime.system.addresses import address_of, c_array, function_address
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.system.memory import return_freed_memory
-from byoc_mlir.tensors import TensorInfo
 
 _empty = np.empty  # found faster than an attribute
 
@@ -316,12 +315,12 @@ class Instance:
     def _callback(self, region: PythonRegion) -> object:
         key = (region.loader, region.data)
         if key not in self._modules:
-            self._modules[key] = _load_module(region)
+            self._modules[key] = load_module(region)
         function = self._modules[key].get_function(region.region)
 
         def call(inputs: int, outputs: int) -> int:
             try:
-                function(_views(region.inputs, inputs), _views(region.outputs, outputs))
+                function(views(region.inputs, inputs), views(region.outputs, outputs))
             except Exception as error:  # it cannot cross native frames; `_check` raises it again
                 self._errors.last = error
                 return 1
@@ -377,34 +376,3 @@ def _release(
 
 
 os.register_at_fork(after_in_child=Instance.after_fork)
-
-
-def _load_module(region: PythonRegion) -> RegionModule:
-    module_name, _, class_name = region.loader.partition(":")
-    try:
-        loader: object = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:  # no name of a module
-        raise ExecutionError(
-            f"region {region.region} needs the loader '{region.loader}', which cannot be"
-            f" imported: {error}; install the backend's package"
-        ) from error
-    if not (isinstance(loader, type) and issubclass(loader, RegionModule)):
-        raise ExecutionError(
-            f"the loader '{region.loader}' of region {region.region} is no RegionModule;"
-            " install the release of the backend's package that made the blob"
-        )
-    try:
-        return loader.load(region.data)
-    except Exception as error:  # third-party code, which may raise anything
-        raise ExecutionError(
-            f"region {region.region} cannot be loaded by '{region.loader}': {error}"
-        ) from error
-
-
-def _views(specs: Sequence[TensorInfo], addresses: int) -> list[Array]:
-    """Returns arrays over the memory that a C array of pointers refers to."""
-    pointers = c_array(ctypes.c_void_p, len(specs)).from_address(addresses) if specs else ()
-    return [
-        array_at(cast(int, pointer), spec.dtype, spec.static_shape)
-        for spec, pointer in zip(specs, pointers, strict=True)
-    ]
