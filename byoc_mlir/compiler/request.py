@@ -205,6 +205,13 @@ class Request:
         accept_weight_memory,
         flag="--weight-memory TIMES",
     )
+    load: bool = option(
+        True,
+        """loads the program into this process. `False` loads it at its first run, so that a model
+        for a device compiles on a machine that lacks the device. See docs/accelerators.md.""",
+        accept_bool,
+        is_key=False,
+    )
     interpreter: bool = option(
         True,
         """enables tiered execution: a model with dynamic shapes runs in the interpreter tier, while

@@ -78,6 +78,7 @@ class Uploads:
             library = device.library()
             yield ProgramDevice(
                 name,
+                f"{type(device).__module__}:{type(device).__qualname__}",
                 device.identity(),
                 library if isinstance(library, SharedLibrary) else SharedLibrary(library),
                 tuple(code.symbol for code in codes if code.space == name),

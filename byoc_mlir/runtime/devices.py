@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from byoc_mlir.errors import DeviceError
+from byoc_mlir.errors import DeviceError, ExecutionError
 from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
@@ -102,6 +103,42 @@ def check_identities(functions: Mapping[str, DeviceFunctions]) -> None:
                 f"the program was compiled for device '{device.name}', {device.identity}; this"
                 f" machine has {found or 'none'}: compile the model again here"
             )
+
+
+class _Plugin(Protocol):
+    """Class of a device, of which only this is used where models run."""
+
+    def unavailable(self) -> str | None: ...
+
+
+@contextmanager
+def explaining_absence(devices: Sequence[ProgramDevice]) -> Generator[None]:
+    """Replaces the error of a program that cannot be loaded if a device's plug-in knows that the
+    machine has no such device.
+    """
+    try:
+        yield
+    except ExecutionError as error:
+        for device in devices:
+            reason = _why_unavailable(device)
+            if reason is not None:
+                raise DeviceError(missing(device.name, reason)) from error
+        raise
+
+
+def missing(device: str, reason: str) -> str:
+    """Returns the error message for a device that this machine lacks."""
+    return f"device '{device}' is not usable here: {reason}"
+
+
+def _why_unavailable(device: ProgramDevice) -> str | None:
+    """Returns the reason that a device's plug-in gives, if it is installed and gives one."""
+    module, _, name = device.plugin.partition(":")
+    try:
+        plugin = cast("type[_Plugin]", getattr(importlib.import_module(module), name))
+        return plugin().unavailable()
+    except Exception:  # code of another package; there is an error to report already
+        return None
 
 
 def fail_on_device(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import math
 import os
 import threading
@@ -32,11 +31,11 @@ from byoc_mlir.runtime.program import (
     PythonRegion,
     Step,
 )
-from byoc_mlir.runtime.system.addresses import address_of, array_at, c_array, function_address
+from byoc_mlir.runtime.python_regions import load_module, views
+from byoc_mlir.runtime.system.addresses import address_of, c_array, function_address
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.system.memory import return_freed_memory
-from byoc_mlir.tensors import TensorInfo
 
 _empty = np.empty  # found faster than an attribute
 
@@ -44,11 +43,12 @@ _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_voi
 
 
 class Instance:
-    """Linked and loaded program; any number of threads may call `run`.
+    """Program in the process; any number of threads may call `run`.
 
     Args:
-        program: the program to load.
+        program: the program to link and load.
         limits: limits of calls with dynamic shapes; the compiler checks those of static shapes.
+        load: false to load the program at its first run.
 
     Raises:
         ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
@@ -56,7 +56,7 @@ class Instance:
 
     _instances: weakref.WeakSet[Instance] = weakref.WeakSet()
 
-    def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS):
+    def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True):
         self.program = program
         self.output_names = [spec.name for spec in program.outputs]
         self._limits = limits
@@ -70,6 +70,21 @@ class Instance:
         self._all: list[Context] = []
         self._errors = threading.local()
         self._modules: dict[tuple[str, bytes], RegionModule] = {}
+        self._is_closed = False
+        self._release: weakref.finalize[..., Any] | None = None
+        self._copied_bytes = 0
+        if load:
+            self._load_program()
+
+    def _load_program(self) -> None:
+        with devices.explaining_absence(self.program.devices):
+            self._link()
+            self._use_live_threads()
+            self._instances.add(self)
+
+    def _link(self) -> None:
+        """Links the code, and calls the hooks `load` of the regions."""
+        program = self.program
         self._callbacks = [self._callback(region) for region in program.python_regions]
         self._native = program.code.load(self._symbols(), program.threads)
         self._load, self._open, self._run, self._close, self._unload = self._functions()
@@ -84,7 +99,7 @@ class Instance:
             if status:
                 self._fail_to_load(status)
         self._copied_bytes = bytes_of_copies()
-        self._release = weakref.finalize(
+        release = weakref.finalize(
             self,
             _release,
             program.devices,
@@ -94,14 +109,13 @@ class Instance:
             self._state,
             self._all,
         )
-        self._release.atexit = False  # the process is going away with all it has
-        self._use_live_threads()
-        self._instances.add(self)
+        release.atexit = False  # the process is going away with all it has
         try:
             devices.check_identities(self.device_functions)
         except DeviceError:
-            self.close()
+            release()
             raise
+        self._release = release
 
     def call(self, sizes: Mapping[str, int]) -> Call:
         """Returns the memory requirements of a call for these sizes of the program's symbols.
@@ -188,15 +202,17 @@ class Instance:
     @property
     def is_closed(self) -> bool:
         """True if `close` was called."""
-        return not self._release.alive
+        return self._is_closed
 
     def close(self) -> None:
         """Frees contexts, primitives and code; no call may be running. The garbage collector does
         this, too.
         """
         with self._lock:
+            self._is_closed = True
             self._free.clear()
-            self._release()
+            if self._release is not None:
+                self._release()
 
     @classmethod
     def after_fork(cls) -> None:
@@ -204,7 +220,8 @@ class Instance:
         for instance in cls._instances:
             if instance.program.devices:
                 instance._open = instance._run = devices.refuse_fork
-                instance._release.detach()
+                if instance._release is not None:
+                    instance._release.detach()
             else:
                 instance._use_live_threads()
 
@@ -243,6 +260,8 @@ class Instance:
         with self._lock:
             if self.is_closed:
                 raise ExecutionError("the executable is closed; compile or load it again")
+            if self._release is None:
+                self._load_program()
             context = Context(self.program, self._state_address)
             status = self._open(self._state_address, context.slots_address, context.arena_address)
             self._check(status, "open a context")
@@ -278,12 +297,12 @@ class Instance:
     def _callback(self, region: PythonRegion) -> object:
         key = (region.loader, region.data)
         if key not in self._modules:
-            self._modules[key] = _load_module(region)
+            self._modules[key] = load_module(region)
         function = self._modules[key].get_function(region.region)
 
         def call(inputs: int, outputs: int) -> int:
             try:
-                function(_views(region.inputs, inputs), _views(region.outputs, outputs))
+                function(views(region.inputs, inputs), views(region.outputs, outputs))
             except Exception as error:  # it cannot cross native frames; `_check` raises it again
                 self._errors.last = error
                 return 1
@@ -335,34 +354,3 @@ def _release(
 
 
 os.register_at_fork(after_in_child=Instance.after_fork)
-
-
-def _load_module(region: PythonRegion) -> RegionModule:
-    module_name, _, class_name = region.loader.partition(":")
-    try:
-        loader: object = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:  # no name of a module
-        raise ExecutionError(
-            f"region {region.region} needs the loader '{region.loader}', which cannot be"
-            f" imported: {error}; install the backend's package"
-        ) from error
-    if not (isinstance(loader, type) and issubclass(loader, RegionModule)):
-        raise ExecutionError(
-            f"the loader '{region.loader}' of region {region.region} is no RegionModule;"
-            " install the release of the backend's package that made the blob"
-        )
-    try:
-        return loader.load(region.data)
-    except Exception as error:  # third-party code, which may raise anything
-        raise ExecutionError(
-            f"region {region.region} cannot be loaded by '{region.loader}': {error}"
-        ) from error
-
-
-def _views(specs: Sequence[TensorInfo], addresses: int) -> list[Array]:
-    """Returns arrays over the memory that a C array of pointers refers to."""
-    pointers = c_array(ctypes.c_void_p, len(specs)).from_address(addresses) if specs else ()
-    return [
-        array_at(cast(int, pointer), spec.dtype, spec.static_shape)
-        for spec, pointer in zip(specs, pointers, strict=True)
-    ]

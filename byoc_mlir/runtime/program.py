@@ -64,6 +64,8 @@ class ProgramDevice:
     """Device that a program runs regions on."""
 
     name: str
+    plugin: str
+    """Class that knows why a machine has no such device, `package.module:Class`."""
     identity: str
     """Device, driver and firmware for which the program was compiled."""
     library: SharedLibrary

@@ -19,11 +19,13 @@ from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.tensors import TensorInfo
 
 
-def instance_of(program: Program, limits: Limits = DEFAULT_LIMITS) -> Instance:
-    """Loads a program."""
+def instance_of(
+    program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True
+) -> Instance:
+    """Returns the loaded program; arguments and errors are those of `Instance`."""
     infos = (*program.inputs, *program.outputs)
     is_on_host = all(info.space == HOST_SPACE for info in infos)
-    return Instance(program, limits) if is_on_host else ResidentInstance(program, limits)
+    return (Instance if is_on_host else ResidentInstance)(program, limits, load=load)
 
 
 class ResidentInstance(Instance):

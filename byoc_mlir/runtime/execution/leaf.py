@@ -79,11 +79,13 @@ class LoadedLeaf(LoadedNode):
         programs: compiler of further programs; None if nothing can be compiled, as for a plan from
             a file.
         limits: limits of a call's memory, and of the memory of unused programs.
+        load: false to load each program at its first run.
     """
 
-    def __init__(self, leaf: Leaf, programs: Programs | None, limits: Limits):
+    def __init__(self, leaf: Leaf, programs: Programs | None, limits: Limits, *, load: bool = True):
         super().__init__(leaf.inputs, leaf.outputs)
         self._leaf, self._programs, self._limits = leaf, programs, limits
+        self._load = load
         self._is_static = all(info.is_static for info in leaf.inputs)
         self._arguments = Arguments(leaf.inputs)
         loaded = [self._loaded(lambda one=one: one) for one in leaf.programs]
@@ -310,7 +312,7 @@ class LoadedLeaf(LoadedNode):
         )
 
     def _loaded(self, compiled: Callable[[], Program]) -> Instance:
-        return on_live_threads(lambda: instance_of(compiled(), self._limits))()
+        return on_live_threads(lambda: instance_of(compiled(), self._limits, load=self._load))()
 
     def _named(self, shapes: _Shapes) -> dict[str, Shape]:
         return {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}
