@@ -97,10 +97,47 @@ def weight_symbol(digest: str) -> str:
     return f"byoc_weight_{digest}"
 
 
+HOST_SPACE = "host"
+"""Memory space of the host; that of a device has the device's name."""
+
+START = "start"
+"""Suffix of the function of a device's region: `npu_main_0_start` enqueues and returns."""
+
+
+def region_function(region: str, space: str) -> str:
+    """Returns the symbol of a region's function, `@R`, or `@R_start` on a device."""
+    return region if space == HOST_SPACE else f"{region}_{START}"
+
+
+def device_region(device: str) -> str:
+    """Returns the prefix of a device's functions in a program: `device_npu_copy_in`."""
+    return f"device_{device}"
+
+
+def device_state_slots(constants: int) -> int:
+    """Returns the number of state slots of a device: two for each constant, one for each of its
+    functions `message` and `identity`.
+    """
+    return 2 * constants + 2
+
+
+QUEUE_SLOT, DEVICE_ARENA_SLOT, DEVICE_CONTEXT_SLOTS = 0, 1, 2
+"""Context slots of a device: its queue, its arena, and their number."""
+
 NAME = "byoc.name"
 """Attribute of an argument or a result of @main: its name in the model."""
 COMPILER = "byoc.compiler"
 """Attribute of a function: the backend that runs it, and that alone interprets its body."""
+DEVICE = "byoc.device"
+"""Attribute of a declaration that stands for a device, with its slots and hooks: its name."""
+MEMORY_SPACE = "byoc.memory_space"
+"""Attribute of a region that runs on a device: the device's name."""
+DEVICE_ARENAS = "byoc.device_arenas"
+"""Attribute of a host function, after `plan-buffers`, and of the module: a dictionary with the size
+of the arena on each device.
+"""
+UPLOADED = "byoc.uploaded"
+"""Attribute of a device region's declaration: the slots of its constants in the device's state."""
 WORKSPACE = "byoc.workspace"
 """Attribute of a region's declaration: bytes of arena that a call needs besides its arguments."""
 WORKSPACE_OFFSET = "byoc.workspace_offset"

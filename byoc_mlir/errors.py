@@ -167,6 +167,10 @@ class ExecutionError(ByocError):
     """A native call failed at load or run time; the message names the region and the call."""
 
 
+class DeviceError(ExecutionError):
+    """Failure of a device: of an allocation, a copy, a launch, or of the device itself."""
+
+
 class ToolchainError(ByocError):
     """A C compiler or a related tool is missing, or refused its input."""
 

@@ -24,6 +24,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Dialect, Operation
 from xdsl.passes import ModulePass
 
+from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends.options import Option, Setting
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.patterns import CompositePattern
@@ -33,8 +34,8 @@ from byoc_mlir.runtime.program import Array, SharedLibrary
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-API_VERSION = 1
-"""Raised when the contract changes in a way that breaks existing backends."""
+API_VERSION = 2
+"""Version of the contract. Version 2 added devices; backends of version 1 are still accepted."""
 
 Rule: TypeAlias = Callable[[Operation], str | None]
 """`None` accepts the op; a string is the reason why the backend refuses it."""
@@ -81,6 +82,15 @@ class NativeCode:
     that fails frees what it has made; the hooks of regions before it are undone. Tensors are dense,
     row-major, and do not overlap. A constant is the address of the external global
     `weight_symbol(digest)`; list its handle in `constants` (`ConstantOp.weight`).
+
+    On a device (`Backend.memory_space`), the region enqueues its work and returns:
+
+    ```
+    i32  @R_start(state, context, queue, constant_0, …, input_0, …, output_0, …)
+    ```
+
+    instead of `@R`. All addresses but `state` and `context` are the device's; `workspace` too. The
+    compiler uploads `constants`, once per process, and passes their addresses in this order.
     """
 
     module: ModuleOp
@@ -107,6 +117,9 @@ class CSource:
     It returns 0, or a status for the error message. Constants come first among the inputs.
     Compiling needs a C compiler (`$CC` or `cc`) where the model is compiled. Regions with the same
     source and flags share one library.
+
+    On a device, the function is `int R(void *queue, const T *constant_0, …, T *output_0, …)`: it
+    enqueues work on addresses of the device, and returns.
     """
 
     source: str
@@ -126,7 +139,8 @@ class Blob:
     """Opaque bytes, and the class that makes them callable.
 
     `loader` names a `RegionModule`, `"package.module:Class"`; its `load` gets the bytes where the
-    program is loaded. Regions with the same loader and bytes share one module.
+    program is loaded. Regions with the same loader and bytes share one module. Blobs run on the
+    host's memory only.
     """
 
     data: bytes
@@ -188,6 +202,11 @@ class Backend(ABC):
     """Target name, and the prefix of composite names: `dnnl` in `dnnl.conv2d_relu`."""
 
     api_version: ClassVar[int] = API_VERSION
+
+    memory_space: ClassVar[str] = HOST_SPACE
+    """Memory of the regions' tensors: the host's, or the name of a `Device`. The compiler copies
+    values between spaces, and waits. Backends with the same device pass values without a copy.
+    """
 
     used_by_default: ClassVar[bool] = False
     """True if models are compiled for it when no targets are named."""

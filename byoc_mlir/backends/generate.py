@@ -14,7 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from byoc_mlir.abi import HOOKS, weight_symbol
+from byoc_mlir.abi import HOOKS, HOST_SPACE, region_function, weight_symbol
 from byoc_mlir.backends.base import (
     Backend,
     Blob,
@@ -42,10 +42,17 @@ class RegionCode:
     symbol: str
     backend: str
     native: NativeCode
+    space: str = HOST_SPACE
+    """Memory space of the region's tensors."""
     library_symbols: tuple[LibrarySymbol, ...] = ()
     python_regions: tuple[PythonRegion, ...] = ()
     source: str = ""
     """Text that the backend generated, or ""."""
+
+    @property
+    def function(self) -> str:
+        """Returns the symbol of the function that runs the region, or starts it."""
+        return region_function(self.symbol, self.space)
 
     @property
     def hooks(self) -> tuple[str, ...]:
@@ -133,9 +140,14 @@ def _native(backend: Backend, region: FuncOp, answer: object) -> RegionCode | Ex
 def _brought_to_native(backend: Backend, region: FuncOp, code: object) -> RegionCode:
     symbol = region.sym_name.data
     if isinstance(code, NativeCode):
-        return _checked(RegionCode(symbol, backend.name, code))
+        return _checked(RegionCode(symbol, backend.name, code, backend.memory_space))
     if isinstance(code, CSource):
         return _from_c(backend, region, code)
+    if isinstance(code, Blob) and backend.memory_space != HOST_SPACE:
+        raise BackendError(
+            f"backend '{backend.name}' returned a Blob for region @{symbol} on device"
+            f" '{backend.memory_space}'; expected NativeCode or CSource"
+        )
     if isinstance(code, Blob):
         return _from_blob(backend, region, code)
     raise BackendError(
@@ -146,9 +158,9 @@ def _brought_to_native(backend: Backend, region: FuncOp, code: object) -> Region
 
 def _checked(code: RegionCode) -> RegionCode:
     symbols = [op.sym_name.data for op in code.native.module.ops if isinstance(op, llvm.FuncOp)]
-    if code.symbol not in symbols:
+    if code.function not in symbols:
         raise BackendError(
-            f"backend '{code.backend}' generated no function @{code.symbol} for region"
+            f"backend '{code.backend}' generated no function @{code.function} for region"
             f" @{code.symbol}; found {', '.join(symbols) or 'none'}"
         )
     return code
@@ -161,18 +173,22 @@ def _from_c(backend: Backend, region: FuncOp, code: CSource) -> RegionCode:
         weights = tuple(op.weight for op in region.walk() if isinstance(op, ConstantOp))
     dump_text(f"{symbol}.generated", lambda: code.source)  # also of what no compiler accepts
     external = LibrarySymbol(f"{symbol}_c", compile_c(code, symbol), symbol)
-    inputs, outputs = _counts(region)
-    block = _run_block(inputs + outputs)
-    constants = [llvm.AddressOfOp(weight_symbol(weight.digest), _POINTER) for weight in weights]
+    count, space = sum(_counts(region)), backend.memory_space
+    is_on_host = space == HOST_SPACE
+    given = count if is_on_host else 1 + len(weights) + count  # the queue, and the constants
+    block = _run_block(given)
+    own = weights if is_on_host else ()
+    constants = [llvm.AddressOfOp(weight_symbol(weight.digest), _POINTER) for weight in own]
     call = llvm.CallOp(external.symbol, *constants, *block.args[2:], return_type=i32)
     block.add_ops([*constants, call, llvm.ReturnOp(call.results[0])])
     declarations: list[Operation] = [
-        _declaration(external.symbol, len(weights) + inputs + outputs),
-        *_weight_declarations(weights),
+        _declaration(external.symbol, len(constants) + given),
+        *_weight_declarations(own),
     ]
-    module = ModuleOp([*declarations, _run_function(symbol, block)])
+    function = _run_function(region_function(symbol, space), block)
+    module = ModuleOp([*declarations, function])
     native = NativeCode(module, constants=weights, details=code.details, libraries=code.libraries)
-    return RegionCode(symbol, backend.name, native, (external,), source=code.source)
+    return RegionCode(symbol, backend.name, native, space, (external,), source=code.source)
 
 
 def _weight_declarations(weights: Sequence[Weight]) -> list[Operation]:

@@ -40,10 +40,10 @@ def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
             f"backend {cls.__name__}: `name` must be a non-empty string without a dot"
             f" (it is the prefix of composite names), found {name!r}"
         )
-    if cls.api_version != API_VERSION:
+    if cls.api_version not in range(1, API_VERSION + 1):
         raise BackendError(
             f"backend '{name}' was written for API version {cls.api_version}, this byoc_mlir has"
-            f" version {API_VERSION}; install a matching release of either"
+            f" version {API_VERSION} and accepts older ones; install a matching release of either"
         )
     check_argument(f"the priority of backend '{name}'", cls.priority, int, "a number", BackendError)
     known = _registered.get(name)

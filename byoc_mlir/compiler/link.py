@@ -61,7 +61,7 @@ def place_contexts(module: ModuleOp, codes: Iterable[RegionCode]) -> None:
     functions = {symbol_of(op): op for op in module.body.block.ops}
     first = host_slots(module)
     for code in codes:
-        functions[code.symbol].attributes[CONTEXT_OFFSET] = IntegerAttr(first, i64)
+        functions[code.function].attributes[CONTEXT_OFFSET] = IntegerAttr(first, i64)
         first += code.native.context_slots
 
 

@@ -30,6 +30,7 @@ from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.source import Shapes, Source, Values
+from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.compiler.user_passes import passes_of
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.dialects.relay.symbols import asking_of
@@ -304,7 +305,8 @@ def link(build: Build) -> None:
     with build.stages.stage("link"):
         natives = [code.native for code in build.codes]
         common = [native.shared for native in natives if native.shared is not None]
-        join_modules(build.module, [native.module for native in natives], common)
+        own = [native.module for native in natives]
+        join_modules(build.module, [*own, *Uploads.of(build.codes).modules(build.module)], common)
         place_contexts(build.module, build.codes)
         profiling = (ProfileSteps(),) if build.options.profile else ()
         passes = (*profiling, MarkColdFunctions())

@@ -20,12 +20,14 @@ from byoc_mlir.abi import (
 )
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.link import external_functions, external_globals
+from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.dialects.relay.base import Ints
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.program import (
     ObjectCode,
     Program,
+    ProgramDevice,
     SharedLibrary,
     Step,
     ValueCheck,
@@ -37,16 +39,18 @@ from byoc_mlir.runtime.system.machine import target_cpu
 def assemble(build: Build) -> Program:
     """Assembles the program of a build that has passed all stages, for the shapes of its inputs."""
     codes, module, stages = build.codes, build.module, build.stages
+    devices = tuple(Uploads.of(codes).devices(codes, module))
     return Program(
         code=_object_code(build),
         cpu=target_cpu(),
         inputs=tuple(build.imported.inputs),
         outputs=tuple(build.imported.outputs),
         externals=_externals(build),
-        libraries=_libraries(build),
+        libraries=_libraries(build, devices),
         library_symbols=tuple(item for code in codes for item in code.library_symbols),
         python_regions=tuple(item for code in codes for item in code.python_regions),
-        regions=tuple(code.symbol for code in codes),
+        regions=(*(code.symbol for code in codes), *(device.region for device in devices)),
+        devices=devices,
         state_slots=int_attribute(module, STATE_SLOTS),
         context_slots=int_attribute(module, CONTEXT_SLOTS),
         arena_bytes=int_attribute(module, ARENA_BYTES),
@@ -126,9 +130,12 @@ def _externals(build: Build) -> tuple[str, ...]:
     return tuple(sorted({*external_functions(build.module)} - bound))
 
 
-def _libraries(build: Build) -> tuple[SharedLibrary, ...]:
+def _libraries(build: Build, devices: Sequence[ProgramDevice]) -> tuple[SharedLibrary, ...]:
     openmp = find_openmp()
     libraries = [library for code in build.codes for library in code.native.libraries]
+    libraries += [
+        device.library for device in Uploads.of(build.codes).devices(build.codes, build.module)
+    ]
     known = [*libraries, *([openmp] if openmp else [])]
     return tuple(
         dict.fromkeys(

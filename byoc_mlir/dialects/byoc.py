@@ -29,6 +29,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.abi import COMPILER
+from byoc_mlir.dialects.device_ops import CopyOp, TransferOp, WaitOp
 
 REASON = "byoc.reason"
 """Attribute of an op: the reason why it is on the host."""
@@ -306,4 +307,6 @@ def _print_binding(printer: Printer, argument: SSAValue, value: SSAValue) -> Non
     printer.print_attribute(value.type)
 
 
-BYOC = Dialect("byoc", [CompositeOp, CompilerBeginOp, CompilerEndOp, YieldOp])
+BYOC = Dialect(
+    "byoc", [CompositeOp, CompilerBeginOp, CompilerEndOp, CopyOp, TransferOp, WaitOp, YieldOp]
+)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.builder import Builder
 from xdsl.context import Context
-from xdsl.dialects import arith, cf, func, llvm
+from xdsl.dialects import func, llvm
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
     IntegerAttr,
     ModuleOp,
+    StringAttr,
     UnitAttr,
     UnrealizedConversionCastOp,
     i32,
@@ -31,24 +32,26 @@ from byoc_mlir.abi import (
     ARENA_SIZE,
     CLOSE,
     CONTEXT_SLOTS,
+    DEVICE_ARENA_SLOT,
+    DEVICE_ARENAS,
     HOOKS,
+    HOST_SPACE,
     LOAD,
     MAY_ALIAS,
     OPEN,
     RUN,
-    SLOT_BYTES,
     STATE_SLOTS,
     THREADS_SYMBOL,
-    UNDONE_BY,
     UNLOAD,
     WORKSPACE_OFFSET,
-    EntryPoint,
 )
+from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.host import CopyApartOp
-from byoc_mlir.kernels.ops import load
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
+from byoc_mlir.lowering.hook_entries import hook_entry, hook_results
 from byoc_mlir.lowering.region_calls import (
     RegionCall,
+    device_functions,
     host_slots,
     int_attribute,
     region_functions,
@@ -57,8 +60,8 @@ from byoc_mlir.lowering.statuses import (
     PlacedRegion,
     RunChecks,
     Statuses,
-    advanced,
-    branch_on_failure,
+    device_function,
+    loaded_slot,
 )
 
 SET_THREADS = "omp_set_num_threads"
@@ -111,30 +114,40 @@ class AddEntryPoints(ModulePass):
         functions = _host_functions(op, main)
         checks = RunChecks(functions.values())
         checks.describe(op)
-        regions = _number(region_functions(op), host_slots(op))
-        threaded = Statuses(regions, functions, checks)
+        stand_ins = device_functions(op)
+        placed = _number([*region_functions(op), *stand_ins], host_slots(op))
+        devices = {device.call.space: device for device in placed[len(placed) - len(stand_ins) :]}
+        regions = [_in_arena(one, devices) for one in placed[: len(placed) - len(stand_ins)]]
+        for stand_in in stand_ins:
+            stand_in.detach()
+            stand_in.erase()
+        called = _device_declarations(functions.values())
+        threaded = Statuses(regions, devices, functions, checks)
         for function in threaded.functions.values():
             threaded.thread(function)
         _mark_aliases(main)
         for declaration in region_functions(op):
             _take_state(declaration)
-        op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in regions)
+        op.attributes[STATE_SLOTS] = _total(region.call.state_slots for region in placed)
         op.attributes[CONTEXT_SLOTS] = _total(
-            [host_slots(op), *(region.call.context_slots for region in regions)]
+            [host_slots(op), *(region.call.context_slots for region in placed)]
         )
         op.attributes[ARENA_BYTES] = IntegerAttr(int_attribute(main, ARENA_BYTES), i64)
-        for name in (ARENA_SIZE, ALIASES):
+        for name in (ARENA_SIZE, ALIASES, DEVICE_ARENAS):
             if name in main.attributes:
                 op.attributes[name] = main.attributes[name]
+        first, last = [*devices.values(), *regions], [*regions, *devices.values()]
         entries = [
-            _hook_entry(LOAD, regions, _LOAD_REGIONS),
+            hook_entry(LOAD, first, _LOAD_REGIONS),
             _load_entry(self.threads),
-            _hook_entry(OPEN, regions, OPEN.symbol),
-            _run_entry(self.threads, main, self.outputs, flush_denormals=self.flush_denormals),
-            _hook_entry(CLOSE, regions, CLOSE.symbol),
-            _hook_entry(UNLOAD, regions, UNLOAD.symbol),
+            hook_entry(OPEN, first, OPEN.symbol),
+            _run_entry(
+                self.threads, main, self.outputs, devices, flush_denormals=self.flush_denormals
+            ),
+            hook_entry(CLOSE, last, CLOSE.symbol),
+            hook_entry(UNLOAD, last, UNLOAD.symbol),
         ]
-        op.body.block.add_ops([*_declarations(self.threads, regions), *entries])
+        op.body.block.add_ops([*_declarations(self.threads, placed), *called, *entries])
         if self.flush_denormals:
             op.body.block.add_ops(denormal_functions(threads=self.threads > 0))
 
@@ -174,13 +187,41 @@ def _number(declarations: Sequence[func.FuncOp], context: int) -> list[PlacedReg
     return regions
 
 
+def _in_arena(region: PlacedRegion, devices: Mapping[str, PlacedRegion]) -> PlacedRegion:
+    """Returns the region with the slot of the arena for its memory space."""
+    device = devices.get(region.call.space)
+    if device is None:
+        return region
+    return replace(region, arena_slot=device.context + DEVICE_ARENA_SLOT)
+
+
+def _device_declarations(functions: Iterable[func.FuncOp]) -> list[func.FuncOp]:
+    """Declares the functions of devices that copies and waits call."""
+    used = {
+        device_function(op): len(op.operands)
+        for function in functions
+        for op in function.walk()
+        if isinstance(op, TransferOp | WaitOp)
+    }
+    transfer: list[Attribute] = [_POINTER, _POINTER, i64]
+    return [
+        func.FuncOp.external(name, [_POINTER, *(transfer if operands else [])], [i32])
+        for name, operands in sorted(used.items())
+    ]
+
+
 def _total(counts: Iterable[int]) -> IntegerAttr:
     return IntegerAttr(sum(counts), i64)
 
 
 def _take_state(declaration: func.FuncOp) -> None:
-    inputs = [_POINTER, _POINTER, *declaration.function_type.inputs]
+    call = RegionCall.of(declaration)
+    before = [_POINTER, _POINTER]
+    if call.space != HOST_SPACE:
+        before += [_POINTER] * (1 + len(call.uploaded))  # the queue, and the constants
+    inputs = [*before, *declaration.function_type.inputs]
     declaration.properties["function_type"] = FunctionType.from_lists(inputs, [i32])
+    declaration.properties["sym_name"] = StringAttr(call.function)
 
 
 def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncOp]:
@@ -189,72 +230,6 @@ def _host_functions(module: ModuleOp, main: func.FuncOp) -> dict[str, func.FuncO
         op for op in module.ops if isinstance(op, func.FuncOp) and ARENA_BYTES in op.attributes
     ]
     return {function.sym_name.data: function for function in (main, *planned)}
-
-
-def _hook_entry(hook: EntryPoint, regions: Sequence[PlacedRegion], name: str) -> func.FuncOp:
-    """Builds the function `name`, which calls the hook of every region that defines it.
-
-    If a `load` or `open` hook fails, the function undoes the hooks of the previous regions, and
-    returns the status.
-    """
-    block, failure = Block(arg_types=[_POINTER] * len(hook.parameters)), Block(arg_types=[i64])
-    failure.add_op(func.ReturnOp(failure.args[0]))
-    blocks, failures = [block], [failure]
-    undo = UNDONE_BY.get(hook)
-    for region in regions:
-        if hook.name not in region.call.hooks:
-            continue
-        builder = Builder(InsertPoint.at_end(blocks[-1]))
-        call = _call_hook(builder, hook, region, block.args)
-        if hook.returns_status:
-            following = Block()
-            branch_on_failure(builder, call.results[0], region.number, following, failures[-1])
-            blocks.append(following)
-        if undo is not None and undo.name in region.call.hooks:
-            undoing = Block(arg_types=[i64])
-            builder = Builder(InsertPoint.at_end(undoing))
-            _call_hook(builder, undo, region, block.args)
-            builder.insert(cf.BranchOp(failures[-1], undoing.args[0]))
-            failures.append(undoing)
-    return _finished(name, blocks, failures, [i64] if hook.returns_status else [])
-
-
-def _call_hook(
-    builder: Builder, hook: EntryPoint, region: PlacedRegion, values: Sequence[SSAValue]
-) -> func.CallOp:
-    """Calls a region's hook with as many of the entry point's arguments as the hook takes."""
-    arguments = [
-        _argument(builder, parameter, value, region)
-        for parameter, value in zip(hook.parameters, values, strict=False)
-    ]
-    symbol = hook.hook(region.call.symbol)
-    return builder.insert(func.CallOp(symbol, arguments, _results(hook)))
-
-
-def _results(hook: EntryPoint) -> list[Attribute]:
-    return [i32] if hook.returns_status else []
-
-
-def _finished(
-    name: str, blocks: list[Block], failures: list[Block], results: Sequence[Attribute]
-) -> func.FuncOp:
-    end = Builder(InsertPoint.at_end(blocks[-1]))
-    values: list[Operation] = []
-    if results:
-        values.append(end.insert(arith.ConstantOp.from_int_and_width(0, i64)))
-    end.insert(func.ReturnOp(*values))
-    used = failures if len(blocks) > 1 else []
-    type_ = FunctionType.from_lists(list(blocks[0].arg_types), results)
-    return func.FuncOp(name, type_, Region([*blocks, *reversed(used)]))
-
-
-def _argument(builder: Builder, parameter: str, value: SSAValue, region: PlacedRegion) -> SSAValue:
-    offsets = {
-        "state": region.state * SLOT_BYTES,
-        "context": region.context * SLOT_BYTES,
-        "workspace": region.workspace,
-    }
-    return advanced(builder, value, offsets[parameter])
 
 
 def _load_entry(threads: int) -> func.FuncOp:
@@ -286,21 +261,29 @@ def _with_threads(builder: Builder, threads: int, calls: Sequence[Operation]) ->
 
 
 def _run_entry(
-    threads: int, main: func.FuncOp, outputs: int, *, flush_denormals: bool
+    threads: int,
+    main: func.FuncOp,
+    outputs: int,
+    devices: Mapping[str, PlacedRegion],
+    *,
+    flush_denormals: bool,
 ) -> func.FuncOp:
     """Builds `byoc_run(state, context, arena, inputs, outputs)`, which calls @main."""
     block = Block(arg_types=[_POINTER] * len(RUN.parameters))
     builder = Builder(InsertPoint.at_end(block))
     state, context, arena, input_pointers, output_pointers = block.args
-    _, _, arena_type, *types = main.function_type.inputs
+    arenas = [arena, *(_device_arena(builder, context, devices[name]) for name in sorted(devices))]
+    _, _, *all_types = main.function_type.inputs
+    arena_types, types = all_types[: len(arenas)], all_types[len(arenas) :]
     inputs = len(types) - outputs
     slots = [(input_pointers, index) for index in range(inputs)]
     slots += [(output_pointers, index) for index in range(outputs)]
     data = [
-        _memref(builder, _loaded(builder, array, index), type_)
+        _memref(builder, loaded_slot(builder, array, index), type_)
         for (array, index), type_ in zip(slots, types, strict=True)
     ]
-    arguments = [state, context, _memref(builder, arena, arena_type), *data]
+    passed = map(_memref, [builder] * len(arenas), arenas, arena_types)
+    arguments = [state, context, *passed, *data]
     call = func.CallOp("main", arguments, [i64])
     _with_threads(builder, threads, _flushing(call) if flush_denormals else [call])
     builder.insert(func.ReturnOp(call))
@@ -308,15 +291,14 @@ def _run_entry(
     return func.FuncOp(RUN.symbol, type_, Region(block))
 
 
+def _device_arena(builder: Builder, context: SSAValue, device: PlacedRegion) -> SSAValue:
+    return loaded_slot(builder, context, device.context + DEVICE_ARENA_SLOT)
+
+
 def _flushing(call: func.CallOp) -> Sequence[Operation]:
     flush = llvm.CallOp(FLUSH, return_type=i32)
     assert flush.returned is not None
     return flush, call, llvm.CallOp(RESTORE, flush.returned)
-
-
-def _loaded(builder: Builder, array: SSAValue, index: int) -> SSAValue:
-    slot = advanced(builder, array, index * SLOT_BYTES)
-    return builder.insert(load(slot, _POINTER)).dereferenced_value
 
 
 def _memref(builder: Builder, pointer: SSAValue, type_: Attribute) -> SSAValue:
@@ -331,7 +313,7 @@ def _declarations(threads: int, regions: Sequence[PlacedRegion]) -> list[Operati
         declared.append(func.FuncOp.external(GET_THREADS, [], [i32]))
     declared += [
         func.FuncOp.external(
-            hook.hook(region.call.symbol), [_POINTER] * len(hook.parameters), _results(hook)
+            hook.hook(region.call.symbol), [_POINTER] * len(hook.parameters), hook_results(hook)
         )
         for region in regions
         for hook in HOOKS

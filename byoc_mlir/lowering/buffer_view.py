@@ -10,6 +10,7 @@ from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from byoc_mlir.dialects.device_ops import in_space, space_of
 from byoc_mlir.dialects.dynamic_buffers import ViewOp, buffer_sizes, row_major, strided_buffer
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size
@@ -74,6 +75,7 @@ def reinterpreted(view: BufferView) -> Operation:
     root, offset, shape, strides = view.root, view.offset, view.shape, view.strides
     type_ = strided_buffer(element_of(root), shape, strides, offset)
     assert isinstance(root.type, MemRefType)
+    type_ = in_space(type_, space_of(root.type))
     if is_symbolic((offset, *shape, *strides, *buffer_sizes(root.type))):
         return ViewOp(root, type_)
     offsets, sizes, steps = (

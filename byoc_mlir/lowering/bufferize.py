@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import NoReturn
 
@@ -26,8 +27,15 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import ALIASES, COMPILER, WEIGHT, weight_symbol
+from byoc_mlir.abi import ALIASES, COMPILER, HOST_SPACE, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
+from byoc_mlir.dialects.device_ops import (
+    CopyOp,
+    TransferOp,
+    in_space,
+    region_space,
+    region_spaces,
+)
 from byoc_mlir.dialects.dynamic_buffers import (
     AllocOp,
     SizeOp,
@@ -80,13 +88,14 @@ class Bufferize(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         globals_: dict[str, memref.GlobalOp] = {}
+        regions = region_spaces(op)
         for function in op.ops:
             if not isinstance(function, func.FuncOp):
                 continue
             if function.body.blocks and COMPILER not in function.attributes:
                 with asking_of(op):
-                    _Bufferizer(function, globals_).run()
-            function.properties["function_type"] = _memref_signature(function.function_type)
+                    _Bufferizer(function, globals_, regions).run()
+            function.properties["function_type"] = _memref_signature(function)
             for names in (
                 "arg_attrs",
                 "res_attrs",
@@ -97,19 +106,27 @@ class Bufferize(ModulePass):
             op.body.block.insert_ops_before(list(globals_.values()), first)
 
 
-def _memref_signature(type_: FunctionType) -> FunctionType:
-    inputs = [_memref(input_) for input_ in type_.inputs]
-    return FunctionType.from_lists([*inputs, *(_memref(output) for output in type_.outputs)], [])
+def _memref_signature(function: func.FuncOp) -> FunctionType:
+    type_, space = function.function_type, region_space(function)
+    buffers = [_memref(one, space) for one in (*type_.inputs, *type_.outputs)]
+    return FunctionType.from_lists(buffers, [])
 
 
-def _memref(type_: Attribute) -> Attribute:
-    return host.buffer_type(type_)
+def _memref(type_: Attribute, space: str = HOST_SPACE) -> Attribute:
+    buffer = host.buffer_type(type_)
+    return in_space(buffer, space) if isinstance(buffer, MemRefType) else buffer
 
 
 class _Bufferizer:
-    def __init__(self, function: func.FuncOp, globals_: dict[str, memref.GlobalOp]):
+    def __init__(
+        self,
+        function: func.FuncOp,
+        globals_: dict[str, memref.GlobalOp],
+        regions: Mapping[str, str],
+    ):
         self._function = function
         self._globals = globals_
+        self._regions = regions
         self._old = function.body.block
         self._new = Block(arg_types=[_memref(arg.type) for arg in self._old.args])
         self._storage_plan: StoragePlan = plan_storage(self._old)
@@ -161,6 +178,8 @@ class _Bufferizer:
                 self._convert_reshape(op)
             case func.CallOp():
                 self._convert_call(op)
+            case CopyOp():
+                self._convert_copy(op)
             case host.KernelOp():
                 self._convert_kernel(op)
             case ControlOp():
@@ -185,9 +204,9 @@ class _Bufferizer:
         self._new.add_op(op)
         return op
 
-    def _allocate(self, type_: Tensor) -> SSAValue:
+    def _allocate(self, type_: Tensor, space: str = HOST_SPACE) -> SSAValue:
         sizes = type_sizes(type_)
-        buffer = dense_buffer(type_.element_type, sizes)
+        buffer = in_space(dense_buffer(type_.element_type, sizes), space)
         if is_symbolic(sizes):
             return self._add(AllocOp(buffer)).results[0]
         alloc = memref.AllocOp.create(result_types=[buffer], properties=_ALLOC_PROPERTIES)
@@ -219,17 +238,17 @@ class _Bufferizer:
             self._values[view] = self._add(reinterpreted(view)).results[0]
         return self._values[view]
 
-    def _destination(self, result: SSAValue) -> BufferView:
+    def _destination(self, result: SSAValue, space: str = HOST_SPACE) -> BufferView:
         """Returns new memory for a result, or the argument that returns it."""
         type_ = tensor_type(result)
         storage = self._storage_plan.storage[result]
         if storage.output is None:
-            return BufferView.whole(self._allocate(type_))
+            return BufferView.whole(self._allocate(type_, space))
         return BufferView.whole(self._outputs[storage.output]).reshaped(type_sizes(type_))
 
-    def _place(self, result: SSAValue) -> BufferView:
+    def _place(self, result: SSAValue, space: str = HOST_SPACE) -> BufferView:
         source = self._storage_plan.in_place.get(result)
-        view = self._destination(result) if source is None else self._view(source)
+        view = self._destination(result, space) if source is None else self._view(source)
         self._views[result] = view
         return view
 
@@ -318,9 +337,15 @@ class _Bufferizer:
         self._views[op.result] = source.reshaped(sizes_of(op.result))
 
     def _convert_call(self, op: func.CallOp) -> None:
+        space = self._regions.get(op.callee.root_reference.data, HOST_SPACE)
         arguments = [self._dense(self._view(value)) for value in op.arguments]
-        results = [self._memref_of(self._place(result)) for result in op.results]
+        results = [self._memref_of(self._place(result, space)) for result in op.results]
         self._add(func.CallOp(op.callee, [*arguments, *results], []))
+
+    def _convert_copy(self, op: CopyOp) -> None:
+        source = self._dense(self._view(op.value))
+        result = self._memref_of(self._place(op.result, op.target.data))
+        self._add(TransferOp(source, result))
 
     def _convert_kernel(self, op: host.KernelOp) -> None:
         arguments = [self._dense(self._view(value)) for value in op.inputs]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from xdsl.context import Context
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
+from byoc_mlir.abi import HOST_SPACE, KERNEL
+from byoc_mlir.dialects.byoc import host_blocks
+from byoc_mlir.dialects.device_ops import region_spaces, space_of
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.symbols import ops_to_lower
 
@@ -51,25 +55,34 @@ _BELOW = frozenset({"scf", "vector", "x86vector", "llvm"})
 
 _CONTROL = frozenset({"relay.bind", "relay.for", "relay.if", "relay.while"})
 
+_DEVICES = frozenset({"byoc.transfer", "byoc.wait"})
+
+_VIEWS = frozenset({"memref.alloc", "memref.reinterpret_cast", "memref.view"})
+"""Ops on a device's buffers that do not touch its memory."""
+
 _SYMBOLS = frozenset({"relay.guard", "relay.symbol"})
 
 _STAGES: dict[Stage, _Legal] = {
     "relay": _Legal(frozenset({"builtin", "func", "relay", "byoc"})),
     "linalg": _Legal(
         frozenset({"builtin", "func", "arith", "math", "host"}) | _BELOW,
-        frozenset({"relay.constant"} | _SYMBOLS | _CONTROL | _IN_KERNELS | _ON_TENSORS),
+        frozenset(
+            {"relay.constant", "byoc.copy"} | _SYMBOLS | _CONTROL | _IN_KERNELS | _ON_TENSORS
+        ),
     ),
     "buffers": _Legal(
         frozenset({"memref", "linalg", "arith", "math", "func"}) | _BELOW,
         _MODULE
         | _CASTS
         | _SYMBOLS
+        | _DEVICES
         | {"host.alloc", "host.check", "host.copy_apart", "host.codes", "host.size", "host.view"},
     ),
     "loops": _Legal(
         frozenset({"memref", "cf", "arith", "math", "func"}) | _BELOW,
         _MODULE
         | _CASTS
+        | _DEVICES
         | {
             "host.check",
             "host.copy_apart",
@@ -96,7 +109,8 @@ class CheckLegal(ModulePass):
     ```mlir
     %0 = arith.addi %a, %b : i32
     ```
-    fails `check-legal{stage=llvm}`: one kind of op, `arith.addi`, is not legal there.
+    fails `check-legal{stage=llvm}`: one kind of op, `arith.addi`, is not legal there. In the stages
+    of buffers, an op of the host on a device's memory is not legal, either.
     """
 
     name = "check-legal"
@@ -105,6 +119,8 @@ class CheckLegal(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         check_legal(op, self.stage)
+        if self.stage in ("buffers", "loops"):
+            _check_memory(op)
 
 
 def check_legal(module: ModuleOp, stage: Stage) -> None:
@@ -130,6 +146,31 @@ def check_legal(module: ModuleOp, stage: Stage) -> None:
         f"{len(found)} {kinds} not legal in stage {stage} "
         f"(accepted: {', '.join(sorted(legal.dialects | legal.ops))}):\n{listed}"
     )
+
+
+def _check_memory(module: ModuleOp) -> None:
+    """Raises `PassFailedException` for an op of the host on a device's memory."""
+    regions = region_spaces(module)
+    if not regions:
+        return
+    kernels = [op for op in module.ops if isinstance(op, func.FuncOp) and KERNEL in op.attributes]
+    spaces = {kernel.sym_name.data: HOST_SPACE for kernel in kernels} | regions
+    for block in host_blocks(module):
+        for op in block.walk():
+            foreign = {space_of(value.type) for value in op.operands} - {HOST_SPACE}
+            if foreign and not _may_touch(op, foreign, spaces):
+                raise PassFailedException(
+                    f"{op.name} at {op.location} runs on the host and is on memory of"
+                    f" {', '.join(sorted(foreign))}; place-copies copies values to the host"
+                )
+
+
+def _may_touch(op: Operation, foreign: set[str], spaces: Mapping[str, str]) -> bool:
+    """True if an op may be on memory of these devices; `spaces` has those of called functions."""
+    if isinstance(op, func.CallOp):
+        space = spaces.get(op.callee.root_reference.data)
+        return space is None or foreign == {space}
+    return op.name in _VIEWS or op.name in _DEVICES
 
 
 def _name(op: Operation) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -37,6 +38,7 @@ from byoc_mlir.lowering.lower_softmaxes import LowerSoftmaxes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.pack_weights import PackWeights
 from byoc_mlir.lowering.plan_buffers import PlanBuffers
+from byoc_mlir.lowering.region_calls import device_functions
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
@@ -46,13 +48,34 @@ from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 from byoc_mlir.lowering.widen_products import WidenProducts
 
 
-def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
+@dataclass(frozen=True)
+class DevicePasses:
+    """Passes for devices, which run between those for the host; none for a module without."""
+
+    copies: Sequence[ModulePass] = ()
+    order: Sequence[ModulePass] = ()
+    waits: Sequence[ModulePass] = ()
+
+    @staticmethod
+    def of(module: ModuleOp) -> DevicePasses:
+        """Returns the passes for a module, imported only if it has regions of devices."""
+        if not device_functions(module):
+            return DevicePasses()
+        from byoc_mlir.lowering.hoist_device_ops import HoistDeviceOps
+        from byoc_mlir.lowering.place_copies import PlaceCopies
+        from byoc_mlir.lowering.place_waits import PlaceWaits
+
+        return DevicePasses((PlaceCopies(),), (HoistDeviceOps(),), (PlaceWaits(),))
+
+
+def loop_passes(*, threads: int, devices: DevicePasses = DevicePasses()) -> tuple[ModulePass, ...]:
     """Returns the passes from `relay` on tensors to loops on one arena.
 
     After these passes, @main has its final arguments.
 
     Args:
         threads: OpenMP threads of a run; 0 without an OpenMP runtime.
+        devices: passes for regions of devices.
     """
     bits = vector_bits(CodegenTarget.current())
     return (
@@ -64,13 +87,16 @@ def loop_passes(*, threads: int) -> tuple[ModulePass, ...]:
         LowerConvolutions(threads),
         ConvertRelayToLinalg(),
         CheckLegal("linalg"),
+        *devices.copies,
         KeepChannelsLast(),
         FuseElementwise(),
         PackWeights(vector_bits=bits),
+        *devices.order,
         Bufferize(),
         OutlineKernels(),
         CheckLegal("buffers"),
         PlanBuffers(),
+        *devices.waits,
         ChooseSchedules(threads=threads > 1, vector_bits=bits),
         ConvertLinalgToLoops(threads=threads > 1, vector_bits=bits),
         BindSizes(),
@@ -122,7 +148,8 @@ def lower_host(
         The constants that the code refers to, some of them created by the passes.
     """
     parallel = threads > 1
-    run_passes(context, module, loop_passes(threads=threads), timing)
+    passes = loop_passes(threads=threads, devices=DevicePasses.of(module))
+    run_passes(context, module, passes, timing)
     constants = host_constants(module)
     entry_points = AddEntryPoints(threads, outputs, flush_denormals)
     run_passes(context, module, (entry_points, *llvm_passes(threads=parallel)), timing)

@@ -23,8 +23,17 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import ARENA_BYTES, ARENA_SIZE, COMPILER, KERNEL, WORKSPACE, WORKSPACE_OFFSET
+from byoc_mlir.abi import (
+    ARENA_BYTES,
+    ARENA_SIZE,
+    COMPILER,
+    HOST_SPACE,
+    KERNEL,
+    WORKSPACE,
+    WORKSPACE_OFFSET,
+)
 from byoc_mlir.boundary import boundary
+from byoc_mlir.dialects.device_ops import in_space, region_space, region_spaces, space_of
 from byoc_mlir.dialects.dynamic_buffers import Alloc, PlaceOp, SizeOp, View, buffer_sizes
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay.shape import ShapeAttr, asked, hint, is_symbolic, names_in
@@ -34,7 +43,7 @@ from byoc_mlir.errors import UndecidedSizeError
 from byoc_mlir.kernels.arena import BufferRequest, DynamicRequest, plan_offsets, plan_slots
 from byoc_mlir.limits import current_limits, in_time
 from byoc_mlir.lowering.control_flow import called_symbols
-from byoc_mlir.lowering.region_calls import int_attribute
+from byoc_mlir.lowering.region_calls import device_arenas, int_attribute, set_device_arenas
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 Group: TypeAlias = tuple[str, ...]
@@ -47,7 +56,8 @@ class PlanBuffers(ModulePass):
     The arena becomes the first argument, and `byoc.arena_bytes` is its size. A region's declaration
     has `byoc.workspace`, the size of its workspace, and gets `byoc.workspace_offset`. Another
     function of the host (a branch or a loop's body) gets a part of its caller's arena; the branches
-    of one op share a part.
+    of one op share a part. Each device has an arena of its own: an argument after the host's, with
+    its size in `byoc.device_arenas`.
 
     ```mlir
     func.func @main(%x: memref<16xf32>, %out: memref<16xf32>) {
@@ -74,20 +84,23 @@ class PlanBuffers(ModulePass):
                 if isinstance(function, func.FuncOp)
             }
             if "main" in functions:
-                planner = _Planner(functions)
-                planner.plan("main")
-                planner.place_workspaces("main", 0)
+                spaces = sorted(set(region_spaces(op).values()))
+                for space in (*reversed(spaces), HOST_SPACE):  # the host's arena comes first
+                    planner = _Planner(functions, space)
+                    planner.plan("main")
+                    planner.place_workspaces("main", 0)
 
 
 class _Planner:
-    """Planner of the functions' memory, which plans a function's callees before the function.
+    """Planner of the functions' memory in one space, which plans callees before their callers.
 
     `places` maps functions to the offsets of their callees' memory. Callees of one control flow op
     are a group with one offset.
     """
 
-    def __init__(self, functions: Mapping[str, func.FuncOp]):
+    def __init__(self, functions: Mapping[str, func.FuncOp], space: str):
         self._functions = functions
+        self._space = space
         self._places: dict[str, dict[str, Size]] = {}
         self._group_of: dict[str, tuple[str, Group]] = {}
 
@@ -95,7 +108,7 @@ class _Planner:
         """Plans the memory of a function and of all its callees."""
         function = self._functions[symbol]
         block = function.body.block
-        allocs = [op for op in block.ops if isinstance(op, Alloc)]
+        allocs = [op for op in block.ops if isinstance(op, Alloc) and self._is_here(op)]
         groups = self._groups(symbol)
         spans = _lifetimes(block, allocs)
         requests = [(self._most(group), span) for group, span in groups.items()]
@@ -104,10 +117,10 @@ class _Planner:
         _check_size(hint(total), allocs)
         places = zip(groups, offsets, strict=False)
         self._places[symbol] = {callee: offset for group, offset in places for callee in group}
-        arena = _add_arena(function, total)
+        arena = _add_arena(function, total, self._space)
         for call, callee in called_symbols(function):
             if self._is_host(callee):
-                _pass_arena(call, arena, self._places[symbol][callee], self._size(callee))
+                self._pass_arena(call, arena, self._places[symbol][callee], self._size(callee))
         for alloc, offset in zip(allocs, offsets[len(groups) :], strict=True):
             shift = _index(offset)
             _replace(alloc, [shift, _view(arena, shift.results[0], alloc.memref.type)])
@@ -168,6 +181,15 @@ class _Planner:
                 self.plan(callee)
         return largest(*map(self._size, group))
 
+    def _pass_arena(self, call: func.CallOp, arena: SSAValue, offset: Size, size: Size) -> None:
+        """Passes to a callee its part of the caller's arena."""
+        shift = _index(offset)
+        view = _view(arena, shift.results[0], _arena_type(size, self._space))
+        for op in (shift, view):
+            op.location = call.location
+        Rewriter.insert_op([shift, view], InsertPoint.before(call))
+        call.operands = [view.results[0], *call.operands]
+
     def _bytes(self, alloc: Alloc) -> Size:
         """Returns the size of a buffer; the maximum size if it depends on a symbol that a function
         binds.
@@ -178,9 +200,14 @@ class _Planner:
     def _needs_memory(self, symbol: str) -> bool:
         return self._is_region(symbol) or self._is_host(symbol)
 
+    def _is_here(self, alloc: Alloc) -> bool:
+        return space_of(alloc.memref.type) == self._space
+
     def _is_region(self, symbol: str) -> bool:
         function = self._functions.get(symbol)
-        return function is not None and COMPILER in function.attributes
+        if function is None or COMPILER not in function.attributes:
+            return False
+        return region_space(function) == self._space
 
     def _is_host(self, symbol: str) -> bool:
         function = self._functions.get(symbol)
@@ -192,6 +219,8 @@ class _Planner:
         function = self._functions[symbol]
         if not self._is_host(symbol):
             return int_attribute(function, WORKSPACE)
+        if self._space != HOST_SPACE:
+            return device_arenas(function)[self._space]
         size = function.attributes.get(ARENA_SIZE)
         return size.data[0] if isinstance(size, ShapeAttr) else int_attribute(function, ARENA_BYTES)
 
@@ -217,29 +246,23 @@ def _index(size: Size) -> Operation:
     return arith.ConstantOp.from_int_and_width(size, IndexType())
 
 
-def _arena_type(size: Size) -> MemRefType:
-    return MemRefType(i8, [DYNAMIC_INDEX if isinstance(size, Dim) else size])
+def _arena_type(size: Size, space: str) -> MemRefType:
+    return in_space(MemRefType(i8, [DYNAMIC_INDEX if isinstance(size, Dim) else size]), space)
 
 
-def _add_arena(function: func.FuncOp, total: Size) -> SSAValue:
-    """Adds the arena to a function as its first argument."""
-    function.attributes[ARENA_BYTES] = IntegerAttr(hint(total), i64)
-    if isinstance(total, Dim):
-        function.attributes[ARENA_SIZE] = ShapeAttr((total,))
-    arena = function.body.block.insert_arg(_arena_type(total), 0)
-    arena.name_hint = "arena"
+def _add_arena(function: func.FuncOp, total: Size, space: str) -> SSAValue:
+    """Adds the arena of a space to a function as its first argument."""
+    if space == HOST_SPACE:
+        function.attributes[ARENA_BYTES] = IntegerAttr(hint(total), i64)
+        if isinstance(total, Dim):
+            function.attributes[ARENA_SIZE] = ShapeAttr((total,))
+    else:
+        known = device_arenas(function)
+        set_device_arenas(function, {space: index(total), **known})
+    arena = function.body.block.insert_arg(_arena_type(total, space), 0)
+    arena.name_hint = "arena" if space == HOST_SPACE else f"{space}_arena"
     function.update_function_type()
     return arena
-
-
-def _pass_arena(call: func.CallOp, arena: SSAValue, offset: Size, size: Size) -> None:
-    """Passes to a callee its part of the caller's arena."""
-    shift = _index(offset)
-    view = _view(arena, shift.results[0], _arena_type(size))
-    for op in (shift, view):
-        op.location = call.location
-    Rewriter.insert_op([shift, view], InsertPoint.before(call))
-    call.operands = [view.results[0], *call.operands]
 
 
 def _check_size(total: int, allocs: Sequence[Alloc]) -> None:

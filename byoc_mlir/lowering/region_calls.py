@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    i64,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -13,11 +22,18 @@ from byoc_mlir.abi import (
     CHECKS,
     COMPILER,
     CONTEXT_SLOTS,
+    DEVICE,
+    DEVICE_ARENAS,
     FOUND_SLOT,
     HOOKS_DEFINED,
+    HOST_SPACE,
+    MEMORY_SPACE,
     STATE_SLOTS,
+    UPLOADED,
     WORKSPACE,
+    region_function,
 )
+from byoc_mlir.dialects.device_ops import region_space
 
 
 @dataclass(frozen=True)
@@ -30,8 +46,17 @@ class RegionCall:
     state_slots: int
     context_slots: int
     workspace_bytes: int
+    space: str
+    """Memory space of its tensors and of its workspace."""
+    uploaded: tuple[int, ...]
+    """Slots of its constants in the device's state, in the order of the arguments."""
     hooks: tuple[str, ...]
     """Hooks among `load`, `open`, `close` and `unload` for which the region has a function."""
+
+    @property
+    def function(self) -> str:
+        """Returns the symbol of the function that runs the region, or starts it."""
+        return region_function(self.symbol, self.space)
 
     def attach(self, declaration: FuncOp) -> None:
         """Writes these fields as attributes on the region's declaration."""
@@ -39,6 +64,9 @@ class RegionCall:
         declaration.attributes[STATE_SLOTS] = IntegerAttr(self.state_slots, i64)
         declaration.attributes[CONTEXT_SLOTS] = IntegerAttr(self.context_slots, i64)
         declaration.attributes[HOOKS_DEFINED] = ArrayAttr([StringAttr(hook) for hook in self.hooks])
+        if self.space != HOST_SPACE:
+            declaration.attributes[MEMORY_SPACE] = StringAttr(self.space)
+            declaration.attributes[UPLOADED] = DenseArrayBase.from_list(i64, self.uploaded)
 
     @staticmethod
     def of(declaration: FuncOp) -> RegionCall:
@@ -48,6 +76,8 @@ class RegionCall:
             int_attribute(declaration, STATE_SLOTS),
             int_attribute(declaration, CONTEXT_SLOTS),
             int_attribute(declaration, WORKSPACE),
+            region_space(declaration),
+            _ints(declaration, UPLOADED),
             tuple(_strings(declaration, HOOKS_DEFINED)),
         )
 
@@ -55,6 +85,11 @@ class RegionCall:
 def region_functions(module: ModuleOp) -> Sequence[FuncOp]:
     """Returns the outlined regions of a module, definitions or declarations, in order."""
     return [op for op in _functions(module.body.block.ops) if COMPILER in op.attributes]
+
+
+def device_functions(module: ModuleOp) -> Sequence[FuncOp]:
+    """Returns the declarations that stand for the devices of a module, in order."""
+    return [op for op in _functions(module.body.block.ops) if DEVICE in op.attributes]
 
 
 def host_slots(module: ModuleOp) -> int:
@@ -66,6 +101,26 @@ def int_attribute(op: Operation, name: str) -> int:
     """Returns the value of an integer attribute, or 0 if it is absent."""
     attribute = op.attributes.get(name)
     return attribute.value.data if isinstance(attribute, IntegerAttr) else 0
+
+
+def device_arenas(op: Operation) -> dict[str, int]:
+    """Returns the size of the arena on each device, for a host function or the module."""
+    arenas = op.attributes.get(DEVICE_ARENAS)
+    if not isinstance(arenas, DictionaryAttr):
+        return {}
+    sizes = cast(dict[str, IntegerAttr], arenas.data)
+    return {space: size.value.data for space, size in sizes.items()}
+
+
+def set_device_arenas(op: Operation, sizes: Mapping[str, int]) -> None:
+    """Writes the attribute that `device_arenas` reads; the order is that of the arguments."""
+    arenas = {space: IntegerAttr(size, i64) for space, size in sizes.items()}
+    op.attributes[DEVICE_ARENAS] = DictionaryAttr(arenas)
+
+
+def _ints(op: FuncOp, name: str) -> tuple[int, ...]:
+    attribute = op.attributes.get(name)
+    return attribute.get_values() if isinstance(attribute, DenseArrayBase) else ()
 
 
 def _functions(ops: Iterable[Operation]) -> Iterator[FuncOp]:

@@ -5,7 +5,8 @@ Checks of values are numbered.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
@@ -15,6 +16,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FunctionType,
     IntegerType,
+    MemRefType,
     ModuleOp,
     StringAttr,
     i8,
@@ -25,13 +27,15 @@ from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.abi import CHECKS, FOUND_SLOT, SLOT_BYTES, status_origin
+from byoc_mlir.abi import CHECKS, FOUND_SLOT, QUEUE_SLOT, SLOT_BYTES, status_origin
+from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.host import CheckOp
 from byoc_mlir.dialects.locations import node_names
-from byoc_mlir.kernels.ops import offset
+from byoc_mlir.kernels.ops import load, offset
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.region_calls import RegionCall
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
+from byoc_mlir.lowering.to_llvm.types import byte_width
 
 
 class RunChecks:
@@ -84,13 +88,15 @@ _POINTER = LLVMPointerType()
 
 @dataclass(frozen=True)
 class PlacedRegion:
-    """Region with its ranges of slots; its `number` counts from 1."""
+    """Region, or device, with its ranges of slots; its `number` counts from 1."""
 
     number: int
     call: RegionCall
     state: int
     context: int
     workspace: int
+    arena_slot: int | None = None
+    """Slot of the context with the arena that holds its workspace; `None` for the host's arena."""
 
 
 class Statuses:
@@ -101,10 +107,15 @@ class Statuses:
     """
 
     def __init__(
-        self, regions: Sequence[PlacedRegion], functions: dict[str, func.FuncOp], checks: RunChecks
+        self,
+        regions: Sequence[PlacedRegion],
+        devices: Mapping[str, PlacedRegion],
+        functions: dict[str, func.FuncOp],
+        checks: RunChecks,
     ):
         self.functions = functions
         self._checks = checks
+        self._devices = devices
         self._regions = {region.call.symbol: region for region in regions}
 
     def thread(self, function: func.FuncOp) -> None:
@@ -135,6 +146,11 @@ class Statuses:
                 following = Block()
                 self._checked_call(blocks[-1], op, slots, following, failure)
                 blocks.append(following)
+            elif isinstance(op, TransferOp | WaitOp):
+                op.detach()
+                following = Block()
+                self._checked_device_op(blocks[-1], op, slots, following, failure)
+                blocks.append(following)
             elif isinstance(op, CheckOp):
                 builder, following = Builder(InsertPoint.at_end(blocks[-1])), Block()
                 op.detach()
@@ -163,16 +179,78 @@ class Statuses:
         builder = Builder(InsertPoint.at_end(block))
         symbol = call.callee.root_reference.data
         region = self._regions.get(symbol)
-        state, context = slots
+        arguments: Sequence[SSAValue] = call.arguments
+        own_slots: Sequence[SSAValue] = slots
         if region is not None:
-            state = _slot(builder, state, region.state)
-            context = _slot(builder, context, region.context)
+            symbol = region.call.function
+            arguments = [*self._device_arguments(builder, region, slots), *arguments]
+            own_slots = _own_slots(builder, slots, region)
         kind = i64 if region is None else i32
-        new = builder.insert(func.CallOp(symbol, [state, context, *call.arguments], [kind]))
+        new = builder.insert(func.CallOp(symbol, [*own_slots, *arguments], [kind]))
         new.location = call.location
         call.erase()
         number = 0 if region is None else region.number
         branch_on_failure(builder, new.results[0], number, following, failure)
+
+    def _device_arguments(
+        self, builder: Builder, region: PlacedRegion, slots: tuple[SSAValue, SSAValue]
+    ) -> list[SSAValue]:
+        """Loads a device region's queue and the addresses of its constants on the device."""
+        device = self._devices.get(region.call.space)
+        if device is None:
+            return []
+        state, context = _own_slots(builder, slots, device)
+        return [
+            loaded_slot(builder, context, QUEUE_SLOT),
+            *(loaded_slot(builder, state, slot) for slot in region.call.uploaded),
+        ]
+
+    def _checked_device_op(
+        self,
+        block: Block,
+        op: TransferOp | WaitOp,
+        slots: tuple[SSAValue, SSAValue],
+        following: Block,
+        failure: Block,
+    ) -> None:
+        builder = Builder(InsertPoint.at_end(block))
+        name = op.device.data if isinstance(op, WaitOp) else op.device
+        device = self._devices[name]
+        queue = loaded_slot(builder, _own_slots(builder, slots, device)[1], QUEUE_SLOT)
+        arguments: list[SSAValue] = [queue]
+        if isinstance(op, TransferOp):
+            length = builder.insert(arith.ConstantOp.from_int_and_width(_bytes(op), i64))
+            arguments += [op.destination, op.source, length.result]
+        call = builder.insert(func.CallOp(device_function(op), arguments, [i32]))
+        call.location = op.location
+        op.erase()
+        branch_on_failure(builder, call.results[0], device.number, following, failure)
+
+
+def device_function(op: TransferOp | WaitOp) -> str:
+    """Returns the function of the device that an op calls: `npu_copy_in`."""
+    if isinstance(op, WaitOp):
+        return f"{op.device.data}_wait"
+    return f"{op.device}_{'copy_in' if op.is_to_device else 'copy_out'}"
+
+
+def _bytes(transfer: TransferOp) -> int:
+    type_ = transfer.source.type
+    assert isinstance(type_, MemRefType)
+    return math.prod(type_.get_shape()) * byte_width(type_.element_type)
+
+
+def _own_slots(
+    builder: Builder, slots: tuple[SSAValue, SSAValue], region: PlacedRegion
+) -> tuple[SSAValue, SSAValue]:
+    """Returns the region's part of state and context."""
+    state, context = slots
+    return _slot(builder, state, region.state), _slot(builder, context, region.context)
+
+
+def loaded_slot(builder: Builder, base: SSAValue, index: int) -> SSAValue:
+    """Loads the pointer in a slot."""
+    return builder.insert(load(_slot(builder, base, index), _POINTER)).results[0]
 
 
 def _take_slots(function: func.FuncOp) -> tuple[SSAValue, SSAValue]:

@@ -16,9 +16,9 @@ import numpy as np
 from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, FOUND_SLOT, split_status
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.dims import parse_size
-from byoc_mlir.errors import ExecutionError, OutOfMemoryError
+from byoc_mlir.errors import DeviceError, ExecutionError, OutOfMemoryError
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
-from byoc_mlir.runtime import packed
+from byoc_mlir.runtime import devices, packed
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.call import Call
 from byoc_mlir.runtime.module import RegionModule
@@ -27,6 +27,7 @@ from byoc_mlir.runtime.program import (
     Array,
     LoadedCode,
     Program,
+    ProgramDevice,
     PythonRegion,
     Step,
 )
@@ -114,18 +115,35 @@ class Instance:
         self._load, self._open, self._run, self._close, self._unload = self._functions()
         self._state = np.zeros(max(program.state_slots, 1), np.int64)
         self._state_address = int(self._state.ctypes.data)
-        with packed.counted_copies() as bytes_of_copies:
+        with (
+            packed.counted_copies() as bytes_of_copies,
+            devices.uploads.loading(program.devices, self._state),
+        ):
             status = self._load(self._state_address)
         if status:
-            self._native.close()
-            self._check(status, "load")
+            try:
+                self._check(status, "load")
+            finally:
+                self._native.close()
         self._copied_bytes = bytes_of_copies()
         self._release = weakref.finalize(
-            self, _release, self._native, self._close, self._unload, self._state, self._all
+            self,
+            _release,
+            program.devices,
+            self._native,
+            self._close,
+            self._unload,
+            self._state,
+            self._all,
         )
         self._release.atexit = False  # the process is going away with all it has
         self._use_live_threads()
         self._instances.add(self)
+        try:
+            devices.check_identities(program.devices, self._state)
+        except DeviceError:
+            self.close()
+            raise
 
     def call(self, sizes: Mapping[str, int]) -> Call:
         """Returns the memory requirements of a call for these sizes of the program's symbols.
@@ -210,7 +228,11 @@ class Instance:
     def after_fork(cls) -> None:
         """Prepares all instances in a forked child."""
         for instance in cls._instances:
-            instance._use_live_threads()
+            if instance.program.devices:
+                instance._open = instance._run = devices.refuse_fork
+                instance._release.detach()
+            else:
+                instance._use_live_threads()
 
     def _use_live_threads(self) -> None:
         self._open, self._run = on_live_threads(self._open), on_live_threads(self._run)
@@ -292,6 +314,7 @@ class Instance:
             return
         number, reason = split_status(status)
         region = self.program.regions[number - 1] if number else "the host function"
+        devices.raise_device_error(self.program.devices, region, what, reason, self._state)
         cause: Exception | None = getattr(self._errors, "last", None)
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {reason}"
@@ -317,6 +340,7 @@ def _no_memory(what: str, size: int) -> str:
 
 
 def _release(
+    used: Sequence[ProgramDevice],
     native: LoadedCode,
     close: Callable[..., int],
     unload: Callable[..., int],
@@ -325,6 +349,7 @@ def _release(
 ) -> None:
     for context in contexts:
         close(int(state.ctypes.data), context.slots_address)
+    devices.uploads.release(used, state)
     unload(int(state.ctypes.data))
     contexts.clear()
     native.close()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from byoc_mlir.abi import device_region
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
@@ -56,6 +57,50 @@ class LibrarySymbol:
     def image(self) -> bytes:
         """Returns the shared object's content."""
         return self.library if isinstance(self.library, bytes) else self.library.read_bytes()
+
+
+@dataclass(frozen=True)
+class ProgramDevice:
+    """Device that a program runs regions on."""
+
+    name: str
+    identity: str
+    """Device, driver and firmware for which the program was compiled."""
+    library: SharedLibrary
+    """Shared object with the device's functions, or with those that they call."""
+    regions: tuple[str, ...]
+    """Symbols of its regions."""
+    state: int
+    """First of the state slots: addresses of the constants; for each, 1 if the program owns it; the
+    device's functions `message` and `identity`."""
+    constants: tuple[str, ...]
+    """Digests of the constants on the device, in the order of their slots."""
+    constant_bytes: int
+    arena_bytes: int
+    """Size of the arena on the device; each context has one."""
+
+    @property
+    def region(self) -> str:
+        """Returns the prefix of the device's hooks, which names it in statuses."""
+        return device_region(self.name)
+
+    def address_slot(self, index: int) -> int:
+        """Returns the state slot with the address of a constant."""
+        return self.state + index
+
+    def owner_slot(self, index: int) -> int:
+        """Returns the state slot that is 1 if the program frees a constant."""
+        return self.state + len(self.constants) + index
+
+    @property
+    def message_slot(self) -> int:
+        """Returns the state slot with the address of the function `message`."""
+        return self.state + 2 * len(self.constants)
+
+    @property
+    def identity_slot(self) -> int:
+        """Returns the state slot with the address of the function `identity`."""
+        return self.message_slot + 1
 
 
 @dataclass(frozen=True)
@@ -176,7 +221,7 @@ class Program:
     library_symbols: tuple[LibrarySymbol, ...]
     python_regions: tuple[PythonRegion, ...]
     regions: tuple[str, ...]
-    """Symbols of the regions, in the order of their numbers in statuses."""
+    """Symbols of the regions, then of the devices, in the order of their numbers in statuses."""
     state_slots: int
     context_slots: int
     arena_bytes: int
@@ -191,6 +236,7 @@ class Program:
     for that of its other threads."""
     checks: tuple[ValueCheck, ...] = ()
     """Checks in the order of their numbers, from 1, which are the host's statuses."""
+    devices: tuple[ProgramDevice, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     """Input whose memory an output may share, from its first byte on, by output. The input is
     overwritten then; no other output may share memory with an input."""

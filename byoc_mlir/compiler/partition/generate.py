@@ -15,6 +15,7 @@ from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.backends.generate import RegionCode, generate_all
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.next_targets import hand_on
+from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions
@@ -86,6 +87,7 @@ def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:
     The declarations have the attributes that calls of the region need.
     """
     by_symbol = {code.symbol: code for code in codes}
+    uploads = Uploads.of(codes)
     for region in region_functions(module):
         code = by_symbol[region.sym_name.data]
         type_ = region.function_type
@@ -97,11 +99,14 @@ def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:
             native.state_slots,
             native.context_slots,
             native.workspace_bytes,
+            code.space,
+            uploads.slots(code),
             code.hooks,
         ).attach(declaration)
         module.body.block.insert_op_before(declaration, region)
         region.detach()
         region.erase()
+    module.body.block.add_ops(uploads.declarations())
 
 
 def _check_compilers(module: ModuleOp, backends: Sequence[Backend]) -> None:

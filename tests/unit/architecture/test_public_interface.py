@@ -73,7 +73,7 @@ def test_what_is_not_public_is_found() -> None:
 
 def test_all_examples_are_looked_at() -> None:
     examples = [path for path in USERS if "examples" in path.parts]
-    assert len({path.relative_to(_ROOT).parts[2] for path in examples}) == 5
+    assert len({path.relative_to(_ROOT).parts[2] for path in examples}) == 6
 
 
 @pytest.mark.parametrize("module", [module for listed in PUBLIC.values() for module in listed])

@@ -1,0 +1,89 @@
+"""Constants of a program that are copied to devices, and what the program knows of the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
+
+from byoc_mlir.abi import (
+    DEVICE,
+    DEVICE_CONTEXT_SLOTS,
+    HOOKS,
+    HOST_SPACE,
+    device_region,
+    device_state_slots,
+)
+from byoc_mlir.backends.generate import RegionCode
+from byoc_mlir.devices import get_device
+from byoc_mlir.devices.code import device_code
+from byoc_mlir.dialects.relay import Weight
+from byoc_mlir.lowering.region_calls import RegionCall, device_arenas
+from byoc_mlir.runtime.program import ProgramDevice, SharedLibrary
+
+
+@dataclass(frozen=True)
+class Uploads:
+    """Devices of a program, with the constants that each region on them uses."""
+
+    constants: dict[str, tuple[Weight, ...]]
+    """Constants by device, each once."""
+
+    @staticmethod
+    def of(codes: Sequence[RegionCode]) -> Uploads:
+        """Returns the devices and constants of all regions."""
+        found: dict[str, dict[str, Weight]] = {}
+        for code in codes:
+            if code.space != HOST_SPACE:
+                by_digest = found.setdefault(code.space, {})
+                by_digest.update((weight.digest, weight) for weight in code.native.constants)
+        return Uploads({name: tuple(found[name].values()) for name in sorted(found)})
+
+    def slots(self, code: RegionCode) -> tuple[int, ...]:
+        """Returns the slots of a region's constants in the state of its device."""
+        if code.space == HOST_SPACE:
+            return ()
+        digests = [weight.digest for weight in self.constants[code.space]]
+        return tuple(digests.index(weight.digest) for weight in code.native.constants)
+
+    def declarations(self) -> Iterator[FuncOp]:
+        """Yields the declaration that stands for each device, with its slots and hooks."""
+        for name, weights in self.constants.items():
+            declaration = FuncOp.external(device_region(name), [], [])
+            declaration.attributes[DEVICE] = StringAttr(name)
+            slots = device_state_slots(len(weights))
+            hooks = tuple(hook.name for hook in HOOKS)
+            RegionCall(device_region(name), slots, DEVICE_CONTEXT_SLOTS, 0, name, (), hooks).attach(
+                declaration
+            )
+            yield declaration
+
+    def modules(self, host: ModuleOp) -> Iterator[ModuleOp]:
+        """Yields the code of each device for the linked program."""
+        arenas = device_arenas(host)
+        for name, weights in self.constants.items():
+            yield device_code(name, weights, arenas.get(name, 0))
+            own = get_device(name).module()
+            if own is not None:
+                yield own
+
+    def devices(self, codes: Sequence[RegionCode], host: ModuleOp) -> Iterator[ProgramDevice]:
+        """Yields what the runtime needs to know of each device."""
+        slot = sum(code.native.state_slots for code in codes)
+        arenas = device_arenas(host)
+        for name, weights in self.constants.items():
+            device = get_device(name)
+            library = device.library()
+            yield ProgramDevice(
+                name,
+                device.identity(),
+                library if isinstance(library, SharedLibrary) else SharedLibrary(library),
+                tuple(code.symbol for code in codes if code.space == name),
+                slot,
+                tuple(weight.digest for weight in weights),
+                sum(weight.data.nbytes for weight in weights),
+                arenas.get(name, 0),
+            )
+            slot += device_state_slots(len(weights))

@@ -1,0 +1,91 @@
+"""Contract between the compiler and a device with its own memory.
+
+A device's library defines these C functions, with the device's name as their prefix; a status is 0
+for success:
+
+```c
+int32_t npu_open(void **queue);
+void    npu_close(void *queue);
+int32_t npu_allocate(int64_t bytes, void **memory);
+void    npu_free(void *memory);
+int32_t npu_copy_in(void *queue, void *to, const void *from, int64_t bytes);
+int32_t npu_copy_out(void *queue, void *to, const void *from, int64_t bytes);
+int32_t npu_wait(void *queue);
+const char *npu_message(int32_t status);
+const char *npu_identity(void);
+```
+
+A queue does in order what is enqueued; each context of a program has one. Copies are enqueued: the
+host neither writes the memory of a copy to the device, nor touches that of a copy from it, before
+`npu_wait` has returned. `npu_wait` returns the status of the first thing that failed since the last
+wait. Different threads call the functions with different queues at the same time. `npu_message` and
+`npu_identity` return text that lives as long as the library; that of `npu_identity` is device,
+driver and firmware, or empty if there is no device.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ModuleOp
+
+from byoc_mlir.runtime.program import SharedLibrary
+
+
+class Device(ABC):
+    """A device; backends that run on it have its name as their `memory_space`.
+
+    ```python
+    class Npu(Device):
+        name = "npu"
+
+        def library(self):
+            return Path(__file__).with_name("libnpu.so")
+    ```
+    """
+
+    name: ClassVar[str]
+    """Name of the device and of its memory space, an identifier of C."""
+
+    dlpack_type: ClassVar[int] = 12
+    """Number of the device's type in DLPack: 2 for CUDA; 12 for any that has no number."""
+
+    @abstractmethod
+    def library(self) -> Path | SharedLibrary:
+        """Returns the shared object that defines the device's functions."""
+
+    def module(self) -> ModuleOp | None:
+        """Returns code in the `llvm` dialect that defines the device's functions by means of
+        `library`; `None` if the library itself defines them.
+        """
+        return None
+
+    def unavailable(self) -> str | None:
+        """Returns why this machine has no such device and what to do, or `None`.
+
+        Models are compiled where the device is missing; it is needed to run them.
+        """
+        return None
+
+    def describe(self) -> str:
+        """Returns one line on the device that was found, for `byoc doctor`."""
+        return "ready"
+
+    def identity(self) -> str:
+        """Returns the device, its driver and firmware, as `npu_identity` does where models run; ""
+        where there is no device.
+
+        A program in the cache serves one identity. A program that was compiled for one refuses to
+        load on another.
+        """
+        return ""
+
+    def capacity(self) -> int | None:
+        """Returns the bytes of the device's memory, or `None` if it is not known."""
+        return None
+
+    def copy_milliseconds(self, size: int) -> float | None:
+        """Estimates the time of a copy of `size` bytes between host and device."""
+        return None

@@ -1,0 +1,160 @@
+"""Native code of a device in a program: the hooks that open it and upload the constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.ir import Attribute, SSAValue
+
+from byoc_mlir.abi import (
+    CLOSE,
+    DEVICE_ARENA_SLOT,
+    LOAD,
+    OPEN,
+    QUEUE_SLOT,
+    UNLOAD,
+    device_region,
+    weight_symbol,
+)
+from byoc_mlir.dialects.relay import Weight
+from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
+from byoc_mlir.kernels.module_builder import ModuleBuilder
+
+
+def device_code(device: str, constants: Sequence[Weight], arena_bytes: int) -> ModuleOp:
+    """Returns the hooks of a device in a program.
+
+    The device's state has a slot for the address of each constant on the device, as many slots that
+    are not 0 if the program owns that memory, and the addresses of the functions `message` and
+    `identity`. `load` uploads the constants whose address is null: the runtime sets the addresses
+    of those that another program has uploaded.
+    """
+    code = _DeviceCode(device, constants, arena_bytes)
+    code.define_unload()
+    code.define_upload()
+    code.define_load()
+    code.define_open()
+    code.define_close()
+    return code.builder.module
+
+
+class _DeviceCode:
+    def __init__(self, device: str, constants: Sequence[Weight], arena_bytes: int):
+        self.builder = ModuleBuilder()
+        self._device = device
+        self._prefix = device_region(device)
+        self._constants = constants
+        self._arena_bytes = arena_bytes
+
+    def define_load(self) -> None:
+        """Defines `load(state)`, which leaves nothing behind if it fails."""
+        function = self.builder.function(LOAD.hook(self._prefix), (POINTER,))
+        (state,) = function.parameters
+        self._store_function(function, "message", 2 * len(self._constants), (i32,))
+        self._store_function(function, "identity", 2 * len(self._constants) + 1, ())
+        if not self._constants:
+            function.finish(function.integer(0, i32))
+            return
+        opened = function.stack_slot()
+        function.check(self._call(function, "open", opened))
+        queue = function.load(opened, POINTER)
+        uploaded = function.call(self._upload, queue, state)
+        waited = self._call(function, "wait", queue)
+        failed = function.compare("ne", uploaded, function.integer(0, i32))
+        status = function.select(failed, uploaded, waited)
+        self._do(function, "close", queue)
+        is_failure = function.compare("ne", status, function.integer(0, i32))
+        function.when(is_failure, lambda: function.do(UNLOAD.hook(self._prefix), state))
+        function.finish(status)
+
+    def _store_function(
+        self, function: FunctionBuilder, name: str, slot: int, types: Sequence[Attribute]
+    ) -> None:
+        """Stores the address of one of the device's functions in a slot of the state."""
+        symbol = f"{self._device}_{name}"
+        self.builder.declare(symbol, types, POINTER)
+        (state,) = function.parameters
+        function.store(function.address(symbol), function.slot(state, slot))
+
+    def define_upload(self) -> None:
+        """Defines the function that enqueues the copies of the constants."""
+        function = self.builder.function(self._upload, (POINTER, POINTER), internal=True)
+        for index, weight in enumerate(self._constants):
+            self._upload_one(function, index, weight)
+        function.finish(function.integer(0, i32))
+
+    @property
+    def _upload(self) -> str:
+        return f"{self._prefix}_upload"
+
+    def _upload_one(self, function: FunctionBuilder, index: int, weight: Weight) -> None:
+        queue, state = function.parameters
+        slot, owned = self._slots(function, index)
+        symbol = self.builder.external(weight_symbol(weight.digest))
+        size = function.integer(weight.data.nbytes)
+
+        def upload() -> None:
+            function.check(self._call(function, "allocate", size, slot))
+            function.store(function.integer(1), owned)
+            memory = function.pointer(state, index)
+            source = function.address(symbol)
+            function.check(self._call(function, "copy_in", queue, memory, source, size))
+
+        is_missing = function.compare("eq", function.pointer(state, index), function.null())
+        function.when(is_missing, upload)
+
+    def define_unload(self) -> None:
+        """Defines `unload(state)`, which frees the memory that the program owns."""
+        function = self.builder.function(UNLOAD.hook(self._prefix), (POINTER,), result=VOID)
+        for index in range(len(self._constants)):
+            self._free_one(function, index)
+        function.finish()
+
+    def _free_one(self, function: FunctionBuilder, index: int) -> None:
+        state = function.parameters[-1]
+        slot, owned = self._slots(function, index)
+
+        def free() -> None:
+            self._do(function, "free", function.pointer(state, index))
+            function.store(function.null(), slot)
+            function.store(function.integer(0), owned)
+
+        is_owned = function.compare("ne", function.load(owned), function.integer(0))
+        function.when(is_owned, free)
+
+    def _slots(self, function: FunctionBuilder, index: int) -> tuple[SSAValue, SSAValue]:
+        """Returns the slots of a constant's address, and of its owner."""
+        state = function.parameters[-1]
+        return function.slot(state, index), function.slot(state, len(self._constants) + index)
+
+    def define_open(self) -> None:
+        """Defines `open(state, context, workspace)`, which makes a queue and the arena."""
+        function = self.builder.function(OPEN.hook(self._prefix), (POINTER,) * 3)
+        _, context, _ = function.parameters
+        opened = function.slot(context, QUEUE_SLOT)
+        function.check(self._call(function, "open", opened))
+        if not self._arena_bytes:
+            function.finish(function.integer(0, i32))
+            return
+        arena = function.slot(context, DEVICE_ARENA_SLOT)
+        status = self._call(function, "allocate", function.integer(self._arena_bytes), arena)
+        queue = function.load(opened, POINTER)
+        failed = function.compare("ne", status, function.integer(0, i32))
+        function.when(failed, lambda: self._do(function, "close", queue))
+        function.finish(status)
+
+    def define_close(self) -> None:
+        """Defines `close(state, context)`."""
+        function = self.builder.function(CLOSE.hook(self._prefix), (POINTER,) * 2, result=VOID)
+        _, context = function.parameters
+        if self._arena_bytes:
+            self._do(function, "free", function.pointer(context, DEVICE_ARENA_SLOT))
+        self._do(function, "close", function.pointer(context, QUEUE_SLOT))
+        function.finish()
+
+    def _call(self, function: FunctionBuilder, name: str, *arguments: SSAValue) -> SSAValue:
+        return function.call(f"{self._device}_{name}", *arguments)
+
+    def _do(self, function: FunctionBuilder, name: str, *arguments: SSAValue) -> None:
+        function.do(f"{self._device}_{name}", *arguments)

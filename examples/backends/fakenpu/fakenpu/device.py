@@ -1,0 +1,1 @@
+"""Two devices in software, made of the same source."""
