@@ -108,6 +108,13 @@ class ModuleBuilder:
         """Defines a text that ends in a zero byte. Returns its symbol."""
         return self.data(name, content.encode() + b"\0")
 
+    def variable(self, name: str, size: int) -> str:
+        """Defines `size` bytes of memory, zero at first. Returns its symbol."""
+        zeros = DenseIntOrFPElementsAttr(TensorType(i8, [size]), BytesAttr(bytes(size)))
+        type_ = llvm.LLVMArrayType(size, i8)
+        self._add(name, llvm.GlobalOp(type_, name, ops.INTERNAL, value=zeros))
+        return name
+
     def external(self, name: str) -> str:
         """Declares a constant that is defined elsewhere, unless the module has it; returns its
         symbol.

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.cuda.driver import DriverCode
+from byoc_mlir.backends.cuda.identity_code import define_identity
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 
@@ -24,6 +25,7 @@ def device_module(name: str) -> ModuleOp:
     code.define_copy("copy_out", "cuMemcpyDtoHAsync_v2")
     code.define_wait()
     code.define_message()
+    define_identity(code.module, name)
     return code.module.module
 
 

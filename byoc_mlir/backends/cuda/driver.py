@@ -24,6 +24,12 @@ LIBRARY = SharedLibrary(Path("libcuda.so.1"), ENVIRONMENT_VARIABLE)
 ORDINAL = 0
 """Number of the GPU; the driver numbers those that `CUDA_VISIBLE_DEVICES` names."""
 
+NAME_BYTES = 256
+"""Maximum size of a GPU's name."""
+
+CAPABILITY = (75, 76)
+"""Attributes of a GPU: major and minor number of its compute capability."""
+
 
 class DriverCode:
     """Builder of internal functions that several functions of a module call.

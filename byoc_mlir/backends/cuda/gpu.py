@@ -8,18 +8,19 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from byoc_mlir.backends.cuda.driver import ENVIRONMENT_VARIABLE, LIBRARY, ORDINAL
+from byoc_mlir.backends.cuda.driver import (
+    CAPABILITY,
+    ENVIRONMENT_VARIABLE,
+    LIBRARY,
+    NAME_BYTES,
+    ORDINAL,
+)
 from byoc_mlir.backends.cuda.kernels.ptx import ARCHITECTURE
 from byoc_mlir.errors import BackendError, ExecutionError
 from byoc_mlir.runtime.system.libraries import load_library
 
 _FEWEST_VERSION = 12000
 """Oldest driver: the version of CUDA that it supports, 1000 times the major version."""
-
-_MAJOR, _MINOR = 75, 76
-"""Attributes of a device: its compute capability."""
-
-_NAME_BYTES = 256
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,10 @@ def _found_by(path: Path) -> Gpu:
 
 
 def _described(driver: ctypes.CDLL, device: ctypes.c_int, version: int) -> Gpu:
-    name = ctypes.create_string_buffer(_NAME_BYTES)
-    _check(driver, driver.cuDeviceGetName(name, _NAME_BYTES, device), "names no GPU")
+    name = ctypes.create_string_buffer(NAME_BYTES)
+    _check(driver, driver.cuDeviceGetName(name, NAME_BYTES, device), "names no GPU")
     capability: list[int] = []
-    for attribute in (_MAJOR, _MINOR):
+    for attribute in CAPABILITY:
         value = ctypes.c_int()
         status = driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
         _check(driver, status, "describes no GPU")

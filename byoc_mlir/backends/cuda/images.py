@@ -77,9 +77,7 @@ class _Linker:
         """Returns the machine code of PTX."""
         size = ctypes.c_size_t(len(ptx))
         options = (0, None, None)
-        added = self._driver.cuLinkAddData_v2(
-            self._state, _PTX, ptx, size, b"kernels", *options
-        )
+        added = self._driver.cuLinkAddData_v2(self._state, _PTX, ptx, size, b"kernels", *options)
         _check(added, "cuLinkAddData")
         code, length = ctypes.c_void_p(), ctypes.c_size_t()
         done = self._driver.cuLinkComplete(self._state, ctypes.byref(code), ctypes.byref(length))

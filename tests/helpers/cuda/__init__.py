@@ -1,1 +1,1 @@
-"""A GPU for tests on machines without one: a recording driver that runs kernels on the processor."""
+"""A GPU for tests on machines without one: a driver that runs kernels on the processor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,17 @@ from byoc_mlir.runtime.linking.native_module import NativeModule
 
 Array = npt.NDArray[Any]
 
-_DEVICE = ("open", "close", "allocate", "free", "copy_in", "copy_out", "wait", "message")
+_DEVICE = (
+    "open",
+    "close",
+    "allocate",
+    "free",
+    "copy_in",
+    "copy_out",
+    "wait",
+    "message",
+    "identity",
+)
 _WITHOUT_STATUS = ("close", "free", "unload")
 
 
@@ -53,7 +64,8 @@ class RegionRun:
         self.kernels: RegionKernels = compile_region(region)
         image = emulated_ptx(self.kernels.module).encode() + b"\0"
         self.code: NativeCode = region_code("region", self.kernels, image, tensors)
-        self._module = _linked(self.code.module, device_module("cuda"))
+        hooks = ("load", "open", "unload", "start")
+        self._module = _linked(self.code.module, [f"region_{hook}" for hook in hooks])
         self._state = (ctypes.c_void_p * self.code.state_slots)()
         self._context = (ctypes.c_void_p * self.code.context_slots)()
 
@@ -110,36 +122,37 @@ class RegionRun:
         """
         has_status = not name.endswith(_WITHOUT_STATUS)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int32 if has_status else None)
-        status = prototype(self._module.address(name))(*arguments)
+        module = _device() if name.startswith("cuda") else self._module
+        status = prototype(module.address(name))(*arguments)
         if status:
             raise DeviceError(f"{name}: {self.message(status)} ({status})")
 
     def message(self, status: int) -> str:
         """Returns the device's text of a status."""
         prototype = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
-        return prototype(self._module.address("cuda_message"))(status).decode()
+        return prototype(_device().address("cuda_message"))(status).decode()
+
+    def identity(self) -> str:
+        """Returns the device's text of the GPU."""
+        prototype = ctypes.CFUNCTYPE(ctypes.c_char_p)
+        return prototype(_device().address("cuda_identity"))().decode()
 
 
-def _linked(*modules: ModuleOp) -> NativeModule:
-    """Links modules to the recording driver."""
-    joined = ModuleOp([])
-    names: set[str] = set()
-    for module in modules:
-        for op in module.clone().body.block.ops:
-            assert isinstance(op, llvm.FuncOp | llvm.GlobalOp)
-            if op.sym_name.data not in names:
-                names.add(op.sym_name.data)
-                op.detach()
-                joined.body.block.add_op(op)
+@cache
+def _device() -> NativeModule:
+    return _linked(device_module("cuda"), [f"cuda_{name}" for name in _DEVICE])
+
+
+def _linked(module: ModuleOp, entry_points: Sequence[str]) -> NativeModule:
+    """Links a module to the recording driver."""
     driver = ctypes.CDLL(str(recording_driver()))
+    names = [op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp)]
     externals = {
         name: ctypes.addressof(ctypes.c_char.in_dll(driver, name))
         for name in names
         if name.startswith("cu") and not name.startswith("cuda")
     }
-    hooks = [f"region_{hook}" for hook in ("load", "open", "unload", "start")]
-    entry_points = [*hooks, *(f"cuda_{name}" for name in _DEVICE)]
-    return NativeModule([emit_object(joined)], entry_points, externals)
+    return NativeModule([emit_object(module)], entry_points, externals)
 
 
 def _pointer(array: Array) -> ctypes.c_void_p:

@@ -55,8 +55,16 @@ _GRID: Sequence[ModulePass] = (
 )
 
 _MATHS = (
-    *(math.AbsFOp, math.CeilOp, math.FloorOp, math.TruncOp, math.RoundEvenOp, math.RoundOp, math.SqrtOp),
-    *(math.RsqrtOp, math.CopySignOp, math.FmaOp, math.AbsIOp, math.CtPopOp),
+    *(
+        math.AbsFOp,
+        math.CeilOp,
+        math.FloorOp,
+        math.TruncOp,
+        math.RoundEvenOp,
+        math.RoundOp,
+        math.SqrtOp,
+    ),
+    *(math.SqrtOp, math.RsqrtOp, math.CopySignOp, math.FmaOp, math.AbsIOp, math.CtPopOp),
     *(math.CountLeadingZerosOp, math.CountTrailingZerosOp),
 )
 """Functions for which LLVM has instructions of a GPU; `expand-math` computes others with these."""

@@ -290,10 +290,9 @@ def _nested(loop: Operation) -> Sequence[Operation]:
 
 def _is_repeatable(op: Operation) -> bool:
     """True if an op may run once for each iteration of a loop after it."""
-    return (
-        isinstance(op, (*_WITHOUT_EFFECT, memref.LoadOp, scf.YieldOp, scf.ReduceOp))
-        or op.name.startswith("arith.")
-    )
+    return isinstance(
+        op, (*_WITHOUT_EFFECT, memref.LoadOp, scf.YieldOp, scf.ReduceOp)
+    ) or op.name.startswith("arith.")
 
 
 def _sizes(loop: Operation) -> Sequence[int]:
@@ -337,4 +336,3 @@ def _move(code: LoopWriter, ops: Sequence[Operation]) -> None:
     for op in ops:
         op.detach()
         code.add(op)
-
