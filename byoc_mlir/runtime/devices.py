@@ -36,20 +36,20 @@ class _Uploads:
 
     @contextmanager
     def loading(self, devices: Sequence[ProgramDevice], state: Array) -> Generator[None]:
-        """Lends what other programs have uploaded to a program that is loaded in the `with` body,
-        and notes what it uploads.
+        """Sets the addresses of constants that other programs have uploaded, and notes those that
+        the program uploads in the `with` body.
         """
         if not devices:
             yield
             return
         with self._lock:
             for device in devices:
-                self._lend(device, state)
+                self._set_known(device, state)
             yield
             for device in devices:
                 self._note(device, state)
 
-    def _lend(self, device: ProgramDevice, state: Array) -> None:
+    def _set_known(self, device: ProgramDevice, state: Array) -> None:
         for index, digest in enumerate(device.constants):
             known = self._known.get((device.name, digest))
             if known is not None:

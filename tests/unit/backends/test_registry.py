@@ -73,7 +73,7 @@ def test_an_installed_package_is_checked_when_it_is_loaded(
     assert "installed_future" in backend_names()
     with pytest.raises(BackendError) as info_of_error:
         get_backends(("installed_future",))
-    assert "written for API version 99, this byoc_mlir has version 1" in str(info_of_error.value)
+    assert "written for API version 99, this byoc_mlir has version 2" in str(info_of_error.value)
     assert "install a matching release of either" in str(info_of_error.value)
     (row,) = [found for what, found in findings(measure=False) if what.endswith("installed_future")]
     assert "written for API version 99" in row
