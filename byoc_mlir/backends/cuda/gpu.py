@@ -64,6 +64,11 @@ def find_gpu() -> Gpu:
     return _found_by(driver_path())
 
 
+def forget_gpus() -> None:
+    """Forgets GPUs that were found, as after a change of `CUDA_VISIBLE_DEVICES`."""
+    _found_by.cache_clear()
+
+
 def load_driver(path: Path) -> ctypes.CDLL:
     """Loads the driver's library.
 

@@ -1,5 +1,5 @@
-// A recording libcuda.so.1 for tests. Streams do their work when they are synchronised, so a missing
-// wait is a wrong number. Device memory is inaccessible while host code runs, and lies before a guard
+// A recording libcuda.so.1 for tests. Streams do their work when they are synchronised, or memory is
+// freed, so a missing wait is a wrong number. Device memory is inaccessible while host code runs, and lies before a guard
 // page. An image names a shared object with the kernels compiled for this processor ("// emulated:
 // PATH"). Threads of a warp are coroutines, which switch at shuffles and barriers.
 #define _GNU_SOURCE
@@ -51,6 +51,8 @@ void count(int *into) {
 
 // ---- device memory
 
+static void finish_streams(void);
+
 typedef struct memory { struct memory *next; char *start; size_t bytes, mapped; } memory;
 static memory *memories;
 
@@ -74,6 +76,7 @@ int cuMemAlloc_v2(void **out, size_t bytes) {
 }
 int cuMemFree_v2(char *address) {
   ENTER(); NEED_CONTEXT();
+  finish_streams();
   pthread_mutex_lock(&lock);
   for (memory **m = &memories; *m; m = &(*m)->next)
     if (address >= (*m)->start && address < (*m)->start + (*m)->mapped) {
@@ -91,6 +94,7 @@ int cuMemFree_v2(char *address) {
 
 // ---- the processor as a warp
 
+// Lanes run in turn, forwards and backwards in alternate rounds.
 typedef struct { void (*run)(void **); int arguments, uses_warps; } kernel;
 static __thread struct { unsigned block, thread; int lane, waiting; } now;
 static __thread ucontext_t scheduler, lanes[WARP];
@@ -166,7 +170,8 @@ typedef struct work {
   const void *from;
   size_t bytes;
 } work;
-typedef struct { work *first, **last; } stream;
+typedef struct stream { work *first, **last; struct stream *next; } stream;
+static stream *all_streams;
 
 static void append(stream *s, work made) {
   work *kept = malloc(sizeof *kept);
@@ -174,9 +179,8 @@ static void append(stream *s, work made) {
   *s->last = kept;
   s->last = &kept->next;
 }
-static int do_all(stream *s) {
+static int do_all_locked(stream *s) {
   int status = OK;
-  pthread_mutex_lock(&lock);
   open_memory(PROT_READ | PROT_WRITE);
   for (work *w = s->first, *next; w; w = next) {
     next = w->next;
@@ -186,23 +190,42 @@ static int do_all(stream *s) {
     free(w->arguments);
     free(w);
   }
-  *s = (stream){0, &s->first};
+  s->first = 0;
+  s->last = &s->first;
   open_memory(PROT_NONE);
+  return status;
+}
+static int do_all(stream *s) {
+  pthread_mutex_lock(&lock);
+  int status = do_all_locked(s);
   pthread_mutex_unlock(&lock);
   return status;
 }
+static void finish_streams(void) {
+  pthread_mutex_lock(&lock);
+  for (stream *s = all_streams; s; s = s->next) do_all_locked(s);
+  pthread_mutex_unlock(&lock);
+}
 int cuStreamCreate(stream **out, unsigned flags) {
   ENTER(); NEED_CONTEXT();
-  *out = malloc(sizeof **out);
-  **out = (stream){0, &(*out)->first};
-  __sync_fetch_and_add(&streams, 1);
+  pthread_mutex_lock(&lock);
+  stream *made = *out = malloc(sizeof *made);
+  *made = (stream){0, &made->first, all_streams};
+  all_streams = made;
+  streams++;
+  pthread_mutex_unlock(&lock);
   return OK;
 }
 int cuStreamDestroy_v2(stream *s) {
   ENTER(); NEED_CONTEXT();
-  do_all(s);
+  pthread_mutex_lock(&lock);
+  do_all_locked(s);
+  stream **at = &all_streams;
+  while (*at != s) at = &(*at)->next;
+  *at = s->next;
   free(s);
-  __sync_fetch_and_sub(&streams, 1);
+  streams--;
+  pthread_mutex_unlock(&lock);
   return OK;
 }
 int cuStreamGetCtx(stream *s, void **context) { ENTER(); *context = (void *)16; return OK; }

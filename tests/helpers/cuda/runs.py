@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from helpers.cuda.emulation import emulated_ptx, recording_driver
+from helpers.cuda.emulation import emulated_text, recording_driver
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -62,7 +62,7 @@ class RegionRun:
         self._outputs = list(terminator.operands)
         tensors = len(region.args) + len(self._outputs)
         self.kernels: RegionKernels = compile_region(region)
-        image = emulated_ptx(self.kernels.module).encode() + b"\0"
+        image = emulated_text(self.kernels.module).encode() + b"\0"
         self.code: NativeCode = region_code("region", self.kernels, image, tensors)
         hooks = ("load", "open", "unload", "start")
         self._module = _linked(self.code.module, [f"region_{hook}" for hook in hooks])
