@@ -65,7 +65,7 @@ def find_gpu() -> Gpu:
 
 
 def forget_gpus() -> None:
-    """Forgets GPUs that were found, as after a change of `CUDA_VISIBLE_DEVICES`."""
+    """Clears the cache of GPUs that were found, as after a change of `CUDA_VISIBLE_DEVICES`."""
     _found_by.cache_clear()
 
 

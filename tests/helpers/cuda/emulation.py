@@ -125,7 +125,7 @@ def _is_of_warps(op: Operation) -> bool:
 
 
 class Record:
-    """What the recording driver has seen."""
+    """Record of the recording driver."""
 
     def __init__(self) -> None:
         self._driver = ctypes.CDLL(str(recording_driver()))
@@ -136,11 +136,11 @@ class Record:
         return self._driver.recorded().decode().split()
 
     def forget(self) -> None:
-        """Forgets calls, faults to come, and a fault that stays."""
+        """Clears the calls, the faults to come, and a fault that stays."""
         self._driver.forget()
 
     def fail(self, name: str, status: int, after: int = 0) -> None:
-        """Lets a call of a function fail, after some that succeed."""
+        """Sets a fault: a call of a function fails, after some that succeed."""
         self._driver.fail(name.encode(), after, status)
 
     def held(self) -> Sequence[int]:

@@ -155,7 +155,7 @@ def _as_main(region: FuncOp) -> FuncOp:
 
 
 def _parted(module: ModuleOp) -> tuple[FuncOp, ModuleOp]:
-    """Parts the function that calls the kernels from the kernels."""
+    """Splits a module into the function that calls the kernels, and the kernels."""
     kernels = ModuleOp([])
     for op in tuple(module.body.block.ops):
         if isinstance(op, FuncOp) and KERNEL in op.attributes:

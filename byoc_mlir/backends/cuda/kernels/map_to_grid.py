@@ -52,7 +52,7 @@ _WITHOUT_EFFECT = (arith.ConstantOp, memref.ReinterpretCastOp)
 
 
 class MapToGrid(ModulePass):
-    """Distributes the iterations of kernels over the threads of a GPU.
+    """Mapping of the iterations of kernels to the threads of a GPU.
 
     Functions of kernels (`byoc.kernel`) hold `linalg` ops of one group, or loops. Each row of a
     group becomes a thread, or the threads of a warp, which combines its partial sums by shuffles;
@@ -85,7 +85,7 @@ class MapToGrid(ModulePass):
 
 
 def _map(function: func.FuncOp) -> int:
-    """Distributes the code of a kernel; returns its number of threads."""
+    """Maps the code of a kernel to threads; returns their number."""
     block = function.body.block
     generics = [op for op in block.ops if isinstance(op, linalg.GenericOp)]
     if not generics:
@@ -121,16 +121,20 @@ def _mark_shared(function: func.FuncOp, group: Group) -> None:
 
 def _emit_group(code: LoopWriter, group: Group) -> None:
     thread = _thread_index(code)
-    row = thread if group.lanes == 1 else _value(code.quotient(thread, group.lanes))
-    with code.only_if(code.emit(arith.CmpiOp(row, code.index(group.rows), "ult"))):
+    if group.lanes == 1:
+        with code.only_if(_is_below(code, thread, group.rows)):
+            for nest in group.nests:
+                _emit_row(code, nest, _at_row(code, nest, thread))
+        return
+    row, lane = _value(code.quotient(thread, WARP)), _value(code.remainder(thread, WARP))
+    with code.only_if(_is_below(code, row, group.rows)):
         for nest in group.nests:
-            at = _at_row(code, nest, row)
-            if group.lanes == 1:
-                _emit_row(code, nest, at)
-                continue
-            lane = code.emit(arith.RemUIOp(thread, code.index(WARP)))
-            _emit_row_of_warp(code, nest, at, lane)
+            _emit_row_of_warp(code, nest, _at_row(code, nest, row), lane)
             code.add(_intrinsic("bar.warp.sync", [_i32(code, _EVERY_LANE)], ()))
+
+
+def _is_below(code: LoopWriter, number: SSAValue, limit: int) -> SSAValue:
+    return code.emit(arith.CmpiOp(number, code.index(limit), "ult"))
 
 
 def _thread_index(code: LoopWriter) -> SSAValue:
@@ -247,7 +251,7 @@ def _combined(code: LoopWriter, fold: Fold, one: SSAValue, other: SSAValue) -> S
 
 
 def _map_loops(block: Block) -> int:
-    """Distributes the nest of independent loops of a kernel; returns its number of threads.
+    """Maps the nest of independent loops of a kernel to threads; returns their number.
 
     One thread runs a kernel that is no such nest.
     """
@@ -264,7 +268,7 @@ def _map_loops(block: Block) -> int:
     assert end is not None
     code = LoopWriter(block, end)
     thread = _thread_index(code)
-    with code.only_if(code.emit(arith.CmpiOp(thread, code.index(threads), "ult"))):
+    with code.only_if(_is_below(code, thread, threads)):
         if is_nest:
             _inline(code, nest, sizes, thread)
         else:

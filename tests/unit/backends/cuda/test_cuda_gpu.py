@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from helpers.cuda.emulation import Record
@@ -14,9 +15,10 @@ from byoc_mlir.backends.cuda.images import machine_code
 
 
 @pytest.fixture(autouse=True)
-def _no_memory_of_gpus(request: pytest.FixtureRequest) -> None:
+def _no_known_gpus() -> Iterator[None]:
     gpus.forget_gpus()
-    request.addfinalizer(gpus.forget_gpus)
+    yield
+    gpus.forget_gpus()
 
 
 def test_a_gpu_is_described(gpu: Record) -> None:
