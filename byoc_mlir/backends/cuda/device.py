@@ -7,7 +7,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends.cuda.device_code import device_module
-from byoc_mlir.backends.cuda.driver import LIBRARY
+from byoc_mlir.backends.cuda.driver import driver_library
 from byoc_mlir.backends.cuda.gpu import find_gpu
 from byoc_mlir.devices import Device
 from byoc_mlir.errors import BackendError
@@ -29,7 +29,7 @@ class CudaDevice(Device):
     dlpack_type: ClassVar[int] = 2
 
     def library(self) -> SharedLibrary:
-        return LIBRARY
+        return driver_library()
 
     def module(self) -> ModuleOp:
         return device_module(self.name)

@@ -6,6 +6,7 @@ the context that the thread had before. Libraries of the toolkit use the primary
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from byoc_mlir.runtime.program import SharedLibrary
 ENVIRONMENT_VARIABLE = "BYOC_CUDA_LIBRARY"
 """Environment variable with the path of a driver's library to use instead of the system's."""
 
-LIBRARY = SharedLibrary(Path("libcuda.so.1"), ENVIRONMENT_VARIABLE)
+_NAME = "libcuda.so.1"
 
 ORDINAL = 0
 """Number of the GPU; the driver numbers those that `CUDA_VISIBLE_DEVICES` names."""
@@ -29,6 +30,12 @@ NAME_BYTES = 256
 
 CAPABILITY = (75, 76)
 """Attributes of a GPU: major and minor number of its compute capability."""
+
+
+def driver_library() -> SharedLibrary:
+    """Returns the driver's library: the user's choice, or the one that the dynamic loader finds."""
+    path = Path(os.environ.get(ENVIRONMENT_VARIABLE) or _NAME)
+    return SharedLibrary(path, ENVIRONMENT_VARIABLE)
 
 
 class DriverCode:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,9 +10,9 @@ from pathlib import Path
 from byoc_mlir.backends.cuda.driver import (
     CAPABILITY,
     ENVIRONMENT_VARIABLE,
-    LIBRARY,
     NAME_BYTES,
     ORDINAL,
+    driver_library,
 )
 from byoc_mlir.backends.cuda.kernels.ptx import ARCHITECTURE
 from byoc_mlir.errors import BackendError, ExecutionError
@@ -50,18 +49,13 @@ def version_text(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-def driver_path() -> Path:
-    """Returns the path of the driver's library."""
-    return Path(os.environ.get(ENVIRONMENT_VARIABLE) or LIBRARY.path)
-
-
 def find_gpu() -> Gpu:
     """Returns the GPU that models run on.
 
     Raises:
         BackendError: there is no driver or no GPU, or one of them is too old.
     """
-    return _found_by(driver_path())
+    return _found_by(driver_library().path)
 
 
 def forget_gpus() -> None:

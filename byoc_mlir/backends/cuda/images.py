@@ -10,8 +10,8 @@ import ctypes
 
 from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.backends.cuda.driver import ORDINAL
-from byoc_mlir.backends.cuda.gpu import driver_path, find_gpu, load_driver
+from byoc_mlir.backends.cuda.driver import ORDINAL, driver_library
+from byoc_mlir.backends.cuda.gpu import find_gpu, load_driver
 from byoc_mlir.backends.cuda.kernels.ptx import ptx_of
 from byoc_mlir.errors import BackendError
 
@@ -35,7 +35,7 @@ def machine_code(ptx: bytes) -> bytes:
     Raises:
         BackendError: the driver refuses the PTX.
     """
-    driver = load_driver(driver_path())
+    driver = load_driver(driver_library().path)
     with _PrimaryContext(driver), _Linker(driver) as linker:
         return linker.linked(ptx)
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import LOAD, OPEN, UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
-from byoc_mlir.backends.cuda.driver import LIBRARY, DriverCode
+from byoc_mlir.backends.cuda.driver import DriverCode, driver_library
 from byoc_mlir.backends.cuda.kernels.compile import Launch, Place, RegionKernels, Space
 from byoc_mlir.backends.cuda.kernels.map_to_grid import BLOCK_THREADS
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
@@ -41,7 +41,7 @@ def region_code(symbol: str, kernels: RegionKernels, image: bytes, tensors: int)
         context_slots=_CONTEXT_SLOTS,
         workspace_bytes=kernels.workspace_bytes,
         constants=kernels.constants,
-        libraries=(LIBRARY,),
+        libraries=(driver_library(),),
         details=tuple(OpDetail(launch.nodes, launch.kernel) for launch in kernels.launches),
     )
 

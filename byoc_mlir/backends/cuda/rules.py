@@ -23,7 +23,7 @@ _OPS = (
     *("logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "cast"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "left_shift", "right_shift"),
     *("ceil", "floor", "round", "sqrt", "rsqrt", "exp", "log", "log1p", "erf", "tanh", "sigmoid"),
-    *("sin", "cos", "tan", "sinh", "cosh"),
+    *("sin", "cos", "sinh", "cosh"),
     *("nn.relu", "nn.leaky_relu", "nn.prelu", "nn.bias_add"),
     *("nn.batch_norm", "nn.layer_norm", "nn.softmax", "nn.log_softmax", "nn.lrn"),
     *("sum", "prod", "max", "min", "mean", "argmax", "argmin", "cumsum", "cumprod"),

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 from helpers.cuda.emulation import Record
+from helpers.cuda.networks import kernels_of
 
 from byoc_mlir.backends.cuda import gpu as gpus
 from byoc_mlir.backends.cuda.device import CudaDevice
 from byoc_mlir.backends.cuda.driver import ENVIRONMENT_VARIABLE
-from byoc_mlir.backends.cuda.images import machine_code
+from byoc_mlir.backends.cuda.images import image_of, machine_code
+from byoc_mlir.testing.networks import NETWORKS
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +64,17 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found is not None
     assert "/nowhere/libcuda.so.1" in found
     assert ENVIRONMENT_VARIABLE in found
+
+
+def test_the_image_is_ptx_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "/nowhere/libcuda.so.1")
+    (region,) = kernels_of(NETWORKS["mlp3"]())
+
+    image = image_of(region.module)
+
+    assert image.endswith(b"\n\0")
+    assert b".target sm_75" in image
+    assert image.count(b".visible .entry") == len(region.kernels)
 
 
 def test_the_driver_links_machine_code(gpu: Record) -> None:
