@@ -8,7 +8,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -32,10 +32,13 @@ from byoc_mlir.runtime.program import (
     Step,
 )
 from byoc_mlir.runtime.python_regions import load_module, views
-from byoc_mlir.runtime.system.addresses import address_of, c_array, function_address
+from byoc_mlir.runtime.system.addresses import address_of, function_address
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.system.memory import return_freed_memory
+
+if TYPE_CHECKING:
+    from byoc_mlir.runtime.device_array import DeviceFunctions
 
 _empty = np.empty  # found faster than an attribute
 
@@ -76,6 +79,14 @@ class Instance:
         if load:
             self._load_program()
 
+    @property
+    def device_functions(self) -> Mapping[str, DeviceFunctions]:
+        """Returns the functions of the program's devices by name; loads the program if needed."""
+        with self._lock:
+            if self._release is None:
+                self._load_program()
+        return self._device_functions
+
     def _load_program(self) -> None:
         with devices.explaining_absence(self.program.devices):
             self._link()
@@ -95,7 +106,9 @@ class Instance:
             devices.uploads.loading(program.devices, self._state),
         ):
             status = self._load(self._state_address)
-            self.device_functions = devices.functions_of(program.devices, self._state, self._native)
+            self._device_functions = devices.functions_of(
+                program.devices, self._state, self._native
+            )
             if status:
                 self._fail_to_load(status)
         self._copied_bytes = bytes_of_copies()
@@ -111,7 +124,7 @@ class Instance:
         )
         release.atexit = False  # the process is going away with all it has
         try:
-            devices.check_identities(self.device_functions)
+            devices.check_identities(self._device_functions)
         except DeviceError:
             release()
             raise
@@ -315,7 +328,7 @@ class Instance:
             return
         number, reason = split_status(status)
         region = self.program.regions[number - 1] if number else "the host function"
-        devices.fail_on_device(self.device_functions, region, what, reason)
+        devices.fail_on_device(self._device_functions, region, what, reason)
         cause: Exception | None = getattr(self._errors, "last", None)
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {reason}"
