@@ -17,10 +17,7 @@ from byoc_mlir.lowering.to_llvm.types import byte_width
 _SAME_MEMORY = (
     memref.SubviewOp,
     memref.CastOp,
-    memref.CollapseShapeOp,
-    memref.ExpandShapeOp,
     memref.ReinterpretCastOp,
-    memref.AssumeAlignmentOp,
     dynamic_buffers.ViewOp,
 )
 _OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)

@@ -1,4 +1,4 @@
-"""Lowerings of `memref` to `llvm`.
+"""Lowerings to `llvm` of the `memref` ops that the compiler emits.
 
 A lowered memref is a bare pointer to the first element of the view. Shape, strides and offset are
 static, and are known from the type. A bool takes one byte.
@@ -29,7 +29,7 @@ from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.dialects.dynamic_buffers import PlaceOp, ViewOp, buffer_offset
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import Index
-from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, integer_constant
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, integer_constant
 from byoc_mlir.lowering.to_llvm.types import (
     POINTER,
     byte_width,
@@ -176,21 +176,9 @@ def _seen(op: ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [emitter[op.source]]
 
 
-def _same_pointer(
-    op: memref.CastOp | memref.CollapseShapeOp | memref.ExpandShapeOp | memref.AssumeAlignmentOp,
-    emitter: Emitter,
-) -> Sequence[SSAValue]:
-    static_strides(memref_type(op.results[0]))
-    return [emitter[op.operands[0]]]
-
-
-def _dim(op: memref.DimOp, emitter: Emitter) -> Sequence[SSAValue]:
-    type_ = memref_type(op.source)
-    known = op.index.owner
-    index = getattr(known, "value", None)
-    if not isinstance(index, IntegerAttr) or type_.get_shape()[index.value.data] == DYNAMIC_INDEX:
-        raise PassFailedException(f"memref.dim of {type_} is not known statically")
-    return [emitter.constant(type_.get_shape()[index.value.data])]
+def _cast(op: memref.CastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    static_strides(memref_type(op.dest))
+    return [emitter[op.source]]
 
 
 def _alloca(op: memref.AllocaOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -267,7 +255,7 @@ def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
     return lowered
 
 
-def _planned_before(op: memref.AllocOp | memref.DeallocOp, _: Emitter) -> Sequence[SSAValue]:
+def _planned_before(op: memref.AllocOp, _: Emitter) -> Sequence[SSAValue]:
     type_ = op.memref.type
     raise PassFailedException(
         f"{op.name} of {type_} is left; buffers are planned before the lowering to llvm"
@@ -279,9 +267,6 @@ def memref_type(value: SSAValue) -> MemRefType:
     if not isinstance(value.type, MemRefType):
         raise PassFailedException(f"expected a ranked memref, got {value.type}")
     return value.type
-
-
-_SAME_POINTER: Lowering = _same_pointer
 
 
 def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -300,16 +285,11 @@ LOWERINGS: Lowerings = {
     memref.SubviewOp: _subview,
     memref.ReinterpretCastOp: _reinterpret_cast,
     memref.ViewOp: _view,
-    memref.CastOp: _SAME_POINTER,
-    memref.CollapseShapeOp: _SAME_POINTER,
-    memref.ExpandShapeOp: _SAME_POINTER,
-    memref.AssumeAlignmentOp: _SAME_POINTER,
-    memref.DimOp: _dim,
+    memref.CastOp: _cast,
     memref.AllocaOp: _alloca,
     memref.CopyOp: _copy,
     memref.GetGlobalOp: _get_global,
     memref.AllocOp: _planned_before,
-    memref.DeallocOp: _planned_before,
     host.CopyApartOp: _copy_apart,
     host.PrefetchOp: _prefetch,
     PlaceOp: _place,
