@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +15,7 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
 
 from byoc_mlir.dialects import make_context
+from byoc_mlir.ir_dump import dumping
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
@@ -52,6 +54,13 @@ def lowered(text: str, *before: ModulePass) -> ModuleOp:
     PassPipeline(passes, lambda _, op, __: verify_module(op)).apply(context, module)
     verify_module(module)
     return module
+
+
+def optimised_assembly(module: ModuleOp, folder: Path) -> str:
+    """Returns LLVM assembly after LLVM's optimisations, which it dumps to a folder."""
+    with dumping(folder):
+        emit_object(module)
+    return (folder / "model-optimised.ll").read_text()
 
 
 class Native:
