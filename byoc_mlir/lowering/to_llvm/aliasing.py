@@ -15,7 +15,6 @@ from byoc_mlir.dialects import dynamic_buffers
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 _SAME_MEMORY = (
-    memref.SubviewOp,
     memref.CastOp,
     memref.ReinterpretCastOp,
     dynamic_buffers.ViewOp,

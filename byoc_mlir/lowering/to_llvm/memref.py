@@ -131,19 +131,6 @@ def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
 _NOT_EQUAL = IntegerAttr(llvm.ICmpPredicateFlag.NE.to_int(), 64)
 
 
-def _subview(op: memref.SubviewOp, emitter: Emitter) -> Sequence[SSAValue]:
-    type_ = memref_type(op.source)
-    static_strides(memref_type(op.result))
-    dynamic = iter(op.offsets)
-    offsets: list[Index] = [
-        emitter[next(dynamic)] if offset == DYNAMIC_INDEX else int(offset)
-        for offset in op.static_offsets.get_values()
-    ]
-    element = storage_type(type_.element_type)
-    source = emitter[op.source]
-    return [strided_address(source, element, offsets, static_strides(type_), emitter)]
-
-
 def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequence[SSAValue]:
     (offset,) = op.static_offsets.get_values()
     source_type = memref_type(op.source)
@@ -195,8 +182,8 @@ def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
     source_type, target_type = memref_type(op.source), memref_type(op.destination)
     if not (_is_copied_whole(source_type) and _is_copied_whole(target_type)):
         raise PassFailedException(
-            f"memref.copy from {source_type} to {target_type} is not contiguous; "
-            "run expand-memref-copy first"
+            f"memref.copy from {source_type} to {target_type} cannot be lowered; accepted are"
+            " contiguous memrefs of static shapes"
         )
     length = prod(source_type.get_shape()) * byte_width(source_type.element_type)
     source, target = emitter[op.source], emitter[op.destination]
@@ -282,7 +269,6 @@ def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
 LOWERINGS: Lowerings = {
     memref.LoadOp: _load,
     memref.StoreOp: _store,
-    memref.SubviewOp: _subview,
     memref.ReinterpretCastOp: _reinterpret_cast,
     memref.ViewOp: _view,
     memref.CastOp: _cast,

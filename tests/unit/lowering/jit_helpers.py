@@ -18,7 +18,6 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.ir_dump import dumping
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
-from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.runtime.linking.native_module import NativeModule
 
@@ -50,7 +49,7 @@ def lowered(text: str, *before: ModulePass) -> ModuleOp:
     context = make_context()
     module = Parser(context, text).parse_module()
     verify_module(module)
-    passes = (*before, ExpandMemrefCopy(), LowerScfToCf(), ConvertToLLVM())
+    passes = (*before, LowerScfToCf(), ConvertToLLVM())
     PassPipeline(passes, lambda _, op, __: verify_module(op)).apply(context, module)
     verify_module(module)
     return module
