@@ -147,11 +147,6 @@ def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequenc
 _BYTES = MemRefType(i8, [DYNAMIC_INDEX])
 
 
-def _view(op: memref.ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
-    source, shift = op.source, op.byte_shift
-    return [element_address(source, _BYTES, [shift], emitter)]
-
-
 def _place(op: PlaceOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [element_address(op.source, _BYTES, [op.offset], emitter)]
 
@@ -270,7 +265,6 @@ LOWERINGS: Lowerings = {
     memref.LoadOp: _load,
     memref.StoreOp: _store,
     memref.ReinterpretCastOp: _reinterpret_cast,
-    memref.ViewOp: _view,
     memref.CastOp: _cast,
     memref.AllocaOp: _alloca,
     memref.CopyOp: _copy,

@@ -50,7 +50,7 @@ func.func @f(%arena: memref<128xi8>, %y: memref<4xf32>) {
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   %c64 = arith.constant 64 : index
-  %v = "memref.view"(%arena, %c64) : (memref<128xi8>, index) -> memref<2x2xf32>
+  %v = "host.place"(%arena, %c64) : (memref<128xi8>, index) -> memref<2x2xf32>
   %e = "memref.reinterpret_cast"(%v) <{operandSegmentSizes = array<i32: 1, 0, 0, 0>,
     static_offsets = array<i64: 0>, static_sizes = array<i64: 1, 4>,
     static_strides = array<i64: 4, 1>}> : (memref<2x2xf32>) -> memref<1x4xf32, strided<[4, 1]>>

@@ -163,9 +163,9 @@ func.func @f(%x: memref<64xf32>, %arena: memref<1024xi8>) {
   %at0 = arith.constant 0 : index
   %at256 = arith.constant 256 : index
   %at384 = arith.constant 384 : index
-  %a = "memref.view"(%arena, %at0) : (memref<1024xi8>, index) -> memref<64xf32>
-  %b = "memref.view"(%arena, %at256) : (memref<1024xi8>, index) -> memref<64xf32>
-  %c = "memref.view"(%arena, %at384) : (memref<1024xi8>, index) -> memref<64xf32>
+  %a = "host.place"(%arena, %at0) : (memref<1024xi8>, index) -> memref<64xf32>
+  %b = "host.place"(%arena, %at256) : (memref<1024xi8>, index) -> memref<64xf32>
+  %c = "host.place"(%arena, %at384) : (memref<1024xi8>, index) -> memref<64xf32>
   "scf.parallel"(%c0, %n, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
   ^bb0(%i: index):
     %0 = memref.load %x[%i] : memref<64xf32>

@@ -31,9 +31,9 @@ func.func private @npu_other_1(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.
 // CHECK-NEXT:    func.return
 
 // PLAN-LABEL: func.func @main(%arena: memref<192xi8>
-// PLAN:         memref.view %arena{{.*}} : memref<192xi8> to memref<64xi8>
+// PLAN:         host.place %arena{{.*}} : memref<192xi8> to memref<64xi8>
 // PLAN-NEXT:    func.call @one(
-// PLAN:         memref.view %arena{{.*}} : memref<192xi8> to memref<192xi8>
+// PLAN:         host.place %arena{{.*}} : memref<192xi8> to memref<192xi8>
 // PLAN-NEXT:    func.call @other(
 // PLAN-LABEL: func.func private @one(
 // PLAN-SAME:    byoc.arena_bytes = 64 : i64
