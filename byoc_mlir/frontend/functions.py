@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -115,8 +116,7 @@ def bound_node(
 
     Inputs that the call omits (`absent`) are omitted from the node as well.
     """
-    bound = onnx.NodeProto()
-    bound.CopyFrom(inner)
+    bound = deepcopy(inner)
     _bind(bound, given, absent)
     return bound
 

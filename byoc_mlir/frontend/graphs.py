@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 FunctionKey: TypeAlias = tuple[str, str, str]
 """Domain, name and overload of a function of the model."""
@@ -45,3 +45,11 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         yield node
         for graph in subgraphs(node):
             yield from all_nodes(graph.node)
+
+
+def with_nodes(model: ModelProto, nodes: Iterable[NodeProto]) -> ModelProto:
+    """Replaces the nodes of a model, and returns the model."""
+    replaced = list(nodes)
+    del model.graph.node[:]
+    model.graph.node.extend(replaced)
+    return model

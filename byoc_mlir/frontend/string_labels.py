@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 
+from byoc_mlir.frontend.graphs import with_nodes
 from byoc_mlir.frontend.strings import string_names
 
 _ML = "ai.onnx.ml"
@@ -36,19 +38,18 @@ def with_looked_up_strings(model: onnx.ModelProto) -> onnx.ModelProto:
     opsets = {entry.domain: entry.version for entry in model.opset_import}
     if not any(_concerns(node, opsets.get(_ML, 0)) for node in model.graph.node):
         return model
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     strings = set(string_names(model))
-    nodes = list(result.graph.node)
-    del result.graph.node[:]
-    for number, node in enumerate(nodes):
+    nodes: list[NodeProto] = []
+    for number, node in enumerate(result.graph.node):
         if not _concerns(node, opsets.get(_ML, 0)):
-            result.graph.node.append(node)
+            nodes.append(node)
         elif node.op_type in _CLASSIFIERS:
-            result.graph.node.extend(_numbered(node, result.graph, number))
+            nodes += _numbered(node, result.graph, number)
         else:
-            result.graph.node.append(_encoder(node, is_text=node.input[0] in strings))
+            nodes.append(_encoder(node, is_text=node.input[0] in strings))
             result.graph.value_info.append(_info(node, is_text=node.input[0] in strings))
+    with_nodes(result, nodes)
     _import_at_least(result, "", _OPSET if "" not in opsets else 1)
     _import_at_least(result, _ML, 2)
     return result

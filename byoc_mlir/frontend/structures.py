@@ -7,6 +7,7 @@ structure, the model is rewritten so that each tensor is an input: `s[0]`, `s[1]
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 
 import onnx
 from onnx import helper
@@ -117,17 +118,15 @@ def flattened_model(model: onnx.ModelProto, structures: Mapping[str, Structure])
     Args:
         structures: the structure of each input that is a sequence or an optional.
     """
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     graph = result.graph
-    formals, nodes = list(graph.input), list(graph.node)
     del graph.input[:], graph.node[:]
-    for formal in formals:
+    for formal in model.graph.input:
         if formal.name in structures:
             _take_apart(graph, formal.name, formal.type, structures[formal.name])
         else:
             graph.input.append(formal)
-    graph.node.extend(nodes)
+    graph.node.extend(model.graph.node)
     return result
 
 

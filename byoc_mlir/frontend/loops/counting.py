@@ -9,6 +9,7 @@ outside.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from onnx import (
     numpy_helper,
 )
 
+from byoc_mlir.frontend.graphs import with_nodes
 from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
 from byoc_mlir.frontend.loops.bounded import bounded, is_bounded
 from byoc_mlir.frontend.loops.ends import body_of
@@ -44,16 +46,12 @@ def with_counted_loops(model: ModelProto) -> ModelProto:
     inferred = inferred_graph(graph_outline(model))
     if inferred is None:  # the importer names the node, or accepts it
         return model
-    changed = ModelProto()
-    changed.CopyFrom(model)
+    changed = deepcopy(model)
     graph = Graph(changed.graph)
     graph.note_types(inferred)
-    nodes: list[NodeProto] = []
-    for node in changed.graph.node:
-        nodes += _known_better(node, graph)
-    del changed.graph.node[:]
-    changed.graph.node.extend(nodes)
-    return changed
+    return with_nodes(
+        changed, (each for node in changed.graph.node for each in _known_better(node, graph))
+    )
 
 
 def _known_better(node: NodeProto, graph: Graph) -> Iterator[NodeProto]:

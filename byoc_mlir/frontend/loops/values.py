@@ -9,7 +9,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 from byoc_mlir.frontend.loops.ends import body_of
-from byoc_mlir.frontend.order import defined_names
+from byoc_mlir.frontend.order import all_names
 
 NUMBERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE)
 """Types in which a counter may be compared: they hold the values of all iterations."""
@@ -19,7 +19,7 @@ class Graph:
     """Graph with the producers, constants and types of its names."""
 
     def __init__(self, graph: GraphProto):
-        self.own = defined_names(graph).union(*(node.output for node in graph.node))
+        self.own = all_names(graph)
         self._producers = {name: node for node in graph.node for name in node.output}
         self._tensors: Mapping[str, TensorProto] = {
             **{tensor.name: tensor for tensor in graph.initializer},
