@@ -26,6 +26,11 @@ def called_function(node: NodeProto) -> FunctionKey:
     return standard_name(node.domain), node.op_type, node.overload
 
 
+def attribute_of(node: NodeProto, name: str) -> AttributeProto:
+    """Returns a node's attribute; an empty one if the node has none of that name."""
+    return next((each for each in node.attribute if each.name == name), AttributeProto())
+
+
 def graphs_of(attribute: AttributeProto) -> Iterator[GraphProto]:
     """Yields the graphs in an attribute."""
     if attribute.HasField("g"):

@@ -13,6 +13,7 @@ import onnx
 from onnx import helper
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.tensors import Kind, Structure, item_name
 
 _KINDS: Mapping[str | None, Kind] = {
@@ -97,12 +98,10 @@ def map_keys(model: onnx.ModelProto) -> dict[str, tuple[int, ...] | tuple[str, .
 
 
 def _keys(node: onnx.NodeProto) -> tuple[int, ...] | tuple[str, ...]:
-    given = {attribute.name: attribute for attribute in node.attribute}
-    if "classlabels_int64s" in given:
-        return tuple(given["classlabels_int64s"].ints)
-    if "classlabels_strings" in given:
-        return tuple(text.decode() for text in given["classlabels_strings"].strings)
-    return ()
+    numbers = attribute_of(node, "classlabels_int64s")
+    if numbers.name:
+        return tuple(numbers.ints)
+    return tuple(text.decode() for text in attribute_of(node, "classlabels_strings").strings)
 
 
 def is_structured(model: onnx.ModelProto) -> bool:

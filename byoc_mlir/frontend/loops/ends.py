@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import onnx
 
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.order import all_names, read_names
 
 Known = Callable[[str], bool]
@@ -16,8 +17,7 @@ def body_of(loop: onnx.NodeProto) -> onnx.GraphProto:
     """Returns the body of a `Loop`; an empty graph if it has none, so that the importer refuses
     it.
     """
-    bodies = (attribute.g for attribute in loop.attribute if attribute.name == "body")
-    return next(bodies, onnx.GraphProto())
+    return attribute_of(loop, "body").g
 
 
 def has_body(loop: onnx.NodeProto) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto
 
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs, has_body
 from byoc_mlir.frontend.loops.values import Graph
@@ -88,7 +89,7 @@ def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
     for formal, update in zip(body.input[2:], body.output[1:], strict=False):
         longer = inner.producer(inner.uncast(update.name), "Concat")
         if longer is not None and formal.name in map(inner.uncast, longer.input):
-            yield formal.name, next(item.i for item in longer.attribute if item.name == "axis")
+            yield formal.name, attribute_of(longer, "axis").i
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.loops.ends import body_of
 from byoc_mlir.frontend.order import all_names
 
@@ -74,9 +75,9 @@ class Graph:
 def _constants(nodes: Sequence[NodeProto]) -> Iterator[tuple[str, TensorProto]]:
     for node in nodes:
         if node.op_type == "Constant" and not node.domain:
-            for attribute in node.attribute:
-                if attribute.name == "value":
-                    yield node.output[0], attribute.t
+            value = attribute_of(node, "value")
+            if value.name:
+                yield node.output[0], value.t
 
 
 def unchanged(loop: NodeProto, inner: Graph) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ import onnx
 from onnx import numpy_helper
 
 from byoc_mlir.frontend.external import is_random
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs
 from byoc_mlir.frontend.order import named_copies, needed_nodes, ordered_nodes, read_names
 from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues, sizes_read
@@ -73,8 +74,7 @@ def finds_its_size(node: onnx.NodeProto) -> bool:
 def _collects(node: onnx.NodeProto) -> bool:
     """True if the node is a valid loop whose stacked rows are used."""
     is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
-    bodies = [attribute.g for attribute in node.attribute if attribute.name == "body"]
-    is_valid = bool(node.input and bodies) and len(node.output) < len(bodies[0].output)
+    is_valid = bool(node.input) and len(node.output) < len(body_of(node).output)
     return is_loop and is_valid and any(node.output[max(len(node.input) - 2, 0) :])
 
 
@@ -144,15 +144,11 @@ class _Splitter:
         for tensor in self._graph.initializer:
             if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
                 return int(numpy_helper.to_array(tensor).reshape(-1)[0])
-        makers = (node for node in self._constant_nodes if name in node.output)
-        values = (
-            attribute.t
-            for node in makers
-            if node.op_type == "Constant"
-            for attribute in node.attribute
-            if attribute.name == "value"
-        )
-        return next((int(numpy_helper.to_array(value).reshape(-1)[0]) for value in values), None)
+        for node in self._constant_nodes:
+            if name in node.output and node.op_type == "Constant":
+                value = attribute_of(node, "value")
+                return int(numpy_helper.to_array(value.t).reshape(-1)[0]) if value.name else None
+        return None
 
     def _make_bounded(self, node: onnx.NodeProto) -> None:
         if node.op_type == "Loop":
@@ -160,7 +156,7 @@ class _Splitter:
             return
         axis = _AXIS_OF_COUNT[node.op_type]
         if axis is None:
-            axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+            axis = attribute_of(node, "axis").i
         output, count = node.output[0], f"{node.output[0]}:count"
         node.domain = STAGE_DOMAIN
         node.output.append(count)
