@@ -239,11 +239,12 @@ class RandomGraph:
         self,
         op_type: str,
         inputs: Sequence[Tensor | None],
-        types: Sequence[tuple[Dtype, Shape | None]],
+        types: Sequence[tuple[Dtype, Shape | None] | None],
         domain: str,
         **attributes: Any,
     ) -> list[Tensor]:
-        """Adds a node of an op that ONNX does not know; attributes that are `None` are omitted.
+        """Adds a node of an op that ONNX does not know; attributes and outputs that are `None` are
+        omitted.
 
         Raises:
             RejectedError: it makes too much.
@@ -251,16 +252,19 @@ class RandomGraph:
         node = self._node(op_type, list(map(_operand_name, inputs)), len(types), domain)
         given = {name: value for name, value in attributes.items() if value is not None}
         node.attribute.extend(helper.make_attribute(name, given[name]) for name in sorted(given))
+        for place, type_ in enumerate(types):
+            node.output[place] = node.output[place] if type_ else ""
         return self._added(node, types)
 
     def _node(self, op_type: str, operands: list[str], outputs: int, domain: str) -> NodeProto:
         names = [self._name("v") for _ in range(outputs)]
         return helper.make_node(op_type, operands, names, f"n{self.counter[0]}", domain=domain)
 
-    def _added(self, node: NodeProto, types: Sequence[tuple[Dtype, Shape | None]]) -> list[Tensor]:
+    def _added(
+        self, node: NodeProto, types: Sequence[tuple[Dtype, Shape | None] | None]
+    ) -> list[Tensor]:
         made = [
-            Tensor(name, dtype, shape)
-            for name, (dtype, shape) in zip(node.output, types, strict=True)
+            Tensor(name, *type_) for name, type_ in zip(node.output, types, strict=True) if type_
         ]
         if any(value.shape and math.prod(value.shape) > _LARGEST for value in made):
             raise RejectedError(f"{node.op_type} makes too large a tensor")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from byoc_mlir.tensors import Array
 from byoc_mlir.testing.samples.onnx_nodes.choices import finite, maybe
 from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
 from byoc_mlir.testing.samples.onnx_nodes.recipes import recipe
 from byoc_mlir.testing.samples.onnx_nodes.tensor import MICROSOFT, Tensor
-from byoc_mlir.testing.samples.onnx_nodes.values import Shape
+from byoc_mlir.testing.samples.onnx_nodes.values import Dtype, Shape
 from byoc_mlir.testing.samples.onnx_nodes.window import image_of, random_window
 
 F32 = np.dtype(np.float32)
@@ -20,13 +22,21 @@ def add(
     graph: RandomGraph,
     op_type: str,
     inputs: list[Tensor | None],
-    shape: Shape | None,
+    *types: tuple[Dtype, Shape | None] | None,
     **attributes: Any,
-) -> None:
-    """Adds a node with one `f32` output; trailing inputs that are `None` are omitted."""
+) -> list[Tensor]:
+    """Adds a node and returns its outputs; trailing inputs that are `None` are omitted."""
     while inputs[-1] is None:
         inputs.pop()
-    graph.emit_without_schema(op_type, inputs, [(F32, shape)], MICROSOFT, **attributes)
+    return graph.emit_without_schema(op_type, inputs, types, MICROSOFT, **attributes)
+
+
+def integers(
+    graph: RandomGraph, least: int, most: int, shape: Shape, dtype: type[np.integer] = np.int32
+) -> Tensor:
+    """Returns a tensor of integers from `least` to `most`."""
+    drawn = [graph.rng.randint(least, most) for _ in range(math.prod(shape))]
+    return graph.parameter(np.array(drawn, dtype).reshape(shape), as_input=0.7)
 
 
 def given(graph: RandomGraph, shape: Shape, probability: float = 0.5) -> Tensor | None:
@@ -40,26 +50,28 @@ def given(graph: RandomGraph, shape: Shape, probability: float = 0.5) -> Tensor 
 def activation(graph: RandomGraph, op_type: str) -> None:
     x = graph.tensor(F32)
     alpha = maybe(graph, 1.0 + graph.rng.randint(0, 4) / 4) if op_type == "QuickGelu" else None
-    add(graph, op_type, [x], x.sizes, alpha=alpha)
+    add(graph, op_type, [x], (F32, x.sizes), alpha=alpha)
 
 
 @recipe("BiasGelu", "FastGelu", domain=MICROSOFT)
 def biased_activation(graph: RandomGraph, op_type: str) -> None:
     x = graph.tensor(F32, least=1)
     bias = given(graph, x.sizes[-1:], 1.0 if op_type == "BiasGelu" else 0.5)
-    add(graph, op_type, [x, bias], x.sizes)
+    add(graph, op_type, [x, bias], (F32, x.sizes))
 
 
 @recipe("SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_normalisation(graph: RandomGraph, op_type: str) -> None:
     rng = graph.rng
-    batch, length, width = rng.randint(1, 3), rng.randint(1, 5), rng.choice([2, 4, 8, 17])
+    batch, length, width = rng.randint(1, 3), rng.randint(0, 5), rng.choice([1, 2, 5, 16, 17])
     shape = (batch, length, width) if rng.random() < 0.7 else (length, width)
-    x, skip = (graph.tensor(F32, shape, style=finite(graph)) for _ in range(2))
+    skips = [shape, (length, width), (1, length, width)] if len(shape) == 3 else [shape]
+    x, skip = (graph.tensor(F32, each, style=finite(graph)) for each in (shape, rng.choice(skips)))
     beta = [given(graph, (width,))] if op_type == "SkipLayerNormalization" else []
     gamma = graph.tensor(F32, (width,), style="positive")
     operands = [x, skip, gamma, *beta, given(graph, (width,))]
-    add(graph, op_type, operands, shape, epsilon=rng.choice([1e-5, 1e-3]))
+    sums = [None, None, (F32, shape)] if rng.random() < 0.5 else []
+    add(graph, op_type, operands, (F32, shape), *sums, epsilon=rng.choice([1e-5, 1e-3]))
 
 
 @recipe("FusedMatMul", domain=MICROSOFT)
@@ -74,7 +86,7 @@ def fused_matmul(graph: RandomGraph, op_type: str) -> None:
         graph,
         op_type,
         [a, b],
-        (*batch, rows, columns),
+        (F32, (*batch, rows, columns)),
         alpha=maybe(graph, rng.choice([0.5, -2.0])),
         transA=int(turned[0]),
         transB=int(turned[1]),
@@ -97,7 +109,7 @@ def fused_gemm(graph: RandomGraph, op_type: str) -> None:
         graph,
         op_type,
         [a, b, given(graph, (columns,))],
-        (rows, columns),
+        (F32, (rows, columns)),
         activation=kind,
         activation_alpha=0.25 if has_alpha else None,
         activation_beta=0.5 if has_beta else None,
@@ -121,7 +133,7 @@ def fused_conv(graph: RandomGraph, op_type: str) -> None:
         graph,
         op_type,
         [x, weights, given(graph, (outputs,))],
-        None,
+        (F32, None),
         activation=kind,
         activation_params=parameters,
         kernel_shape=window.kernel,
@@ -139,16 +151,15 @@ def embedding(graph: RandomGraph, op_type: str) -> None:
     words, segments = rng.randint(1, 9), rng.randint(1, 2)
 
     def places(count: int, shape: Shape) -> Tensor:
-        chosen = [rng.randrange(count) for _ in range(int(np.prod(shape)))]
-        return graph.parameter(np.array(chosen, np.int32).reshape(shape), as_input=0.8)
+        return integers(graph, 0, count - 1, shape)
 
     def table(rows: int) -> Tensor:
         return graph.tensor(F32, (rows, width), style="plain", fresh=True)
 
     has_segments = rng.random() < 0.6
     x = places(words, (batch, length))
-    types = [(F32, (batch, length, width)), (np.dtype(np.int32), (batch,))]
-    graph.emit_without_schema(
+    add(
+        graph,
         op_type,
         [
             x,
@@ -160,8 +171,8 @@ def embedding(graph: RandomGraph, op_type: str) -> None:
             graph.tensor(F32, (width,), style="plain"),
             places(2, (batch, length)),
         ],
-        types,
-        MICROSOFT,
+        (F32, (batch, length, width)),
+        (np.dtype(np.int32), (batch,)),
         epsilon=1e-5,
     )
 
@@ -169,21 +180,27 @@ def embedding(graph: RandomGraph, op_type: str) -> None:
 @recipe("MatMulNBits", domain=MICROSOFT)
 def matmul_of_bits(graph: RandomGraph, op_type: str) -> None:
     rng = graph.rng
-    bits, block = rng.choice([4, 4, 8]), rng.choice([16, 32])
-    blocks, columns = rng.randint(1, 3), rng.choice([1, 3, 8, 17])
-    width = blocks * block
-    x = graph.tensor(F32, (rng.randint(1, 4), width), style=finite(graph))
-    size = columns * blocks * block * bits // 8
-    codes = np.frombuffer(rng.randbytes(size), np.uint8).reshape(columns, blocks, -1)
+    bits, block = rng.choice([4, 4, 8]), rng.choice([16, 32, 64])
+    width, columns = rng.randint(1, 3 * block), rng.choice([1, 2, 7, 8, 16, 17])
+    blocks = -(-width // block)
+    rows = (*rng.choice([(), (2,), (0,)]), rng.randint(1, 4))
     scales = np.array([rng.randint(1, 9) / 64 for _ in range(columns * blocks)], np.float32)
-    row = -(-blocks * bits // 8)
-    points = np.frombuffer(rng.randbytes(columns * row), np.uint8)
-    has_points = rng.random() < 0.5
+    packed = _bytes(graph, columns, -(-blocks * bits // 8))
+    floats = scales.reshape(columns, blocks) * 256 if bits == 4 else None
+    points = rng.choice([None, packed, floats])
+    groups = None
+    if points is not packed and rng.random() < 0.3:  # which ONNX Runtime misreads beside bytes
+        groups = (np.arange(width) // block).astype(np.int32)
     operands = [
-        x,
-        graph.constant(codes),
+        graph.tensor(F32, (*rows, width), style=finite(graph)),
+        graph.constant(_bytes(graph, columns, blocks, block * bits // 8)),
         graph.constant(scales),
-        graph.constant(points) if has_points else None,
+        *(None if each is None else graph.constant(each) for each in (points, groups)),
+        given(graph, (columns,)),
     ]
-    shape = (x.sizes[0], columns)
-    add(graph, op_type, operands, shape, K=width, N=columns, block_size=block, bits=bits)
+    shape = (*rows, columns)
+    add(graph, op_type, operands, (F32, shape), K=width, N=columns, block_size=block, bits=bits)
+
+
+def _bytes(graph: RandomGraph, *shape: int) -> Array:
+    return np.frombuffer(graph.rng.randbytes(math.prod(shape)), np.uint8).reshape(shape)
