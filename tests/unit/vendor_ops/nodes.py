@@ -83,3 +83,10 @@ def check_node(
     model = node_model(op_type, inputs, outputs, constants=constants, **attributes)
     fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}
     assert_agrees(run_imported(model, inputs), run_onnxruntime(model, fed), tolerance)
+
+
+def rows(seed: int, count: int, features: int = 3, *, missing: bool = False) -> NDArray[Any]:
+    """Returns rows that often meet the thresholds exactly."""
+    rng = np.random.default_rng(seed)
+    data = (rng.integers(-5, 6, (count, features)) / 2).astype(np.float32)
+    return np.where(rng.random(data.shape) < 0.2, np.float32(np.nan), data) if missing else data

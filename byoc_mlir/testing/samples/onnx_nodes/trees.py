@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,15 +14,15 @@ from byoc_mlir.testing.samples.onnx_nodes.choices import maybe
 from byoc_mlir.testing.samples.onnx_nodes.classical import features, labels
 from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
 from byoc_mlir.testing.samples.onnx_nodes.recipes import recipe
-from byoc_mlir.testing.samples.onnx_nodes.tensor import ML
+from byoc_mlir.testing.samples.onnx_nodes.tensor import ML, Tensor
 
-_MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ")
+MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ")
 _F32 = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Node with two children; `mode` is an index of `_MODES`."""
+    """Node with two children; `mode` is an index of `MODES`."""
 
     feature: int
     mode: int
@@ -40,29 +42,58 @@ class Leaf:
 Tree: TypeAlias = Branch | Leaf
 
 
-def _forest(graph: RandomGraph, width: int, targets: list[int], *, dense: bool) -> list[Tree]:
-    rng = graph.rng
-    modes = range(len(_MODES)) if rng.random() < 0.3 else [rng.randrange(4)]
-    missing = rng.random() < 0.3
-    positive = rng.random() < 0.5
+def forest(
+    rng: Random,
+    targets: Sequence[int] = (0,),
+    *,
+    count: int = 5,
+    depth: int = 4,
+    features: int = 3,
+    modes: Sequence[str] = ("LEQ",),
+    dense: bool = False,
+    missing: bool = False,
+    positive: bool = False,
+) -> list[Tree]:
+    """Returns random trees, whose thresholds are multiples of a half.
+
+    Args:
+        targets: each leaf has a weight for one of them, or for all if `dense`.
+        missing: if true, some nodes send missing values to the branch of true.
+        positive: if true, all weights are positive.
+    """
 
     def weight() -> float:
-        return rng.randint(1 if positive else -16, 16) / 16
+        return rng.randint(1 if positive else -1024, 1024) / 1024
 
-    def grown(depth: int) -> Tree:
-        if depth == 0 or rng.random() < 0.2:
+    def grown(height: int) -> Tree:
+        if height == 0 or (height < depth and rng.random() < 0.2):
             chosen = targets if dense else [rng.choice(targets)]
             return Leaf({target: weight() for target in chosen})
         return Branch(
-            rng.randrange(width),
-            rng.choice(modes),
+            rng.randrange(features),
+            MODES.index(rng.choice(modes)),
             rng.randint(-4, 4) / 2,
             missing and rng.random() < 0.5,
-            grown(depth - 1),
-            grown(depth - 1),
+            grown(height - 1),
+            grown(height - 1),
         )
 
-    return [grown(rng.randint(0, 4)) for _ in range(rng.randint(1, 5))]
+    return [grown(depth) for _ in range(count)]
+
+
+def _some_trees(graph: RandomGraph, x: Tensor, targets: list[int], *, dense: bool) -> list[Tree]:
+    """Returns up to five trees of several depths on the features of `x`."""
+    rng = graph.rng
+    modes = MODES if rng.random() < 0.3 else [rng.choice(MODES[:4])]
+    missing, positive = rng.random() < 0.3, rng.random() < 0.5
+    how: dict[str, Any] = {"dense": dense, "missing": missing, "positive": positive}
+    return [
+        tree
+        for depth in rng.choices(range(5), k=rng.randint(1, 5))
+        for tree in forest(
+            rng, targets, count=1, depth=depth, features=x.sizes[1], modes=modes, **how
+        )
+    ]
 
 
 @dataclass
@@ -84,7 +115,7 @@ class _Listed:
             "treeids": number,
             "nodeids": own,
             "featureids": 0 if is_leaf else tree.feature,
-            "modes": "LEAF" if is_leaf else f"BRANCH_{_MODES[tree.mode]}",
+            "modes": "LEAF" if is_leaf else f"BRANCH_{MODES[tree.mode]}",
             "values": 0.0 if is_leaf else tree.value,
             "missing_value_tracks_true": 0 if is_leaf else int(tree.missing_is_yes),
             "truenodeids": 0,
@@ -106,13 +137,13 @@ class _Listed:
         return own
 
     def attributes(self, kind: str) -> dict[str, Any]:
-        """Returns the attributes of the nodes and of the leaves; names of the latter begin with
-        `kind`, `target_…` or `class_…`.
-        """
         return {**self.nodes, **{f"{kind}_{name}": each for name, each in self.weights.items()}}
 
 
-def _listed(trees: list[Tree], kind: str) -> dict[str, Any]:
+def listed(trees: Sequence[Tree], kind: str) -> dict[str, Any]:
+    """Returns the attributes of trees before version 5 of `ai.onnx.ml`; names of the leaves' begin
+    with `kind`, `target` or `class`.
+    """
     lists = _Listed()
     for number, tree in enumerate(trees):
         lists.add(number, tree)
@@ -124,7 +155,7 @@ def tree_ensemble_regressor(graph: RandomGraph, op_type: str) -> None:
     rng, x = graph.rng, features(graph, op_type, floats=True)
     targets = rng.randint(1, 3)
     dense = rng.random() < 0.5
-    trees = _forest(graph, x.sizes[1], list(range(targets)), dense=dense)
+    trees = _some_trees(graph, x, list(range(targets)), dense=dense)
     base = [rng.randint(-8, 8) / 8 for _ in range(targets)]
     graph.emit(
         op_type,
@@ -137,7 +168,7 @@ def tree_ensemble_regressor(graph: RandomGraph, op_type: str) -> None:
         base_values=maybe(graph, base) if dense else None,
         n_targets=targets,
         post_transform=maybe(graph, "NONE", 0.3),
-        **_listed(trees, "target"),
+        **listed(trees, "target"),
     )
 
 
@@ -147,7 +178,7 @@ def tree_ensemble_classifier(graph: RandomGraph, op_type: str) -> None:
     classes = rng.randint(2, 4)
     is_single = classes == 2 and rng.random() < 0.6
     targets = [rng.randint(0, 1)] if is_single else list(range(classes))
-    trees = _forest(graph, x.sizes[1], targets, dense=is_single or rng.random() < 0.7)
+    trees = _some_trees(graph, x, targets, dense=is_single or rng.random() < 0.7)
     given, kind = labels(graph, classes, "int64s")
     graph.emit(
         op_type,
@@ -157,7 +188,7 @@ def tree_ensemble_classifier(graph: RandomGraph, op_type: str) -> None:
         types=[(kind, (x.sizes[0],)), (_F32, (x.sizes[0], classes))],
         post_transform=rng.choice(["NONE", "NONE", "LOGISTIC", "SOFTMAX"]),
         **given,
-        **_listed(trees, "class"),
+        **listed(trees, "class"),
     )
 
 
@@ -193,7 +224,7 @@ def tree_ensemble(graph: RandomGraph, op_type: str) -> None:
     targets = rng.randint(1, 3)
     flat = _Flat()
     roots: list[int] = []
-    for tree in _forest(graph, x.sizes[1], list(range(targets)), dense=False):
+    for tree in _some_trees(graph, x, list(range(targets)), dense=False):
         if isinstance(tree, Leaf):  # a root is no leaf
             tree = Branch(0, 0, 0.5, missing_is_yes=False, yes=tree, no=tree)
         roots.append(flat.add(tree)[0])
