@@ -1,7 +1,7 @@
 """Table of element types: the backends that take an ONNX op of an element type.
 
-For each op and type some models of one node are generated as the fuzzer does, and partitioned for
-each backend. A backend takes the op if it takes it in one of them.
+For each op and type some models of one node are drawn from the samples, and partitioned for each
+backend. A backend takes the op if it takes it in one of them.
 """
 
 from __future__ import annotations

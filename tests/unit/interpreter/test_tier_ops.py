@@ -9,7 +9,8 @@ from random import Random
 import numpy as np
 import onnx
 import pytest
-from agreement import check_node, decision, floats, integers, node_model
+from agreement import check_node, decision, floats, integers
+from helpers.models import node_model
 from onnx import TensorProto, helper, numpy_helper
 
 from byoc_mlir.interpreter.ops import OPS
