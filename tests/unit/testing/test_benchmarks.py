@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import helper
+from helpers.models import parsed
 
 from byoc_mlir.runtime.system.cpu import Cpu
 
@@ -106,14 +107,8 @@ def test_streams_are_answered_twice_and_compared(tmp_path: Path) -> None:
 
 
 def test_requests_whose_answers_hang_by_a_digit_are_not_drawn(tmp_path: Path) -> None:
-    x, above = (helper.make_tensor_value_info(name, 1, ["n"]) for name in ("x", "y"))
-    threshold = helper.make_tensor("threshold", 1, (), [0.5])
-    nodes = [
-        helper.make_node("Greater", ["x", "threshold"], ["is_above"]),
-        helper.make_node("Compress", ["x", "is_above"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "above", [x], [above], [threshold])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = "is_above = Greater (x, threshold) y = Compress (x, is_above)"
+    model = parsed("(float[n] x) => (float[m] y)", nodes, {"threshold": np.float32(0.5)})
     onnx.save(model, tmp_path / "model.onnx")
     code = """
 import sys
