@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 FunctionKey: TypeAlias = tuple[str, str, str]
 """Domain, name and overload of a function of the model."""
@@ -24,6 +24,11 @@ def function_key(function: FunctionProto) -> FunctionKey:
 def called_function(node: NodeProto) -> FunctionKey:
     """Returns the key that the function of a node's op would have; the model may not define it."""
     return standard_name(node.domain), node.op_type, node.overload
+
+
+def attribute_of(node: NodeProto, name: str) -> AttributeProto:
+    """Returns a node's attribute; an empty one if the node has none of that name."""
+    return next((each for each in node.attribute if each.name == name), AttributeProto())
 
 
 def graphs_of(attribute: AttributeProto) -> Iterator[GraphProto]:
@@ -45,3 +50,11 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         yield node
         for graph in subgraphs(node):
             yield from all_nodes(graph.node)
+
+
+def with_nodes(model: ModelProto, nodes: Iterable[NodeProto]) -> ModelProto:
+    """Replaces the nodes of a model, and returns the model."""
+    replaced = list(nodes)
+    del model.graph.node[:]
+    model.graph.node.extend(replaced)
+    return model

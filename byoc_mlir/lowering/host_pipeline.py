@@ -42,7 +42,6 @@ from byoc_mlir.lowering.region_calls import device_functions
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
-from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 from byoc_mlir.lowering.widen_products import WidenProducts
@@ -108,7 +107,6 @@ def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
     """Returns the passes from loops to the `llvm` dialect."""
     return (
         OutlineParallel(threads=threads),
-        ExpandMemrefCopy(),
         ExpandMath(),
         LowerScfToCf(),
         ConvertToLLVM(),

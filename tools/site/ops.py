@@ -33,8 +33,8 @@ from byoc_mlir.dialects.relay import FAMILIES, RELAY
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.syntax import print_properties
 from byoc_mlir.testing.conformance.cases import op_cases
-from byoc_mlir.testing.conformance.sample_table import samples_of
-from byoc_mlir.testing.conformance.samples import Sample
+from byoc_mlir.testing.samples.relay_ops.sample import Sample
+from byoc_mlir.testing.samples.relay_ops.table import samples_of
 
 FOLDER = "reference/ops"
 

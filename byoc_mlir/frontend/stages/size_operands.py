@@ -129,7 +129,7 @@ class SizeValues:
     @cached_property
     def _values(self) -> frozenset[str]:
         wanted = sizes_read(self._nodes) - self._constants
-        data = _data(self._nodes, self._arguments)
+        data = data_of(self._nodes, self._arguments)
         return self._behind(wanted & data, self._nodes) & data
 
     def _behind(self, wanted: Iterable[str], nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
@@ -174,7 +174,7 @@ def sizes_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     }
 
 
-def _data(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:
+def data_of(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:
     """Returns the values that depend on the inputs' content, and not only on their shapes."""
     data = set(arguments)
     for node in nodes:

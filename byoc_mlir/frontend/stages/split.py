@@ -17,8 +17,9 @@ import onnx
 from onnx import numpy_helper
 
 from byoc_mlir.frontend.external import is_random
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs
-from byoc_mlir.frontend.order import names_of, needed_nodes, ordered_nodes, read_names
+from byoc_mlir.frontend.order import named_copies, needed_nodes, ordered_nodes, read_names
 from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues, sizes_read
 from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN, Stage, stage_model
 from byoc_mlir.tensors import Trim
@@ -73,8 +74,7 @@ def finds_its_size(node: onnx.NodeProto) -> bool:
 def _collects(node: onnx.NodeProto) -> bool:
     """True if the node is a valid loop whose stacked rows are used."""
     is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
-    bodies = [attribute.g for attribute in node.attribute if attribute.name == "body"]
-    is_valid = bool(node.input and bodies) and len(node.output) < len(bodies[0].output)
+    is_valid = bool(node.input) and len(node.output) < len(body_of(node).output)
     return is_loop and is_valid and any(node.output[max(len(node.input) - 2, 0) :])
 
 
@@ -88,8 +88,9 @@ class _Splitter:
         self._constants = dense | sparse
         self._arguments = [v.name for v in graph.input if v.name not in self._constants]
         self._level = dict.fromkeys(self._constants, _CONSTANT) | dict.fromkeys(self._arguments, 0)
-        self._constant_nodes: dict[str, onnx.NodeProto] = {}
-        self._of_sizes: dict[str, onnx.NodeProto] = {}
+        self._constant_nodes: list[onnx.NodeProto] = []
+        self._of_sizes: list[onnx.NodeProto] = []
+        self._sizes: set[str] = set()
         self._stages: list[list[onnx.NodeProto]] = [[]]
         self._trims: dict[str, Trim] = {}
         nodes = ordered_nodes(graph.node, self._level.keys())
@@ -97,24 +98,22 @@ class _Splitter:
         has_values = bool(self._size_values.computed or self._size_values.given)
         self.has_stages = has_values or _finds_sizes(nodes)
         if self.has_stages:
-            for node, name in zip(nodes, names_of(nodes), strict=True):
-                self._place(node, name)
+            for node in named_copies(nodes):
+                self._place(node)
 
-    def _place(self, node: onnx.NodeProto, name: str) -> None:
+    def _place(self, node: onnx.NodeProto) -> None:
         level = max((self._level[read] for read in read_names(node)), default=_CONSTANT)
-        placed = onnx.NodeProto()
-        placed.CopyFrom(node)
-        placed.name = name
         if level == _CONSTANT:
-            self._constant_nodes.update((output, placed) for output in node.output if output)
+            self._constant_nodes.append(node)
         elif self._ends_stage(node):
-            self._make_bounded(placed)
-            self._stages[level].append(placed)
+            self._make_bounded(node)
+            self._stages[level].append(node)
             level += 1
         else:
-            self._stages[level].append(placed)
+            self._stages[level].append(node)
             if self._follows_from_sizes(node):
-                self._of_sizes.update((output, placed) for output in node.output if output)
+                self._of_sizes.append(node)
+                self._sizes.update(filter(None, node.output))
             level += not self._size_values.computed.isdisjoint(node.output)
         if level == len(self._stages):
             self._stages.append([])
@@ -129,7 +128,7 @@ class _Splitter:
 
     def _follows_from_sizes(self, node: onnx.NodeProto) -> bool:
         """True if the node's output follows from shapes alone."""
-        known = (self._is_known(name) or name in self._of_sizes for name in read_names(node))
+        known = (self._is_known(name) or name in self._sizes for name in read_names(node))
         return node.op_type in GIVE_SIZES or (all(known) and not is_random(node))
 
     def _may_end_early(self, loop: onnx.NodeProto) -> bool:
@@ -145,11 +144,11 @@ class _Splitter:
         for tensor in self._graph.initializer:
             if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
                 return int(numpy_helper.to_array(tensor).reshape(-1)[0])
-        node = self._constant_nodes.get(name)
-        if node is None or node.op_type != "Constant":
-            return None
-        values = (attribute.t for attribute in node.attribute if attribute.name == "value")
-        return next((int(numpy_helper.to_array(value).reshape(-1)[0]) for value in values), None)
+        for node in self._constant_nodes:
+            if name in node.output and node.op_type == "Constant":
+                value = attribute_of(node, "value")
+                return int(numpy_helper.to_array(value.t).reshape(-1)[0]) if value.name else None
+        return None
 
     def _make_bounded(self, node: onnx.NodeProto) -> None:
         if node.op_type == "Loop":
@@ -157,7 +156,7 @@ class _Splitter:
             return
         axis = _AXIS_OF_COUNT[node.op_type]
         if axis is None:
-            axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+            axis = attribute_of(node, "axis").i
         output, count = node.output[0], f"{node.output[0]}:count"
         node.domain = STAGE_DOMAIN
         node.output.append(count)
@@ -200,7 +199,7 @@ class _Splitter:
         """
         made = {output for node in nodes for output in node.output}
         conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
-        return needed_nodes(list(self._of_sizes.values()), conditions & self._of_sizes.keys())
+        return needed_nodes(self._of_sizes, conditions & self._sizes)
 
     def _stage(
         self,
@@ -211,7 +210,8 @@ class _Splitter:
         constants: Iterable[str],
     ) -> Stage:
         sizes = self._size_values.read_by(nodes) if number else self._size_values.given
-        made, names = self._closure(constants)
+        made = needed_nodes(self._constant_nodes, constants)
+        names = {*constants, *(name for node in made for name in read_names(node))}
         order = [name for name in self._arguments if name in inputs]
         order += [name for name in inputs if name not in self._arguments]
         return Stage(
@@ -225,17 +225,3 @@ class _Splitter:
             {name: self._trims[name] for name in outputs if name in self._trims},
             tuple(name for name in inputs if name in sizes),
         )
-
-    def _closure(self, constants: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:
-        """Returns the nodes that compute constants, and the initializers that these nodes need."""
-        pending, names, nodes = list(constants), set[str](), dict[int, onnx.NodeProto]()
-        while pending:
-            name = pending.pop()
-            if name in names:
-                continue
-            names.add(name)
-            node = self._constant_nodes.get(name)
-            if node is not None:
-                nodes[id(node)] = node
-                pending.extend(read_names(node))
-        return ordered_nodes(list(nodes.values()), self._constants), names

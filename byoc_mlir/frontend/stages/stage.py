@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,8 +81,7 @@ def standard_node(node: onnx.NodeProto) -> onnx.NodeProto:
     """
     if node.domain != STAGE_DOMAIN or node.op_type == "Sizes":
         return node
-    made_of = onnx.NodeProto()
-    made_of.CopyFrom(node)
+    made_of = deepcopy(node)
     made_of.domain = ""
     del made_of.output[-1]
     return made_of

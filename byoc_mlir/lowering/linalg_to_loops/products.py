@@ -14,7 +14,6 @@ from byoc_mlir.lowering.linalg_to_loops.code import LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.lines import LineWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
-from byoc_mlir.lowering.linalg_to_loops.overlapping import OverlapWriter, overlap_of
 from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
 from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
 from byoc_mlir.lowering.linalg_to_loops.transposing import TransposingWriter, is_transposed
@@ -47,14 +46,8 @@ def emit_contraction(
         LineWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
     else:
         blocking = choose_blocking(contraction, vector_bits, wanted, threads=parallel)
-        overlap = overlap_of(contraction, blocking)
-        if overlap is not None:
-            OverlapWriter(code, contraction, kernels, blocking, overlap).write(
-                cycles, threads=parallel
-            )
-        else:
-            writer = TransposingWriter if is_transposed(contraction) else PackingWriter
-            writer(code, contraction, kernels, blocking).write(cycles, threads=parallel)
+        writer = TransposingWriter if is_transposed(contraction) else PackingWriter
+        writer(code, contraction, kernels, blocking).write(cycles, threads=parallel)
 
 
 def _cycles(contraction: Contraction) -> float:

@@ -16,7 +16,7 @@ from byoc_mlir.dialects.relay import RELAY, ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import relay_type
-from byoc_mlir.testing.conformance.samples import Range, Shape
+from byoc_mlir.testing.samples.relay_ops.sample import Range, Shape
 
 OPS: dict[str, type[RelayOp]] = {
     kind.name.removeprefix("relay."): kind for kind in RELAY.operations if issubclass(kind, RelayOp)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from one_node_models import model
+from helpers.models import model_of
 from onnx import helper
 
 import byoc_mlir
@@ -44,7 +44,7 @@ def _branches(count: int) -> onnx.ModelProto:
         nodes.append(helper.make_node("Exp", [f"p{number}"], [f"e{number}"]))
         nodes.append(helper.make_node("ReduceMax", [f"e{number}"], [f"r{number}"], keepdims=0))
     nodes.append(helper.make_node("Sum", [f"r{number}" for number in range(count)], ["y"]))
-    return model(nodes, {"x": [4, 8]}, weights)
+    return model_of(nodes, {"x": [4, 8]}, weights)
 
 
 class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]
