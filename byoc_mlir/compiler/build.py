@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,7 +18,9 @@ from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.transforms.traffic import Traffic
+
+if TYPE_CHECKING:
+    from byoc_mlir.transforms.traffic import Traffic
 
 
 @dataclass
@@ -43,7 +46,7 @@ class Build:
     """Backends of the partitioning, the fallback interpreter last; from `partition` on."""
     problems: list[str] = field(default_factory=list[str])
     """Problems that did not end the compilation, for the report."""
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: Traffic | None = None
     """MACs and bytes of each node; from `generate` on, if the program is for profiles."""
     codes: tuple[RegionCode, ...] = field(init=False)
     """Code of each region, in the module's order; from `generate` on."""

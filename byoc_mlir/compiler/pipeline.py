@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -35,27 +36,23 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.disabled import disabling
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.limits import current_limits, limited
-from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
+from byoc_mlir.lowering.host_pipeline import Passes, PassesFor, lower_host, run_passes, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
-from byoc_mlir.lowering.profile_steps import ProfileSteps
-from byoc_mlir.lowering.round_recurrent_weights import RoundRecurrentWeights
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.system.libraries import find_openmp
-from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
-from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
-from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.profitability import why_unprofitable
 from byoc_mlir.transforms.simplify import Simplify
-from byoc_mlir.transforms.traffic import Traffic
-from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
-from byoc_mlir.transforms.unsigned_bytes import UnsignedBytes
 from byoc_mlir.transforms.widen_16_bit_floats import Widen16BitFloats
+
+_QUANTISED = ("relay.qnn.",)
+_RECURRENT = ("relay.nn.gru", "relay.nn.lstm")
+_AFFINE = ("relay.add", "relay.multiply", "relay.nn.batch_norm", "relay.subtract")
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 """Matmuls and convolutions that are faster in integers; others run in `f32` if the model leaves the
@@ -69,15 +66,33 @@ _INTEGER_OPS = (
 )
 """Ops on quantised tensors that backends and integer kernels compute."""
 
-CANONICALISATION: tuple[ModulePass, ...] = (
+
+def _quantised_passes() -> Sequence[ModulePass]:
+    from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
+    from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
+    from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
+    from byoc_mlir.transforms.unsigned_bytes import UnsignedBytes
+
+    return (
+        UnfoldTransposedConvolutions(),
+        FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
+        UnsignedBytes(),
+        DecomposeQnn(kept=_INTEGER_OPS),
+    )
+
+
+def _affine_passes() -> Sequence[ModulePass]:
+    from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
+
+    return (FoldBatchNorm(),)
+
+
+CANONICALISATION: Passes = (
     Widen16BitFloats(),
-    UnfoldTransposedConvolutions(),
-    FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
-    UnsignedBytes(),
-    DecomposeQnn(kept=_INTEGER_OPS),
+    PassesFor(_QUANTISED, _quantised_passes),
     FoldConstants(),
     Simplify(),
-    FoldBatchNorm(),
+    PassesFor(_AFFINE, _affine_passes),
     FoldConstants(),
     Simplify(),
     DropUnusedFunctions(),
@@ -189,7 +204,7 @@ def canonicalise(build: Build) -> None:
             run_passes(build.context, build.module, tidying, build.stages.add_pass)
 
 
-def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
+def _canonicalisation(targets: Sequence[str]) -> Passes:
     """Returns the passes of `canonicalise`; 16-bit floats stay if `f16` pays on a backend."""
     gains = (backend.profitability("f16") for backend in get_backends(targets))
     if not any(gain.ops for gain in gains):
@@ -266,9 +281,11 @@ def generate(build: Build) -> None:
     """
     with build.stages.stage("generate"):
         if _mixes_on_host(build.options):
-            rounding = RoundRecurrentWeights(build.options.exact)
+            rounding = PassesFor(_RECURRENT, partial(_rounding, build.options.exact))
             run_passes(build.context, build.module, [rounding], build.stages.add_pass)
         if build.options.profile:
+            from byoc_mlir.transforms.traffic import Traffic
+
             build.traffic = Traffic.of(build.module)
         regions = generate_regions(build.context, build.module, build.backends, build.options)
     for code in regions.codes:
@@ -280,12 +297,18 @@ def generate(build: Build) -> None:
     check_fallback(build.report, build.options.fallback, build.options.targets)
 
 
+def _rounding(exact: tuple[str, ...]) -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.round_recurrent_weights import RoundRecurrentWeights
+
+    return (RoundRecurrentWeights(exact),)
+
+
 def lower(build: Build) -> None:
     """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes)
-        if any(op.name in _INTEGER_OPS for op in build.module.walk()):
-            run_passes(build.context, build.module, _host_integers(), build.stages.add_pass)
+        integers = PassesFor(_QUANTISED, _host_integers)
+        run_passes(build.context, build.module, [integers], build.stages.add_pass)
         build.constants = lower_host(
             build.context,
             build.module,
@@ -297,9 +320,10 @@ def lower(build: Build) -> None:
 
 
 def _host_integers() -> Sequence[ModulePass]:
-    """Returns the passes for integer ops, imported only if a model has some."""
+    """Returns the passes for integer ops."""
     from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
     from byoc_mlir.transforms.convolutions_to_float import ConvolutionsToFloat
+    from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 
     return (
         ConvolutionsToFloat(),
@@ -317,9 +341,15 @@ def link(build: Build) -> None:
         common = [native.shared for native in natives if native.shared is not None]
         join_modules(build.module, [native.module for native in natives], common)
         place_contexts(build.module, build.codes)
-        profiling = (ProfileSteps(),) if build.options.profile else ()
+        profiling = _profiling() if build.options.profile else ()
         passes = (*profiling, MarkColdFunctions())
         run_passes(build.context, build.module, passes, build.stages.add_pass)
+
+
+def _profiling() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.profile_steps import ProfileSteps
+
+    return (ProfileSteps(),)
 
 
 def optimise(build: Build) -> None:
