@@ -10,6 +10,9 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 FunctionKey: TypeAlias = tuple[str, str, str]
 """Domain, name and overload of a function of the model."""
 
+STAGE_DOMAIN = "byoc"
+"""Domain of the ops at the ends of segments: see `ops.bounded`."""
+
 
 def standard_name(domain: str) -> str:
     """Returns the normalised name of a domain; the default domain's name is empty."""
@@ -45,3 +48,22 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         yield node
         for graph in subgraphs(node):
             yield from all_nodes(graph.node)
+
+
+def standard_node(node: NodeProto) -> NodeProto:
+    """Returns the standard ONNX node from which a node of `STAGE_DOMAIN` was made; returns other
+    nodes unchanged.
+
+    ```text
+    n, n:count = byoc.NonZero (x)
+    // is made of
+    n = NonZero (x)
+    ```
+    """
+    if node.domain != STAGE_DOMAIN or node.op_type == "Sizes":
+        return node
+    made_of = NodeProto()
+    made_of.CopyFrom(node)
+    made_of.domain = ""
+    del made_of.output[-1]
+    return made_of

@@ -13,7 +13,6 @@ from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
 from byoc_mlir.compiler.execution.here import compile_here
 from byoc_mlir.compiler.execution.programs import ModelPrograms, loaded_leaf
-from byoc_mlir.compiler.execution.stages import ModelStages, loaded_stages
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
@@ -48,6 +47,8 @@ def _node(cached: CachedModel, entry: ModelEntry) -> LoadedNode:
     if not entry.stages:
         programs = ModelPrograms(partial(_read, request), stored)
         return loaded_leaf(entry.inputs, entry.outputs, programs, request.limits)
+    from byoc_mlir.compiler.execution.stages import ModelStages, loaded_stages
+
     stages = ModelStages(partial(_split, request), cached, entry)
     return loaded_stages(Staged(entry.inputs, entry.outputs, entry.stages), stages)
 
