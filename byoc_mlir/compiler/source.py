@@ -15,7 +15,6 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import check_argument
-from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay.constant import Array
@@ -24,6 +23,7 @@ from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
 from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.tensor_check import external_locations
 from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.inputs import model_inputs
