@@ -10,7 +10,7 @@ from onnx import helper
 
 from byoc_mlir.frontend import import_model
 from byoc_mlir.frontend.files.check import MAX_OPSET
-from byoc_mlir.frontend.functions import has_standard_function
+from byoc_mlir.frontend.known_ops import has_standard_function
 from byoc_mlir.frontend.registry import all_ops
 from byoc_mlir_fuzz.generate import (
     classical,
