@@ -158,6 +158,24 @@ def test_the_command_that_compares_targets() -> None:
     assert all(float(error) < 1e-5 for error in cells[1:6:2])
 
 
+def test_a_program_of_all_sizes_is_compared_with_one_of_each() -> None:
+    result = run(*("mlp3", "--sizes", 4, 1, "--rounds", 1), script="dynamic.py")
+    assert result.returncode == 0, result.stderr
+    _, _, *rows = result.stdout.splitlines()
+    assert [row.split(" | ")[:2] for row in rows] == [["| `mlp3`", "4"], ["| `mlp3`", "1"]]
+    assert all(float(cell.strip(" |")) > 0 for row in rows for cell in row.split(" | ")[4:])
+
+
+def test_primitives_are_created_at_each_size() -> None:
+    result = run(*("encoder", "--types", "f32"), script="primitives.py")
+    assert result.returncode == 0, result.stderr
+    title, _, row = result.stdout.splitlines()
+    cells = row.strip("| ").split(" | ")
+    assert len(cells) == len(title.strip("| ").split(" | "))
+    assert cells[:3] == ["`encoder`", "f32", "3"]
+    assert 0 < float(cells[5]) <= float(cells[6])
+
+
 def test_an_engine_that_dies_is_a_row_and_the_others_go_on() -> None:
     code = """
 import measure
