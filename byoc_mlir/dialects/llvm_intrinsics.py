@@ -6,7 +6,8 @@ Documentation: https://mlir.llvm.org/docs/Dialects/LLVM/ and https://llvm.org/do
 from __future__ import annotations
 
 from abc import ABC
-from typing import ClassVar
+from functools import cache
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import AnyFloatConstr, BoolAttr, SignlessIntegerConstraint, VectorType
 from xdsl.dialects.llvm import FastMathAttr
@@ -20,6 +21,9 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import FormatProgram
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure, SameOperandsAndResultType
 
 from byoc_mlir.dialects.operations import define_op, operations_in
@@ -27,15 +31,34 @@ from byoc_mlir.dialects.operations import define_op, operations_in
 _INTEGER_LIKE = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
 _FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 
-_CALL_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
+_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
 
 
-class ElementwiseIntrinsic(IRDLOperation, ABC):
+@cache
+def _format_of(kind: type[IRDLOperation]) -> FormatProgram:
+    return FormatProgram.from_str(_FORMAT, kind.get_irdl_definition())
+
+
+class Intrinsic(IRDLOperation, ABC):
+    """Op with the syntax of a call.
+
+    The syntax is compiled when an op is parsed or printed first: a compilation does neither, and
+    compiling it for each op takes longer than all else in this file.
+    """
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return _format_of(cls).parse(parser, cls)
+
+    def print(self, printer: Printer) -> None:
+        _format_of(type(self)).print(printer, self)
+
+
+class ElementwiseIntrinsic(Intrinsic, ABC):
     """Function whose operands and result have the same type."""
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
 
 
 class FloatIntrinsic(ElementwiseIntrinsic, ABC):
@@ -71,11 +94,10 @@ class IntegerBinaryIntrinsic(IntegerIntrinsic, ABC):
     rhs = operand_def(IntegerIntrinsic.T)
 
 
-class Reduction(IRDLOperation, ABC):
+class Reduction(Intrinsic, ABC):
     """Reduction of all elements of a vector."""
 
     traits = traits_def(Pure())
-    assembly_format = _CALL_FORMAT
 
 
 class IntegerReduction(Reduction, ABC):

@@ -16,10 +16,10 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper
 
-from byoc_mlir.dialects.relay.evaluate.blockwise import packed
 from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.value import Array
+from byoc_mlir.numpy_ops.blockwise import packed
 
 DOMAIN = "com.microsoft"
 _BITS: Mapping[np.dtype[Any], int] = {

@@ -56,12 +56,6 @@ def _check_axis(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
         raise InvalidModelError(f"node '{node.name}' ({node.op_type}): {error}") from error
 
 
-def has_standard_function(op: OpSchema) -> bool:
-    """True if the ONNX standard gives the op a body, including one that depends on the inputs."""
-    schema: Any = op
-    return schema.has_function or schema.has_context_dependent_function
-
-
 def unfit_operands(op_type: str, inputs: Sequence[Value | None]) -> str:
     """Returns why operands do not fit an op whose body would accept them anyway, or ""."""
     if op_type not in ("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"):

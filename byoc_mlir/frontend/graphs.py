@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from typing import TypeAlias
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 FunctionKey: TypeAlias = tuple[str, str, str]
 """Domain, name and overload of a function of the model."""
+
+STAGE_DOMAIN = "byoc"
+"""Domain of the ops at the ends of segments: see `ops.bounded`."""
 
 
 def standard_name(domain: str) -> str:
@@ -58,3 +62,21 @@ def with_nodes(model: ModelProto, nodes: Iterable[NodeProto]) -> ModelProto:
     del model.graph.node[:]
     model.graph.node.extend(replaced)
     return model
+
+
+def standard_node(node: NodeProto) -> NodeProto:
+    """Returns the standard ONNX node from which a node of `STAGE_DOMAIN` was made; returns other
+    nodes unchanged.
+
+    ```text
+    n, n:count = byoc.NonZero (x)
+    // is made of
+    n = NonZero (x)
+    ```
+    """
+    if node.domain != STAGE_DOMAIN or node.op_type == "Sizes":
+        return node
+    made_of = deepcopy(node)
+    made_of.domain = ""
+    del made_of.output[-1]
+    return made_of

@@ -14,7 +14,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 from byoc_mlir.frontend.external import has_graphs
 from byoc_mlir.frontend.graphs import standard_name, subgraphs, with_nodes
 from byoc_mlir.frontend.order import all_names, defined_names, needed_nodes, read_names
-from byoc_mlir.frontend.stages.split import finds_its_size
+from byoc_mlir.frontend.stages.suggestions import finds_its_size
 
 _CANNOT_FAIL = frozenset(
     {

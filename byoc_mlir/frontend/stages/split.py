@@ -17,16 +17,19 @@ import onnx
 from onnx import numpy_helper
 
 from byoc_mlir.frontend.external import is_random
-from byoc_mlir.frontend.graphs import attribute_of
+from byoc_mlir.frontend.graphs import STAGE_DOMAIN, attribute_of
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs
 from byoc_mlir.frontend.order import named_copies, needed_nodes, ordered_nodes, read_names
-from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues, sizes_read
-from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN, Stage, stage_model
+from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues
+from byoc_mlir.frontend.stages.stage import Stage, stage_model
+from byoc_mlir.frontend.stages.suggestions import (
+    AXIS_OF_COUNT,
+    collects,
+    finds_its_size,
+    finds_sizes,
+    may_have_stages,
+)
 from byoc_mlir.tensors import Trim
-
-_AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
-"""Ops with a data-dependent output size, by name, with its axis; `None` stands for the attribute
-`axis`."""
 
 _CONSTANT = -1
 
@@ -40,7 +43,7 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
     The result is empty if no split is needed. It has one segment if sizes depend only on inputs'
     values. Nodes that depend on constants only are in every segment that needs them.
     """
-    if not _may_have_stages(model.graph):
+    if not may_have_stages(model):
         return ()
     splitter = _Splitter(model)
     return splitter.stages() if splitter.has_stages else ()
@@ -50,32 +53,6 @@ def first_stage(model: onnx.ModelProto) -> onnx.ModelProto:
     """Returns the model of the first segment, or the model itself if it is not split."""
     stages = split_model(model)
     return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
-
-
-def _may_have_stages(graph: onnx.GraphProto) -> bool:
-    """True if a single node suggests a split; this cheap test is false for most models."""
-    known = {tensor.name for tensor in graph.initializer}
-    known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
-    return not sizes_read(graph.node) <= known or _finds_sizes(graph.node)
-
-
-def _finds_sizes(nodes: Iterable[onnx.NodeProto]) -> bool:
-    return any(finds_its_size(node) or _collects(node) for node in nodes)
-
-
-def finds_its_size(node: onnx.NodeProto) -> bool:
-    """True if the node has an output of data-dependent shape; import refuses a node with several
-    outputs.
-    """
-    is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
-    return is_dynamic and len(node.output) == 1 and bool(node.output[0])
-
-
-def _collects(node: onnx.NodeProto) -> bool:
-    """True if the node is a valid loop whose stacked rows are used."""
-    is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
-    is_valid = bool(node.input) and len(node.output) < len(body_of(node).output)
-    return is_loop and is_valid and any(node.output[max(len(node.input) - 2, 0) :])
 
 
 class _Splitter:
@@ -96,7 +73,7 @@ class _Splitter:
         nodes = ordered_nodes(graph.node, self._level.keys())
         self._size_values = SizeValues(model, nodes, self._constants, self._arguments)
         has_values = bool(self._size_values.computed or self._size_values.given)
-        self.has_stages = has_values or _finds_sizes(nodes)
+        self.has_stages = has_values or finds_sizes(nodes)
         if self.has_stages:
             for node in named_copies(nodes):
                 self._place(node)
@@ -121,7 +98,7 @@ class _Splitter:
 
     def _ends_stage(self, node: onnx.NodeProto) -> bool:
         """True if the size of the node's output is only known after the node has run."""
-        if _collects(node):
+        if collects(node):
             return self._may_end_early(node)
         keeps_it = node.op_type == "Compress" and all(map(self._is_known, node.input[1:2]))
         return finds_its_size(node) and not keeps_it
@@ -154,7 +131,7 @@ class _Splitter:
         if node.op_type == "Loop":
             self._make_bounded_loop(node)
             return
-        axis = _AXIS_OF_COUNT[node.op_type]
+        axis = AXIS_OF_COUNT[node.op_type]
         if axis is None:
             axis = attribute_of(node, "axis").i
         output, count = node.output[0], f"{node.output[0]}:count"

@@ -15,8 +15,8 @@ from onnx import helper
 
 import byoc_mlir
 from byoc_mlir import Limits, limits
+from byoc_mlir.compiler.build import Stages
 from byoc_mlir.compiler.execution import model as compilation
-from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.errors import LimitExceededError
 from byoc_mlir.frontend.files.check import check_model

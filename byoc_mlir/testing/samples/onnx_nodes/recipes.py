@@ -11,7 +11,7 @@ from typing import TypeAlias
 import onnx
 
 from byoc_mlir.frontend import import_model
-from byoc_mlir.frontend.functions import has_standard_function
+from byoc_mlir.frontend.known_ops import has_standard_function
 from byoc_mlir.frontend.registry import all_ops
 from byoc_mlir.testing.samples.onnx_nodes.from_schema import from_schema
 from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
