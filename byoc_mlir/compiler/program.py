@@ -77,7 +77,8 @@ def steps_of(build: Build) -> Iterator[Step]:
     for one in cast(ArrayAttr[DictionaryAttr], described):
         nodes = tuple(name.data for name in cast(ArrayAttr[StringAttr], one.data["nodes"]))
         keys = ("region", "implementation", "layout")
-        named = Step(nodes, *(cast(StringAttr, one.data[key]).data for key in keys))
+        region, implementation, layout = (cast(StringAttr, one.data[key]).data for key in keys)
+        named = Step(nodes, region, implementation, layout)
         device, size = one.data.get("device"), one.data.get("bytes")
         if isinstance(device, StringAttr) and isinstance(size, IntegerAttr):
             yield replace(named, device=device.data, bytes=size.value.data)
