@@ -69,7 +69,9 @@ _INTEGER_OPS = (
     *("relay.qnn.requantize", "relay.qnn.add", "relay.qnn.lookup"),
     *(f"relay.qnn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
 )
-"""Ops on quantised tensors that backends and integer kernels compute."""
+"""Ops on quantised tensors that backends and integer kernels compute; `Backend.quantised_ops` adds
+to them.
+"""
 
 CANONICALISATION: tuple[ModulePass, ...] = (
     Widen16BitFloats(),
@@ -192,11 +194,19 @@ def canonicalise(build: Build) -> None:
 
 
 def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
-    """Returns the passes of `canonicalise`; 16-bit floats stay if `f16` pays on a backend."""
-    gains = (backend.profitability("f16") for backend in get_backends(targets))
-    if not any(gain.ops for gain in gains):
-        return CANONICALISATION
-    return [one for one in CANONICALISATION if not isinstance(one, Widen16BitFloats)]
+    """Returns the passes of `canonicalise`.
+
+    16-bit floats stay if `f16` pays on a backend, and quantised ops that a backend requires whole.
+    """
+    backends = get_backends(targets)
+    passes = list(CANONICALISATION)
+    if any(backend.profitability("f16").ops for backend in backends):
+        passes = [one for one in passes if not isinstance(one, Widen16BitFloats)]
+    whole = {f"relay.{name}" for backend in backends for name in backend.quantised_ops}
+    if whole:
+        kept = DecomposeQnn(kept=(*_INTEGER_OPS, *sorted(whole)))
+        passes = [kept if isinstance(one, DecomposeQnn) else one for one in passes]
+    return passes
 
 
 def partition(build: Build) -> None:
@@ -274,7 +284,7 @@ def lower(build: Build) -> None:
     """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes)
-        if any(op.name in _INTEGER_OPS for op in build.module.walk()):
+        if any(op.name.startswith("relay.qnn.") for op in build.module.walk()):
             run_passes(build.context, build.module, _host_integers(), build.stages.add_pass)
         build.constants = lower_host(
             build.context,
