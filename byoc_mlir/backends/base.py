@@ -234,8 +234,8 @@ class Backend(ABC):
     """Environment variables that affect the backend's code."""
 
     quantised_ops: ClassVar[frozenset[str]] = frozenset()
-    """Quantised ops that stay whole for this backend, by Relay name: `qnn.quantize`. By default, the
-    compiler replaces all but convolutions, matmuls, pools, `qnn.add`, `qnn.lookup` and
+    """Quantised ops that stay whole for this backend, by Relay name: `qnn.quantize`. The compiler
+    replaces all others but convolutions, matmuls, pools, `qnn.add`, `qnn.lookup` and
     `qnn.requantize` by arithmetic before it partitions the model.
     """
 

@@ -184,7 +184,7 @@ def import_model(build: Build) -> None:
 def canonicalise(build: Build) -> None:
     """Folds and simplifies the module, before and after the passes that the user named."""
     with build.stages.stage("canonicalise"):
-        passes = _canonicalisation(build.options.targets)
+        passes = canonicalisation(build.options.targets)
         run_passes(build.context, build.module, passes, build.stages.add_pass)
         named = passes_of(build.options.passes)
         if named:
@@ -193,7 +193,7 @@ def canonicalise(build: Build) -> None:
             run_passes(build.context, build.module, tidying, build.stages.add_pass)
 
 
-def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
+def canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
     """Returns the passes of `canonicalise`.
 
     16-bit floats stay if `f16` pays on a backend, and quantised ops that a backend requires whole.
