@@ -114,11 +114,18 @@ def device_region(device: str) -> str:
     return f"device_{device}"
 
 
+DEVICE_FUNCTIONS = (
+    *("message", "identity", "open", "close", "allocate", "free"),
+    *("copy_in", "copy_out", "wait"),
+)
+"""Functions of a device, in the order of their addresses in its state."""
+
+
 def device_state_slots(constants: int) -> int:
     """Returns the number of state slots of a device: two for each constant, one for each of its
-    functions `message` and `identity`.
+    functions.
     """
-    return 2 * constants + 2
+    return 2 * constants + len(DEVICE_FUNCTIONS)
 
 
 QUEUE_SLOT, DEVICE_ARENA_SLOT, DEVICE_CONTEXT_SLOTS = 0, 1, 2
@@ -169,6 +176,8 @@ BINDS = "byoc.binds"
 """Attribute of a function: the symbol that takes the value of the function's first argument."""
 PREFER_NO_GATHER = "byoc.prefer_no_gather"
 """Attribute of a function whose loads are not combined to gathers."""
+GPU_KERNEL = "nvvm.kernel"
+"""Attribute of a function in the `llvm` dialect that a GPU's driver launches."""
 VECTORISED = "byoc.vectorised"
 """Attribute of a function that is already vectorised and needs none of LLVM's optimisations."""
 WEIGHT = "byoc.weight"

@@ -24,6 +24,7 @@ from byoc_mlir.compiler.option_info import (
     accept_folder,
     accept_limits,
     accept_names,
+    accept_resident,
     accept_sizes,
     accept_targets,
     accept_weight_memory,
@@ -162,6 +163,14 @@ class Request:
         warns if nothing changes. See docs/tuning.md.""",
         accept_anything,
         is_key=False,
+    )
+    resident: Mapping[str, str] = option(
+        {},
+        """devices in whose memory inputs and outputs stay, by name: `{"x": "npu"}`. A run takes
+        and returns `DeviceArray`s for them, and copies nothing. See docs/accelerators.md.""",
+        accept_resident,
+        flag="--resident NAME=DEVICE",
+        is_repeated=True,
     )
     sizes: Mapping[str, int] = option(
         {},

@@ -97,6 +97,24 @@ class ModuleBuilder:
         self._add(name, ops.constant_global(name, type_, ops.INTERNAL, {"value": value}))
         return name
 
+    def data(self, name: str, content: bytes) -> str:
+        """Defines a constant array of bytes, aligned as an array of words. Returns its symbol."""
+        value = DenseIntOrFPElementsAttr(TensorType(i8, [len(content)]), BytesAttr(content))
+        type_ = llvm.LLVMArrayType(len(content), i8)
+        self._add(name, ops.constant_global(name, type_, ops.INTERNAL, {"value": value}))
+        return name
+
+    def text(self, name: str, content: str) -> str:
+        """Defines a text that ends in a zero byte. Returns its symbol."""
+        return self.data(name, content.encode() + b"\0")
+
+    def variable(self, name: str, size: int) -> str:
+        """Defines `size` bytes of memory, zero at first. Returns its symbol."""
+        zeros = DenseIntOrFPElementsAttr(TensorType(i8, [size]), BytesAttr(bytes(size)))
+        type_ = llvm.LLVMArrayType(size, i8)
+        self._add(name, llvm.GlobalOp(type_, name, ops.INTERNAL, value=zeros))
+        return name
+
     def external(self, name: str) -> str:
         """Declares a constant that is defined elsewhere, unless the module has it; returns its
         symbol.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import arith, func, memref
@@ -22,7 +23,8 @@ from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.linalg_to_loops.contraction import is_in_place, is_product_sum, is_zero_fill
 from byoc_mlir.lowering.linalg_to_loops.rows import nests_in_rows
 
-"""Attribute of functions that are kernels, called from host code."""
+GroupSize: TypeAlias = Callable[[Sequence[linalg.GenericOp]], int]
+"""Function that returns the number of ops at the beginning that form one kernel."""
 
 _LONGEST_NAME = 48
 _WITHOUT_EFFECT = (
@@ -45,8 +47,18 @@ class OutlineKernels(ModulePass):
         kernels = _Kernels()
         with asking_of(op):
             for block in host_blocks(op):
-                _outline_block(block, kernels)
+                _outline_block(block, kernels, self.group_size)
         op.body.block.add_ops(kernels.functions)
+
+    def group_size(self, ops: Sequence[linalg.GenericOp]) -> int:
+        """Returns the number of ops at the beginning that form one loop nest."""
+        rows = len(nests_in_rows(ops))
+        if rows:
+            return rows
+        count = 1
+        while count < len(ops) and _belongs(ops[count], ops[:count]):
+            count += 1
+        return count
 
 
 @dataclass
@@ -65,9 +77,9 @@ class _Kernels:
         return symbol
 
 
-def _outline_block(block: Block, kernels: _Kernels) -> None:
+def _outline_block(block: Block, kernels: _Kernels, group_size: GroupSize) -> None:
     views = [op for op in block.ops if isinstance(op, View)]
-    for group in _groups(block):
+    for group in _groups(block, group_size):
         _outline(group, kernels)
     for op in in_time(block.ops):
         if isinstance(op, host.KernelOp):
@@ -77,12 +89,12 @@ def _outline_block(block: Block, kernels: _Kernels) -> None:
             block.erase_op(view)
 
 
-def _groups(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
+def _groups(block: Block, group_size: GroupSize) -> Iterator[Sequence[linalg.GenericOp]]:
     """Yields the `linalg` ops of a block in order, grouped by loop nest."""
     for run in _runs(block):
         first = 0
         while first < len(run):
-            count = _group_size(run[first:])
+            count = group_size(run[first:])
             yield run[first : first + count]
             first += count
 
@@ -98,17 +110,6 @@ def _runs(block: Block) -> Iterator[Sequence[linalg.GenericOp]]:
             run = []
     if run:
         yield run
-
-
-def _group_size(ops: Sequence[linalg.GenericOp]) -> int:
-    """Returns the number of ops at the beginning that form one loop nest."""
-    rows = len(nests_in_rows(ops))
-    if rows:
-        return rows
-    count = 1
-    while count < len(ops) and _belongs(ops[count], ops[:count]):
-        count += 1
-    return count
 
 
 def _belongs(op: linalg.GenericOp, group: Sequence[linalg.GenericOp]) -> bool:

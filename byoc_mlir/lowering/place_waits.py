@@ -40,8 +40,6 @@ class PlaceWaits(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         regions = region_spaces(op)
-        if not regions:
-            return
         functions = {one.sym_name.data: one for one in op.ops if isinstance(one, func.FuncOp)}
         for block in host_blocks(op):
             _Waits(block, regions, functions).place()

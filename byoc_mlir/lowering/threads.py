@@ -16,6 +16,10 @@ FEWEST = "host.fewest_iterations"
 """Attribute of an `scf.parallel` with symbolic sizes: with fewer iterations, one thread runs it."""
 
 
+INDEPENDENT = "host.independent"
+"""Attribute of an `scf.for` that is too short for threads, but has independent iterations."""
+
+
 def is_worth_threads(sizes: Sequence[Size], cycles: float) -> bool:
     """True if a loop nest should run on several threads.
 

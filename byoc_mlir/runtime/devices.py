@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
 from byoc_mlir.errors import DeviceError, ExecutionError
-from byoc_mlir.runtime.program import Array, ProgramDevice
+from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
-_Message = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
-_Identity = ctypes.CFUNCTYPE(ctypes.c_char_p)
+if TYPE_CHECKING:
+    from byoc_mlir.runtime.device_array import DeviceFunctions
 
 
 @dataclass
@@ -80,15 +79,25 @@ class _Uploads:
 uploads = _Uploads()
 
 
-def check_identities(devices: Sequence[ProgramDevice], state: Array) -> None:
+def functions_of(
+    devices: Sequence[ProgramDevice], state: Array, code: LoadedCode
+) -> dict[str, DeviceFunctions]:
+    """Returns the functions of each device, by its name."""
+    if not devices:
+        return {}
+    from byoc_mlir.runtime.device_array import DeviceFunctions  # most programs use no device
+
+    return {device.name: DeviceFunctions(device, state, code) for device in devices}
+
+
+def check_identities(functions: Mapping[str, DeviceFunctions]) -> None:
     """Checks that the devices of this machine are those that a program was compiled for.
 
     Raises:
         DeviceError: one is another.
     """
-    for device in devices:
-        address = int(state[device.identity_slot])
-        found = (_Identity(address)() or b"").decode(errors="replace") if address else ""
+    for one in functions.values():
+        device, found = one.device, one.identity()
         if device.identity and found != device.identity:
             raise DeviceError(
                 f"the program was compiled for device '{device.name}', {device.identity}; this"
@@ -132,25 +141,15 @@ def _why_unavailable(device: ProgramDevice) -> str | None:
         return None
 
 
-def raise_device_error(
-    devices: Sequence[ProgramDevice], region: str, what: str, status: int, state: Array
+def fail_on_device(
+    functions: Mapping[str, DeviceFunctions], region: str, what: str, status: int
 ) -> None:
     """Raises the error for a status of a device, or of a region on one; returns for others."""
-    for device in devices:
-        if region == device.region:
-            text = message(device, status, state)
-            raise DeviceError(f"could not {what}: device '{device.name}': {text}")
-        if region in device.regions:
-            text = message(device, status, state)
-            raise DeviceError(f"could not {what}: region {region}, device '{device.name}': {text}")
-
-
-def message(device: ProgramDevice, status: int, state: Array) -> str:
-    """Returns the device's text for a status."""
-    address = int(state[device.message_slot])
-    text = _Message(address)(status) if address else None
-    words = text.decode(errors="replace") if text else "no text"
-    return f"{words} (status {status})"
+    for one in functions.values():
+        if region == one.device.region:
+            one.fail(what, status)
+        if region in one.device.regions:
+            one.fail(f"{what}: region {region}", status)
 
 
 def refuse_fork(*_: object) -> NoReturn:

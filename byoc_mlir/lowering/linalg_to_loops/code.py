@@ -222,12 +222,17 @@ class LoopWriter:
             assert value > 0
             yield
             return
+        with self.only_if(self.emit(arith.CmpiOp(self.index(value), self.index(0), "sgt"))):
+            yield
+
+    @contextmanager
+    def only_if(self, condition: SSAValue) -> Generator[None]:
+        """Emits the ops of the `with` body, to run only if `condition` holds."""
         block = Block()
         outer, self._block = self._block, block
         yield
         self.add(scf.YieldOp())
         self._block = outer
-        condition = self.emit(arith.CmpiOp(self.index(value), self.index(0), "sgt"))
         self.add(scf.IfOp(condition, [], Region(block)))
 
     def load(self, buffer: SSAValue, index: Index) -> SSAValue:

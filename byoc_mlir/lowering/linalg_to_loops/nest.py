@@ -254,11 +254,14 @@ def permuted(nest: Nest, order: Sequence[int]) -> Nest:
     )
 
 
-def coalesced(nest: Nest) -> Nest:
-    """Merges adjacent loops if every access traverses them like a single loop."""
+def coalesced(nest: Nest, apart: int = 0) -> Nest:
+    """Merges adjacent loops if every access traverses them like a single loop.
+
+    Loop `apart` is not merged with the loops before it.
+    """
     groups: list[list[int]] = []
     for loop in range(len(nest.sizes)):
-        if groups and _walk_as_one(nest, groups[-1][-1], loop):
+        if groups and loop != apart and _walk_as_one(nest, groups[-1][-1], loop):
             groups[-1].append(loop)
         else:
             groups.append([loop])

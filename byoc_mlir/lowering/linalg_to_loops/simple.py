@@ -121,17 +121,19 @@ def _load_inputs(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
     return values
 
 
-def _load_results(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
+def load_results(code: LoopWriter, nest: Nest, at: Position) -> list[SSAValue]:
+    """Emits the loads of the results' current values."""
     return _load(code, nest.results, at.indices[len(nest.inputs) :])
 
 
-def _store_results(code: LoopWriter, nest: Nest, at: Position, values: Sequence[SSAValue]) -> None:
+def store_results(code: LoopWriter, nest: Nest, at: Position, values: Sequence[SSAValue]) -> None:
+    """Emits the stores of the results."""
     indices = at.indices[len(nest.inputs) :]
     for access, index, value in zip(nest.results, indices, values, strict=True):
         code.store(value, access.buffer, index)
 
 
-def _step(
+def emit_step(
     code: LoopWriter, nest: Nest, at: Position, running: Sequence[SSAValue]
 ) -> list[SSAValue]:
     """Emits one iteration of the body on loaded inputs and the current accumulators."""
@@ -151,9 +153,9 @@ def _elementwise(code: LoopWriter, nest: Nest, loops: Sequence[int], threads: bo
 def emit_element(code: LoopWriter, nest: Nest, at: Position) -> None:
     """Emits the computation of one element of a nest without reductions."""
     running = (
-        _load_results(code, nest, at) if nest.reads_results else nest.body.args[len(nest.inputs) :]
+        load_results(code, nest, at) if nest.reads_results else nest.body.args[len(nest.inputs) :]
     )
-    _store_results(code, nest, at, _step(code, nest, at, running))
+    store_results(code, nest, at, emit_step(code, nest, at, running))
 
 
 def is_window(nest: Nest) -> bool:
@@ -192,7 +194,7 @@ def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, thread
 
     def first(at: Position) -> list[SSAValue]:
         if start is None:
-            return _load_results(code, nest, at)
+            return load_results(code, nest, at)
         constants = [
             arith.ConstantOp.create(result_types=[access.element_type], properties={"value": start})
             for access in nest.results
@@ -208,9 +210,9 @@ def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, thread
             for number, inner in enumerate(lines):
                 for loop, counter in zip(order, step, strict=True):
                     inner = inner.entered(code, nest, loop, counter)
-                running[number] = _step(code, nest, inner, running[number])
+                running[number] = emit_step(code, nest, inner, running[number])
         for line_at, values in zip(lines, running, strict=True):
-            _store_results(code, nest, line_at, values)
+            store_results(code, nest, line_at, values)
 
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
 
@@ -269,16 +271,16 @@ def emit_folds(code: LoopWriter, nest: Nest, rows: Sequence[Position]) -> None:
     ) -> Sequence[SSAValue]:
         if not rest:
             folds = zip(rows, _in_groups(running, width), strict=True)
-            return [value for at, values in folds for value in _step(code, nest, at, values)]
+            return [value for at, values in folds for value in emit_step(code, nest, at, values)]
         with code.loop(nest.sizes[rest[0]], running) as loop:
             inner = [at.entered(code, nest, rest[0], loop.counter) for at in rows]
             loop.carry(fold(inner, rest[1:], loop.carried))
         return loop.results
 
-    start = [value for row in rows for value in _load_results(code, nest, row)]
+    start = [value for row in rows for value in load_results(code, nest, row)]
     folded = fold(rows, sorted(nest.reductions), start)
     for row, values in zip(rows, _in_groups(folded, width), strict=True):
-        _store_results(code, nest, row, values)
+        store_results(code, nest, row, values)
 
 
 def is_row_fold(nest: Nest) -> bool:
@@ -315,7 +317,7 @@ def _columns(code: LoopWriter, nest: Nest, threads: bool) -> None:
     order = sorted(nest.reductions)
 
     def update(at: Position) -> None:
-        _store_results(code, nest, at, _step(code, nest, at, _load_results(code, nest, at)))
+        store_results(code, nest, at, emit_step(code, nest, at, load_results(code, nest, at)))
 
     def rows(at: Position) -> None:
         enter(code, nest, [*order, vector], at, update)

@@ -190,6 +190,24 @@ def emit_objects(module: ModuleOp, *, timing: Timing | None = None) -> Sequence[
     return _emitted(units, timing)
 
 
+def emit_assembly(module: ModuleOp, target: CodegenTarget) -> str:
+    """Compiles a module of the `llvm` dialect to the assembly of any target.
+
+    Raises:
+        CompilationError: the module is not legal LLVM.
+    """
+    _initialise_all_targets()
+    machine = _target_machine(target, _HIGHEST_LEVEL)
+    text = translate_module(module)
+    dump_text("device.ll", lambda: text)
+
+    def emit(assembly: str) -> str:
+        return machine.emit_assembly(_optimised(assembly, target, machine, _HIGHEST_LEVEL))
+
+    (result,) = at_once(emit, [text])
+    return result
+
+
 class _Unit(NamedTuple):
     """Part of a module that becomes one object."""
 

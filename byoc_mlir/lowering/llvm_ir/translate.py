@@ -9,6 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from byoc_mlir.abi import GPU_KERNEL
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.llvm_ir.attributes import function_attributes, is_set, value_attributes
@@ -262,8 +263,9 @@ def _header(op: llvm.FuncOp, args: list[str], linkage: str) -> str:
     local = "dso_local " if is_set(op, "dso_local") else ""
     visibility = _VISIBILITIES[op.visibility_.value.data]
     unnamed = _UNNAMED_ADDR[op.unnamed_addr.value.data if op.unnamed_addr else 0]
+    convention = "ptx_kernel " if GPU_KERNEL in op.attributes else convention_text(op.CConv)
     return (
-        f"{linkage}{local}{visibility}{convention_text(op.CConv)}{result}{type_text(type_.output)} "
+        f"{linkage}{local}{visibility}{convention}{result}{type_text(type_.output)} "
         f"{symbol(name)}({', '.join(args)}){unnamed and f' {unnamed}'}{function_attributes(op)}"
     )
 

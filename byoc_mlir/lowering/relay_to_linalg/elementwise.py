@@ -216,6 +216,14 @@ def _lower_power(op: relay.PowerOp, b: LinalgBuilder) -> Sequence[SSAValue]:
     return [b.elementwise([op.lhs], type_, body)]
 
 
+def needs_power_function(op: relay.PowerOp) -> bool:
+    """True if the lowering of a power calls the C library."""
+    element = tensor_type(op.output).element_type
+    return (
+        isinstance(element, AnyFloat) and _known_power(element, _number_everywhere(op.rhs)) is None
+    )
+
+
 def _known_power(element_type: Attribute, exponent: float) -> Body | None:
     if isinstance(element_type, AnyFloat):
         return _KNOWN_POWERS.get(exponent)

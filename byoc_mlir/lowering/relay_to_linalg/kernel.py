@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math as pymath
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from xdsl.dialects import arith, memref, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from byoc_mlir.dialects import host
@@ -26,7 +27,7 @@ from byoc_mlir.lowering.relay_to_linalg.kernel_values import (
     Variable,
 )
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars, constant_op
-from byoc_mlir.lowering.threads import decide_in_calls, is_worth_threads
+from byoc_mlir.lowering.threads import INDEPENDENT, decide_in_calls, is_worth_threads
 
 __all__ = ["INDEX", "Buffer", "Index", "Kernel", "Num", "Number", "Variable"]
 
@@ -169,14 +170,23 @@ class Kernel:
         self._block = outer
 
     @contextmanager
-    def loop(self, end: Index, start: Index = 0, step: Index = 1) -> Generator[Num]:
+    def loop(
+        self,
+        end: Index,
+        start: Index = 0,
+        step: Index = 1,
+        *,
+        attributes: Mapping[str, Attribute] = MappingProxyType({}),
+    ) -> Generator[Num]:
         """Emits `for counter in range(start, end, step)`; the step is positive."""
         block = Block(arg_types=[INDEX])
         first, last, stride = (self.index(value).value for value in (start, end, step))
         with self._inside(block):
             yield Num(self, block.args[0], INDEX)
             self.add(scf.YieldOp())
-        self.add(scf.ForOp(first, last, stride, [], Region(block)))
+        op = scf.ForOp(first, last, stride, [], Region(block))
+        op.attributes |= attributes
+        self.add(op)
 
     def fold(
         self,
@@ -223,23 +233,26 @@ class Kernel:
             decide_in_calls(op, sizes, cycles)
             self.add(op)
             return
-        yield from self._nested(shape, ())
+        yield from self._nested(shape, (), {INDEPENDENT: UnitAttr()})
 
     @contextmanager
     def sequential(self, shape: Sequence[Size]) -> Generator[tuple[Index, ...]]:
         """Emits sequential iterations over `shape`."""
-        yield from self._nested(shape, ())
+        yield from self._nested(shape, (), {})
 
     def _nested(
-        self, shape: Sequence[Size], counters: tuple[Index, ...]
+        self,
+        shape: Sequence[Size],
+        counters: tuple[Index, ...],
+        attributes: Mapping[str, Attribute],
     ) -> Generator[tuple[Index, ...]]:
         if len(counters) == len(shape):
             yield counters
         elif shape[len(counters)] == 1:
-            yield from self._nested(shape, (*counters, 0))
+            yield from self._nested(shape, (*counters, 0), attributes)
         else:
-            with self.loop(shape[len(counters)]) as counter:
-                yield from self._nested(shape, (*counters, counter))
+            with self.loop(shape[len(counters)], attributes=attributes) as counter:
+                yield from self._nested(shape, (*counters, counter), attributes)
 
     @contextmanager
     def when(self, condition: Num) -> Generator[None]:

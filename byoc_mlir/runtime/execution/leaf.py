@@ -23,6 +23,7 @@ from byoc_mlir.runtime.execution.recent import Recent
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.plan import Leaf, leaf_of
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.resident import instance_of
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.tensors import TensorInfo
 
@@ -122,8 +123,13 @@ class LoadedLeaf(LoadedNode):
         if only is None:
             return self._run_for_sizes(inputs, out, None)
         arrays = self._arguments.as_they_are(inputs) or self._arguments.checked(inputs)
-        outputs = destinations(only.program, only.outputs, arrays, out)
+        outputs = destinations(only, only.outputs, arrays, out)
         return dict(zip(self.outputs, only.run(arrays, outputs), strict=True))
+
+    def to_device(self, inputs: Named) -> dict[str, Any]:
+        checked = self._arguments.some(inputs)
+        instance = self._only or self._latest or next(iter(self._fixed.known().values()), None)
+        return checked if instance is None else instance.placed(checked)
 
     def _run_for_sizes(
         self, inputs: Inputs, out: Mapping[str, Any] | None, parts: Parts
@@ -137,7 +143,7 @@ class LoadedLeaf(LoadedNode):
         outputs = None
         if out is not None:
             kinds = instance.outputs if call is None else call.outputs
-            outputs = destinations(instance.program, kinds, arrays, out)
+            outputs = destinations(instance, kinds, arrays, out)
         values = instance.run(arrays, outputs, call, parts)
         return dict(zip(instance.output_names, values))  # noqa: B905, it takes longer
 
@@ -306,7 +312,7 @@ class LoadedLeaf(LoadedNode):
         )
 
     def _loaded(self, compiled: Callable[[], Program]) -> Instance:
-        return on_live_threads(lambda: Instance(compiled(), self._limits, load=self._load))()
+        return on_live_threads(lambda: instance_of(compiled(), self._limits, load=self._load))()
 
     def _named(self, shapes: _Shapes) -> dict[str, Shape]:
         return {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}

@@ -1,4 +1,5 @@
-"""Random graphs over two devices, three backends and the host, compared with ONNX Runtime.
+"""Random graphs over two devices, three backends on them, `dnnl` and the host, compared with ONNX
+Runtime.
 
 `BYOC_DEVICE_GRAPHS=2000` sets the number of graphs.
 """
@@ -21,9 +22,10 @@ from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxru
 
 GRAPHS = int(os.environ.get("BYOC_DEVICE_GRAPHS", "25"))
 _NO_CHECKS = (HealthCheck.too_slow, HealthCheck.data_too_large)
-TARGETS = st.permutations(["fakenpu", "fakenpu_eltwise", "fakenpu2"]).flatmap(
-    lambda names: st.integers(1, 3).map(lambda count: names[:count])
+TARGETS = st.permutations(["fakenpu", "fakenpu_eltwise", "fakenpu2", "dnnl"]).flatmap(
+    lambda names: st.integers(1, 4).map(lambda count: names[:count])
 )
+"""Backends in order of preference; the regions of `dnnl` have workspace in the host's arena."""
 ROWS, WIDTH = 4, 6
 IMAGE = (2, 3, 4, 5)
 """Shapes of all values: matrices, and images."""

@@ -1,0 +1,1 @@
+"""Kernels of a region: from `relay` to PTX."""

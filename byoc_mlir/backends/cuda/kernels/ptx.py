@@ -1,0 +1,21 @@
+"""PTX of kernels: the assembly that the driver translates for the GPU that it finds."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, emit_assembly
+
+ARCHITECTURE = (7, 5)
+"""Lowest compute capability that kernels run on; code for it runs on all later ones."""
+
+_TARGET = CodegenTarget("nvptx64-nvidia-cuda", "sm_75", "")
+
+
+def ptx_of(module: ModuleOp) -> str:
+    """Returns the PTX of kernels in the `llvm` dialect.
+
+    Raises:
+        CompilationError: LLVM cannot generate code for the module.
+    """
+    return emit_assembly(module, _TARGET)

@@ -1,0 +1,1 @@
+"""A GPU for tests on machines without one: a driver that runs kernels on the processor."""
