@@ -114,11 +114,18 @@ def device_region(device: str) -> str:
     return f"device_{device}"
 
 
+DEVICE_FUNCTIONS = (
+    *("message", "identity", "open", "close", "allocate", "free"),
+    *("copy_in", "copy_out", "wait"),
+)
+"""Functions of a device, in the order of their addresses in its state."""
+
+
 def device_state_slots(constants: int) -> int:
     """Returns the number of state slots of a device: two for each constant, one for each of its
-    functions `message` and `identity`.
+    functions.
     """
-    return 2 * constants + 2
+    return 2 * constants + len(DEVICE_FUNCTIONS)
 
 
 QUEUE_SLOT, DEVICE_ARENA_SLOT, DEVICE_CONTEXT_SLOTS = 0, 1, 2
@@ -138,6 +145,10 @@ of the arena on each device.
 """
 UPLOADED = "byoc.uploaded"
 """Attribute of a device region's declaration: the slots of its constants in the device's state."""
+INPUTS = "byoc.inputs"
+"""Attribute of a region's declaration, after `bufferize`, in a module with devices: number of its
+inputs, the first arguments, which it only reads.
+"""
 WORKSPACE = "byoc.workspace"
 """Attribute of a region's declaration: bytes of arena that a call needs besides its arguments."""
 WORKSPACE_OFFSET = "byoc.workspace_offset"

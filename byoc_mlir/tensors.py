@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count, takewhile
 from math import prod
@@ -11,6 +11,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
+
+from byoc_mlir.abi import HOST_SPACE
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """An array of any shape and type."""
@@ -66,6 +68,8 @@ class TensorInfo:
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int | str, ...]
+    space: str = field(default=HOST_SPACE, kw_only=True)
+    """Memory space of its elements: the host's, or the name of a device."""
 
     @property
     def is_static(self) -> bool:
@@ -78,7 +82,8 @@ class TensorInfo:
         return tuple(map(int, self.shape))
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+        where = "" if self.space == HOST_SPACE else f" on {self.space}"
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]{where}"
 
 
 Kind: TypeAlias = Literal["tensor", "sequence", "optional", "optional sequence", "map", "maps"]

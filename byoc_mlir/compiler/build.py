@@ -13,6 +13,7 @@ from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
+from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.frontend.model import ImportedModel
@@ -47,6 +48,8 @@ class Build:
     """MACs and bytes of each node; from `generate` on, if the program is for profiles."""
     codes: tuple[RegionCode, ...] = field(init=False)
     """Code of each region, in the module's order; from `generate` on."""
+    uploads: Uploads = field(init=False)
+    """Devices, and the constants that their regions use; from `generate` on."""
     report: Report = field(init=False)
     """Report of the compilation; from `generate` on."""
     constants: Sequence[Weight] = field(init=False)

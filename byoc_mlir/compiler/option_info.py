@@ -127,6 +127,17 @@ def accept_backend_options(name: str, value: Any) -> dict[str, dict[str, Setting
     return {backend: dict(options) for backend, options in given.items()}
 
 
+def accept_resident(name: str, value: Any) -> dict[str, str]:
+    """Accepts a mapping from names of inputs and outputs to devices."""
+    given = {} if value is None else value
+    if not _is_mapping(given, lambda device: isinstance(device, str)):
+        raise ByocError(
+            f"{name} is {value!r}, accepted is a dictionary from names of inputs and outputs to"
+            " devices, as {'x': 'npu'}"
+        )
+    return dict(sorted(given.items()))
+
+
 def accept_sizes(name: str, value: Any) -> dict[str, int]:
     """Accepts a mapping from names of dimensions to numbers."""
     given = {} if value is None else value

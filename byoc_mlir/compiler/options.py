@@ -13,6 +13,7 @@ from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_back
 from byoc_mlir.calibration import Document
 from byoc_mlir.compiler.disable import check_disabled
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
+from byoc_mlir.compiler.target_devices import check_devices, why_missing
 from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.system.threads import available_threads
@@ -60,9 +61,12 @@ class CompileOptions(Request):
         asked = targets_with_options(targets, request.backend_options)
         passes_of(request.passes)  # it checks names and options
         check_disabled(request.disable, asked, names_of(request.passes))
+        used = tuple(one for one in asked if Target.parse(one).name not in request.disable)
+        if request.load:
+            check_devices(used)
         decided: dict[str, Any] = {
             "model": b"",
-            "targets": tuple(one for one in asked if Target.parse(one).name not in request.disable),
+            "targets": used,
             "threads": available_threads() if request.threads is None else request.threads,
             "prune": prune,
             "is_default": is_default,
@@ -120,12 +124,20 @@ def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
     used = [backend for backend in backends if backend.used_by_default]
     for backend in sorted(used, key=lambda backend: -backend.priority):
         name = backend.name
-        reason = backend.unavailable()
+        reason = backend.unavailable() or _why_missing(backend)
         if reason is None:
             usable.append(name)
         else:
             missing[name] = reason
     return tuple(usable), missing
+
+
+def _why_missing(backend: Backend) -> str | None:
+    """Returns why a backend's device is missing, or why it cannot be loaded."""
+    try:
+        return why_missing(backend)
+    except BackendError as error:
+        return str(error)
 
 
 def _warn_of_missing(missing: Mapping[str, str]) -> None:

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -29,6 +30,7 @@ from byoc_mlir.compiler.partition.generate import declare_regions, generate_regi
 from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
+from byoc_mlir.compiler.resident import in_spaces, mark_residents
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.compiler.user_passes import passes_of
@@ -169,7 +171,13 @@ def dump_import(build: Build) -> None:
 def import_model(build: Build) -> None:
     """Imports ONNX, or IR that the user wrote, as `relay` on tensors of fixed shapes."""
     with build.stages.stage("import"):
-        build.imported = build.source.bind(build.shapes, build.values)
+        imported = build.source.bind(build.shapes, build.values)
+        resident = build.options.resident
+        build.imported = replace(
+            imported,
+            inputs=in_spaces(imported.inputs, resident),
+            outputs=in_spaces(imported.outputs, resident),
+        )
         if build.options.denormals == "keep":
             warn_of_denormals(build.module)
         size = sum(
@@ -265,6 +273,7 @@ def generate(build: Build) -> None:
         if code.source:
             dump_text(f"{code.symbol}.generated", lambda text=code.source: text)
     build.codes = regions.codes
+    build.uploads = Uploads.of(build.codes, build.options.resident.values())
     build.problems += regions.problems
     build.report = build_report(build.imported, build.codes, build.problems)
     check_fallback(build.report, build.options.fallback, build.options.targets)
@@ -273,9 +282,11 @@ def generate(build: Build) -> None:
 def lower(build: Build) -> None:
     """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
-        declare_regions(build.module, build.codes)
+        declare_regions(build.module, build.codes, build.uploads)
         if any(op.name in _INTEGER_OPS for op in build.module.walk()):
             run_passes(build.context, build.module, _host_integers(), build.stages.add_pass)
+        if build.options.resident:
+            mark_residents(build.module, build.imported.inputs, build.imported.outputs)
         build.constants = lower_host(
             build.context,
             build.module,
@@ -306,7 +317,7 @@ def link(build: Build) -> None:
         natives = [code.native for code in build.codes]
         common = [native.shared for native in natives if native.shared is not None]
         own = [native.module for native in natives]
-        join_modules(build.module, [*own, *Uploads.of(build.codes).modules(build.module)], common)
+        join_modules(build.module, [*own, *build.uploads.modules(build.module)], common)
         place_contexts(build.module, build.codes)
         profiling = (ProfileSteps(),) if build.options.profile else ()
         passes = (*profiling, MarkColdFunctions())

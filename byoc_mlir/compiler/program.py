@@ -20,7 +20,6 @@ from byoc_mlir.abi import (
 )
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.link import external_functions, external_globals
-from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.dialects.relay.base import Ints
 from byoc_mlir.dims import Size
 from byoc_mlir.lowering.region_calls import int_attribute
@@ -39,7 +38,7 @@ from byoc_mlir.runtime.system.machine import target_cpu
 def assemble(build: Build) -> Program:
     """Assembles the program of a build that has passed all stages, for the shapes of its inputs."""
     codes, module, stages = build.codes, build.module, build.stages
-    devices = tuple(Uploads.of(codes).devices(codes, module))
+    devices = tuple(build.uploads.devices(codes, module))
     return Program(
         code=_object_code(build),
         cpu=target_cpu(),
@@ -133,9 +132,7 @@ def _externals(build: Build) -> tuple[str, ...]:
 def _libraries(build: Build, devices: Sequence[ProgramDevice]) -> tuple[SharedLibrary, ...]:
     openmp = find_openmp()
     libraries = [library for code in build.codes for library in code.native.libraries]
-    libraries += [
-        device.library for device in Uploads.of(build.codes).devices(build.codes, build.module)
-    ]
+    libraries += [device.library for device in devices]
     known = [*libraries, *([openmp] if openmp else [])]
     return tuple(
         dict.fromkeys(

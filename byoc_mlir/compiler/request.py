@@ -24,6 +24,7 @@ from byoc_mlir.compiler.option_info import (
     accept_folder,
     accept_limits,
     accept_names,
+    accept_resident,
     accept_sizes,
     accept_targets,
     accept_weight_memory,
@@ -163,6 +164,14 @@ class Request:
         accept_anything,
         is_key=False,
     )
+    resident: Mapping[str, str] = option(
+        {},
+        """devices in whose memory inputs and outputs stay, by name: `{"x": "npu"}`. A run takes
+        and returns `DeviceArray`s for them, and copies nothing. See docs/accelerators.md.""",
+        accept_resident,
+        flag="--resident NAME=DEVICE",
+        is_repeated=True,
+    )
     sizes: Mapping[str, int] = option(
         {},
         """numbers for symbolic dimensions of inputs and outputs, by name; all inputs must match
@@ -195,6 +204,13 @@ class Request:
         replace them; infinity sets no limit. See docs/dev-notes/costs.md.""",
         accept_weight_memory,
         flag="--weight-memory TIMES",
+    )
+    load: bool = option(
+        True,
+        """loads the program into this process. `False` loads it at its first run, so that a model
+        for a device compiles on a machine that lacks the device. See docs/accelerators.md.""",
+        accept_bool,
+        is_key=False,
     )
     interpreter: bool = option(
         True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -32,9 +32,9 @@ class Uploads:
     """Constants by device, each once."""
 
     @staticmethod
-    def of(codes: Sequence[RegionCode]) -> Uploads:
-        """Returns the devices and constants of all regions."""
-        found: dict[str, dict[str, Weight]] = {}
+    def of(codes: Sequence[RegionCode], others: Iterable[str] = ()) -> Uploads:
+        """Returns the devices and constants of all regions, and other devices."""
+        found: dict[str, dict[str, Weight]] = {name: {} for name in others}
         for code in codes:
             if code.space != HOST_SPACE:
                 by_digest = found.setdefault(code.space, {})
@@ -78,6 +78,7 @@ class Uploads:
             library = device.library()
             yield ProgramDevice(
                 name,
+                f"{type(device).__module__}:{type(device).__qualname__}",
                 device.identity(),
                 library if isinstance(library, SharedLibrary) else SharedLibrary(library),
                 tuple(code.symbol for code in codes if code.space == name),
@@ -85,5 +86,6 @@ class Uploads:
                 tuple(weight.digest for weight in weights),
                 sum(weight.data.nbytes for weight in weights),
                 arenas.get(name, 0),
+                device.dlpack_type,
             )
             slot += device_state_slots(len(weights))

@@ -27,11 +27,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.dialects.builtin import ModuleOp
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
-from byoc_mlir.runtime.program import SharedLibrary
+    from byoc_mlir.runtime.program import SharedLibrary
 
 
 class Device(ABC):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import ModuleOp, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.abi import (
     CLOSE,
     DEVICE_ARENA_SLOT,
+    DEVICE_FUNCTIONS,
     LOAD,
     OPEN,
     QUEUE_SLOT,
@@ -39,6 +40,20 @@ def device_code(device: str, constants: Sequence[Weight], arena_bytes: int) -> M
     return code.builder.module
 
 
+_SIGNATURES: Mapping[str, tuple[Sequence[Attribute], Attribute]] = {
+    "message": ((i32,), POINTER),
+    "identity": ((), POINTER),
+    "open": ((POINTER,), i32),
+    "close": ((POINTER,), VOID),
+    "allocate": ((i64, POINTER), i32),
+    "free": ((POINTER,), VOID),
+    "copy_in": ((POINTER, POINTER, POINTER, i64), i32),
+    "copy_out": ((POINTER, POINTER, POINTER, i64), i32),
+    "wait": ((POINTER,), i32),
+}
+"""Parameters and result of each function of a device."""
+
+
 class _DeviceCode:
     def __init__(self, device: str, constants: Sequence[Weight], arena_bytes: int):
         self.builder = ModuleBuilder()
@@ -51,8 +66,10 @@ class _DeviceCode:
         """Defines `load(state)`, which leaves nothing behind if it fails."""
         function = self.builder.function(LOAD.hook(self._prefix), (POINTER,))
         (state,) = function.parameters
-        self._store_function(function, "message", 2 * len(self._constants), (i32,))
-        self._store_function(function, "identity", 2 * len(self._constants) + 1, ())
+        for number, name in enumerate(DEVICE_FUNCTIONS, 2 * len(self._constants)):
+            symbol = f"{self._device}_{name}"
+            self.builder.declare(symbol, *_SIGNATURES[name])
+            function.store(function.address(symbol), function.slot(state, number))
         if not self._constants:
             function.finish(function.integer(0, i32))
             return
@@ -67,15 +84,6 @@ class _DeviceCode:
         is_failure = function.compare("ne", status, function.integer(0, i32))
         function.when(is_failure, lambda: function.do(UNLOAD.hook(self._prefix), state))
         function.finish(status)
-
-    def _store_function(
-        self, function: FunctionBuilder, name: str, slot: int, types: Sequence[Attribute]
-    ) -> None:
-        """Stores the address of one of the device's functions in a slot of the state."""
-        symbol = f"{self._device}_{name}"
-        self.builder.declare(symbol, types, POINTER)
-        (state,) = function.parameters
-        function.store(function.address(symbol), function.slot(state, slot))
 
     def define_upload(self) -> None:
         """Defines the function that enqueues the copies of the constants."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from byoc_mlir.abi import HOST_SPACE
@@ -39,6 +39,20 @@ def register_device(cls: type[AnyDevice]) -> type[AnyDevice]:
         raise BackendError(f"a device named '{name}' is registered already; choose another name")
     _registered[name] = cls
     return cls
+
+
+def registered_devices() -> Mapping[str, type[Device]]:
+    """Returns the classes that are registered in the process, by name."""
+    return dict(_registered)
+
+
+def identities(names: Iterable[str]) -> dict[str, str]:
+    """Returns the identity of each named device on this machine.
+
+    Raises:
+        BackendError: as `get_device`.
+    """
+    return {name: get_device(name).identity() for name in sorted(set(names))}
 
 
 def device_names() -> Sequence[str]:

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, cast
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -151,6 +159,23 @@ def region_spaces(module: ModuleOp) -> dict[str, str]:
         for function in _functions(module)
         if (space := region_space(function)) != HOST_SPACE
     }
+
+
+def argument_spaces(function: FuncOp) -> list[str]:
+    """Returns the memory space of each argument of a function."""
+    return _spaces(function.arg_attrs, len(function.function_type.inputs))
+
+
+def result_spaces(function: FuncOp) -> list[str]:
+    """Returns the memory space of each result of a function."""
+    return _spaces(function.res_attrs, len(function.function_type.outputs))
+
+
+def _spaces(attributes: ArrayAttr[DictionaryAttr] | None, count: int) -> list[str]:
+    if attributes is None:
+        return [HOST_SPACE] * count
+    found = [one.data.get(MEMORY_SPACE) for one in attributes]
+    return [one.data if isinstance(one, StringAttr) else HOST_SPACE for one in found]
 
 
 def _functions(module: ModuleOp) -> Iterator[FuncOp]:

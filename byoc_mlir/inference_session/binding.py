@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from onnx import helper
 
+from byoc_mlir.devices import device_names, get_device
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.inference_session.absent import Partial
 from byoc_mlir.inference_session.model_info import type_name
+from byoc_mlir.runtime.device_array import DeviceArray, is_on_device
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system.addresses import array_at
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 class OrtValue(Partial):
     """Array in the form in which ONNX Runtime's users hold it."""
 
-    def __init__(self, array: Array):
+    def __init__(self, array: Array | DeviceArray):
         self._array = array
 
     @classmethod
@@ -29,7 +31,7 @@ class OrtValue(Partial):
         cls, array: Array, device_type: str = "cpu", device_id: int = 0
     ) -> Self:
         """Returns an array as a value; the array is not copied."""
-        check_device(device_type)
+        _check_host(device_type)
         return cls(array)
 
     @classmethod
@@ -42,7 +44,7 @@ class OrtValue(Partial):
         cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
     ) -> Self:
         """Returns a value of this shape and NumPy type, with uninitialised elements."""
-        check_device(device_type)
+        _check_host(device_type)
         return cls(np.empty(tuple(shape), element_type))
 
     @classmethod
@@ -51,14 +53,15 @@ class OrtValue(Partial):
         copied.
 
         Raises:
-            InvalidInputError: it gives no DLPack capsule, or its memory is not the processor's.
+            InvalidInputError: it gives no DLPack capsule of dense memory.
         """
         try:
-            return cls(np.from_dlpack(value))
+            return cls(
+                DeviceArray.imported(value) if is_on_device(value) else np.from_dlpack(value)
+            )
         except Exception as error:  # the other library makes the capsule
             raise InvalidInputError(
-                f"the {type(value).__name__} gives no DLPack capsule of the processor's memory:"
-                f" {error}"
+                f"the {type(value).__name__} gives no DLPack capsule: {error}"
             ) from error
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -66,11 +69,16 @@ class OrtValue(Partial):
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Returns the DLPack device, which is the processor."""
+        """Returns the DLPack device: type and number."""
         return self._array.__dlpack_device__()
 
     def numpy(self) -> Array:
-        """Returns the array."""
+        """Returns the array, or a copy of it if it is in the memory of a device."""
+        return self._array.numpy() if isinstance(self._array, DeviceArray) else self._array
+
+    @property
+    def array(self) -> Array | DeviceArray:
+        """Returns the array, wherever it is."""
         return self._array
 
     def update_inplace(self, array: Array) -> None:
@@ -80,6 +88,8 @@ class OrtValue(Partial):
             InvalidInputError: the array has another type or shape.
         """
         mine = self._array
+        if isinstance(mine, DeviceArray):
+            raise InvalidInputError(f"the value is in the memory of {mine.device or 'a device'}")
         if array.dtype != mine.dtype or array.shape != mine.shape:
             raise InvalidInputError(
                 f"the value is {mine.dtype}{list(mine.shape)},"
@@ -105,11 +115,12 @@ class OrtValue(Partial):
 
     def data_ptr(self) -> int:
         """Returns the address of the first element."""
-        return int(self._array.ctypes.data)
+        mine = self._array
+        return mine.address if isinstance(mine, DeviceArray) else int(mine.ctypes.data)
 
     def device_name(self) -> str:
-        """Returns `cpu`."""
-        return "cpu"
+        """Returns `cpu`, or the name of the device."""
+        return self._array.device if isinstance(self._array, DeviceArray) else _HOST
 
     def has_value(self) -> bool:
         """Returns `True`."""
@@ -137,11 +148,13 @@ class IOBinding(Partial):
 
     def __init__(self, session: InferenceSession):
         self._known = tuple(session.executable.outputs)
-        self.inputs: dict[str, Array] = {}
-        self.destinations: dict[str, Array | None] = {}
+        self.inputs: dict[str, Array | DeviceArray] = {}
+        self.destinations: dict[str, Array | DeviceArray | None] = {}
         """Destination of each bound output; `None` for a new array."""
-        self.results: dict[str, Array] = {}
+        self.results: dict[str, Array | DeviceArray] = {}
         """Outputs of the last run."""
+        self.devices: dict[str, str] = {}
+        """Device of each input and output that is bound to the memory of one."""
 
     def bind_cpu_input(self, name: str, array: Array) -> None:
         """Binds an input to an array, which is read at each run."""
@@ -149,7 +162,8 @@ class IOBinding(Partial):
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
         """Binds an input to a value, which is read at each run."""
-        self.inputs[name] = value.numpy()
+        self._set_device(name, value.device_name())
+        self.inputs[name] = value.array
 
     def bind_input(
         self,
@@ -161,8 +175,8 @@ class IOBinding(Partial):
         buffer_ptr: int,
     ) -> None:
         """Binds an input to the caller's memory at an address, which is read at each run."""
-        check_device(device_type)
-        self.inputs[name] = array_at(buffer_ptr, np.dtype(element_type), tuple(shape))
+        self._set_device(name, device_type)
+        self.inputs[name] = _array(device_type, buffer_ptr, element_type, shape)
 
     def bind_output(
         self,
@@ -174,27 +188,27 @@ class IOBinding(Partial):
         buffer_ptr: int | None = None,
     ) -> None:
         """Binds an output to the caller's memory at this address, or to a new array."""
-        check_device(device_type)
         array = None
         if buffer_ptr is not None:
             if element_type is None or shape is None:
                 raise InvalidInputError(
                     f"output '{name}' is bound to an address; give element_type and shape, too"
                 )
-            array = array_at(buffer_ptr, np.dtype(element_type), tuple(shape))
-        self._bind_output(name, array)
+            array = _array(device_type, buffer_ptr, element_type, shape)
+        self._bind_output(name, array, device_type)
 
     def bind_ortvalue_output(self, name: str, value: OrtValue) -> None:
         """Binds an output to the memory of this value."""
-        self._bind_output(name, value.numpy())
+        self._bind_output(name, value.array, value.device_name())
 
     def get_outputs(self) -> list[OrtValue]:
         """Returns the outputs of the last run, in the order in which they were bound."""
-        return [OrtValue(array) for array in self.copy_outputs_to_cpu()]
+        found = (self.results[name] for name in self.destinations if name in self.results)
+        return [OrtValue(array) for array in found]
 
     def copy_outputs_to_cpu(self) -> list[Array]:
-        """Returns the outputs of the last run as arrays."""
-        return [self.results[name] for name in self.destinations if name in self.results]
+        """Returns the outputs of the last run as arrays of the host."""
+        return [value.numpy() for value in self.get_outputs()]
 
     def clear_binding_inputs(self) -> None:
         """Clears the bound inputs."""
@@ -211,19 +225,60 @@ class IOBinding(Partial):
     def synchronize_outputs(self) -> None:
         """Does nothing: calls return when their work is done."""
 
-    def _bind_output(self, name: str, array: Array | None) -> None:
+    def _bind_output(self, name: str, array: Array | DeviceArray | None, device: str) -> None:
         if name not in self._known:
             raise InvalidInputError(
                 f"there is no output '{name}'; the model's are {', '.join(self._known)}"
             )
+        self._set_device(name, device)
         self.destinations[name] = array
 
+    def _set_device(self, name: str, device: str) -> None:
+        self.devices.pop(name, None)
+        if not _is_host(device):
+            _check_known(device)
+            self.devices[name] = device
 
-def check_device(device_type: str) -> None:
-    """Refuses memory of another device.
+
+_HOST = "cpu"
+
+
+def _is_host(device: str) -> bool:
+    return device.lower() == _HOST
+
+
+def _check_host(device: str) -> None:
+    """Refuses a device for an array of the host.
 
     Raises:
-        InvalidInputError: it is not the processor's.
+        InvalidInputError: it is not the processor.
     """
-    if device_type not in ("cpu", "Cpu", "CPU"):
-        raise InvalidInputError(f"device_type is {device_type!r}, accepted is 'cpu'")
+    if not _is_host(device):
+        raise InvalidInputError(
+            f"device_type is {device!r}, accepted is 'cpu'; `InferenceSession.executable.to_device`"
+            " copies arrays to a device, and `from_dlpack` takes those of another library"
+        )
+
+
+def _check_known(device: str) -> None:
+    """Refuses a device of which no one knows.
+
+    Raises:
+        InvalidInputError: there is no such device.
+    """
+    known = device_names()
+    if device not in known:
+        raise InvalidInputError(
+            f"device_type is {device!r}, accepted are {', '.join(map(repr, (_HOST, *known)))}"
+        )
+
+
+def _array(
+    device: str, address: int, element_type: Any, shape: Sequence[int]
+) -> Array | DeviceArray:
+    """Returns the array at an address."""
+    dtype, sizes = np.dtype(element_type), tuple(shape)
+    if _is_host(device):
+        return array_at(address, dtype, sizes)
+    _check_known(device)
+    return DeviceArray(None, (get_device(device).dlpack_type, 0), address, sizes, dtype, None)

@@ -75,6 +75,8 @@ class InferenceSession(Partial):
             is_path = isinstance(path_or_bytes, str | Path)
             self._model = Path(path_or_bytes).absolute() if is_path else path_or_bytes
             self._info: ModelInfo | None = None
+            self._resident: dict[str, str] = {}
+            """Devices of inputs and outputs that are bound to the memory of one."""
             self._executable = self._open()
 
     def run(
@@ -118,6 +120,9 @@ class InferenceSession(Partial):
         wanted = iobinding.destinations
         if not wanted:
             raise InvalidInputError("no output is bound; call bind_output for those you want")
+        if iobinding.devices != self._resident:
+            self._resident = dict(iobinding.devices)
+            self._executable = self._open()
         out = {name: array for name, array in wanted.items() if array is not None}
         values = self._executable.run(iobinding.inputs, out=out)
         iobinding.results = {name: values[name] for name in wanted}
@@ -188,6 +193,7 @@ class InferenceSession(Partial):
             backend_options=self._providers,
             denormals="flush" if self._options.flushes_denormals else "keep",
             sizes=self._options.sizes,
+            resident=self._resident,
         )
 
     @property

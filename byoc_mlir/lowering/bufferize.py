@@ -27,14 +27,16 @@ from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import ALIASES, COMPILER, HOST_SPACE, WEIGHT, weight_symbol
+from byoc_mlir.abi import ALIASES, COMPILER, HOST_SPACE, INPUTS, WEIGHT, weight_symbol
 from byoc_mlir.dialects import host
 from byoc_mlir.dialects.device_ops import (
     CopyOp,
     TransferOp,
+    argument_spaces,
     in_space,
     region_space,
     region_spaces,
+    result_spaces,
 )
 from byoc_mlir.dialects.dynamic_buffers import (
     AllocOp,
@@ -95,6 +97,9 @@ class Bufferize(ModulePass):
             if function.body.blocks and COMPILER not in function.attributes:
                 with asking_of(op):
                     _Bufferizer(function, globals_, regions).run()
+            if regions and COMPILER in function.attributes:
+                count = len(function.function_type.inputs)
+                function.attributes[INPUTS] = IntegerAttr(count, i64)
             function.properties["function_type"] = _memref_signature(function)
             for names in (
                 "arg_attrs",
@@ -108,8 +113,11 @@ class Bufferize(ModulePass):
 
 def _memref_signature(function: func.FuncOp) -> FunctionType:
     type_, space = function.function_type, region_space(function)
-    buffers = [_memref(one, space) for one in (*type_.inputs, *type_.outputs)]
-    return FunctionType.from_lists(buffers, [])
+    spaces = [*argument_spaces(function), *result_spaces(function)]
+    if space != HOST_SPACE:
+        spaces = [space] * len(spaces)
+    buffers = map(_memref, (*type_.inputs, *type_.outputs), spaces)
+    return FunctionType.from_lists(list(buffers), [])
 
 
 def _memref(type_: Attribute, space: str = HOST_SPACE) -> Attribute:
@@ -128,7 +136,8 @@ class _Bufferizer:
         self._globals = globals_
         self._regions = regions
         self._old = function.body.block
-        self._new = Block(arg_types=[_memref(arg.type) for arg in self._old.args])
+        types = map(_memref, self._old.arg_types, argument_spaces(function))
+        self._new = Block(arg_types=list(types))
         self._storage_plan: StoragePlan = plan_storage(self._old)
         self._views: dict[SSAValue, BufferView] = {}
         self._values: dict[BufferView, SSAValue] = {}
@@ -141,8 +150,9 @@ class _Bufferizer:
         for old, new in zip(self._old.args, self._new.args, strict=True):
             new.name_hint = old.name_hint
             self._views[old] = BufferView.whole(new)
-        for type_ in self._function.function_type.outputs:
-            self._outputs.append(self._new.insert_arg(_memref(type_), len(self._new.args)))
+        outputs = self._function.function_type.outputs
+        for type_ in map(_memref, outputs, result_spaces(self._function)):
+            self._outputs.append(self._new.insert_arg(type_, len(self._new.args)))
             self._outputs[-1].name_hint = "out"
         for op in in_time(self._old.ops):
             self._location = op.location

@@ -38,9 +38,9 @@ class HoistDeviceOps(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         regions = region_spaces(op)
-        if not regions:
-            return
         for block in host_blocks(op):
+            if not any(isinstance(inner, CopyOp) for inner in block.ops):
+                continue
             ordered = _Scheduler(block, regions).order()
             for moved in ordered:
                 moved.detach()

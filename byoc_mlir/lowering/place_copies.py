@@ -12,7 +12,12 @@ from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.dialects.byoc import host_blocks
-from byoc_mlir.dialects.device_ops import CopyOp, region_spaces
+from byoc_mlir.dialects.device_ops import (
+    CopyOp,
+    argument_spaces,
+    region_spaces,
+    result_spaces,
+)
 
 
 class PlaceCopies(ModulePass):
@@ -20,7 +25,8 @@ class PlaceCopies(ModulePass):
 
     A region of a device needs its operands on the device, any other op on the host. A value is
     copied at most once in each direction; a reshape is a view in both spaces. Between two devices,
-    values pass through the host.
+    values pass through the host. Arguments and results of @main with `byoc.memory_space` are on
+    that device.
 
     ```mlir
     %0 = func.call @npu_main_0(%x) : (tensor<4xf32>) -> tensor<4xf32>
@@ -39,8 +45,6 @@ class PlaceCopies(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         regions = region_spaces(op)
-        if not regions:
-            return
         for block in host_blocks(op):
             _Placer(block, regions).run()
 
@@ -51,13 +55,20 @@ class _Placer:
     def __init__(self, block: Block, regions: Mapping[str, str]):
         self._block = block
         self._regions = regions
-        self._spaces: dict[SSAValue, str] = {}
+        function = block.parent_op()
+        assert isinstance(function, func.FuncOp)
+        self._spaces: dict[SSAValue, str] = dict(
+            zip(block.args, argument_spaces(function), strict=True)
+        )
+        self._results = result_spaces(function)
         self._copies: dict[tuple[SSAValue, str], SSAValue] = {}
 
     def run(self) -> None:
         for op in tuple(self._block.ops):
             if isinstance(op, tensor.ReshapeOp):
                 self._spaces[op.result] = self._space(op.source)
+            elif isinstance(op, func.ReturnOp):
+                self._move_results(op)
             else:
                 self._move_operands(op, needed_space(op, self._regions))
         _drop_unused_views(self._block)
@@ -67,6 +78,21 @@ class _Placer:
             if self._space(operand) != space:
                 op.operands[index] = self._in_space(operand, space, op)
         self._spaces |= dict.fromkeys(op.results, space)
+
+    def _move_results(self, op: func.ReturnOp) -> None:
+        returned = set[SSAValue]()
+        for index, (value, space) in enumerate(zip(op.arguments, self._results, strict=True)):
+            whole = _viewed(value)
+            is_taken = whole in returned or not isinstance(whole.owner, Operation)
+            if space != HOST_SPACE and is_taken:
+                on_host = self._in_space(value, HOST_SPACE, op)
+                made = CopyOp(on_host, HOST_SPACE, space)  # for memory of its own
+                made.location = op.location
+                self._block.insert_op_before(made, op)
+                op.operands[index] = made.result
+            else:
+                op.operands[index] = self._in_space(value, space, op)
+            returned.add(whole)
 
     def _space(self, value: SSAValue) -> str:
         return self._spaces.get(value, HOST_SPACE)
@@ -99,6 +125,12 @@ def needed_space(op: Operation, regions: Mapping[str, str]) -> str:
     if isinstance(op, func.CallOp):
         return regions.get(op.callee.root_reference.data, HOST_SPACE)
     return HOST_SPACE
+
+
+def _viewed(value: SSAValue) -> SSAValue:
+    """Returns the value in whose memory a value is."""
+    owner = value.owner
+    return _viewed(owner.source) if isinstance(owner, tensor.ReshapeOp) else value
 
 
 def _drop_unused_views(block: Block) -> None:

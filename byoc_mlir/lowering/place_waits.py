@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -12,10 +12,11 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from byoc_mlir.abi import HOST_SPACE
+from byoc_mlir.abi import HOST_SPACE, INPUTS, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp, region_spaces, space_of
 from byoc_mlir.dialects.dynamic_buffers import View
+from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 
@@ -39,11 +40,13 @@ class PlaceWaits(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         regions = region_spaces(op)
-        if not regions:
-            return
         functions = {one.sym_name.data: one for one in op.ops if isinstance(one, func.FuncOp)}
         for block in host_blocks(op):
             _Waits(block, regions, functions).place()
+
+
+_END = 1 << 63
+"""Offset after all memory."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,7 @@ class _Waits:
             for index, value in enumerate(inner.operands)
             if isinstance(value.type, MemRefType) and space_of(value.type) == HOST_SPACE
         ]
+        used += [(workspace, True) for workspace in self._workspace(op)]
         return tuple(
             one.device
             for one in self._pending
@@ -115,10 +119,27 @@ class _Waits:
             if range_.overlaps(one.range) and (written or not one.is_to_device)
         )
 
+    def _workspace(self, op: Operation) -> Iterator[_Range]:
+        """Yields the part of the arena that a region of the host uses besides its arguments."""
+        function = self._called(op)
+        if function is None or not (size := int_attribute(function, WORKSPACE)):
+            return
+        arena = self._block.args[0]
+        if self._block is self._functions["main"].body.blocks[0]:
+            begin = int_attribute(function, WORKSPACE_OFFSET)
+            yield _Range(arena, begin, begin + size)
+        else:  # the offset is that in the arena of @main
+            yield _Range(arena, 0, _END)
+
+    def _called(self, op: Operation) -> func.FuncOp | None:
+        return self._functions.get(_callee(op)) if isinstance(op, func.CallOp) else None
+
     def _may_write(self, op: Operation, index: int) -> bool:
-        function = self._functions.get(_callee(op)) if isinstance(op, func.CallOp) else None
-        if function is None or not function.body.blocks:
+        function = self._called(op)
+        if function is None:
             return True
+        if not function.body.blocks:
+            return index >= int_attribute(function, INPUTS)
         return _is_written(function.body.blocks[0].args[index])
 
     def _wait(self, devices: tuple[str, ...], op: Operation) -> None:
@@ -158,7 +179,7 @@ def _range(buffer: SSAValue) -> _Range:
             assert isinstance(type_, MemRefType)
             return _Range(owner.source, begin, begin + _bytes(type_))
     root = owner.operands[0] if isinstance(owner, memref.ViewOp) else buffer
-    return _Range(root, 0, 1 << 63)
+    return _Range(root, 0, _END)
 
 
 def _bytes(type_: MemRefType) -> int:

@@ -123,14 +123,34 @@ class Statuses:
         flatten(function.body)
         old = list(function.body.blocks)
         slots = _take_slots(function)
-        failure = Block(arg_types=[i64])
-        failure.add_op(func.ReturnOp(failure.args[0]))
+        failure = self._failure_block(function, slots)
         blocks = [new for block in old for new in self._checked(block, slots, failure)]
         if len(blocks) == len(old):
             return
         for block in old:
             function.body.detach_block(block)
         function.body.add_block([*blocks, failure])
+
+    def _failure_block(self, function: func.FuncOp, slots: tuple[SSAValue, SSAValue]) -> Block:
+        """Returns the block that returns a failing status.
+
+        It waits for the function's devices, which may still use the caller's memory, and forgets
+        what failed on them: the next run begins with an empty queue.
+        """
+        failure = Block(arg_types=[i64])
+        builder = Builder(InsertPoint.at_end(failure))
+        waits = [op.device.data for op in function.walk() if isinstance(op, WaitOp)]
+        for name in dict.fromkeys(waits):
+            queue = self._queue(builder, self._devices[name], slots)
+            builder.insert(func.CallOp(f"{name}_wait", [queue], [i32]))
+        builder.insert(func.ReturnOp(failure.args[0]))
+        return failure
+
+    def _queue(
+        self, builder: Builder, device: PlacedRegion, slots: tuple[SSAValue, SSAValue]
+    ) -> SSAValue:
+        _, context = _own_slots(builder, slots, device)
+        return loaded_slot(builder, context, QUEUE_SLOT)
 
     def _checked(
         self, block: Block, slots: tuple[SSAValue, SSAValue], failure: Block
@@ -199,9 +219,9 @@ class Statuses:
         device = self._devices.get(region.call.space)
         if device is None:
             return []
-        state, context = _own_slots(builder, slots, device)
+        state, _ = _own_slots(builder, slots, device)
         return [
-            loaded_slot(builder, context, QUEUE_SLOT),
+            self._queue(builder, device, slots),
             *(loaded_slot(builder, state, slot) for slot in region.call.uploaded),
         ]
 
@@ -216,8 +236,7 @@ class Statuses:
         builder = Builder(InsertPoint.at_end(block))
         name = op.device.data if isinstance(op, WaitOp) else op.device
         device = self._devices[name]
-        queue = loaded_slot(builder, _own_slots(builder, slots, device)[1], QUEUE_SLOT)
-        arguments: list[SSAValue] = [queue]
+        arguments = [self._queue(builder, device, slots)]
         if isinstance(op, TransferOp):
             length = builder.insert(arith.ConstantOp.from_int_and_width(_bytes(op), i64))
             arguments += [op.destination, op.source, length.result]

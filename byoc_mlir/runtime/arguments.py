@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.runtime.program import Array
@@ -26,6 +27,9 @@ class Arguments:
         self._inputs = tuple(inputs)
         self._names = {info.name: info for info in inputs}
         self._shapes = [info.shape for info in inputs]
+        is_on_host = all(info.space == HOST_SPACE for info in inputs)
+        self._count = len(self._inputs) if is_on_host else -1
+        """Number of the inputs, if arrays of NumPy may be taken as they are."""
 
     def as_they_are(self, inputs: Inputs) -> list[Array] | None:
         """Returns the inputs in order, or None if an input needs a conversion or is invalid."""
@@ -36,7 +40,7 @@ class Arguments:
 
     def of_any_shape(self, inputs: Inputs) -> list[Array] | None:
         """Returns the inputs as `as_they_are` does, but does not check shapes."""
-        if type(inputs) is not dict or len(inputs) != len(self._inputs):
+        if type(inputs) is not dict or len(inputs) != self._count:
             return None
         arrays: list[Array] = []
         for info in self._inputs:  # unrolled: the checks of one array take as long as a call
@@ -57,6 +61,16 @@ class Arguments:
             InvalidInputError: an input is missing or unknown, or has a wrong dtype or shape.
         """
         return list(map(_checked_array, self._inputs, self.by_name(inputs).values()))
+
+    def some(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Returns some of the inputs by name, as contiguous arrays of the model's types.
+
+        Raises:
+            InvalidInputError: an input is unknown, or has a wrong dtype or shape.
+        """
+        if inputs.keys() - self._names.keys():
+            raise InvalidInputError(self._name_mismatch({**self._names, **inputs}))
+        return {name: _checked_array(self._names[name], one) for name, one in inputs.items()}
 
     def by_name(self, inputs: Inputs) -> dict[str, Any]:
         """Returns the values of all inputs in order, unchecked.
@@ -121,6 +135,8 @@ def _as_shape(info: TensorInfo, sizes: Any) -> Shape:
 
 
 def _checked_array(info: TensorInfo, value: Any) -> Array:
+    if info.space != HOST_SPACE:
+        value = _on_device(value)
     array = value if isinstance(value, np.ndarray) else _as_array(info, value)
     if info.dtype == object:
         array = _texts(info, array)
@@ -137,10 +153,17 @@ def _checked_array(info: TensorInfo, value: Any) -> Array:
     return array
 
 
+def _on_device(value: Any) -> Any:
+    """Returns the handle of an array on a device; returns other values unchanged."""
+    from byoc_mlir.runtime.device_array import DeviceArray, is_on_device  # few models need it
+
+    return DeviceArray.imported(value).handle() if is_on_device(value) else value
+
+
 def _as_array(info: TensorInfo, value: Any) -> Array:
     try:
         if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
+            return np.asarray(value) if hasattr(value, "__array__") else np.from_dlpack(value)
         return np.asarray(value, object) if info.dtype == object else _numbers(info, value)
     except MemoryError:
         raise

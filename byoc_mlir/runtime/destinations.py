@@ -11,13 +11,13 @@ import numpy as np
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import InvalidInputError
 from byoc_mlir.runtime.arguments import Shape
-from byoc_mlir.runtime.instance import new_outputs
+from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.system.addresses import address_of
 
 
 def destinations(
-    program: Program,
+    instance: Instance,
     shapes: Sequence[tuple[Shape, np.dtype[Any]]],
     inputs: Sequence[Array],
     out: Mapping[str, Any],
@@ -33,15 +33,17 @@ def destinations(
         InvalidInputError: an array does not fit the output.
         OutOfMemoryError: there is not enough memory for the new arrays.
     """
+    program = instance.program
     kinds = dict(zip((spec.name for spec in program.outputs), shapes, strict=True))
     check_names(out, kinds)
+    out = instance.handles(out)
     for name, (shape, dtype) in kinds.items():
         if name in out:
             _check(name, out[name], dtype, shape)
             _check_unread(name, out[name], _read_apart(program, name, out[name], inputs))
     _check_apart(out)
-    new = iter(new_outputs([kind for name, kind in kinds.items() if name not in out]))
-    return [out[name] if name in out else next(new) for name in kinds]
+    new = instance.new_outputs({name: kind for name, kind in kinds.items() if name not in out})
+    return [out[name] if name in out else new[name] for name in kinds]
 
 
 def _read_apart(

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Generator, Sequence
+import importlib
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from byoc_mlir.errors import DeviceError
-from byoc_mlir.runtime.program import Array, ProgramDevice
+from byoc_mlir.errors import DeviceError, ExecutionError
+from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 
-_Message = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32)
-_Identity = ctypes.CFUNCTYPE(ctypes.c_char_p)
+if TYPE_CHECKING:
+    from byoc_mlir.runtime.device_array import DeviceFunctions
 
 
 @dataclass
@@ -79,15 +79,25 @@ class _Uploads:
 uploads = _Uploads()
 
 
-def check_identities(devices: Sequence[ProgramDevice], state: Array) -> None:
+def functions_of(
+    devices: Sequence[ProgramDevice], state: Array, code: LoadedCode
+) -> dict[str, DeviceFunctions]:
+    """Returns the functions of each device, by its name."""
+    if not devices:
+        return {}
+    from byoc_mlir.runtime.device_array import DeviceFunctions  # most programs use no device
+
+    return {device.name: DeviceFunctions(device, state, code) for device in devices}
+
+
+def check_identities(functions: Mapping[str, DeviceFunctions]) -> None:
     """Checks that the devices of this machine are those that a program was compiled for.
 
     Raises:
         DeviceError: one is another.
     """
-    for device in devices:
-        address = int(state[device.identity_slot])
-        found = (_Identity(address)() or b"").decode(errors="replace") if address else ""
+    for one in functions.values():
+        device, found = one.device, one.identity()
         if device.identity and found != device.identity:
             raise DeviceError(
                 f"the program was compiled for device '{device.name}', {device.identity}; this"
@@ -95,25 +105,51 @@ def check_identities(devices: Sequence[ProgramDevice], state: Array) -> None:
             )
 
 
-def raise_device_error(
-    devices: Sequence[ProgramDevice], region: str, what: str, status: int, state: Array
+class _Plugin(Protocol):
+    """Class of a device, of which only this is used where models run."""
+
+    def unavailable(self) -> str | None: ...
+
+
+@contextmanager
+def explaining_absence(devices: Sequence[ProgramDevice]) -> Generator[None]:
+    """Replaces the error of a program that cannot be loaded if a device's plug-in knows that the
+    machine has no such device.
+    """
+    try:
+        yield
+    except ExecutionError as error:
+        for device in devices:
+            reason = _why_unavailable(device)
+            if reason is not None:
+                raise DeviceError(missing(device.name, reason)) from error
+        raise
+
+
+def missing(device: str, reason: str) -> str:
+    """Returns the error message for a device that this machine lacks."""
+    return f"device '{device}' is not usable here: {reason}"
+
+
+def _why_unavailable(device: ProgramDevice) -> str | None:
+    """Returns the reason that a device's plug-in gives, if it is installed and gives one."""
+    module, _, name = device.plugin.partition(":")
+    try:
+        plugin = cast("type[_Plugin]", getattr(importlib.import_module(module), name))
+        return plugin().unavailable()
+    except Exception:  # code of another package; there is an error to report already
+        return None
+
+
+def fail_on_device(
+    functions: Mapping[str, DeviceFunctions], region: str, what: str, status: int
 ) -> None:
     """Raises the error for a status of a device, or of a region on one; returns for others."""
-    for device in devices:
-        if region == device.region:
-            text = message(device, status, state)
-            raise DeviceError(f"could not {what}: device '{device.name}': {text}")
-        if region in device.regions:
-            text = message(device, status, state)
-            raise DeviceError(f"could not {what}: region {region}, device '{device.name}': {text}")
-
-
-def message(device: ProgramDevice, status: int, state: Array) -> str:
-    """Returns the device's text for a status."""
-    address = int(state[device.message_slot])
-    text = _Message(address)(status) if address else None
-    words = text.decode(errors="replace") if text else "no text"
-    return f"{words} (status {status})"
+    for one in functions.values():
+        if region == one.device.region:
+            one.fail(what, status)
+        if region in one.device.regions:
+            one.fail(f"{what}: region {region}", status)
 
 
 def refuse_fork(*_: object) -> NoReturn:

@@ -105,6 +105,22 @@ class Executable:
         except Exception as error:
             raise translated(error, "run") from error
 
+    def to_device(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Copies inputs to the memory in which the model takes them.
+
+        Args:
+            inputs: arrays by name, of some or all inputs.
+
+        Returns:
+            `DeviceArray`s for the inputs that are `resident` on a device, other arrays unchanged.
+
+        Raises:
+            InvalidInputError: an input is unknown, or has a wrong dtype or shape.
+            DeviceError: the device has no memory, or the copy failed.
+        """
+        with boundary("to_device"):
+            return self.node.to_device(inputs)
+
     def profile(self, inputs: Inputs, runs: int = 10) -> Profile:
         """Measures the time of each step of a run.
 

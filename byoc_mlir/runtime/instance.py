@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import math
 import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from byoc_mlir.abi import ARENA_ALIGNMENT, ENTRY_POINTS, FOUND_SLOT, split_status
+from byoc_mlir.abi import ENTRY_POINTS, FOUND_SLOT, split_status
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.dims import parse_size
 from byoc_mlir.errors import DeviceError, ExecutionError, OutOfMemoryError
@@ -21,6 +20,7 @@ from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime import devices, packed
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.call import Call
+from byoc_mlir.runtime.context import Context, no_memory
 from byoc_mlir.runtime.module import RegionModule
 from byoc_mlir.runtime.profiled import TimedPart
 from byoc_mlir.runtime.program import (
@@ -31,64 +31,27 @@ from byoc_mlir.runtime.program import (
     PythonRegion,
     Step,
 )
-from byoc_mlir.runtime.system.addresses import address_of, array_at, c_array, function_address
+from byoc_mlir.runtime.python_regions import load_module, views
+from byoc_mlir.runtime.system.addresses import address_of, function_address
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.runtime.system.libraries import load_own_library, load_shared_library, resolve_symbol
 from byoc_mlir.runtime.system.memory import return_freed_memory
-from byoc_mlir.tensors import TensorInfo
+
+if TYPE_CHECKING:
+    from byoc_mlir.runtime.device_array import DeviceFunctions
 
 _empty = np.empty  # found faster than an attribute
 
 _RegionFunction = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class Context:
-    """Memory that each call needs: context slots, the arena, and a C array of pointers.
-
-    `pointers` has the inputs' pointers, then the outputs'. If the program takes sizes, the pointer
-    to the sizes comes first.
-    """
-
-    def __init__(self, program: Program, state_address: int):
-        self.slots = np.zeros(max(program.context_slots, 1), np.int64)
-        self.allocate(program.arena_bytes)
-        self.slots_address = int(self.slots.ctypes.data)
-        taken = len(program.inputs) + (program.sizes is not None)
-        self.pointers = c_array(ctypes.c_void_p, taken + len(program.outputs) or 1)()
-        inputs = ctypes.addressof(self.pointers)
-        outputs = inputs + taken * ctypes.sizeof(ctypes.c_void_p)
-        self.arguments = tuple(
-            ctypes.c_void_p(address)  # converted once, not in every call
-            for address in (state_address, self.slots_address, self.arena_address, inputs, outputs)
-        )
-
-    def allocate(self, size: int) -> None:
-        """Allocates the arena with `size` bytes.
-
-        Raises:
-            OutOfMemoryError: there is not enough memory.
-        """
-        try:
-            self._arena = np.empty(size + ARENA_ALIGNMENT, np.uint8)
-        except (MemoryError, ValueError) as error:
-            raise OutOfMemoryError(_no_memory("arena", size)) from error
-        start = int(self._arena.ctypes.data)
-        self.arena_address = start + -start % ARENA_ALIGNMENT
-        self.arena_bytes = size
-
-    def grow(self, size: int) -> None:
-        """Replaces the arena by one with `size` bytes."""
-        self.allocate(size)
-        state, slots, _, inputs, outputs = self.arguments
-        self.arguments = (state, slots, ctypes.c_void_p(self.arena_address), inputs, outputs)
-
-
 class Instance:
-    """Linked and loaded program; any number of threads may call `run`.
+    """Program in the process; any number of threads may call `run`.
 
     Args:
-        program: the program to load.
+        program: the program to link and load.
         limits: limits of calls with dynamic shapes; the compiler checks those of static shapes.
+        load: false to load the program at its first run.
 
     Raises:
         ExecutionError: a library or a symbol is missing, or a region cannot be loaded.
@@ -96,7 +59,7 @@ class Instance:
 
     _instances: weakref.WeakSet[Instance] = weakref.WeakSet()
 
-    def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS):
+    def __init__(self, program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True):
         self.program = program
         self.output_names = [spec.name for spec in program.outputs]
         self._limits = limits
@@ -110,6 +73,29 @@ class Instance:
         self._all: list[Context] = []
         self._errors = threading.local()
         self._modules: dict[tuple[str, bytes], RegionModule] = {}
+        self._is_closed = False
+        self._release: weakref.finalize[..., Any] | None = None
+        self._copied_bytes = 0
+        if load:
+            self._load_program()
+
+    @property
+    def device_functions(self) -> Mapping[str, DeviceFunctions]:
+        """Returns the functions of the program's devices by name; loads the program if needed."""
+        with self._lock:
+            if self._release is None:
+                self._load_program()
+        return self._device_functions
+
+    def _load_program(self) -> None:
+        with devices.explaining_absence(self.program.devices):
+            self._link()
+            self._use_live_threads()
+            self._instances.add(self)
+
+    def _link(self) -> None:
+        """Links the code, and calls the hooks `load` of the regions."""
+        program = self.program
         self._callbacks = [self._callback(region) for region in program.python_regions]
         self._native = program.code.load(self._symbols(), program.threads)
         self._load, self._open, self._run, self._close, self._unload = self._functions()
@@ -120,13 +106,13 @@ class Instance:
             devices.uploads.loading(program.devices, self._state),
         ):
             status = self._load(self._state_address)
-        if status:
-            try:
-                self._check(status, "load")
-            finally:
-                self._native.close()
+            self._device_functions = devices.functions_of(
+                program.devices, self._state, self._native
+            )
+            if status:
+                self._fail_to_load(status)
         self._copied_bytes = bytes_of_copies()
-        self._release = weakref.finalize(
+        release = weakref.finalize(
             self,
             _release,
             program.devices,
@@ -136,14 +122,13 @@ class Instance:
             self._state,
             self._all,
         )
-        self._release.atexit = False  # the process is going away with all it has
-        self._use_live_threads()
-        self._instances.add(self)
+        release.atexit = False  # the process is going away with all it has
         try:
-            devices.check_identities(program.devices, self._state)
+            devices.check_identities(self._device_functions)
         except DeviceError:
-            self.close()
+            release()
             raise
+        self._release = release
 
     def call(self, sizes: Mapping[str, int]) -> Call:
         """Returns the memory requirements of a call for these sizes of the program's symbols.
@@ -205,6 +190,22 @@ class Instance:
         count, threads = len(steps), self.program.threads
         return TimedPart(self.program.report, steps, seconds[:count], seconds[count:], threads)
 
+    def new_outputs(self, kinds: Mapping[str, tuple[Shape, np.dtype[Any]]]) -> dict[str, Array]:
+        """Returns uninitialised arrays for outputs, by name.
+
+        Raises:
+            OutOfMemoryError: there is not enough memory for them.
+        """
+        return dict(zip(kinds, new_outputs(list(kinds.values())), strict=True))
+
+    def placed(self, arrays: Mapping[str, Array]) -> dict[str, Any]:
+        """Copies arrays for inputs to the memory in which the program takes them."""
+        return dict(arrays)
+
+    def handles(self, out: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the arrays that a caller gave for outputs, as `run` takes them."""
+        return out
+
     @property
     def held_bytes(self) -> int:
         """Returns the bytes of the instance's code, arenas and copies of constants."""
@@ -214,15 +215,17 @@ class Instance:
     @property
     def is_closed(self) -> bool:
         """True if `close` was called."""
-        return not self._release.alive
+        return self._is_closed
 
     def close(self) -> None:
         """Frees contexts, primitives and code; no call may be running. The garbage collector does
         this, too.
         """
         with self._lock:
+            self._is_closed = True
             self._free.clear()
-            self._release()
+            if self._release is not None:
+                self._release()
 
     @classmethod
     def after_fork(cls) -> None:
@@ -230,9 +233,18 @@ class Instance:
         for instance in cls._instances:
             if instance.program.devices:
                 instance._open = instance._run = devices.refuse_fork
-                instance._release.detach()
+                if instance._release is not None:
+                    instance._release.detach()
             else:
                 instance._use_live_threads()
+
+    def _fail_to_load(self, status: int) -> NoReturn:
+        """Raises the error for a status of `byoc_load`, and frees the code."""
+        try:
+            self._check(status, "load")
+        finally:
+            self._native.close()
+        raise AssertionError(f"load ended with status {status}")
 
     def _use_live_threads(self) -> None:
         self._open, self._run = on_live_threads(self._open), on_live_threads(self._run)
@@ -261,6 +273,8 @@ class Instance:
         with self._lock:
             if self.is_closed:
                 raise ExecutionError("the executable is closed; compile or load it again")
+            if self._release is None:
+                self._load_program()
             context = Context(self.program, self._state_address)
             status = self._open(self._state_address, context.slots_address, context.arena_address)
             self._check(status, "open a context")
@@ -296,12 +310,12 @@ class Instance:
     def _callback(self, region: PythonRegion) -> object:
         key = (region.loader, region.data)
         if key not in self._modules:
-            self._modules[key] = _load_module(region)
+            self._modules[key] = load_module(region)
         function = self._modules[key].get_function(region.region)
 
         def call(inputs: int, outputs: int) -> int:
             try:
-                function(_views(region.inputs, inputs), _views(region.outputs, outputs))
+                function(views(region.inputs, inputs), views(region.outputs, outputs))
             except Exception as error:  # it cannot cross native frames; `_check` raises it again
                 self._errors.last = error
                 return 1
@@ -314,7 +328,7 @@ class Instance:
             return
         number, reason = split_status(status)
         region = self.program.regions[number - 1] if number else "the host function"
-        devices.raise_device_error(self.program.devices, region, what, reason, self._state)
+        devices.fail_on_device(self._device_functions, region, what, reason)
         cause: Exception | None = getattr(self._errors, "last", None)
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {reason}"
@@ -331,12 +345,7 @@ def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:
         return [_empty(shape, dtype) for shape, dtype in outputs]
     except (MemoryError, ValueError) as error:  # ValueError: more bytes than can be addressed
         size = sum(math.prod(shape) * dtype.itemsize for shape, dtype in outputs)
-        raise OutOfMemoryError(_no_memory("outputs", size)) from error
-
-
-def _no_memory(what: str, size: int) -> str:
-    """Returns the error message for memory that a run could not allocate."""
-    return f"run: there is no memory for the {what} of the model, {size:,} bytes"
+        raise OutOfMemoryError(no_memory("outputs", size)) from error
 
 
 def _release(
@@ -352,39 +361,9 @@ def _release(
     devices.uploads.release(used, state)
     unload(int(state.ctypes.data))
     contexts.clear()
-    native.close()
+    if not used:  # else, arrays on the devices may need the code to free their memory
+        native.close()
     return_freed_memory()
 
 
 os.register_at_fork(after_in_child=Instance.after_fork)
-
-
-def _load_module(region: PythonRegion) -> RegionModule:
-    module_name, _, class_name = region.loader.partition(":")
-    try:
-        loader: object = getattr(importlib.import_module(module_name), class_name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:  # no name of a module
-        raise ExecutionError(
-            f"region {region.region} needs the loader '{region.loader}', which cannot be"
-            f" imported: {error}; install the backend's package"
-        ) from error
-    if not (isinstance(loader, type) and issubclass(loader, RegionModule)):
-        raise ExecutionError(
-            f"the loader '{region.loader}' of region {region.region} is no RegionModule;"
-            " install the release of the backend's package that made the blob"
-        )
-    try:
-        return loader.load(region.data)
-    except Exception as error:  # third-party code, which may raise anything
-        raise ExecutionError(
-            f"region {region.region} cannot be loaded by '{region.loader}': {error}"
-        ) from error
-
-
-def _views(specs: Sequence[TensorInfo], addresses: int) -> list[Array]:
-    """Returns arrays over the memory that a C array of pointers refers to."""
-    pointers = c_array(ctypes.c_void_p, len(specs)).from_address(addresses) if specs else ()
-    return [
-        array_at(cast(int, pointer), spec.dtype, spec.static_shape)
-        for spec, pointer in zip(specs, pointers, strict=True)
-    ]

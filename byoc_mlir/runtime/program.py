@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from byoc_mlir.abi import device_region
+from byoc_mlir.abi import DEVICE_FUNCTIONS, device_region
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
@@ -64,6 +64,8 @@ class ProgramDevice:
     """Device that a program runs regions on."""
 
     name: str
+    plugin: str
+    """Class that knows why a machine has no such device, `package.module:Class`."""
     identity: str
     """Device, driver and firmware for which the program was compiled."""
     library: SharedLibrary
@@ -72,12 +74,14 @@ class ProgramDevice:
     """Symbols of its regions."""
     state: int
     """First of the state slots: addresses of the constants; for each, 1 if the program owns it; the
-    device's functions `message` and `identity`."""
+    addresses of the device's functions."""
     constants: tuple[str, ...]
     """Digests of the constants on the device, in the order of their slots."""
     constant_bytes: int
     arena_bytes: int
     """Size of the arena on the device; each context has one."""
+    dlpack_type: int
+    """Number of the device's type in DLPack."""
 
     @property
     def region(self) -> str:
@@ -92,15 +96,9 @@ class ProgramDevice:
         """Returns the state slot that is 1 if the program frees a constant."""
         return self.state + len(self.constants) + index
 
-    @property
-    def message_slot(self) -> int:
-        """Returns the state slot with the address of the function `message`."""
-        return self.state + 2 * len(self.constants)
-
-    @property
-    def identity_slot(self) -> int:
-        """Returns the state slot with the address of the function `identity`."""
-        return self.message_slot + 1
+    def function_slot(self, name: str) -> int:
+        """Returns the state slot with the address of one of the device's functions."""
+        return self.state + 2 * len(self.constants) + DEVICE_FUNCTIONS.index(name)
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,14 @@ def _limit(text: str) -> tuple[str, float]:
     raise argparse.ArgumentTypeError(f"there is no limit '{name}'; names are {', '.join(_LIMITS)}")
 
 
+def _pair(text: str) -> tuple[str, str]:
+    """Parses `NAME=VALUE`."""
+    name, is_there, value = text.partition("=")
+    if not (name and is_there and value):
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form NAME=DEVICE")
+    return name, value
+
+
 def _targets(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else split_targets(text)
 
@@ -145,6 +153,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
     "threads": at_least(1),
     "weight_memory": float,
     "sizes": _size,
+    "resident": _pair,
     "limits": _limit,
 }
 """Parser of each option whose argument is no plain text."""
@@ -152,6 +161,7 @@ _READ: Mapping[str, Callable[[str], Any]] = {
 _COLLECTED: Mapping[str, Callable[[Any], Any]] = {
     "targets": _targets,
     "sizes": dict,
+    "resident": dict,
     "limits": _limits,
     "samples": _samples,
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.compiler.cache.fingerprint import digest, environment_values
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.calibration import model_key
@@ -34,6 +35,8 @@ class ModelEntry:
     """Environment variables that the backends read."""
     environment: Mapping[str, str]
     """Values of those environment variables that were set."""
+    devices: Mapping[str, str]
+    """Identity of each device that a backend's regions may run on."""
     stages: tuple[PlanStage, ...] = ()
     """Segments of a model that is split, without their nodes; empty for a leaf."""
     keys: tuple[str, ...] = ()
@@ -44,8 +47,10 @@ class ModelEntry:
     """True if the model has no shape-polymorphic program."""
 
     def is_current(self) -> bool:
-        """True if the environment variables have the values that they had at the compilation."""
-        return environment_values(self.variables) == self.environment
+        """True if environment variables and devices are those of the compilation."""
+        if environment_values(self.variables) != self.environment:
+            return False
+        return _identities(self.devices) == self.devices
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ class CachedModel:
         environment = environment_values(variables)
         entry = ModelEntry(
             *(source.inputs, source.outputs, files, variables, environment),
+            _identities(backend.memory_space for backend in backends),
             *(stages, ("",) * len(stages)),
         )
         self.write_entry(entry)
@@ -137,3 +143,13 @@ class CachedModel:
             return {name: self.external.digest(name) for name in names}
         except InvalidModelError:
             return None  # the compiler says what is wrong with it
+
+
+def _identities(spaces: Iterable[str]) -> dict[str, str]:
+    """Returns the identities of the devices among memory spaces, whose packages are imported."""
+    names = set(spaces) - {HOST_SPACE}
+    if not names:
+        return {}
+    from byoc_mlir.devices import identities
+
+    return identities(names)

@@ -27,7 +27,14 @@ _VERSIONED = frozenset((*_PACKAGES, *sys.stdlib_module_names))
 """Modules whose version identifies their content."""
 
 _OPS = "byoc_mlir.ops"
-_ENTRY_POINTS = ("byoc_mlir.backends", "byoc_mlir.passes", _OPS)
+_ENTRY_POINTS = ("byoc_mlir.backends", "byoc_mlir.devices", "byoc_mlir.passes", _OPS)
+
+_REGISTRIES = (
+    ("byoc_mlir.backends.registry", "registered_backends"),
+    ("byoc_mlir.devices.registry", "registered_devices"),
+    ("byoc_mlir.compiler.user_passes", "registered_passes"),
+)
+"""Registries of classes: their modules, and functions that return the classes by name."""
 
 _BYTECODE_FOLDER = "__pycache__"
 
@@ -58,30 +65,28 @@ def machine_and_software() -> Sequence[Any] | None:
     """Returns the dependencies that all compilations share: the machine, and installed software.
 
     Returns:
-        A value that JSON can represent; `None` if the source file of a backend, a pass or an op's
-        importer is unknown.
+        A value that JSON can represent; `None` if the source file of a registered class or of an
+        op's importer is unknown.
     """
-    software, backends, passes = _software(), _registered_backends(), _registered_passes()
-    importers = _registered_importers()
-    if software is None or backends is None or passes is None or importers is None:
+    software, classes, importers = _software(), _registered_classes(), _registered_importers()
+    if software is None or classes is None or importers is None:
         return None
     cpu = Cpu.host()
     return [
         *software,
         [cpu.architecture, *cpu.features],
         str(find_openmp()),
-        backends,
-        passes,
+        classes,
         importers,
     ]
 
 
 def has_registered() -> bool:
-    """True if this process has registered backends, passes or importers itself.
+    """True if this process has registered backends, devices, passes or importers itself.
 
     Another process would lack them.
     """
-    return bool(_registered_backends() or _registered_passes() or _registered_importers())
+    return bool(_registered_classes() or _registered_importers())
 
 
 def environment_values(names: Sequence[str]) -> dict[str, str]:
@@ -153,14 +158,17 @@ def _module_stamps(module: str) -> list[list[str]] | None:
     return []
 
 
-def _registered_backends() -> list[Any] | None:
-    """Returns the backends that the process itself registered, such as a user's script."""
-    return _registered(_asked("byoc_mlir.backends.registry", "registered_backends") or {})
-
-
-def _registered_passes() -> list[Any] | None:
-    """Returns the passes that the process itself registered."""
-    return _registered(_asked("byoc_mlir.compiler.user_passes", "registered_passes") or {})
+def _registered_classes() -> list[Any] | None:
+    """Returns the backends, devices and passes that the process itself registered, such as a user's
+    script.
+    """
+    found: list[Any] = []
+    for module, function in _REGISTRIES:
+        registered = _registered(_asked(module, function) or {})
+        if registered is None:
+            return None
+        found += registered
+    return found
 
 
 def _asked(module: str, function: str) -> Any:

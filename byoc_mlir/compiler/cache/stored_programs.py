@@ -54,7 +54,8 @@ class StoredPrograms:
 
     def _key(self, *parts: object) -> str:
         entry = self.entry
-        return digest(self._model.key, dict(entry.files), dict(entry.environment), *parts)
+        surroundings = (entry.files, entry.environment, entry.devices)
+        return digest(self._model.key, *map(dict, surroundings), *parts)
 
     def read(self, key: str) -> Program | None:
         """Returns a program if it and its dependencies are present, and repeats its warnings."""

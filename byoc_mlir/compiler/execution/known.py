@@ -47,7 +47,7 @@ def _node(cached: CachedModel, entry: ModelEntry) -> LoadedNode:
     request, stored = cached.request, StoredPrograms(cached, entry)
     if not entry.stages:
         programs = ModelPrograms(partial(_read, request), stored)
-        return loaded_leaf(entry.inputs, entry.outputs, programs, request.limits)
+        return loaded_leaf(entry.inputs, entry.outputs, programs, request)
     stages = ModelStages(partial(_split, request), cached, entry)
     return loaded_stages(Staged(entry.inputs, entry.outputs, entry.stages), stages)
 

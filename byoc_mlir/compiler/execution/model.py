@@ -16,8 +16,10 @@ from byoc_mlir.compiler.execution.structured import with_structures
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
+from byoc_mlir.compiler.resident import with_residents
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
+from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.limits import limited
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
@@ -45,7 +47,8 @@ def read_model(request: Request) -> tuple[Source, CompileOptions]:
     """Reads the model of a request."""
     with ir_boundary("read"), limited(request.limits):
         options = CompileOptions.of(request)
-        return read_source(request.model, request.sizes, trusted=request.trusted), options
+        source = read_source(request.model, request.sizes, trusted=request.trusted)
+        return with_residents(source, options), options
 
 
 def read_split(request: Request) -> tuple[SplitModel, CompileOptions]:
@@ -64,6 +67,15 @@ def _executable(source: Source, options: CompileOptions, cached: CachedModel | N
     return Executable(node, write, remake)
 
 
+def _check_whole(options: CompileOptions) -> None:
+    """Checks that a model that runs in parts has all inputs and outputs on the host."""
+    if options.resident:
+        raise InvalidModelError(
+            f"resident keeps {', '.join(options.resident)} on a device, but the model runs in"
+            " parts, which pass tensors on the host; omit resident"
+        )
+
+
 def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> LoadedNode:
     """Returns the node of the execution plan for a model: of the first kind that applies, else a
     leaf.
@@ -73,6 +85,7 @@ def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> 
         later = kinds[number:]
         node = kind(source, compilation, lambda one, later=later: _node(one, part, later))
         if node is not None:
+            _check_whole(compilation.options)
             return node
     place = compilation.cached
     if place is not None and compilation.is_part:

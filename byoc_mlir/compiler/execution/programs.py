@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
 from byoc_mlir.compiler.garbage import modules_imported
+from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import InputValuesNeededError
-from byoc_mlir.limits import Limits
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.execution.leaf import MOST_GENERIC, LoadedLeaf
 from byoc_mlir.runtime.plan import Leaf, leaf_of
@@ -145,7 +145,10 @@ def _is_for(program: Program, shapes: Mapping[str, Shape]) -> bool:
 
 
 def loaded_leaf(
-    inputs: Sequence[TensorInfo], outputs: Sequence[str], programs: ModelPrograms, limits: Limits
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[str],
+    programs: ModelPrograms,
+    request: Request,
 ) -> LoadedLeaf:
     """Returns the node for a model that runs as one program.
 
@@ -155,17 +158,17 @@ def loaded_leaf(
         inputs: inputs of the model, in order.
         outputs: names of the model's outputs, in order.
         programs: compiler of the model's programs.
-        limits: limits of calls and memory.
+        request: the request, for its limits, and for `load`.
     """
     leaf = Leaf(tuple(inputs), tuple(outputs))
     if not all(info.is_static for info in inputs):
-        return LoadedLeaf(leaf, programs, limits)
+        return LoadedLeaf(leaf, programs, request.limits, load=request.load)
     shapes = {info.name: info.static_shape for info in inputs}
     try:
         program = on_live_threads(partial(programs.program, shapes))()
     except InputValuesNeededError:
-        return LoadedLeaf(leaf, programs, limits)
-    return LoadedLeaf(leaf_of(program), None, limits)
+        return LoadedLeaf(leaf, programs, request.limits, load=request.load)
+    return LoadedLeaf(leaf_of(program), None, request.limits, load=request.load)
 
 
 def leaf_of_source(
@@ -179,4 +182,4 @@ def leaf_of_source(
     entry = None if place is None else place.read_entry() or place.new_entry(source, options)
     stored = None if place is None or entry is None else StoredPrograms(place, entry)
     programs = ModelPrograms(lambda: (source, options), stored)
-    return loaded_leaf(source.inputs, source.outputs, programs, options.limits)
+    return loaded_leaf(source.inputs, source.outputs, programs, options)

@@ -56,7 +56,7 @@ class ModelStages:
         if known is None or not _takes(known.inputs, arrays):
             return None
         programs = ModelPrograms(lambda: self._source(number, arrays), StoredPrograms(part, known))
-        return loaded_leaf(known.inputs, known.outputs, programs, cached.request.limits)
+        return loaded_leaf(known.inputs, known.outputs, programs, cached.request)
 
     def _compiled(self, number: int, arrays: _Arrays) -> LoadedLeaf:
         source, options = self._source(number, arrays)

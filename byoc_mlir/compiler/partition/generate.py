@@ -81,13 +81,12 @@ def _targets(backends: Sequence[Backend], options: CompileOptions) -> Sequence[s
     return [named.get(backend.name, backend.name) for backend in backends]
 
 
-def declare_regions(module: ModuleOp, codes: Sequence[RegionCode]) -> None:
+def declare_regions(module: ModuleOp, codes: Sequence[RegionCode], uploads: Uploads) -> None:
     """Replaces the bodies of compiled regions by declarations.
 
     The declarations have the attributes that calls of the region need.
     """
     by_symbol = {code.symbol: code for code in codes}
-    uploads = Uploads.of(codes)
     for region in region_functions(module):
         code = by_symbol[region.sym_name.data]
         type_ = region.function_type

@@ -23,6 +23,7 @@ from byoc_mlir.runtime.execution.recent import Recent
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.plan import Leaf, leaf_of
 from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.resident import instance_of
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.tensors import TensorInfo
 
@@ -78,11 +79,13 @@ class LoadedLeaf(LoadedNode):
         programs: compiler of further programs; None if nothing can be compiled, as for a plan from
             a file.
         limits: limits of a call's memory, and of the memory of unused programs.
+        load: false to load each program at its first run.
     """
 
-    def __init__(self, leaf: Leaf, programs: Programs | None, limits: Limits):
+    def __init__(self, leaf: Leaf, programs: Programs | None, limits: Limits, *, load: bool = True):
         super().__init__(leaf.inputs, leaf.outputs)
         self._leaf, self._programs, self._limits = leaf, programs, limits
+        self._load = load
         self._is_static = all(info.is_static for info in leaf.inputs)
         self._arguments = Arguments(leaf.inputs)
         loaded = [self._loaded(lambda one=one: one) for one in leaf.programs]
@@ -120,8 +123,13 @@ class LoadedLeaf(LoadedNode):
         if only is None:
             return self._run_for_sizes(inputs, out, None)
         arrays = self._arguments.as_they_are(inputs) or self._arguments.checked(inputs)
-        outputs = destinations(only.program, only.outputs, arrays, out)
+        outputs = destinations(only, only.outputs, arrays, out)
         return dict(zip(self.outputs, only.run(arrays, outputs), strict=True))
+
+    def to_device(self, inputs: Named) -> dict[str, Any]:
+        checked = self._arguments.some(inputs)
+        instance = self._only or self._latest or next(iter(self._fixed.known().values()), None)
+        return checked if instance is None else instance.placed(checked)
 
     def _run_for_sizes(
         self, inputs: Inputs, out: Mapping[str, Any] | None, parts: Parts
@@ -135,7 +143,7 @@ class LoadedLeaf(LoadedNode):
         outputs = None
         if out is not None:
             kinds = instance.outputs if call is None else call.outputs
-            outputs = destinations(instance.program, kinds, arrays, out)
+            outputs = destinations(instance, kinds, arrays, out)
         values = instance.run(arrays, outputs, call, parts)
         return dict(zip(instance.output_names, values))  # noqa: B905, it takes longer
 
@@ -304,7 +312,7 @@ class LoadedLeaf(LoadedNode):
         )
 
     def _loaded(self, compiled: Callable[[], Program]) -> Instance:
-        return on_live_threads(lambda: Instance(compiled(), self._limits))()
+        return on_live_threads(lambda: instance_of(compiled(), self._limits, load=self._load))()
 
     def _named(self, shapes: _Shapes) -> dict[str, Shape]:
         return {info.name: shape for info, shape in zip(self.inputs, shapes, strict=True)}

@@ -35,6 +35,12 @@ class LoadedNode(ABC):
     def run(self, inputs: Inputs, parts: Parts = None) -> dict[str, Any]:
         """Returns the outputs by name. Errors are those of `Executable.run`."""
 
+    def to_device(self, inputs: Named) -> dict[str, Any]:
+        """Copies inputs to the memory in which the node takes them; errors are those of
+        `Executable.to_device`.
+        """
+        return dict(inputs)
+
     def steps(self, inputs: Named, changing: Sequence[str]) -> Step:
         """Returns a function that runs the node repeatedly, if only some inputs change between
         runs.

@@ -68,6 +68,7 @@ def compile_model(
     profile: bool = False,
     dump_ir: Path | None = None,
     interpreter: bool = False,
+    load: bool = True,
 ) -> Executable:
     """Compiles the model that the arguments name; the other parameters are `compile`'s."""
     _load_backends(args)
@@ -82,6 +83,7 @@ def compile_model(
             profile=profile,
             dump_ir=dump_ir,
             interpreter=interpreter,
+            load=load,
         )
 
 

@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 def _compile_here(args: argparse.Namespace, shapes: _Shapes) -> tuple[Program, list[Path]]:
     """Compiles for this machine; returns the program and the files that were written."""
     cache = False if args.time_passes or args.write_calibration else None
-    with compile_model(args, cache, dump_ir=args.dump_dir) as executable:
+    with compile_model(args, cache, dump_ir=args.dump_dir, load=False) as executable:
         if args.inputs:
             executable.run(read_inputs(args.inputs))
         elif shapes:

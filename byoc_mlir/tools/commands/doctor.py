@@ -20,6 +20,7 @@ from byoc_mlir.backends.options import describe_options
 from byoc_mlir.calibration import using
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.compiler.calibration import calibration_of, kept_calibration
+from byoc_mlir.devices import device_names, get_device
 from byoc_mlir.errors import BackendError, InvalidInputError
 from byoc_mlir.kernels.costs import MEASURED, calibration
 from byoc_mlir.kernels.costs import Table as Costs
@@ -143,6 +144,8 @@ def findings(*, measure: bool) -> Iterator[tuple[str, str]]:
     yield from describe_runtimes(loaded_runtimes(), packaged_runtimes())
     for name in backend_names():
         yield from _backend(name)
+    for name in device_names():
+        yield f"device {name}", _device(name)
     cache = Cache.open(kept="calibration")
     yield "cache", describe(cache) if cache else "off, see `byoc cache`"
     for kind in MEASURED:
@@ -159,6 +162,15 @@ def _backend(name: str) -> Iterator[tuple[str, str]]:
     yield f"backend {name}", backend.unavailable() or backend.describe()
     for option in describe_options(backend.options):
         yield "", option
+
+
+def _device(name: str) -> str:
+    """Returns a device's state, or why it cannot be loaded."""
+    try:
+        device = get_device(name)
+    except BackendError as error:
+        return str(error)
+    return device.unavailable() or device.describe()
 
 
 def _calibration(kind: type[Costs], measure: bool) -> Iterator[tuple[str, str]]:

@@ -68,7 +68,7 @@ def test_names_that_have_no_order_make_one_key() -> None:
 
 
 def test_a_key_has_all_that_programs_depend_on() -> None:
-    others = {"cache", "limits", "dump_ir", "tune", "samples", "interpreter", "trusted"}
+    others = {"cache", "limits", "dump_ir", "tune", "samples", "interpreter", "load", "trusted"}
     assert Request(b"model").choices.keys() == OPTIONS.keys() - others
 
 

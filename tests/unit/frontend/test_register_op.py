@@ -118,7 +118,7 @@ def test_cached_programs_are_for_the_importers_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # other tests of this process may have registered backends that stand in no file
-    monkeypatch.setattr(fingerprint, "_registered_backends", list[str])
+    monkeypatch.setattr(fingerprint, "_registered_classes", list[str])
     before = machine_and_software()
     register_op("com.example", "Op")(importer())
     assert machine_and_software() != before

@@ -70,6 +70,7 @@ class Event:
 
     kind: EventKind
     queue: int
+    enqueued: int
     begin: int
     end: int
 
@@ -92,7 +93,7 @@ class Control:
 
     def events(self) -> Sequence[Event]:
         """Returns the events since the last call, in the order of their ends."""
-        values = (ctypes.c_int64 * 4 * _EVENTS)()
+        values = (ctypes.c_int64 * 5 * _EVENTS)()
         count = self._function("events")(values, ctypes.c_int64(_EVENTS))
         return [Event(EventKind(row[0]), *row[1:]) for row in values[:count]]
 

@@ -62,7 +62,7 @@ struct counters {
 };
 
 struct event {
-  int64_t kind, queue, begin, end; /* nanoseconds of CLOCK_MONOTONIC */
+  int64_t kind, queue, enqueued, begin, end; /* nanoseconds of CLOCK_MONOTONIC */
 };
 
 static struct {
@@ -84,10 +84,10 @@ static int64_t now(void) {
   return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-static void note(enum event_kind kind, int64_t queue, int64_t begin) {
+static void note(enum event_kind kind, int64_t queue, int64_t enqueued, int64_t begin) {
   pthread_mutex_lock(&device.lock);
   if (device.event_count < EVENTS)
-    device.events[device.event_count++] = (struct event){kind, queue, begin, now()};
+    device.events[device.event_count++] = (struct event){kind, queue, enqueued, begin, now()};
   pthread_mutex_unlock(&device.lock);
 }
 

@@ -10,7 +10,7 @@ struct task {
   enum status injected;
   void *destination;
   const void *source;
-  int64_t bytes;
+  int64_t bytes, enqueued;
   kernel run;
   int32_t memories;
   void *memory[ARGUMENTS];
@@ -90,7 +90,7 @@ static void *run_queue(void *argument) {
     pthread_mutex_unlock(&queue->lock);
     const int64_t begin = now();
     const enum status status = run_task(task, failed);
-    note(task->kind, queue->number, begin);
+    note(task->kind, queue->number, task->enqueued, begin);
     count_tasks(-1);
     pthread_mutex_lock(&queue->lock);
     queue->failed = status;
@@ -152,6 +152,7 @@ static enum status append(struct queue *queue, struct task task) {
   struct task *const made = malloc(sizeof *made);
   if (!made) return OUT_OF_MEMORY;
   *made = task;
+  made->enqueued = now();
   count_tasks(1);
   pthread_mutex_lock(&queue->lock);
   if (queue->first)
@@ -183,8 +184,23 @@ int32_t API(copy_in)(void *queue, void *destination, const void *host, int64_t b
   return copy(queue, task, &device.counters.copies_in, &device.counters.bytes_in);
 }
 
+/* True if a copy to the device that is not done reads the memory. */
+static int is_read(const struct queue *queue, const char *host, int64_t bytes) {
+  for (const struct task *task = queue->first; task; task = task->next) {
+    const char *const source = task->source;
+    if (task->kind == COPY_IN && source < host + bytes && host < source + task->bytes) return 1;
+  }
+  return 0;
+}
+
+static void poison(struct queue *queue, void *host, int64_t bytes) {
+  pthread_mutex_lock(&queue->lock);
+  if (!is_read(queue, host, bytes)) memset(host, POISON, bytes);
+  pthread_mutex_unlock(&queue->lock);
+}
+
 int32_t API(copy_out)(void *queue, void *host, const void *source, int64_t bytes) {
-  memset(host, POISON, bytes);
+  poison(queue, host, bytes);
   const struct task task = {
       .kind = COPY_OUT, .destination = host, .source = source, .bytes = bytes};
   return copy(queue, task, &device.counters.copies_out, &device.counters.bytes_out);
@@ -234,7 +250,7 @@ int32_t API(wait)(void *handle) {
   const enum status failed = queue->failed;
   queue->failed = SUCCESS;
   pthread_mutex_unlock(&queue->lock);
-  note(WAIT, queue->number, begin);
+  note(WAIT, queue->number, begin, begin);
   return reason ? reason : failed;
 }
 
