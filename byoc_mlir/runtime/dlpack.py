@@ -123,7 +123,7 @@ def _is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 _exported: dict[int, tuple[object, ...]] = {}
-"""Objects that an exported array needs until its consumer deletes it, by the structure's address."""
+"""Objects that an exported array needs until its consumer deletes it, by its address."""
 
 
 @_Delete

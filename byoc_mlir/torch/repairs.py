@@ -9,10 +9,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from math import ceil, log, pi, prod
+from math import ceil, log, prod
 from typing import Any
 
 from byoc_mlir.errors import NodeProblem
+from byoc_mlir.torch import elementwise
 from byoc_mlir.torch.places import place_of_node
 from byoc_mlir.torch.tensors import pytorch
 
@@ -31,8 +32,15 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
     aten, composite = pytorch().ops.aten, pytorch()._C.DispatchKey.CompositeImplicitAutograd
     composites = [operator.attrgetter(name)(aten) for name in _COMPOSITES]
     return {
-        aten.sign.default: _sign,
-        aten.atan2.default: _atan2,
+        aten.sign.default: elementwise.sign,
+        aten.atan2.default: elementwise.atan2,
+        aten.copysign.Tensor: elementwise.copysign,
+        aten.hypot.default: elementwise.hypot,
+        aten.fmax.default: elementwise.fmax,
+        aten.fmin.default: elementwise.fmin,
+        aten.amax.default: _extreme(aten.amax.default),
+        aten.amin.default: _extreme(aten.amin.default),
+        aten.aminmax.default: _both_extremes,
         **{getattr(aten.arange, name): _arange for name in ("default", "start", "start_step")},
         **{getattr(aten.linspace, name): _linspace for name in _SPACED},
         **{getattr(aten.logspace, name): _logspace for name in _SPACED},
@@ -71,8 +79,8 @@ def check_forms(program: Any) -> Iterator[NodeProblem]:
             yield _problem(node, "PyTorch's exporter has no values for its other results")
         if name == "allclose" and arguments_of(node)["equal_nan"]:
             yield _problem(node, "PyTorch's exporter drops its argument equal_nan")
-        if name == "special_log_ndtr":
-            yield _problem(node, "PyTorch's exporter has a form of it that underflows")
+        if name in ("special_erfcx", "special_log_ndtr"):
+            yield _problem(node, "PyTorch's exporter has a form of it that is not exact")
         if "max_unpool" in name and _has_channels_last(node.args[0].meta["val"]):
             yield _problem(node, "PyTorch's exporter does not know the strides of its result")
         if name.endswith("_aa") and node.args[2]:
@@ -95,29 +103,23 @@ def arguments_of(node: Any) -> dict[str, Any]:
     return {one.name: one.default_value for one in names} | given | dict(node.kwargs)
 
 
-def _sign(x: Any) -> Any:
-    """Returns the sign; 0 for NaN."""
-    if x.dtype == pytorch().bool:
-        return x.clone()
-    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+def _extreme(form: Any) -> Callable[..., Any]:
+    """Returns the decomposition of `amax` or `amin` without axes, which is over all of them."""
+
+    def decomposed(x: Any, dim: Sequence[int] = (), keepdim: bool = False) -> Any:
+        if dim:
+            return NotImplemented
+        return form(x, list(range(x.dim())), keepdim) if x.dim() else x.clone()
+
+    return decomposed
 
 
-def _atan2(y: Any, x: Any) -> Any:
-    """Returns the angle; zeros and infinities have their signs."""
-    torch = pytorch()
-    kind = torch.result_type(y, x)
-    kind = kind if kind.is_floating_point else torch.get_default_dtype()
-    y, x = y.to(kind), x.to(kind)
-    ratio = torch.where((y == 0) & (x == 0), 0, y.abs() / x.abs())
-    ratio = torch.where(y.isinf() & x.isinf(), 1, ratio)
-    angle = torch.atan(ratio)
-    angle = torch.where(_is_negative(x), pi - angle, angle)
-    return torch.where(_is_negative(y), -angle, angle)
-
-
-def _is_negative(x: Any) -> Any:
-    """Returns a mask of the elements with a sign, -0 among them."""
-    return (x < 0) | (1 / x < 0)
+def _both_extremes(x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Returns the least and the greatest element; `NotImplemented` along one axis."""
+    axes = list(range(x.dim()))
+    if dim is not None or not axes:
+        return NotImplemented
+    return pytorch().amin(x, axes, keepdim), pytorch().amax(x, axes, keepdim)
 
 
 def _arange(*limits: Any, dtype: Any = None, **_: Any) -> Any:

@@ -1,0 +1,66 @@
+"""Decompositions of element-wise operations: signs, angles, and extremes that pass over NaNs."""
+
+from __future__ import annotations
+
+from math import inf, pi
+from typing import Any
+
+from byoc_mlir.torch.tensors import pytorch
+
+
+def sign(x: Any) -> Any:
+    """Returns the sign; 0 for NaN."""
+    if x.dtype == pytorch().bool:
+        return x.clone()
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+def copysign(x: Any, signed: Any) -> Any:
+    """Returns the magnitude of `x` with the sign of `signed`."""
+    x, signed = _as_floats(x, signed)
+    return pytorch().where(_is_negative(signed), -x.abs(), x.abs())
+
+
+def atan2(y: Any, x: Any) -> Any:
+    """Returns the angle; zeros and infinities have their signs."""
+    torch = pytorch()
+    y, x = _as_floats(y, x)
+    ratio = torch.where((y == 0) & (x == 0), 0, y.abs() / x.abs())
+    ratio = torch.where(y.isinf() & x.isinf(), 1, ratio)
+    angle = torch.atan(ratio)
+    angle = torch.where(_is_negative(x), pi - angle, angle)
+    return torch.where(_is_negative(y), -angle, angle)
+
+
+def hypot(a: Any, b: Any) -> Any:
+    """Returns the length of a hypotenuse, without overflow in between."""
+    torch = pytorch()
+    more, less = torch.maximum(a.abs(), b.abs()), torch.minimum(a.abs(), b.abs())
+    ratio = torch.where(more == 0, 0, less / more)
+    length = more * torch.sqrt(1 + ratio * ratio)
+    return torch.where(a.isinf() | b.isinf(), inf, length)
+
+
+def fmax(a: Any, b: Any) -> Any:
+    """Returns the larger number; the other one if one is NaN."""
+    torch = pytorch()
+    return torch.where(a.isnan(), b, torch.where(b.isnan(), a, torch.maximum(a, b)))
+
+
+def fmin(a: Any, b: Any) -> Any:
+    """Returns the smaller number; the other one if one is NaN."""
+    torch = pytorch()
+    return torch.where(a.isnan(), b, torch.where(b.isnan(), a, torch.minimum(a, b)))
+
+
+def _as_floats(*operands: Any) -> list[Any]:
+    """Returns the operands in their common floating-point type."""
+    torch = pytorch()
+    kind = torch.result_type(*operands)
+    kind = kind if kind.is_floating_point else torch.get_default_dtype()
+    return [one.to(kind) for one in operands]
+
+
+def _is_negative(x: Any) -> Any:
+    """Returns a mask of the elements with a sign, -0 among them."""
+    return (x < 0) | (1 / x < 0)
