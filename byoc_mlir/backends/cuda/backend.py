@@ -14,6 +14,7 @@ from byoc_mlir.backends.cuda.images import image_of
 from byoc_mlir.backends.cuda.kernels.compile import compile_region
 from byoc_mlir.backends.cuda.kernels.map_to_grid import MapToGrid
 from byoc_mlir.backends.cuda.kernels.outline_grid_kernels import OutlineGridKernels
+from byoc_mlir.backends.cuda.kernels.pad_in_one_kernel import PadInOneKernel
 from byoc_mlir.backends.cuda.region_code import region_code
 from byoc_mlir.backends.cuda.rules import RULES
 from byoc_mlir.backends.region import outputs_of
@@ -35,7 +36,8 @@ class CudaBackend(Backend):
         return RULES
 
     def passes(self) -> Mapping[str, Callable[[], type[ModulePass]]]:
-        return {one.name: lambda one=one: one for one in (MapToGrid, OutlineGridKernels)}
+        passes = (MapToGrid, OutlineGridKernels, PadInOneKernel)
+        return {one.name: lambda one=one: one for one in passes}
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
         kernels = compile_region(region)

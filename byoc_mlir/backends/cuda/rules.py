@@ -31,7 +31,10 @@ _OPS = (
     *("strided_slice", "transpose", "nn.pad", "take", "gather", "gather_nd"),
     *(f"nn.{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3)),
     *(f"nn.global_{kind}_pool{rank}d" for kind in ("max", "avg") for rank in (1, 2, 3)),
+    *(f"nn.max_pool{rank}d_with_argmax" for rank in (1, 2, 3)),
     *("nn.dense", "nn.matmul", "nn.conv1d", "nn.conv2d", "nn.conv3d"),
+    *(f"nn.conv{rank}d_transpose" for rank in (1, 2, 3)),
+    *("image.resize", "image.grid_sample", "vision.roi_align", "topk"),
 )
 
 _FLOATS = (BFloat16Type, Float16Type, Float32Type)

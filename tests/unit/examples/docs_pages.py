@@ -64,6 +64,7 @@ _INSTALLS = "installs the project"
 _LONG = "takes minutes"
 
 NOT_TRIED: Mapping[tuple[str, str], str] = {
+    ("cuda", "byoc run"): "needs a GPU",
     ("README", "python -m pip install . &&"): _INSTALLS,
     ("README", "python -m pip install '.[test]'"): _INSTALLS,
     ("README", "byoc new-backend my_npu"): (

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.abi import ARENA_BYTES, COMPILER, GPU_KERNEL, KERNEL, weight_symbol
 from byoc_mlir.backends.cuda.kernels.map_to_grid import THREADS, MapToGrid, number_of
 from byoc_mlir.backends.cuda.kernels.outline_grid_kernels import OutlineGridKernels
+from byoc_mlir.backends.cuda.kernels.pad_in_one_kernel import PadInOneKernel
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.arith_ext import RemFOp
 from byoc_mlir.dialects.locations import node_names
@@ -30,7 +31,6 @@ from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
-from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 
@@ -41,6 +41,7 @@ _BUFFERS: Sequence[ModulePass] = (
     ConvertRelayToLinalg(),
     CheckLegal("linalg"),
     FuseElementwise(),
+    PadInOneKernel(),
     Bufferize(),
     OutlineGridKernels(),
     CheckLegal("buffers"),
@@ -50,7 +51,6 @@ _BUFFERS: Sequence[ModulePass] = (
 _GRID: Sequence[ModulePass] = (
     MapToGrid(),
     OutlineParallel(threads=False),
-    ExpandMemrefCopy(),
     ExpandMath(),
 )
 
@@ -133,11 +133,7 @@ def compile_region(region: FuncOp) -> RegionKernels:
     constants = host_constants(module)
     main, others = _parted(module)
     run_passes(context, others, _GRID)
-    threads = {
-        op.sym_name.data: int_attribute(op, THREADS)
-        for op in others.ops
-        if isinstance(op, FuncOp) and THREADS in op.attributes
-    }
+    threads = _thread_counts(others)
     _check_functions(others)
     run_passes(context, others, (LowerScfToCf(), ConvertToLLVM()))
     _mark_kernels(others, threads)
@@ -163,6 +159,17 @@ def _parted(module: ModuleOp) -> tuple[FuncOp, ModuleOp]:
             kernels.body.block.add_op(op)
     (main,) = (op for op in module.ops if isinstance(op, FuncOp))
     return main, kernels
+
+
+def _thread_counts(module: ModuleOp) -> Mapping[str, int]:
+    """Returns the number of threads of each kernel, and erases kernels without a thread."""
+    counts: dict[str, int] = {}
+    for op in tuple(module.body.block.ops):
+        if isinstance(op, FuncOp) and THREADS in op.attributes:
+            count = counts[op.sym_name.data] = int_attribute(op, THREADS)
+            if not count:
+                module.body.block.erase_op(op)
+    return counts
 
 
 def _check_functions(module: ModuleOp) -> None:

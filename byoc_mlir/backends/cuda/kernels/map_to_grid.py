@@ -45,6 +45,9 @@ THREADS = "cuda.threads"
 BLOCK_THREADS = 256
 """Number of threads of a block, a multiple of a warp."""
 
+_MOST_THREADS = 2**32 - 1
+"""Maximum number of threads, which are numbered in 32 bits."""
+
 _EVERY_LANE = -1
 """Mask of all threads of a warp."""
 
@@ -81,6 +84,11 @@ class MapToGrid(ModulePass):
         for function in in_time(op.ops):
             if isinstance(function, func.FuncOp) and KERNEL in function.attributes:
                 threads = _map(function)
+                if threads > _MOST_THREADS:
+                    raise PassFailedException(
+                        f"kernel '{function.sym_name.data}' has {threads} threads; a GPU runs at"
+                        f" most {_MOST_THREADS}"
+                    )
                 function.attributes[THREADS] = IntegerAttr(threads, i64)
 
 

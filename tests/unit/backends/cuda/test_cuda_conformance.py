@@ -8,8 +8,6 @@ from helpers.cuda.emulation import Record
 from byoc_mlir.backends.cuda.rules import RULES
 from byoc_mlir.testing.conformance import run_conformance
 
-pytestmark = pytest.mark.xdist_group("cuda")
-
 _GROUPS = [list(RULES)[first : first + 6] for first in range(0, len(RULES), 6)]
 
 

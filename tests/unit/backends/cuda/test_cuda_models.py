@@ -66,11 +66,21 @@ def test_the_cache_keeps_what_the_driver_linked(gpu: Record, tmp_path: Path) -> 
         assert gpu.calls().count("cuLinkComplete") == calls
 
 
-def test_a_program_is_not_loaded_without_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "/nowhere/libcuda.so.1")
+def test_a_model_is_compiled_where_no_gpu_is(
+    gpu: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, file = NETWORKS["mlp3"](), tmp_path / "model.so"
+    inputs = random_inputs(model)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv(ENVIRONMENT_VARIABLE, "/nowhere/libcuda.so.1")
+        executable = byoc_mlir.compile(model, targets=("cuda",), load=False, cache=False)
+        executable.export_library(file)
+        with pytest.raises(ByocError, match=r"/nowhere/libcuda\.so\.1"):
+            executable.run(inputs)
 
-    with pytest.raises(ByocError, match=r"/nowhere/libcuda\.so\.1"):
-        byoc_mlir.compile(NETWORKS["mlp3"](), targets=("cuda",), cache=False)
+    with byoc_mlir.load(file) as loaded:
+        assert_agrees(loaded.run(inputs), run_onnxruntime(model, inputs))
+    assert "cuLinkComplete" not in gpu.calls()
 
 
 def test_a_fault_names_the_device(gpu: Record) -> None:
