@@ -123,9 +123,9 @@ DEVICE_FUNCTIONS = (
 
 def device_state_slots(constants: int) -> int:
     """Returns the number of state slots of a device: two for each constant, one for each of its
-    functions.
+    functions, and one for the status of the last allocation.
     """
-    return 2 * constants + len(DEVICE_FUNCTIONS)
+    return 2 * constants + len(DEVICE_FUNCTIONS) + 1
 
 
 QUEUE_SLOT, DEVICE_ARENA_SLOT, DEVICE_CONTEXT_SLOTS = 0, 1, 2

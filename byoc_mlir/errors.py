@@ -171,6 +171,14 @@ class DeviceError(ExecutionError):
     """Failure of a device: of an allocation, a copy, a launch, or of the device itself."""
 
 
+class DeviceMemoryError(DeviceError):
+    """A device has too little memory for a program's constants, or for a context."""
+
+    def __init__(self, text: str, device: str = ""):
+        super().__init__(text)
+        self.device = device
+
+
 class ToolchainError(ByocError):
     """A C compiler or a related tool is missing, or refused its input."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,11 @@ class CompileOptions(Request):
         }
         said = {one.name: getattr(request, one.name) for one in fields(Request)}
         return CompileOptions(**{**said, **decided})
+
+    def without_device(self, device: str) -> CompileOptions:
+        """Returns the options without the targets that run on a device."""
+        kept = (one for one in self.targets if get_backend(one).memory_space != device)
+        return replace(self, targets=tuple(kept))
 
 
 def targets_with_options(

@@ -15,12 +15,16 @@ from byoc_mlir.runtime.program import Program
 
 
 class ModelCompiler:
-    """Compiler of a model that runs as one program."""
+    """Compiler of a model that runs as one program.
 
-    def __init__(self, source: Source, options: CompileOptions):
+    Args:
+        problems: earlier problems, for the report; with some, sizes are compiled in.
+    """
+
+    def __init__(self, source: Source, options: CompileOptions, problems: Sequence[str] = ()):
         self._source = source
         self._options = options
-        self._problems: Sequence[str] = ()
+        self._problems = problems
         """Reasons why sizes are compiled in, once they are known."""
 
     def program(self, shapes: Shapes, values: Values) -> Program:

@@ -103,7 +103,7 @@ class _DeviceCode:
         size = function.integer(weight.data.nbytes)
 
         def upload() -> None:
-            function.check(self._call(function, "allocate", size, slot))
+            function.check(self._allocate(function, state, size, slot))
             function.store(function.integer(1), owned)
             memory = function.pointer(state, index)
             source = function.address(symbol)
@@ -139,14 +139,14 @@ class _DeviceCode:
     def define_open(self) -> None:
         """Defines `open(state, context, workspace)`, which makes a queue and the arena."""
         function = self.builder.function(OPEN.hook(self._prefix), (POINTER,) * 3)
-        _, context, _ = function.parameters
+        state, context, _ = function.parameters
         opened = function.slot(context, QUEUE_SLOT)
         function.check(self._call(function, "open", opened))
         if not self._arena_bytes:
             function.finish(function.integer(0, i32))
             return
         arena = function.slot(context, DEVICE_ARENA_SLOT)
-        status = self._call(function, "allocate", function.integer(self._arena_bytes), arena)
+        status = self._allocate(function, state, function.integer(self._arena_bytes), arena)
         queue = function.load(opened, POINTER)
         failed = function.compare("ne", status, function.integer(0, i32))
         function.when(failed, lambda: self._do(function, "close", queue))
@@ -160,6 +160,15 @@ class _DeviceCode:
             self._do(function, "free", function.pointer(context, DEVICE_ARENA_SLOT))
         self._do(function, "close", function.pointer(context, QUEUE_SLOT))
         function.finish()
+
+    def _allocate(
+        self, function: FunctionBuilder, state: SSAValue, size: SSAValue, memory: SSAValue
+    ) -> SSAValue:
+        """Allocates memory; the state keeps the status, by which the runtime knows the failure."""
+        status = self._call(function, "allocate", size, memory)
+        slot = 2 * len(self._constants) + len(DEVICE_FUNCTIONS)
+        function.store(status, function.slot(state, slot))
+        return status
 
     def _call(self, function: FunctionBuilder, name: str, *arguments: SSAValue) -> SSAValue:
         return function.call(f"{self._device}_{name}", *arguments)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self, cast
 import numpy as np
 
 from byoc_mlir.abi import DEVICE_FUNCTIONS
-from byoc_mlir.errors import DeviceError, InvalidInputError
+from byoc_mlir.errors import DeviceError, DeviceMemoryError, InvalidInputError
 from byoc_mlir.runtime import dlpack
 from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice
 from byoc_mlir.runtime.system.addresses import array_at
@@ -43,6 +43,7 @@ class DeviceFunctions:
 
     def __init__(self, device: ProgramDevice, state: Array, code: LoadedCode | None = None):
         self.device = device
+        self._state = state
         self._code = code
         self._functions = {
             name: ctypes.CFUNCTYPE(*_TYPES[name])(int(state[device.function_slot(name)]))
@@ -98,8 +99,13 @@ class DeviceFunctions:
 
     def fail(self, what: str, status: int) -> NoReturn:
         """Raises the error for a status of one of the functions."""
-        text = self.message(status)
-        raise DeviceError(f"could not {what}: device '{self.device.name}': {text}")
+        text = f"could not {what}: device '{self.device.name}': {self.message(status)}"
+        slot = self.device.allocation_slot
+        is_allocation = int(self._state[slot]) == status & 0xFFFFFFFF
+        self._state[slot] = 0
+        if is_allocation:
+            raise DeviceMemoryError(text, self.device.name)
+        raise DeviceError(text)
 
 
 class DeviceArray:

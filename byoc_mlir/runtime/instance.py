@@ -208,9 +208,13 @@ class Instance:
 
     @property
     def held_bytes(self) -> int:
-        """Returns the bytes of the instance's code, arenas and copies of constants."""
-        arenas = len(self._all) * self.program.arena_bytes
-        return self.program.code.size + arenas + self._copied_bytes
+        """Returns the bytes of the instance's code, arenas and copies of constants, on devices
+        too.
+        """
+        program = self.program
+        arenas = program.arena_bytes + sum(device.arena_bytes for device in program.devices)
+        constants = sum(device.constant_bytes for device in program.devices)
+        return program.code.size + len(self._all) * arenas + self._copied_bytes + constants
 
     @property
     def is_closed(self) -> bool:

@@ -74,7 +74,7 @@ class ProgramDevice:
     """Symbols of its regions."""
     state: int
     """First of the state slots: addresses of the constants; for each, 1 if the program owns it; the
-    addresses of the device's functions."""
+    addresses of the device's functions; the status of the last allocation."""
     constants: tuple[str, ...]
     """Digests of the constants on the device, in the order of their slots."""
     constant_bytes: int
@@ -99,6 +99,11 @@ class ProgramDevice:
     def function_slot(self, name: str) -> int:
         """Returns the state slot with the address of one of the device's functions."""
         return self.state + 2 * len(self.constants) + DEVICE_FUNCTIONS.index(name)
+
+    @property
+    def allocation_slot(self) -> int:
+        """Returns the state slot with the status of the last allocation."""
+        return self.state + 2 * len(self.constants) + len(DEVICE_FUNCTIONS)
 
 
 @dataclass(frozen=True)

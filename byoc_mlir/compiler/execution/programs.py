@@ -11,14 +11,14 @@ from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.errors import InputValuesNeededError
+from byoc_mlir.errors import DeviceMemoryError, InputValuesNeededError
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.execution.leaf import MOST_GENERIC, LoadedLeaf
 from byoc_mlir.runtime.plan import Leaf, leaf_of
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.system.forks import on_live_threads
 from byoc_mlir.tensors import TensorInfo
-from byoc_mlir.warned import noted_warnings
+from byoc_mlir.warned import noted_warnings, warn_user
 
 if TYPE_CHECKING:
     from byoc_mlir.compiler.options import CompileOptions
@@ -40,10 +40,12 @@ class ModelPrograms:
     Args:
         read: function that reads the model, when the first program is compiled.
         stored: programs in the cache; `None` if it keeps nothing.
+        problems: earlier problems, for the report.
     """
 
-    def __init__(self, read: Reader, stored: StoredPrograms | None):
+    def __init__(self, read: Reader, stored: StoredPrograms | None, problems: Sequence[str] = ()):
         self._read = read
+        self._problems = problems
         self._stored = stored
         self._compiler: ModelCompiler | None = None
         self.value_inputs: Sequence[str] = () if stored is None else stored.entry.value_inputs
@@ -84,6 +86,19 @@ class ModelPrograms:
                 return found
         return None
 
+    def without_device(self, device: str, problem: str) -> ModelPrograms:
+        """Returns programs without regions on a device; the cache keeps none of them.
+
+        Args:
+            problem: the reason, for the report.
+        """
+
+        def read() -> tuple[Source, CompileOptions]:
+            source, options = self._read()
+            return source, options.without_device(device)
+
+        return ModelPrograms(read, None, (*self._problems, problem))
+
     def _values(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         names = [name for name in self.value_inputs if not _is_data(arrays[name])]
         return {name: arrays[name].copy() for name in names}
@@ -118,19 +133,19 @@ class ModelPrograms:
 
     def _compiler_now(self) -> ModelCompiler:
         if self._compiler is None:
-            self._compiler = _compiler(*self._read())
+            self._compiler = _compiler(*self._read(), self._problems)
         return self._compiler
 
 
 @modules_imported()
-def _compiler(source: Source, options: CompileOptions) -> ModelCompiler:
+def _compiler(source: Source, options: CompileOptions, problems: Sequence[str]) -> ModelCompiler:
     """Returns the compiler of a model.
 
     It is imported here, since a fully cached model does not need it.
     """
     from byoc_mlir.compiler.specialise import ModelCompiler
 
-    return ModelCompiler(source, options)
+    return ModelCompiler(source, options, problems)
 
 
 def _is_data(array: Array) -> bool:
@@ -152,7 +167,8 @@ def loaded_leaf(
 ) -> LoadedLeaf:
     """Returns the node for a model that runs as one program.
 
-    The program is compiled now if its shapes are known and depend on no values.
+    The program is compiled now if its shapes are known and depend on no values. If a device has too
+    little memory for it, it is compiled without that device.
 
     Args:
         inputs: inputs of the model, in order.
@@ -168,7 +184,16 @@ def loaded_leaf(
         program = on_live_threads(partial(programs.program, shapes))()
     except InputValuesNeededError:
         return LoadedLeaf(leaf, programs, request.limits, load=request.load)
-    return LoadedLeaf(leaf_of(program), None, request.limits, load=request.load)
+    try:
+        return LoadedLeaf(leaf_of(program), None, request.limits, load=request.load)
+    except DeviceMemoryError as error:
+        if request.fallback == "forbid":
+            raise
+        problem = f"no region runs on device '{error.device}': {error}"
+        if request.fallback == "warn":
+            warn_user(problem)
+        others = programs.without_device(error.device, problem)
+        return loaded_leaf(inputs, outputs, others, request)
 
 
 def leaf_of_source(

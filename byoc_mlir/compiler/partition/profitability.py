@@ -13,6 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext, Target
 from byoc_mlir.calibration import current_calibration
 from byoc_mlir.compiler.options import CompileOptions
@@ -74,13 +75,27 @@ def prune_unprofitable(
 def _judge(
     module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], compile_part: Compile
 ) -> Judge:
+    judge = _judge_of_regions(module, options, backends, compile_part)
+    if options.prune == "estimated" or all(one.memory_space == HOST_SPACE for one in backends):
+        return judge
+    from byoc_mlir.compiler.partition.device_decisions import device_decisions
+
+    decisions = device_decisions(module, backends, CodegenContext(options.threads))
+    return lambda region: decisions[region] if region in decisions else judge(region)
+
+
+def _judge_of_regions(
+    module: ModuleOp, options: CompileOptions, backends: Sequence[Backend], compile_part: Compile
+) -> Judge:
+    """Returns the judge of regions that share the host's memory."""
     if options.prune == "estimated":
         return _too_little_work
     if options.prune == "measured" or _work(module) < ASSUMED.small_model:
         return _MeasuringJudge(options, compile_part)
     targets = _names(options)
     regions = [op for op in module.walk() if isinstance(op, FuncOp)]
-    judged = [region for region in regions if region_compiler(region) in targets]
+    on_host = {backend.name for backend in backends if backend.memory_space == HOST_SPACE}
+    judged = [region for region in regions if region_compiler(region) in targets & on_host]
     return _EstimatingJudge(judged, options, backends, compile_part)
 
 

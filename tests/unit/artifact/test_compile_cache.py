@@ -20,7 +20,7 @@ from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, CodegenContext, CSource, register_backend
-from byoc_mlir.compiler import specialise
+from byoc_mlir.compiler import dynamic, specialise
 from byoc_mlir.compiler.cache import fingerprint, folder, stored_programs
 from byoc_mlir.compiler.execution.programs import ModelPrograms
 from byoc_mlir.dims import Guard, SymbolInfo, symbol
@@ -492,7 +492,7 @@ def test_the_stages_of_a_model_are_kept(cache: Path) -> None:
     assert kept
     with (
         patch.object(specialise, "build_program", side_effect=AssertionError),
-        patch.object(specialise, "build_dynamic", side_effect=AssertionError),
+        patch.object(dynamic, "build_dynamic", side_effect=AssertionError),
         byoc_mlir.compile(model, targets=(), cache=cache) as executable,
     ):
         np.testing.assert_array_equal(executable.run(inputs)["y"], [[1, 3]])

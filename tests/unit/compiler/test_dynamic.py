@@ -12,7 +12,7 @@ from helpers.programs import fixed_programs
 from onnx import TensorProto
 
 import byoc_mlir
-from byoc_mlir.compiler import specialise
+from byoc_mlir.compiler import dynamic
 from byoc_mlir.errors import InternalError, InvalidInputError, LimitExceededError
 from byoc_mlir.limits import Limits
 from byoc_mlir.testing.networks import GraphBuilder
@@ -131,7 +131,7 @@ def test_defects_are_hidden_from_users_alone(monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object) -> None:
         raise AssertionError("a defect")
 
-    monkeypatch.setattr(specialise, "build_dynamic", fail)
+    monkeypatch.setattr(dynamic, "build_dynamic", fail)
     model = encoder(width=8, heads=2, inner=16)
     inputs = random_inputs(model, dims={"batch": 2, "seq": 3})
     with compiled(model) as executable, pytest.raises(InternalError, match="a defect"):

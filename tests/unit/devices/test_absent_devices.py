@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from device_models import NoPools
 from fakenpu.control import Control, Fault
 from fakenpu.device import FakeNpu
 
@@ -96,6 +97,7 @@ def test_a_missing_device_is_no_default(absent: None, monkeypatch: pytest.Monkey
     from fakenpu.c_backend import FakeNpuBackend
 
     monkeypatch.setattr(FakeNpuBackend, "used_by_default", True)
+    monkeypatch.setattr(NoPools, "used_by_default", False)
     with pytest.warns(UserWarning, match=f"without backend 'fakenpu': device .*{REASON}"):
         executable = byoc_mlir.compile(mlp3(), cache=False)
     assert "fakenpu" not in executable.report().counts()

@@ -15,12 +15,17 @@ from device_models import (
 )
 from fakenpu.control import Control, Fault
 
-from byoc_mlir.errors import DeviceError
+import byoc_mlir
+from byoc_mlir.errors import DeviceError, DeviceMemoryError
 from byoc_mlir.runtime.executable import Executable
+from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.testing.networks import mlp3
+from byoc_mlir.testing.reference import random_inputs
 
+OUT_OF_MEMORY = "out of memory"
 WORDS = {
     Fault.OPEN: "a queue could not be created",
-    Fault.ALLOCATE: "out of memory",
+    Fault.ALLOCATE: OUT_OF_MEMORY,
     Fault.COPY: "a copy failed",
     Fault.LAUNCH: "could not be launched",
     Fault.KERNEL: "a kernel failed",
@@ -45,7 +50,10 @@ def test_every_event_may_fail(device: str, fault: Fault) -> None:
 
 
 def _fails(targets: tuple[str, ...], control: Control, fault: Fault, number: int) -> bool:
-    """True if the run with this fault raises; if the executable exists, its next run is right."""
+    """True if the run with this fault raises, or the model falls back to other places.
+
+    If the executable exists, its next run is right.
+    """
     made: list[Executable] = []
 
     def run() -> None:
@@ -56,11 +64,46 @@ def _fails(targets: tuple[str, ...], control: Control, fault: Fault, number: int
 
     error = _error_of(run)
     assert error is None or (control.device in str(error) and WORDS[fault] in str(error))
+    fell_back = any(OUT_OF_MEMORY in text for one in made for text in one.report().warnings)
+    assert not fell_back or fault is Fault.ALLOCATE
     for executable in made:
         assert control.counters().live_tasks == 0
         checked_run(executable, MODEL, seed=2)
         executable.close()
-    return error is not None
+    return error is not None or fell_back
+
+
+def test_a_device_without_memory_is_left_out() -> None:
+    control = Control("fakenpu")
+    with nothing_left():
+        with control.fault(Fault.ALLOCATE), pytest.warns(UserWarning, match="no region"):
+            executable = byoc_mlir.compile(MODEL, targets=("fakenpu", "fakenpu2"))
+        report = executable.report()
+        checked_run(executable, MODEL)
+        executable.close()
+    assert {"fakenpu2"} <= report.counts().keys() <= {"fakenpu2", "host", "removed", "folded"}
+    (warning,) = report.warnings
+    assert warning.startswith("no region runs on device 'fakenpu': could not load: device")
+    assert OUT_OF_MEMORY in warning
+
+
+def test_a_device_without_memory_is_an_error_where_fallbacks_are_forbidden() -> None:
+    model, control = mlp3(), Control("fakenpu")
+    with nothing_left(), control.fault(Fault.ALLOCATE), pytest.raises(DeviceMemoryError):
+        byoc_mlir.compile(model, targets=("fakenpu",), fallback="forbid")
+
+
+def test_memory_on_devices_counts() -> None:
+    model = mlp3()
+    with compiled(model, "fakenpu") as executable:
+        program = executable.program
+    (device,) = program.devices
+    instance = Instance(program)
+    before = instance.held_bytes
+    assert before >= device.constant_bytes > 0
+    instance.run(list(random_inputs(model).values()))
+    assert instance.held_bytes >= before + device.arena_bytes > before
+    instance.close()
 
 
 def _error_of(run: Callable[[], None]) -> DeviceError | None:
