@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,25 +59,29 @@ def write_model(name: str, folder: Path, precision: str = "f32") -> tuple[Path, 
     path = folder / f"{name}.onnx"
     path.write_bytes(model.SerializeToString())
     if precision == "int8":
-        _quantise(model, path)
+        quantise(model, path)
     inputs = path.with_suffix(".npz")
     np.savez(inputs, allow_pickle=False, **random_inputs(model))
     return path, inputs
 
 
-def _quantise(model: ModelProto, path: Path) -> None:
+def quantise(model: ModelProto, path: Path, dims: Mapping[str, int] | None = None) -> None:
     """Replaces a model in a file by its integer form, from ONNX Runtime's tools.
 
     Activations are u8 and weights s8, per channel: x86 instructions for bytes take this form, and
     ONNX Runtime's documentation recommends it there. With s8 activations, its default, OpenVINO
     computes everything in f32 with AMX, and ONNX Runtime's convolutions run at half the speed.
+
+    Args:
+        dims: sizes of symbolic dimensions for the samples.
     """
     from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     class Samples(CalibrationDataReader):
         def __init__(self) -> None:
-            self.left = [random_inputs(model, seed) for seed in range(1, 1 + _SAMPLES)]
+            samples = range(1, 1 + _SAMPLES)
+            self.left = [random_inputs(model, seed, dims) for seed in samples]
 
         def get_next(self) -> Any:
             return self.left.pop() if self.left else None

@@ -33,6 +33,7 @@ from byoc_mlir.dialects.relay.base import RelayOp
 from byoc_mlir.dialects.relay.elementwise import AddOp, ExpOp, SigmoidOp, TanhOp
 from byoc_mlir.dialects.relay.nn import ReluOp
 from byoc_mlir.frontend.importer import import_model
+from byoc_mlir.lowering.host_pipeline import all_of
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.transforms.annotate_target import AnnotateTarget
 from byoc_mlir.transforms.blocks import is_constant
@@ -106,7 +107,7 @@ def chain(size: int, kinds: Sequence[type[Operation]]) -> ModuleOp:
 def densenet() -> ModuleOp:
     """Returns DenseNet-121 after canonicalisation, before partitioning."""
     module = import_model(NETWORKS["densenet121"]()).module
-    for pass_ in CANONICALISATION:
+    for pass_ in all_of(CANONICALISATION):
         pass_.apply(make_context(), module)
     return module
 

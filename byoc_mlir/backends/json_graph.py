@@ -85,11 +85,16 @@ def _attributes(op: Operation) -> dict[str, Any]:
     if isinstance(op, ConstantOp) or not isinstance(op, RelayOp):
         return {}
     names = op.get_irdl_definition().properties
-    return {name: _plain(name, op) for name in names if getattr(op, name) is not None}
+    given = {name: getattr(op, name) for name in names}
+    values = {name: plain(one) for name, one in given.items() if one is not None}
+    for name, value in values.items():
+        if value is None:
+            raise CompilationError(f"{op.name}: property '{name}' has no form in a JSON graph")
+    return values
 
 
-def _plain(name: str, op: RelayOp) -> Any:
-    attribute: object = getattr(op, name)
+def plain(attribute: object) -> Any:
+    """Returns the number, text or list of numbers in an attribute; `None` for other attributes."""
     if isinstance(attribute, IntegerAttr | FloatAttr):
         value = cast(Any, attribute).value.data
         return bool(value) if attribute.type == i1 else value
@@ -97,4 +102,4 @@ def _plain(name: str, op: RelayOp) -> Any:
         return attribute.data
     if isinstance(attribute, DenseArrayBase):
         return list(cast("DenseArrayBase[Any]", attribute).get_values())
-    raise CompilationError(f"{op.name}: property '{name}' has no form in a JSON graph")
+    return None

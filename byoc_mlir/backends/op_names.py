@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from byoc_mlir.backends.base import Backend
-from byoc_mlir.dialects.relay import RELAY, RelayOp
+from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay.dialect import RELAY
 from byoc_mlir.names import meant
 from byoc_mlir.patterns import Pattern
 from byoc_mlir.patterns.language import CallPattern

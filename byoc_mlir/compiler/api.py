@@ -16,8 +16,7 @@ from typing import Any, ParamSpec
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.folder import Cache
-from byoc_mlir.compiler.execution.here import compile_here
-from byoc_mlir.compiler.execution.known import known_model
+from byoc_mlir.compiler.execution.known import compile_here, known_model
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import OPTIONS, Request
 from byoc_mlir.compiler.snapshot import Snapshot

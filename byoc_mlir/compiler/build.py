@@ -1,9 +1,12 @@
-"""`Build`: the state of a compilation."""
+"""State of a compilation, and its timed stages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,14 +14,55 @@ from xdsl.dialects.builtin import ModuleOp
 from byoc_mlir.backends import Backend
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.compiler.options import CompileOptions
-from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.source import Shapes, Source, Values, read_source
 from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.dialects import make_context
+from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.frontend.model import ImportedModel
+from byoc_mlir.limits import check_time
+from byoc_mlir.progress import shown
 from byoc_mlir.runtime.report import Report
-from byoc_mlir.transforms.traffic import Traffic
+
+
+class Stages:
+    """Runner of named stages, which keeps their times.
+
+    Attributes:
+        seconds: time of each stage.
+        pass_seconds: time of each pass. The time of a stage outside of passes has the stage's name
+          in parentheses, so that both have the same sum.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.pass_seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Times the code in the `with` body under `name`, and attributes its errors to the
+        stage.
+        """
+        check_time()
+        start, in_passes = time.perf_counter(), self._seconds_in_passes()
+        try:
+            with shown(name), ir_boundary(name):
+                yield
+        finally:
+            seconds = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+            self.add_pass(f"({name})", seconds - (self._seconds_in_passes() - in_passes))
+
+    def add_pass(self, name: str, seconds: float) -> None:
+        """Adds seconds to the time of a pass."""
+        self.pass_seconds[name] = self.pass_seconds.get(name, 0.0) + seconds
+
+    def _seconds_in_passes(self) -> float:
+        return sum(self.pass_seconds.values())
+
+
+if TYPE_CHECKING:
+    from byoc_mlir.transforms.traffic import Traffic
 
 
 @dataclass
@@ -44,7 +88,7 @@ class Build:
     """Backends of the partitioning, the fallback interpreter last; from `partition` on."""
     problems: list[str] = field(default_factory=list[str])
     """Problems that did not end the compilation, for the report."""
-    traffic: Traffic = field(default_factory=Traffic)
+    traffic: Traffic | None = None
     """MACs and bytes of each node; from `generate` on, if the program is for profiles."""
     codes: tuple[RegionCode, ...] = field(init=False)
     """Code of each region, in the module's order; from `generate` on."""

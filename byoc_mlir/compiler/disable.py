@@ -61,7 +61,6 @@ REQUIRED_PASSES: Mapping[str, str] = {
             "convert-relay-to-linalg",
             "convert-to-llvm",
             "expand-math",
-            "expand-memref-copy",
             "lower-convolutions",
             "lower-scf-to-cf",
             "lower-small-types",

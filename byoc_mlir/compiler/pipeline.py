@@ -7,13 +7,13 @@ import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from byoc_mlir.backends import get_backends
-from byoc_mlir.backends.op_names import unknown_ops
+from byoc_mlir.backends import Backend, get_backends
 from byoc_mlir.calibration import using
 from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.calibration import calibration_of
@@ -39,27 +39,23 @@ from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.disabled import disabling
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.limits import current_limits, limited
-from byoc_mlir.lowering.host_pipeline import lower_host, run_passes, run_verified
+from byoc_mlir.lowering.host_pipeline import Passes, PassesFor, lower_host, run_passes, run_verified
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
-from byoc_mlir.lowering.profile_steps import ProfileSteps
-from byoc_mlir.lowering.round_recurrent_weights import RoundRecurrentWeights
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.system.libraries import find_openmp
-from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 from byoc_mlir.transforms.drop_unused_functions import DropUnusedFunctions
-from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
-from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
 from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.limit_weight_growth import LimitWeightGrowth
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.profitability import why_unprofitable
 from byoc_mlir.transforms.simplify import Simplify
-from byoc_mlir.transforms.traffic import Traffic
-from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
-from byoc_mlir.transforms.unsigned_bytes import UnsignedBytes
 from byoc_mlir.transforms.widen_16_bit_floats import Widen16BitFloats
+
+_QUANTISED = ("relay.qnn.",)
+_RECURRENT = ("relay.nn.gru", "relay.nn.lstm")
+_AFFINE = ("relay.add", "relay.multiply", "relay.nn.batch_norm", "relay.subtract")
 
 _INTEGER_PRODUCTS = ("relay.qnn.dense", "relay.qnn.conv1d", "relay.qnn.conv2d")
 """Matmuls and convolutions that are faster in integers; others run in `f32` if the model leaves the
@@ -73,15 +69,33 @@ _INTEGER_OPS = (
 )
 """Ops on quantised tensors that backends and integer kernels compute."""
 
-CANONICALISATION: tuple[ModulePass, ...] = (
+
+def _quantised_passes() -> Sequence[ModulePass]:
+    from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
+    from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
+    from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
+    from byoc_mlir.transforms.unsigned_bytes import UnsignedBytes
+
+    return (
+        UnfoldTransposedConvolutions(),
+        FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
+        UnsignedBytes(),
+        DecomposeQnn(kept=_INTEGER_OPS),
+    )
+
+
+def _affine_passes() -> Sequence[ModulePass]:
+    from byoc_mlir.transforms.fold_batch_norm import FoldBatchNorm
+
+    return (FoldBatchNorm(),)
+
+
+CANONICALISATION: Passes = (
     Widen16BitFloats(),
-    UnfoldTransposedConvolutions(),
-    FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
-    UnsignedBytes(),
-    DecomposeQnn(kept=_INTEGER_OPS),
+    PassesFor(_QUANTISED, _quantised_passes),
     FoldConstants(),
     Simplify(),
-    FoldBatchNorm(),
+    PassesFor(_AFFINE, _affine_passes),
     FoldConstants(),
     Simplify(),
     DropUnusedFunctions(),
@@ -199,7 +213,7 @@ def canonicalise(build: Build) -> None:
             run_passes(build.context, build.module, tidying, build.stages.add_pass)
 
 
-def _canonicalisation(targets: Sequence[str]) -> Sequence[ModulePass]:
+def _canonicalisation(targets: Sequence[str]) -> Passes:
     """Returns the passes of `canonicalise`; 16-bit floats stay if `f16` pays on a backend."""
     gains = (backend.profitability("f16") for backend in get_backends(targets))
     if not any(gain.ops for gain in gains):
@@ -212,12 +226,7 @@ def partition(build: Build) -> None:
     targets = targets_with_interpreter(build.module, build.options)
     build.backends = tuple(get_backends(targets))
     with build.stages.stage("partition"):
-        build.problems += [
-            f"backend '{backend.name}', {subject}: {problem}"
-            for backend in build.backends
-            if not type(backend).__module__.startswith("byoc_mlir.")  # a test asks for those
-            for subject, problem in unknown_ops(backend)
-        ]
+        build.problems += _misnamed_ops(build.backends)
         build.problems += run_module_passes(
             build.context, build.module, build.backends, build.options.fallback
         )
@@ -230,6 +239,23 @@ def partition(build: Build) -> None:
         run_verified(build.context, build.module, [partitioning], build.stages.add_pass)
         bound = LimitWeightGrowth(build.options.weight_memory)
         run_passes(build.context, build.module, [bound], build.stages.add_pass)
+
+
+def _misnamed_ops(backends: Sequence[Backend]) -> Sequence[str]:
+    """Returns the problems of installed backends that name ops which do not exist.
+
+    A test checks the backends of this package. So the names of all ops are imported only here.
+    """
+    installed = [one for one in backends if not type(one).__module__.startswith("byoc_mlir.")]
+    if not installed:
+        return ()
+    from byoc_mlir.backends.op_names import unknown_ops
+
+    return [
+        f"backend '{backend.name}', {subject}: {problem}"
+        for backend in installed
+        for subject, problem in unknown_ops(backend)
+    ]
 
 
 def _mixes_on_host(options: CompileOptions) -> bool:
@@ -264,9 +290,11 @@ def generate(build: Build) -> None:
     """
     with build.stages.stage("generate"):
         if _mixes_on_host(build.options):
-            rounding = RoundRecurrentWeights(build.options.exact)
+            rounding = PassesFor(_RECURRENT, partial(_rounding, build.options.exact))
             run_passes(build.context, build.module, [rounding], build.stages.add_pass)
         if build.options.profile:
+            from byoc_mlir.transforms.traffic import Traffic
+
             build.traffic = Traffic.of(build.module)
         regions = generate_regions(build.context, build.module, build.backends, build.options)
     for code in regions.codes:
@@ -279,12 +307,18 @@ def generate(build: Build) -> None:
     check_fallback(build.report, build.options.fallback, build.options.targets)
 
 
+def _rounding(exact: tuple[str, ...]) -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.round_recurrent_weights import RoundRecurrentWeights
+
+    return (RoundRecurrentWeights(exact),)
+
+
 def lower(build: Build) -> None:
     """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes, build.uploads)
-        if any(op.name in _INTEGER_OPS for op in build.module.walk()):
-            run_passes(build.context, build.module, _host_integers(), build.stages.add_pass)
+        integers = PassesFor(_QUANTISED, _host_integers)
+        run_passes(build.context, build.module, [integers], build.stages.add_pass)
         if build.options.resident:
             mark_residents(build.module, build.imported.inputs, build.imported.outputs)
         build.constants = lower_host(
@@ -298,9 +332,10 @@ def lower(build: Build) -> None:
 
 
 def _host_integers() -> Sequence[ModulePass]:
-    """Returns the passes for integer ops, imported only if a model has some."""
+    """Returns the passes for integer ops."""
     from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
     from byoc_mlir.transforms.convolutions_to_float import ConvolutionsToFloat
+    from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 
     return (
         ConvolutionsToFloat(),
@@ -319,9 +354,15 @@ def link(build: Build) -> None:
         own = [native.module for native in natives]
         join_modules(build.module, [*own, *build.uploads.modules(build.module)], common)
         place_contexts(build.module, build.codes)
-        profiling = (ProfileSteps(),) if build.options.profile else ()
+        profiling = _profiling() if build.options.profile else ()
         passes = (*profiling, MarkColdFunctions())
         run_passes(build.context, build.module, passes, build.stages.add_pass)
+
+
+def _profiling() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.profile_steps import ProfileSteps
+
+    return (ProfileSteps(),)
 
 
 def optimise(build: Build) -> None:

@@ -85,7 +85,9 @@ def work_of(build: Build, steps: Sequence[Step]) -> tuple[tuple[Size, Size], ...
 
 
 def _work(build: Build, nodes: tuple[str, ...]) -> tuple[Size, Size]:
-    return build.traffic.multiplications(nodes), build.traffic.bytes(nodes)
+    traffic = build.traffic
+    assert traffic is not None, "only programs for profiles have steps"
+    return traffic.multiplications(nodes), traffic.bytes(nodes)
 
 
 def _checks(build: Build) -> Iterator[ValueCheck]:

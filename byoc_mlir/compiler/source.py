@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from onnx import ModelProto
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, TensorType
@@ -15,9 +15,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 from byoc_mlir.abi import NAME
 from byoc_mlir.boundary import check_argument
-from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.compiler.snapshot import Snapshot
-from byoc_mlir.compiler.symbolic import SymbolicModel
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
@@ -25,10 +23,8 @@ from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.files.in_memory import ModelInMemory, with_tensors_apart
 from byoc_mlir.frontend.files.load import load_model
-from byoc_mlir.frontend.files.mlir_file import check_module_size, check_order, read_mlir
+from byoc_mlir.frontend.files.tensor_check import external_locations
 from byoc_mlir.frontend.files.tensors import TensorReader
-from byoc_mlir.frontend.files.untrusted import check_untrusted, has_upstream_ops
-from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
 from byoc_mlir.frontend.importer import import_loaded
 from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.known_ops import check_nodes
@@ -36,6 +32,9 @@ from byoc_mlir.frontend.model import ImportedModel, ImportVariant
 from byoc_mlir.frontend.normal_form import in_normal_form
 from byoc_mlir.tensors import TensorInfo
 from byoc_mlir.transforms.region_graph import check_annotations
+
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.symbolic import SymbolicModel
 
 ModelSource: TypeAlias = "str | Path | bytes | Snapshot | ModelProto | ModelInMemory | ModuleOp"
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
@@ -118,12 +117,16 @@ def read_source(
     """
     file = model if isinstance(model, str | Path) and Path(model).suffix == ".mlir" else None
     if file is not None:
+        from byoc_mlir.frontend.files.mlir_file import read_mlir
+
         model = read_mlir(file)
     if isinstance(model, ModuleOp):
         if sizes:
             raise InvalidModelError("sizes are for models of ONNX; specialise-dims is for modules")
         model = _on_tensors(checked_module(model))
         if file is not None and not trusted:
+            from byoc_mlir.frontend.files.untrusted import check_untrusted
+
             check_untrusted(model, str(file))
         return _from_module(model)
     given: Mapping[str, Array] = {}
@@ -139,11 +142,16 @@ def read_source(
     apart = with_tensors_apart(message)
     del message  # its large tensors are copied
     loaded = in_normal_form(apart.proto)
-    loaded = with_fixed_sizes(loaded, sizes) if sizes else loaded
+    if sizes:
+        from byoc_mlir.frontend.fixed_sizes import with_fixed_sizes
+
+        loaded = with_fixed_sizes(loaded, sizes)
     outputs = tuple(output.name for output in loaded.graph.output)
     inputs, tensors = model_inputs(loaded), tensors.for_another({**given, **apart.arrays})
     if all(info.is_static for info in inputs):
         return Source(inputs, outputs, loaded, tensors)
+    from byoc_mlir.compiler.symbolic import SymbolicModel
+
     check_nodes(loaded)  # it is imported when the first inputs come
     return Source(inputs, outputs, loaded, tensors, SymbolicModel(loaded, tensors))
 
@@ -155,6 +163,8 @@ def checked_module(module: ModuleOp) -> ModuleOp:
         InvalidModelError: the module is not valid.
         LimitExceededError: the module exceeds the limits.
     """
+    from byoc_mlir.frontend.files.mlir_file import check_module_size, check_order
+
     try:
         module.verify()
         check_order(module)
@@ -173,9 +183,11 @@ def _on_tensors(module: ModuleOp) -> ModuleOp:
     Raises:
         InvalidModelError: a tensor op has no equivalent in `relay`.
     """
+    from byoc_mlir.frontend.files.untrusted import has_upstream_ops
+
     if not has_upstream_ops(module):
         return module
-    from byoc_mlir.transforms.convert_tensors_to_relay import ConvertTensorsToRelay  # few need it
+    from byoc_mlir.transforms.convert_tensors_to_relay import ConvertTensorsToRelay
 
     module = module.clone()
     try:

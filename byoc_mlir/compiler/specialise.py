@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from byoc_mlir.boundary import raise_if_strict
-from byoc_mlir.compiler.dynamic import build_dynamic
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.pipeline import build_program
 from byoc_mlir.compiler.source import Shapes, Source, Values
@@ -44,6 +43,8 @@ class ModelCompiler:
         """
         if not self._may_be_generic():
             return None
+        from byoc_mlir.compiler.dynamic import build_dynamic
+
         try:
             with ir_boundary("compile"):
                 found = build_dynamic(self._source, shapes, replace(self._options, targets=()))

@@ -21,7 +21,7 @@ _DIALECTS: Mapping[str, str] = {
     "llvm": "byoc_mlir.dialects.llvm_ext:LLVM",
     "math": "xdsl.dialects.math:Math",
     "memref": "xdsl.dialects.memref:MemRef",
-    "relay": "byoc_mlir.dialects.relay:RELAY",
+    "relay": "byoc_mlir.dialects.relay.dialect:RELAY",
     "scf": "xdsl.dialects.scf:Scf",
     "tensor": "xdsl.dialects.tensor:Tensor",
     "vector": "xdsl.dialects.vector:Vector",

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Self
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import ArrayAttr, FloatAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     IRDLOperation,
+    VarConstraint,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -217,10 +219,13 @@ class CompilerMarkOp(IRDLOperation):
     `value`.
     """
 
+    T: ClassVar = VarConstraint("T", AnyAttr())
+
     compiler = prop_def(StringAttr)
-    value = operand_def()
-    result = result_def()
+    value = operand_def(T)
+    result = result_def(T)
     traits = traits_def(Pure())
+    assembly_format = "$value `for` $compiler attr-dict `:` type($value)"
 
     def __init__(self, value: SSAValue, compiler: str):
         # Made by the thousand: this skips the general constructor's sorting of operands.
@@ -232,34 +237,8 @@ class CompilerMarkOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        if self.value.type != self.result.type:
-            raise VerifyException(
-                f"operand of type {self.value.type} and result of type {self.result.type} differ"
-            )
         if not self.compiler.data:
             raise VerifyException("the compiler's name is empty")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> Self:
-        operand = parser.parse_unresolved_operand()
-        parser.parse_keyword("for")
-        compiler = parser.parse_str_literal("a backend's name")
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        type_ = parser.parse_type()
-        op = cls(parser.resolve_operand(operand, type_), compiler)
-        op.attributes.update(attributes)
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(" for ")
-        printer.print_string_literal(self.compiler.data)
-        if self.attributes:
-            printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.value.type)
 
 
 @irdl_op_definition

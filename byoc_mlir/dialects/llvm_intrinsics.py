@@ -6,7 +6,8 @@ Documentation: https://mlir.llvm.org/docs/Dialects/LLVM/ and https://llvm.org/do
 from __future__ import annotations
 
 from abc import ABC
-from typing import ClassVar
+from functools import cache
+from typing import ClassVar, Self
 
 from xdsl.dialects.builtin import AnyFloatConstr, BoolAttr, SignlessIntegerConstraint, VectorType
 from xdsl.dialects.llvm import FastMathAttr
@@ -20,22 +21,44 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import FormatProgram
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure, SameOperandsAndResultType
 
-from byoc_mlir.dialects.operations import operations_in
+from byoc_mlir.dialects.operations import define_op, operations_in
 
 _INTEGER_LIKE = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
 _FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 
-_CALL_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
+_FORMAT = "`(` operands `)` attr-dict `:` functional-type(operands, results)"
 
 
-class ElementwiseIntrinsic(IRDLOperation, ABC):
+@cache
+def _format_of(kind: type[IRDLOperation]) -> FormatProgram:
+    return FormatProgram.from_str(_FORMAT, kind.get_irdl_definition())
+
+
+class Intrinsic(IRDLOperation, ABC):
+    """Op with the syntax of a call.
+
+    The syntax is compiled when an op is parsed or printed first: a compilation does neither, and
+    compiling it for each op takes longer than all else in this file.
+    """
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return _format_of(cls).parse(parser, cls)
+
+    def print(self, printer: Printer) -> None:
+        _format_of(type(self)).print(printer, self)
+
+
+class ElementwiseIntrinsic(Intrinsic, ABC):
     """Function whose operands and result have the same type."""
 
     irdl_options = (ParsePropInAttrDict(),)
     traits = traits_def(Pure(), SameOperandsAndResultType())
-    assembly_format = _CALL_FORMAT
 
 
 class FloatIntrinsic(ElementwiseIntrinsic, ABC):
@@ -71,11 +94,10 @@ class IntegerBinaryIntrinsic(IntegerIntrinsic, ABC):
     rhs = operand_def(IntegerIntrinsic.T)
 
 
-class Reduction(IRDLOperation, ABC):
+class Reduction(Intrinsic, ABC):
     """Reduction of all elements of a vector."""
 
     traits = traits_def(Pure())
-    assembly_format = _CALL_FORMAT
 
 
 class IntegerReduction(Reduction, ABC):
@@ -101,78 +123,20 @@ class FloatReduction(Reduction, ABC):
     irdl_options = (ParsePropInAttrDict(),)
 
 
-@irdl_op_definition
-class FTruncOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.trunc"
-
-
-@irdl_op_definition
-class RoundOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.round"
-
-
-@irdl_op_definition
-class RoundEvenOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.roundeven"
-
-
-@irdl_op_definition
-class Log10Op(FloatUnaryIntrinsic):
-    name = "llvm.intr.log10"
-
-
-@irdl_op_definition
-class TanOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.tan"
-
-
-@irdl_op_definition
-class AsinOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.asin"
-
-
-@irdl_op_definition
-class AcosOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.acos"
-
-
-@irdl_op_definition
-class AtanOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.atan"
-
-
-@irdl_op_definition
-class SinhOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.sinh"
-
-
-@irdl_op_definition
-class CoshOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.cosh"
-
-
-@irdl_op_definition
-class TanhOp(FloatUnaryIntrinsic):
-    name = "llvm.intr.tanh"
-
-
-@irdl_op_definition
-class Atan2Op(FloatBinaryIntrinsic):
-    name = "llvm.intr.atan2"
-
-
-@irdl_op_definition
-class MaximumOp(FloatBinaryIntrinsic):
-    """Larger operand; NaN if either is."""
-
-    name = "llvm.intr.maximum"
-
-
-@irdl_op_definition
-class MinimumOp(FloatBinaryIntrinsic):
-    """Smaller operand; NaN if either is."""
-
-    name = "llvm.intr.minimum"
+FTruncOp = define_op(FloatUnaryIntrinsic, "llvm.intr.trunc")
+RoundOp = define_op(FloatUnaryIntrinsic, "llvm.intr.round")
+RoundEvenOp = define_op(FloatUnaryIntrinsic, "llvm.intr.roundeven")
+Log10Op = define_op(FloatUnaryIntrinsic, "llvm.intr.log10")
+TanOp = define_op(FloatUnaryIntrinsic, "llvm.intr.tan")
+AsinOp = define_op(FloatUnaryIntrinsic, "llvm.intr.asin")
+AcosOp = define_op(FloatUnaryIntrinsic, "llvm.intr.acos")
+AtanOp = define_op(FloatUnaryIntrinsic, "llvm.intr.atan")
+SinhOp = define_op(FloatUnaryIntrinsic, "llvm.intr.sinh")
+CoshOp = define_op(FloatUnaryIntrinsic, "llvm.intr.cosh")
+TanhOp = define_op(FloatUnaryIntrinsic, "llvm.intr.tanh")
+Atan2Op = define_op(FloatBinaryIntrinsic, "llvm.intr.atan2")
+MaximumOp = define_op(FloatBinaryIntrinsic, "llvm.intr.maximum", "Larger operand, or NaN.")
+MinimumOp = define_op(FloatBinaryIntrinsic, "llvm.intr.minimum", "Smaller operand, or NaN.")
 
 
 @irdl_op_definition
@@ -186,29 +150,11 @@ class FMulAddOp(FloatIntrinsic):
     c = operand_def(FloatIntrinsic.T)
 
 
-@irdl_op_definition
-class CtPopOp(IntegerUnaryIntrinsic):
-    name = "llvm.intr.ctpop"
-
-
-@irdl_op_definition
-class SMaxOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.smax"
-
-
-@irdl_op_definition
-class SMinOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.smin"
-
-
-@irdl_op_definition
-class UMaxOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.umax"
-
-
-@irdl_op_definition
-class UMinOp(IntegerBinaryIntrinsic):
-    name = "llvm.intr.umin"
+CtPopOp = define_op(IntegerUnaryIntrinsic, "llvm.intr.ctpop")
+SMaxOp = define_op(IntegerBinaryIntrinsic, "llvm.intr.smax")
+SMinOp = define_op(IntegerBinaryIntrinsic, "llvm.intr.smin")
+UMaxOp = define_op(IntegerBinaryIntrinsic, "llvm.intr.umax")
+UMinOp = define_op(IntegerBinaryIntrinsic, "llvm.intr.umin")
 
 
 @irdl_op_definition
@@ -232,69 +178,17 @@ class CountTrailingZerosOp(IntegerUnaryIntrinsic):
     is_zero_poison = prop_def(BoolAttr, default_value=BoolAttr.from_bool(False))
 
 
-@irdl_op_definition
-class ReduceAddOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.add"
-
-
-@irdl_op_definition
-class ReduceMulOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.mul"
-
-
-@irdl_op_definition
-class ReduceAndOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.and"
-
-
-@irdl_op_definition
-class ReduceOrOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.or"
-
-
-@irdl_op_definition
-class ReduceXorOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.xor"
-
-
-@irdl_op_definition
-class ReduceSMaxOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.smax"
-
-
-@irdl_op_definition
-class ReduceSMinOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.smin"
-
-
-@irdl_op_definition
-class ReduceUMaxOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.umax"
-
-
-@irdl_op_definition
-class ReduceUMinOp(IntegerReduction):
-    name = "llvm.intr.vector.reduce.umin"
-
-
-@irdl_op_definition
-class ReduceFMaxOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fmax"
-
-
-@irdl_op_definition
-class ReduceFMinOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fmin"
-
-
-@irdl_op_definition
-class ReduceFMaximumOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fmaximum"
-
-
-@irdl_op_definition
-class ReduceFMinimumOp(FloatReduction):
-    name = "llvm.intr.vector.reduce.fminimum"
-
-
+ReduceAddOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.add")
+ReduceMulOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.mul")
+ReduceAndOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.and")
+ReduceOrOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.or")
+ReduceXorOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.xor")
+ReduceSMaxOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.smax")
+ReduceSMinOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.smin")
+ReduceUMaxOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.umax")
+ReduceUMinOp = define_op(IntegerReduction, "llvm.intr.vector.reduce.umin")
+ReduceFMaxOp = define_op(FloatReduction, "llvm.intr.vector.reduce.fmax")
+ReduceFMinOp = define_op(FloatReduction, "llvm.intr.vector.reduce.fmin")
+ReduceFMaximumOp = define_op(FloatReduction, "llvm.intr.vector.reduce.fmaximum")
+ReduceFMinimumOp = define_op(FloatReduction, "llvm.intr.vector.reduce.fminimum")
 INTRINSICS = operations_in(globals())

@@ -16,9 +16,10 @@ import numpy as np
 import onnx
 from onnx import NodeProto, helper
 
-from byoc_mlir.dialects.relay.evaluate.blockwise import packed
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.value import Array
+from byoc_mlir.numpy_ops.blockwise import packed
 
 DOMAIN = "com.microsoft"
 _BITS: Mapping[np.dtype[Any], int] = {
@@ -159,6 +160,6 @@ def _attribute(node: NodeProto, name: str, default: Any) -> Any:
     """Returns an attribute, or the default if the attribute's type is wrong; a later check refuses
     wrong types.
     """
-    found = next((each for each in node.attribute if each.name == name), None)
-    value = default if found is None else helper.get_attribute_value(found)
+    found = attribute_of(node, name)
+    value = helper.get_attribute_value(found) if found.name else default
     return value if isinstance(value, type(default)) else default

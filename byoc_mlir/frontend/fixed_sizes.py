@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 
 from onnx import ModelProto, TensorShapeProto, ValueInfoProto
 
@@ -21,8 +22,7 @@ def with_fixed_sizes(model: ModelProto, sizes: Mapping[str, int]) -> ModelProto:
     Raises:
         InvalidInputError: the model has no symbolic dimension of a name.
     """
-    fixed = ModelProto()
-    fixed.CopyFrom(model)
+    fixed = deepcopy(model)
     named = [
         *_of_inputs(fixed),
         *_of_values(fixed.graph.output),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dims import Size
 from byoc_mlir.errors import InvalidModelError
-from byoc_mlir.frontend.graphs import graphs_of
+from byoc_mlir.frontend.graphs import attribute_of, graphs_of
 from byoc_mlir.frontend.value import SequenceValue, Value
 
 
@@ -46,19 +47,13 @@ def standard_function(
 def _check_axis(node: onnx.NodeProto, inputs: Sequence[Value | None]) -> None:
     """Checks a node's `axis`, which function bodies do not check."""
     data = inputs[0] if inputs else None
-    given = [attribute.i for attribute in node.attribute if attribute.name == "axis"]
-    if data is None or isinstance(data, SequenceValue) or not given:
+    axis = attribute_of(node, "axis")
+    if data is None or isinstance(data, SequenceValue) or not axis.name:
         return
     try:
-        normalize_axis(given[0], data.rank)
+        normalize_axis(axis.i, data.rank)
     except VerifyException as error:
         raise InvalidModelError(f"node '{node.name}' ({node.op_type}): {error}") from error
-
-
-def has_standard_function(op: OpSchema) -> bool:
-    """True if the ONNX standard gives the op a body, including one that depends on the inputs."""
-    schema: Any = op
-    return schema.has_function or schema.has_context_dependent_function
 
 
 def unfit_operands(op_type: str, inputs: Sequence[Value | None]) -> str:
@@ -115,8 +110,7 @@ def bound_node(
 
     Inputs that the call omits (`absent`) are omitted from the node as well.
     """
-    bound = onnx.NodeProto()
-    bound.CopyFrom(inner)
+    bound = deepcopy(inner)
     _bind(bound, given, absent)
     return bound
 

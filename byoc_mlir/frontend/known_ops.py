@@ -187,3 +187,9 @@ def unknown_op(node: onnx.NodeProto, opset: int) -> str:
         f"not supported: domain '{domain}' has no such op here; export the model without it, with a"
         " function for it, or register an importer of your own (byoc_mlir.frontend.register_op)"
     )
+
+
+def has_standard_function(op: OpSchema) -> bool:
+    """True if the ONNX standard gives the op a body, including one that depends on the inputs."""
+    schema: Any = op
+    return schema.has_function or schema.has_context_dependent_function

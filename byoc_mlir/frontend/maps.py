@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import onnx
 from onnx import NodeProto, TensorProto, helper
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.frontend.graphs import with_nodes
 from byoc_mlir.tensors import MapRow
 
 _ML = "ai.onnx.ml"
@@ -34,16 +36,14 @@ def without_maps(model: onnx.ModelProto, rows: Mapping[str, Sequence[MapRow]]) -
     """Returns the model with these tensors as inputs, instead of the maps."""
     if not rows:
         return model
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
-    graph = result.graph
-    inputs, nodes = list(graph.input), list(graph.node)
-    del graph.input[:], graph.node[:]
-    graph.node.extend(node for node in nodes if not rows.keys() & set(node.input))
-    for value in inputs:
+    result = deepcopy(model)
+    del result.graph.input[:]
+    for value in model.graph.input:
         tensors = [_tensor(row) for row in rows[value.name]] if value.name in rows else [value]
-        graph.input.extend(tensors)
-    return result
+        result.graph.input.extend(tensors)
+    return with_nodes(
+        result, (node for node in model.graph.node if not rows.keys() & set(node.input))
+    )
 
 
 def _is_map(value: onnx.ValueInfoProto) -> bool:

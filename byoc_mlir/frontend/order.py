@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence, Set
+from copy import deepcopy
 
 import onnx
 
@@ -58,10 +59,8 @@ def needed_nodes(nodes: Sequence[onnx.NodeProto], wanted: Iterable[str]) -> list
 
 def captured_names(graph: onnx.GraphProto) -> set[str]:
     """Returns the names that a subgraph captures from enclosing graphs."""
-    own = defined_names(graph)
-    own.update(name for node in graph.node for name in node.output)
     read = {name for node in graph.node for name in read_names(node)}
-    return (read | {value.name for value in graph.output}) - own
+    return (read | {value.name for value in graph.output}) - all_names(graph)
 
 
 def defined_names(graph: onnx.GraphProto) -> set[str]:
@@ -70,6 +69,11 @@ def defined_names(graph: onnx.GraphProto) -> set[str]:
     names.update(tensor.name for tensor in graph.initializer)
     names.update(sparse.values.name for sparse in graph.sparse_initializer)
     return names
+
+
+def all_names(graph: onnx.GraphProto) -> set[str]:
+    """Returns the names of a graph: inputs, initializers and results of nodes."""
+    return defined_names(graph).union(*(node.output for node in graph.node))
 
 
 def describe(node: onnx.NodeProto, index: int) -> str:
@@ -119,6 +123,14 @@ def _cycle(waits_for: Sequence[set[int]], stuck: set[int]) -> list[int]:
         path.append(index)
         index = min(waits_for[index] & stuck)
     return [*path[path.index(index) :], index]
+
+
+def named_copies(nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Returns copies of the nodes with unique names."""
+    copies = [deepcopy(node) for node in nodes]
+    for copy, name in zip(copies, names_of(nodes), strict=True):
+        copy.name = name
+    return copies
 
 
 def names_of(nodes: Sequence[onnx.NodeProto]) -> list[str]:

@@ -29,7 +29,8 @@ class OnnxOp:
     """One version of an op, and the function that imports it.
 
     The function takes the context, then the node's inputs (`None` for an omitted one), then the
-    attributes as keywords; it returns the outputs.
+    attributes as keywords; it returns the outputs. Earlier versions of some ops have attributes
+    that are inputs in later ones: the function gets such an attribute as a constant input.
     """
 
     domain: str
@@ -61,11 +62,16 @@ class OnnxOp:
             NodeRefused: the node cannot be imported.
             VerifyException: operands and attributes do not fit together.
         """
+        parameters = self.signature.parameters
+        given = {
+            name: context.constant(value) if _is_input(parameters.get(name)) else value
+            for name, value in attributes.items()
+        }
         try:
-            bound = self.signature.bind(context, *inputs, **attributes)
+            bound = self.signature.bind(context, *inputs, **given)
         except TypeError as error:
             raise NodeRefused(f"this form of the op is not supported: {error}") from error
-        for name, parameter in self.signature.parameters.items():
+        for name, parameter in parameters.items():
             is_list = parameter.kind == inspect.Parameter.VAR_POSITIONAL
             if is_list and any(each is None for each in bound.arguments.get(name, ())):
                 raise NodeRefused("one of its operands is omitted; accepted are all of them")
@@ -80,6 +86,10 @@ class OnnxOp:
         together = self.attributes(**{name: given[name] for name in names & given.keys()})
         alone = {name: value for name, value in given.items() if name not in names}
         return {**alone, _TOGETHER: together}
+
+
+def _is_input(parameter: inspect.Parameter | None) -> bool:
+    return parameter is not None and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
 
 
 _TOGETHER = "attributes"

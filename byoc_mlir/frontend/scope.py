@@ -24,19 +24,16 @@ from byoc_mlir.frontend.either_rank import (
     refuse_either_rank,
     with_their_rank,
 )
-from byoc_mlir.frontend.external import external_node, invalid_by_onnx
 from byoc_mlir.frontend.files.tensors import TensorReader
-from byoc_mlir.frontend.fold import computed_by_onnx
-from byoc_mlir.frontend.functions import (
-    bound_node,
-    call_attributes,
-    has_standard_function,
-    standard_function,
-    unfit_operands,
+from byoc_mlir.frontend.graphs import (
+    FunctionKey,
+    called_function,
+    standard_name,
+    standard_node,
 )
-from byoc_mlir.frontend.graphs import FunctionKey, called_function, standard_name
 from byoc_mlir.frontend.known_ops import (
     function_of,
+    has_standard_function,
     node_schema,
     unfit_without_schema,
     unknown_op,
@@ -44,7 +41,6 @@ from byoc_mlir.frontend.known_ops import (
 from byoc_mlir.frontend.model import NodeStatus, OnnxNode
 from byoc_mlir.frontend.order import names_of, ordered_nodes, read_names
 from byoc_mlir.frontend.schema import check_node, check_types
-from byoc_mlir.frontend.stages.stage import standard_node
 from byoc_mlir.frontend.value import NodeRefused, Value, ValueNeeded
 
 
@@ -129,6 +125,8 @@ class Scope:
         """
         op = function_of(node, opset)
         if op is None:
+            from byoc_mlir.frontend.functions import standard_function, unfit_operands
+
             body = None if schema is None else standard_function(node, schema, opset, inputs)
             if body is None:
                 raise NodeRefused(f"the op is not supported (opset {opset})")
@@ -137,7 +135,7 @@ class Scope:
             try:
                 return self._call(node, name, body, schema, inputs)
             except InvalidModelError as error:  # the model does not show the body
-                reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
+                reason = self._invalid_by_onnx(node, schema, inputs)
                 within = reason or f"in its body, with {_attributes(node)}: {error}"
                 raise InvalidModelError(f"node '{name}' ({node.op_type}): {within}") from error
         context = NodeContext(
@@ -160,7 +158,7 @@ class Scope:
         except (VerifyException, OverflowError) as error:
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {error}") from error
         except Exception as error:  # the function relies on a valid node
-            reason = schema and invalid_by_onnx(node, schema, self.opsets, inputs)
+            reason = self._invalid_by_onnx(node, schema, inputs)
             if not reason:
                 raise
             raise InvalidModelError(f"node '{name}' ({node.op_type}): {reason}") from error
@@ -180,11 +178,24 @@ class Scope:
         """
         if schema is None:
             return None
+        from byoc_mlir.frontend.external import external_node
+        from byoc_mlir.frontend.fold import computed_by_onnx
+
         arrays = computed_by_onnx(node, schema, self.opsets, inputs)
         if arrays is not None:
             location = node_location(name)
             return [None if array is None else Value(name, array, location) for array in arrays]
         return external_node(node, name, schema, self.opsets, inputs, self.session.builder, reason)
+
+    def _invalid_by_onnx(
+        self, node: onnx.NodeProto, schema: OpSchema | None, inputs: Sequence[Value | None]
+    ) -> str | None:
+        """Returns why ONNX's shape inference refuses a node that could not be imported."""
+        if schema is None:
+            return None
+        from byoc_mlir.frontend.external import invalid_by_onnx
+
+        return invalid_by_onnx(node, schema, self.opsets, inputs)
 
     def knows_op(self, node: onnx.NodeProto) -> bool:
         """True if the node's op can be imported, by an importing function or by a function body."""
@@ -228,6 +239,8 @@ class Scope:
         opsets = {standard_name(entry.domain): entry.version for entry in body.opset_import}
         scope = Scope(self.session, {**self.opsets, **opsets}, values)
         absent = set(body.input) - set(values)
+        from byoc_mlir.frontend.functions import bound_node, call_attributes
+
         given = call_attributes(node, body, schema)
         nodes = [bound_node(inner, given, absent) for inner in body.node]
         scope.import_body(ordered_nodes(nodes, values.keys()), name)

@@ -10,7 +10,7 @@ import numpy as np
 
 from byoc_mlir.dialects.relay import RelayOp, elementwise, index, logic, reduce, transform
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.dialects.relay.evaluate import SEMANTICS
+from byoc_mlir.dialects.relay.evaluate import semantics_of
 from byoc_mlir.dialects.relay.shape import at_most, is_symbolic, same, shape_of, sizes_of
 from byoc_mlir.dims import Dim, Size, floordiv, largest, smallest
 from byoc_mlir.tensors import Array
@@ -58,8 +58,9 @@ def computed_sizes(op: RelayOp, operands: Sequence[Content]) -> list[Content] | 
     if any(is_symbolic(sizes_of(result)) for result in op.results):
         return None
     arrays = [each.items if isinstance(each, SizeTensor) else each for each in operands]
-    if _is_move(op, operands):
-        moved: object = SEMANTICS[type(op)](op, *arrays)  # numpy hands out a single object bare
+    semantics = semantics_of(type(op)) if _is_move(op, operands) else None
+    if semantics is not None:
+        moved: object = semantics(op, *arrays)  # numpy hands out a single object bare
         found = moved if isinstance(moved, list | tuple) else (moved,)
     elif isinstance(op, elementwise.CastOp):
         if numpy_dtype(op.dtype).kind != "i":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from byoc_mlir.frontend.graphs import attribute_of, with_nodes
 from byoc_mlir.frontend.strings import string_names
 
 _ML = "ai.onnx.ml"
@@ -36,19 +38,18 @@ def with_looked_up_strings(model: onnx.ModelProto) -> onnx.ModelProto:
     opsets = {entry.domain: entry.version for entry in model.opset_import}
     if not any(_concerns(node, opsets.get(_ML, 0)) for node in model.graph.node):
         return model
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     strings = set(string_names(model))
-    nodes = list(result.graph.node)
-    del result.graph.node[:]
-    for number, node in enumerate(nodes):
+    nodes: list[NodeProto] = []
+    for number, node in enumerate(result.graph.node):
         if not _concerns(node, opsets.get(_ML, 0)):
-            result.graph.node.append(node)
+            nodes.append(node)
         elif node.op_type in _CLASSIFIERS:
-            result.graph.node.extend(_numbered(node, result.graph, number))
+            nodes += _numbered(node, result.graph, number)
         else:
-            result.graph.node.append(_encoder(node, is_text=node.input[0] in strings))
+            nodes.append(_encoder(node, is_text=node.input[0] in strings))
             result.graph.value_info.append(_info(node, is_text=node.input[0] in strings))
+    with_nodes(result, nodes)
     _import_at_least(result, "", _OPSET if "" not in opsets else 1)
     _import_at_least(result, _ML, 2)
     return result
@@ -58,14 +59,14 @@ def _concerns(node: NodeProto, opset: int) -> bool:
     if node.domain != _ML or not (node.input and node.output):
         return False  # the import refuses a node without them
     if node.op_type in _CLASSIFIERS:
-        return bool(_attribute(node, _LABELS, ()))
+        return bool(attribute_of(node, _LABELS).strings)
     since = 1 if node.op_type == "CategoryMapper" else opset
     return (node.op_type, since) in REWRITTEN
 
 
 def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[NodeProto]:
     """Yields a classifier with integer labels, and the lookup of its string labels."""
-    labels: Sequence[bytes] = _attribute(node, _LABELS, ())
+    labels = list(attribute_of(node, _LABELS).strings)
     kept = [each for each in node.attribute if each.name not in (_LABELS, *_CLASSIFIERS.values())]
     del node.attribute[:]
     numbers = helper.make_attribute(_CLASSIFIERS[node.op_type], list(range(len(labels))))
@@ -81,18 +82,19 @@ def _numbered(node: NodeProto, graph: onnx.GraphProto, number: int) -> Iterator[
 def _encoder(node: NodeProto, *, is_text: bool) -> NodeProto:
     """Returns a CategoryMapper or LabelEncoder as a LabelEncoder of the second version."""
     if node.op_type == "CategoryMapper":
-        texts, numbers = _attribute(node, "cats_strings", ()), _attribute(node, "cats_int64s", ())
+        texts = attribute_of(node, "cats_strings").strings
+        numbers: Sequence[int] = attribute_of(node, "cats_int64s").ints
     else:
-        texts = _attribute(node, "classes_strings", ())
+        texts = attribute_of(node, "classes_strings").strings
         numbers = range(len(texts))
     attributes: dict[str, Any] = {"keys_int64s": list(numbers), "values_strings": list(texts)}
     if is_text:
         attributes = {"keys_strings": list(texts), "values_int64s": list(numbers)}
     attributes = {name: one for name, one in attributes.items() if one}  # an attribute is not empty
     for name in ("default_int64", "default_string"):
-        default = _attribute(node, name, None)
-        if default is not None:
-            attributes[name] = default
+        default = attribute_of(node, name)
+        if default.name:
+            attributes[name] = helper.get_attribute_value(default)
     return helper.make_node(
         "LabelEncoder", list(node.input), list(node.output), node.name, domain=_ML, **attributes
     )
@@ -104,11 +106,6 @@ def _info(node: NodeProto, *, is_text: bool) -> onnx.ValueInfoProto:
     """
     kind = TensorProto.INT64 if is_text else TensorProto.STRING
     return helper.make_tensor_value_info(node.output[0], kind, None)
-
-
-def _attribute(node: NodeProto, name: str, default: Any) -> Any:
-    found: AttributeProto | None = next((a for a in node.attribute if a.name == name), None)
-    return default if found is None else helper.get_attribute_value(found)
 
 
 def _import_at_least(model: onnx.ModelProto, domain: str, version: int) -> None:

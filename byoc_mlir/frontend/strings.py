@@ -16,36 +16,18 @@ from byoc_mlir.frontend.known_ops import node_schema
 from byoc_mlir.frontend.order import read_names
 from byoc_mlir.frontend.schema import check_strings
 from byoc_mlir.frontend.stages.parts import ModelPart, parts_around
+from byoc_mlir.frontend.stages.suggestions import mentions_strings
 from byoc_mlir.frontend.structures import tensor_type_of
 
 
 def string_parts(model: onnx.ModelProto) -> tuple[ModelPart, ...]:
     """Returns the parts of a checked model in order; empty if the model has no strings."""
-    strings = set(string_names(model)) if _mentions_strings(model) else set[str]()
+    strings = set(string_names(model)) if mentions_strings(model) else set[str]()
 
     def has_strings(node: onnx.NodeProto) -> bool:
         return not strings.isdisjoint((*read_names(node), *node.output))
 
     return parts_around(model, has_strings) if strings else ()
-
-
-def _mentions_strings(model: onnx.ModelProto) -> bool:
-    graph = model.graph
-    return (
-        any(tensor_type_of(value.type).elem_type == TensorProto.STRING for value in graph.input)
-        or any(tensor.data_type == TensorProto.STRING for tensor in graph.initializer)
-        or any(map(_makes_strings, graph.node))
-    )
-
-
-def _makes_strings(node: onnx.NodeProto) -> bool:
-    for item in node.attribute:
-        if item.name in ("value_string", "value_strings", "values_strings", "values_tensor"):
-            return True
-        number = item.i if item.name in ("to", "dtype") else None
-        if TensorProto.STRING in (item.t.data_type, number):
-            return True
-    return False
 
 
 def string_names(model: onnx.ModelProto) -> Iterator[str]:

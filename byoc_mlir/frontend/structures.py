@@ -7,11 +7,13 @@ structure, the model is rewritten so that each tensor is an input: `s[0]`, `s[1]
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 
 import onnx
 from onnx import helper
 
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.tensors import Kind, Structure, item_name
 
 _KINDS: Mapping[str | None, Kind] = {
@@ -96,12 +98,10 @@ def map_keys(model: onnx.ModelProto) -> dict[str, tuple[int, ...] | tuple[str, .
 
 
 def _keys(node: onnx.NodeProto) -> tuple[int, ...] | tuple[str, ...]:
-    given = {attribute.name: attribute for attribute in node.attribute}
-    if "classlabels_int64s" in given:
-        return tuple(given["classlabels_int64s"].ints)
-    if "classlabels_strings" in given:
-        return tuple(text.decode() for text in given["classlabels_strings"].strings)
-    return ()
+    numbers = attribute_of(node, "classlabels_int64s")
+    if numbers.name:
+        return tuple(numbers.ints)
+    return tuple(text.decode() for text in attribute_of(node, "classlabels_strings").strings)
 
 
 def is_structured(model: onnx.ModelProto) -> bool:
@@ -117,17 +117,15 @@ def flattened_model(model: onnx.ModelProto, structures: Mapping[str, Structure])
     Args:
         structures: the structure of each input that is a sequence or an optional.
     """
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
+    result = deepcopy(model)
     graph = result.graph
-    formals, nodes = list(graph.input), list(graph.node)
     del graph.input[:], graph.node[:]
-    for formal in formals:
+    for formal in model.graph.input:
         if formal.name in structures:
             _take_apart(graph, formal.name, formal.type, structures[formal.name])
         else:
             graph.input.append(formal)
-    graph.node.extend(nodes)
+    graph.node.extend(model.graph.node)
     return result
 
 

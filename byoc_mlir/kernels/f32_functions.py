@@ -26,9 +26,6 @@ from byoc_mlir.kernels.f32_trigonometry import cos, sin, tan
 _LN2_HIGH = 0.693359375
 """ln 2 to 10 bits, so that its product with a small integer is exact."""
 _LN2_LOW = -2.12194440e-4
-_LOG10_E = 0.434294482
-_LOG10_2_HIGH = 0.30078125
-_LOG10_2_LOW = 2.48745663981195e-4
 
 _EXPM1_TAIL = (0.5, 0.16666512, 0.041666187, 0.0083695985, 0.001395172)
 """`(e^r - 1 - r) / r^2` for |r| <= ln 2 / 2."""
@@ -117,15 +114,6 @@ def exp_at_most_one(code: F32Code, x: SSAValue) -> SSAValue:
     return code.multiply(code.multiply(code.add(tail, 1.0), power), 2.0**-_EXP_SHIFT)
 
 
-def exp2(code: F32Code, x: SSAValue) -> SSAValue:
-    """Computes `2^x` to 1.1 ulp, as `2^n e^(f ln 2)` with `x = n + f`."""
-    clamped = code.at_least(code.at_most(x, 129.0), -151.0)
-    rounded, exponent = code.nearest_integer(clamped)
-    remainder = code.multiply(code.subtract(clamped, rounded), _LN2_HIGH + _LN2_LOW)
-    mantissa = code.add(_expm1_polynomial(code, remainder), 1.0)
-    return _scaled(code, mantissa, exponent)
-
-
 def expm1(code: F32Code, x: SSAValue) -> SSAValue:
     """Computes `e^x - 1` to 1.6 ulp, as `2^n (e^r - 1) + (2^n - 1)`.
 
@@ -144,22 +132,6 @@ def log(code: F32Code, x: SSAValue) -> SSAValue:
     exponent, tail, fraction = _log_parts(code, x)
     low = code.add(code.multiply(exponent, _LN2_LOW), tail)
     value = code.add(code.multiply(exponent, _LN2_HIGH), code.add(low, fraction))
-    return _log_specials(code, x, value)
-
-
-def log2(code: F32Code, x: SSAValue) -> SSAValue:
-    """Computes `log2 x` to 1.7 ulp; exact for powers of two."""
-    exponent, tail, fraction = _log_parts(code, x)
-    value = code.add(exponent, code.multiply(code.add(tail, fraction), LOG2_E))
-    return _log_specials(code, x, value)
-
-
-def log10(code: F32Code, x: SSAValue) -> SSAValue:
-    """Computes `log10 x` to 2.5 ulp."""
-    exponent, tail, fraction = _log_parts(code, x)
-    low = code.multiply(code.add(tail, fraction), _LOG10_E)
-    low = code.add(code.multiply(exponent, _LOG10_2_LOW), low)
-    value = code.add(code.multiply(exponent, _LOG10_2_HIGH), low)
     return _log_specials(code, x, value)
 
 
@@ -286,11 +258,7 @@ def _log_specials(code: F32Code, x: SSAValue, value: SSAValue) -> SSAValue:
 
 FUNCTIONS: Mapping[type[Operation], Callable[[F32Code, SSAValue], SSAValue]] = {
     math.ExpOp: exp,
-    math.Exp2Op: exp2,
-    math.ExpM1Op: expm1,
     math.LogOp: log,
-    math.Log2Op: log2,
-    math.Log10Op: log10,
     math.Log1pOp: log1p,
     math.TanhOp: tanh,
     math.ErfOp: erf,

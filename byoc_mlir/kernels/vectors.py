@@ -22,7 +22,12 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dialects.llvm_intrinsics import MaximumOp, MinimumOp, ReduceFMaximumOp
+from byoc_mlir.dialects.llvm_intrinsics import (
+    FloatBinaryIntrinsic,
+    MaximumOp,
+    MinimumOp,
+    ReduceFMaximumOp,
+)
 from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.epilogue import Limits
 from byoc_mlir.kernels.ops import float_arithmetic, shuffle
@@ -244,7 +249,7 @@ class Vectors:
         return partial(self.clamp, lower=low, upper=high)
 
     def _extreme(
-        self, op: type[MaximumOp] | type[MinimumOp], value: SSAValue, limit: SSAValue
+        self, op: type[FloatBinaryIntrinsic], value: SSAValue, limit: SSAValue
     ) -> SSAValue:
         return self.function.insert(
             op.create(

@@ -57,7 +57,9 @@ _CONTROL = frozenset({"relay.bind", "relay.for", "relay.if", "relay.while"})
 
 _DEVICES = frozenset({"byoc.transfer", "byoc.wait"})
 
-_VIEWS = frozenset({"memref.alloc", "memref.reinterpret_cast", "memref.view"})
+_VIEWS = frozenset(
+    {"host.alloc", "host.place", "host.view", "memref.alloc", "memref.reinterpret_cast"}
+)
 """Ops on a device's buffers that do not touch its memory."""
 
 _SYMBOLS = frozenset({"relay.guard", "relay.symbol"})

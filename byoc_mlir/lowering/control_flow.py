@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     MemRefType,
-    StridedLayoutAttr,
     TensorType,
     i1,
     i64,
@@ -23,7 +22,7 @@ from xdsl.utils.exceptions import PassFailedException
 from byoc_mlir.dialects.dynamic_buffers import SizeOp, ViewOp, buffer_sizes, dense_buffer
 from byoc_mlir.dialects.relay.base import Tensor, one_size, tensor_of, type_sizes
 from byoc_mlir.dialects.relay.control import BindOp, ControlOp, ForOp, IfOp, LoopOp, WhileOp
-from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
+from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Dim, Size
 
 _INDEX = IndexType()
@@ -123,10 +122,7 @@ class _LoopLowering:
 
     def _place_rows(self, inner: Builder, iteration: SSAValue) -> None:
         for row, stacked in zip(self._rows, self._stacked, strict=True):
-            if is_symbolic(_tensor_sizes(stacked)):
-                _copy_to_row(inner, row, stacked, iteration)
-            else:
-                inner.insert(memref.CopyOp(row, inner.insert(_row(stacked, iteration)).result))
+            _copy_to_row(inner, row, stacked, iteration)
 
 
 class _ForLowering(_LoopLowering):
@@ -242,17 +238,6 @@ def _tensor_sizes(buffer: SSAValue) -> tuple[Size, ...]:
 def _row_type(stacked: SSAValue) -> Tensor:
     type_ = _tensor(stacked)
     return tensor_of(type_.element_type, type_sizes(type_)[1:])
-
-
-def _row(stacked: SSAValue, iteration: SSAValue) -> memref.SubviewOp:
-    """Returns the view of one row, without the dimension of the rows."""
-    assert isinstance(stacked.type, MemRefType)
-    row = _row_type(stacked)
-    shape = known_shape(row)
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    type_ = MemRefType(row.element_type, shape, StridedLayoutAttr(strides, None))
-    offsets, ones = [iteration, *[0] * len(shape)], [1] * (len(shape) + 1)
-    return memref.SubviewOp.get(stacked, offsets, [1, *shape], ones, type_)
 
 
 def _size(builder: Builder, size: Size) -> SSAValue:

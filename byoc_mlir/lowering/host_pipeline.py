@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 from xdsl.context import Context
 from xdsl.dialects import func, memref
@@ -21,20 +23,12 @@ from byoc_mlir.lowering.avoid_gathers import AvoidGathers
 from byoc_mlir.lowering.bind_sizes import BindSizes
 from byoc_mlir.lowering.bufferize import Bufferize
 from byoc_mlir.lowering.check_legal import CheckLegal
-from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
-    ChooseConvolutionAlgorithms,
-)
-from byoc_mlir.lowering.convolutions.decompose_transposed_convolutions import (
-    DecomposeTransposedConvolutions,
-)
 from byoc_mlir.lowering.convolutions.keep_channels_last import KeepChannelsLast
-from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
 from byoc_mlir.lowering.fuse_elementwise import FuseElementwise
 from byoc_mlir.lowering.linalg_to_loops.choose_schedules import ChooseSchedules
 from byoc_mlir.lowering.linalg_to_loops.convert_linalg_to_loops import ConvertLinalgToLoops
 from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, Timing
 from byoc_mlir.lowering.lower_small_types import LowerSmallTypes
-from byoc_mlir.lowering.lower_softmaxes import LowerSoftmaxes
 from byoc_mlir.lowering.outline_kernels import OutlineKernels
 from byoc_mlir.lowering.pack_weights import PackWeights
 from byoc_mlir.lowering.plan_buffers import PlanBuffers
@@ -42,10 +36,36 @@ from byoc_mlir.lowering.region_calls import device_functions
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
-from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 from byoc_mlir.lowering.widen_products import WidenProducts
+
+
+@dataclass(frozen=True)
+class PassesFor:
+    """Passes for certain ops, imported when a module has such an op.
+
+    Args:
+        names: beginnings of the ops' names. The passes do nothing for a module without these ops.
+        load: function that imports the passes and returns them.
+    """
+
+    names: tuple[str, ...]
+    load: Callable[[], Sequence[ModulePass]]
+
+    def needed(self, module: ModuleOp) -> Sequence[ModulePass]:
+        """Returns the passes if the module has an op for them, else none."""
+        has_one = any(op.name.startswith(self.names) for op in module.walk())
+        return self.load() if has_one else ()
+
+
+Passes: TypeAlias = Sequence[ModulePass | PassesFor]
+
+
+def all_of(passes: Passes) -> tuple[ModulePass, ...]:
+    """Returns the passes with those for certain ops, whatever ops a module has."""
+    several = (one.load() if isinstance(one, PassesFor) else (one,) for one in passes)
+    return tuple(one for some in several for one in some)
 
 
 @dataclass(frozen=True)
@@ -68,7 +88,7 @@ class DevicePasses:
         return DevicePasses((PlaceCopies(),), (HoistDeviceOps(),), (PlaceWaits(),))
 
 
-def loop_passes(*, threads: int, devices: DevicePasses = DevicePasses()) -> tuple[ModulePass, ...]:
+def loop_passes(*, threads: int, devices: DevicePasses = DevicePasses()) -> Passes:
     """Returns the passes from `relay` on tensors to loops on one arena.
 
     After these passes, @main has its final arguments.
@@ -81,10 +101,9 @@ def loop_passes(*, threads: int, devices: DevicePasses = DevicePasses()) -> tupl
     return (
         LowerSmallTypes(),
         WidenProducts(),
-        DecomposeTransposedConvolutions(),
-        LowerSoftmaxes(threads),
-        ChooseConvolutionAlgorithms(threads),
-        LowerConvolutions(threads),
+        PassesFor(_TRANSPOSED_CONVOLUTIONS, _transposed_convolutions),
+        PassesFor(("relay.nn.softmax",), partial(_softmaxes, threads)),
+        PassesFor(("relay.nn.conv",), partial(_convolutions, threads)),
         ConvertRelayToLinalg(),
         CheckLegal("linalg"),
         *devices.copies,
@@ -104,11 +123,33 @@ def loop_passes(*, threads: int, devices: DevicePasses = DevicePasses()) -> tupl
     )
 
 
+_TRANSPOSED_CONVOLUTIONS = tuple(f"relay.nn.conv{rank}d_transpose" for rank in (1, 2, 3))
+
+
+def _transposed_convolutions() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.convolutions import decompose_transposed_convolutions
+
+    return (decompose_transposed_convolutions.DecomposeTransposedConvolutions(),)
+
+
+def _softmaxes(threads: int) -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.lower_softmaxes import LowerSoftmaxes
+
+    return (LowerSoftmaxes(threads),)
+
+
+def _convolutions(threads: int) -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.convolutions import choose_convolution_algorithms
+    from byoc_mlir.lowering.convolutions.lower_convolutions import LowerConvolutions
+
+    choice = choose_convolution_algorithms.ChooseConvolutionAlgorithms(threads)
+    return (choice, LowerConvolutions(threads))
+
+
 def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
     """Returns the passes from loops to the `llvm` dialect."""
     return (
         OutlineParallel(threads=threads),
-        ExpandMemrefCopy(),
         ExpandMath(),
         LowerScfToCf(),
         ConvertToLLVM(),
@@ -159,11 +200,11 @@ def lower_host(
 def run_verified(
     context: Context,
     module: ModuleOp,
-    passes: Sequence[ModulePass],
+    passes: Passes,
     timing: Timing | None = None,
 ) -> None:
     """Runs passes in order and verifies the module after each; raises as `run_passes`."""
-    for module_pass in passes:
+    for module_pass in _needed(module, passes):
         start = time.perf_counter()
         _run_pass(context, module, module_pass)
         with ir_boundary(f"verifying after {module_pass.name}"):
@@ -175,20 +216,29 @@ def run_verified(
 def run_passes(
     context: Context,
     module: ModuleOp,
-    passes: Sequence[ModulePass],
+    passes: Passes,
     timing: Timing | None = None,
 ) -> None:
-    """Runs passes in order.
+    """Runs passes in order, those for certain ops only if the module has such an op.
 
     Raises:
         CompilationError: a pass failed; the error names the pass and the ONNX node.
         LimitExceededError: the compilation exceeded its time limit.
     """
-    for module_pass in passes:
+    for module_pass in _needed(module, passes):
         start = time.perf_counter()
         _run_pass(context, module, module_pass)
         if timing is not None:
             timing(module_pass.name, time.perf_counter() - start)
+
+
+def _needed(module: ModuleOp, passes: Passes) -> Iterator[ModulePass]:
+    """Yields the passes to run; earlier passes have run when it looks for the ops of later ones."""
+    for one in passes:
+        if isinstance(one, PassesFor):
+            yield from one.needed(module)
+        else:
+            yield one
 
 
 def _run_pass(context: Context, module: ModuleOp, module_pass: ModulePass) -> None:

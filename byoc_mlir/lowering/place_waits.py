@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from byoc_mlir.abi import HOST_SPACE, INPUTS, WORKSPACE, WORKSPACE_OFFSET
 from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp, region_spaces, space_of
-from byoc_mlir.dialects.dynamic_buffers import View
+from byoc_mlir.dialects.dynamic_buffers import PlaceOp, View
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
@@ -103,7 +103,7 @@ class _Waits:
 
     def _touched(self, op: Operation) -> tuple[str, ...]:
         """Returns the devices whose pending copies use memory that an op reads or writes."""
-        if isinstance(op, memref.ViewOp | View):
+        if isinstance(op, PlaceOp | View):
             return ()
         used = [
             (_range(value), self._may_write(inner, index))
@@ -172,13 +172,13 @@ def _range(buffer: SSAValue) -> _Range:
     owner = buffer.owner
     if isinstance(owner, View):
         return _range(owner.operands[0])
-    if isinstance(owner, memref.ViewOp) and isinstance(owner.source, BlockArgument):
-        shift, type_ = owner.byte_shift.owner, owner.results[0].type
+    if isinstance(owner, PlaceOp) and isinstance(owner.source, BlockArgument):
+        shift, type_ = owner.offset.owner, owner.results[0].type
         if isinstance(shift, arith.ConstantOp) and isinstance(shift.value, IntegerAttr):
             begin = shift.value.value.data
             assert isinstance(type_, MemRefType)
             return _Range(owner.source, begin, begin + _bytes(type_))
-    root = owner.operands[0] if isinstance(owner, memref.ViewOp) else buffer
+    root = owner.source if isinstance(owner, PlaceOp) else buffer
     return _Range(root, 0, _END)
 
 

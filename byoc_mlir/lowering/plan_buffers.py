@@ -8,7 +8,7 @@ from operator import index
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func, memref
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     IndexType,
@@ -68,7 +68,7 @@ class PlanBuffers(ModulePass):
     func.func @main(%arena: memref<64xi8>, %x: memref<16xf32>, %out: memref<16xf32>)
         attributes {byoc.arena_bytes = 64 : i64} {
       %c0 = arith.constant 0 : index
-      %0 = memref.view %arena[%c0][] : memref<64xi8> to memref<16xf32>
+      %0 = host.place %arena[%c0] : memref<64xi8> to memref<16xf32>
       …
     }
     ```
@@ -123,7 +123,7 @@ class _Planner:
                 self._pass_arena(call, arena, self._places[symbol][callee], self._size(callee))
         for alloc, offset in zip(allocs, offsets[len(groups) :], strict=True):
             shift = _index(offset)
-            _replace(alloc, [shift, _view(arena, shift.results[0], alloc.memref.type)])
+            _replace(alloc, [shift, PlaceOp(arena, shift.results[0], alloc.memref.type)])
 
     def place_workspaces(self, symbol: str, base: Size) -> None:
         """Records the workspace offset of each region that a function calls.
@@ -184,7 +184,7 @@ class _Planner:
     def _pass_arena(self, call: func.CallOp, arena: SSAValue, offset: Size, size: Size) -> None:
         """Passes to a callee its part of the caller's arena."""
         shift = _index(offset)
-        view = _view(arena, shift.results[0], _arena_type(size, self._space))
+        view = PlaceOp(arena, shift.results[0], _arena_type(size, self._space))
         for op in (shift, view):
             op.location = call.location
         Rewriter.insert_op([shift, view], InsertPoint.before(call))
@@ -230,14 +230,6 @@ def _planned(requests: Sequence[tuple[Size, tuple[int, int]]]) -> tuple[Sequence
     if not is_symbolic(size for size, _ in requests):
         return plan_offsets([BufferRequest(index(size), *span) for size, span in requests])
     return plan_slots([DynamicRequest(size, hint(size), *span) for size, span in requests])
-
-
-def _view(arena: SSAValue, shift: SSAValue, type_: MemRefType) -> Operation:
-    """Returns an op for a part of the arena."""
-    assert isinstance(arena.type, MemRefType)
-    if arena.type.has_static_shape() and type_.has_static_shape():
-        return memref.ViewOp(arena, shift, [], type_)
-    return PlaceOp(arena, shift, type_)
 
 
 def _index(size: Size) -> Operation:

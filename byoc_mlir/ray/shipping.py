@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.compiler.cache.folder import own_folder
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.extras import import_extra
 from byoc_mlir.files import read_file
 from byoc_mlir.frontend.files.external_data import ExternalFiles
 from byoc_mlir.frontend.files.load import parse_model
+from byoc_mlir.frontend.files.tensor_check import external_locations
 from byoc_mlir.ray.served import EXTRA
 
 

@@ -12,12 +12,9 @@ from byoc_mlir.boundary import boundary, translated
 from byoc_mlir.errors import ByocError, ExecutionError, ExportError, InvalidInputError
 from byoc_mlir.runtime.arguments import Arguments, Inputs, Shape
 from byoc_mlir.runtime.destinations import check_names, copied_into
-from byoc_mlir.runtime.execution.complete import loaded
 from byoc_mlir.runtime.execution.leaf import LoadedLeaf
 from byoc_mlir.runtime.execution.node import LoadedNode
-from byoc_mlir.runtime.files.pickled import packed, unpacked
 from byoc_mlir.runtime.plan import Node
-from byoc_mlir.runtime.plan_report import program_of, report_of
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.profiled import TimedPart, TimedRun, profile_of
 from byoc_mlir.runtime.program import Program
@@ -240,6 +237,8 @@ class Executable:
         Raises:
             ExecutionError: the model has dynamic shapes and has not run yet.
         """
+        from byoc_mlir.runtime.plan_report import report_of
+
         return report_of(self.plan)
 
     @property
@@ -256,6 +255,8 @@ class Executable:
         Raises:
             ExecutionError: as `report`.
         """
+        from byoc_mlir.runtime.plan_report import program_of
+
         return program_of(self.plan)
 
     def close(self) -> None:
@@ -367,6 +368,8 @@ class Executable:
         if self._is_closed:
             raise ExecutionError("the executable is closed; pickle it before, or compile again")
         if self.node.settled().is_complete:
+            from byoc_mlir.runtime.files.pickled import packed
+
             return _unpickled, (*packed(self.program), self._exporter)
         if self._remake is None:
             raise ExportError("the model cannot be pickled: compile or load it in each process")
@@ -388,4 +391,7 @@ class Executable:
 
 
 def _unpickled(content: bytes, threads: int | None, exporter: Exporter | None) -> Executable:
+    from byoc_mlir.runtime.execution.complete import loaded
+    from byoc_mlir.runtime.files.pickled import unpacked
+
     return Executable(loaded(unpacked(content, threads)), exporter)

@@ -16,8 +16,6 @@ from byoc_mlir.transforms.fold_constants import FoldConstants
 from byoc_mlir.transforms.merge_compiler_regions import MergeCompilerRegions
 from byoc_mlir.transforms.merge_composite import MergeComposite
 from byoc_mlir.transforms.partition_graph import PartitionGraph
-from byoc_mlir.transforms.split_products import SplitProducts
-from byoc_mlir.transforms.to_mixed_precision import ToMixedPrecision
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,13 @@ class PartitionFor(ModulePass):
     def _passes(self) -> Iterator[ModulePass]:
         yield MergeComposite(self.targets)
         if self.precision == "bf16":
+            from byoc_mlir.transforms.to_mixed_precision import ToMixedPrecision
+
             yield ToMixedPrecision(self.precision, self.targets, self.exact)
             yield FoldConstants()
         elif self.precision == "bf16x3":
+            from byoc_mlir.transforms.split_products import SplitProducts
+
             yield SplitProducts(self.targets, self.exact)
             yield FoldConstants()
         yield AnnotateTarget(self.targets)

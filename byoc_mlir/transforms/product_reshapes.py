@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from byoc_mlir.dialects.relay import RELAY, RelayOp, elementwise, nn
+from byoc_mlir.dialects.operations import operations_in
+from byoc_mlir.dialects.relay import RelayOp, elementwise, nn
 from byoc_mlir.dialects.relay.base import sizes_of
 from byoc_mlir.dialects.relay.shape import tensor_of, tensor_type
 from byoc_mlir.dialects.relay.transform import ReshapeOp
@@ -15,8 +16,7 @@ from byoc_mlir.transforms.rewriting import constant_array
 
 ELEMENTWISE = tuple(
     kind
-    for kind in RELAY.operations
-    if kind.__module__ == elementwise.__name__ or kind in (nn.ReluOp, nn.LeakyReluOp)
+    for kind in (*operations_in(vars(elementwise)), nn.ReluOp, nn.LeakyReluOp)
     if issubclass(kind, (elementwise.UnaryOp, elementwise.BroadcastOp))
 )
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
+from byoc_mlir.testing.samples.onnx_nodes.symbolic import with_symbols
 from byoc_mlir_fuzz.case import Case
-from byoc_mlir_fuzz.generate.random_graph import random_graph
 from byoc_mlir_fuzz.mutate import mutated_bytes, mutated_model
 from byoc_mlir_fuzz.mutate_mlir import mutated_text
-from byoc_mlir_fuzz.symbolic import with_symbols
+from byoc_mlir_fuzz.random_model import random_graph
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Plan:
         """Returns the case of a number."""
         rng = Random(f"byoc {self.seed}/{number}")
         graph, model = random_graph(rng)
-        feeds = ({entry.tensor.name: entry.value for entry in graph.inputs},)
+        feeds = (graph.feeds,)
         name = f"{self.seed}/{number}"
         if self.symbolic:
-            model, feeds = with_symbols(rng, model, graph.inputs)
+            model, feeds = with_symbols(graph, model)
         case = Case(name, model.SerializeToString(deterministic=True), feeds)
         if not self.mutate:
             return case

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 
 from byoc_mlir.comparison import distance
 from byoc_mlir.runtime.report import Report
+from byoc_mlir.testing.samples.onnx_nodes.values import is_float
 from byoc_mlir_fuzz.case import Array, Feeds
 from byoc_mlir_fuzz.oracles import (
     ORACLES,
@@ -24,7 +25,6 @@ from byoc_mlir_fuzz.oracles import (
     reference_answer,
     spreading,
 )
-from byoc_mlir_fuzz.values import is_float
 
 ORDERING = frozenset(
     (

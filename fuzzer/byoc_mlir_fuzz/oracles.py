@@ -14,8 +14,8 @@ from onnx.reference import ReferenceEvaluator
 
 from byoc_mlir.comparison import is_close
 from byoc_mlir.errors import ToolchainError
+from byoc_mlir.testing.samples.onnx_nodes.values import is_float
 from byoc_mlir_fuzz.case import Array, Feeds
-from byoc_mlir_fuzz.values import is_float
 
 Answer: TypeAlias = Mapping[str, Array]
 """Outputs by name."""

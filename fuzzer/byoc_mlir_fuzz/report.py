@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from byoc_mlir.testing.samples.onnx_nodes.recipes import importable_ops
 from byoc_mlir_fuzz.campaign import Group, Tally
-from byoc_mlir_fuzz.generate.random_graph import importable_ops
 
 _NOT_OFFLOADED = ("host", "folded", "removed", "reference")
 

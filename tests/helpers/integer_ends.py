@@ -19,16 +19,16 @@ import numpy as np
 import onnx
 from byoc_mlir_fuzz.campaign import Campaign
 from byoc_mlir_fuzz.case import Array, Case, Feeds, Settings
-from byoc_mlir_fuzz.generate.graph import GraphBuilder
-from byoc_mlir_fuzz.generate.random_graph import add_node, importable_ops, model_of
-from byoc_mlir_fuzz.generate.tensor import DOMAINS
 from byoc_mlir_fuzz.report import summary
-from byoc_mlir_fuzz.symbolic import with_symbols
 from onnx import AttributeProto, numpy_helper
 
 from byoc_mlir.backends import split_targets
 from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.schema import op_schema
+from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
+from byoc_mlir.testing.samples.onnx_nodes.recipes import add_node, importable_ops
+from byoc_mlir.testing.samples.onnx_nodes.symbolic import with_symbols
+from byoc_mlir.testing.samples.onnx_nodes.tensor import DOMAINS
 
 GUARDS = Path(__file__).with_name("guard_pages.py")
 ENDS = tuple(
@@ -90,17 +90,15 @@ def cases(seed: int = 0, samples: int = 1, symbolic: bool | None = None) -> Iter
         for sample in range(samples):
             rng = Random(f"{seed}/{domain}/{op_type}/{sample}")
             opset = MAX_OPSET if sample % 2 == 0 else rng.randint(7, MAX_OPSET)
-            graph = GraphBuilder(rng, opset, "plain", domains=DOMAINS)
-            add_node(graph, op_type, domain)
-            if not any(node.op_type == op_type for node in graph.nodes):
+            graph = RandomGraph(rng, opset, "plain", domains=DOMAINS)
+            if not add_node(graph, op_type, domain):
                 continue
-            model, inputs = model_of(graph), graph.inputs
-            feeds: tuple[Feeds, ...] = ({one.tensor.name: one.value for one in inputs},)
+            model = graph.model()
             name = f"{domain}.{op_type}/{sample}"
             if symbolic is not True:
-                yield from _cases_of(rng, op_type, f"{name}/static", model, feeds)
+                yield from _cases_of(rng, op_type, f"{name}/static", model, (graph.feeds,))
             if symbolic is not False:
-                symbols = with_symbols(rng, model, inputs)
+                symbols = with_symbols(graph, model)
                 yield from _cases_of(rng, op_type, f"{name}/symbolic", *symbols)
 
 

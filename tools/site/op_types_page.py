@@ -1,7 +1,7 @@
 """Table of element types: the backends that take an ONNX op of an element type.
 
-For each op and type some models of one node are generated as the fuzzer does, and partitioned for
-each backend. A backend takes the op if it takes it in one of them.
+For each op and type some models of one node are drawn from the samples, and partitioned for each
+backend. A backend takes the op if it takes it in one of them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from random import Random
 
-from byoc_mlir_fuzz.generate.graph import GraphBuilder
-from byoc_mlir_fuzz.generate.random_graph import add_node, importable_ops, model_of
-from byoc_mlir_fuzz.values import Dtype
 from onnx import ModelProto, TensorProto, helper
 from page import Page
 
@@ -29,6 +26,9 @@ from byoc_mlir.errors import ByocError, InputValuesNeededError
 from byoc_mlir.frontend.files.check import MAX_OPSET
 from byoc_mlir.frontend.stages.split import first_stage
 from byoc_mlir.testing.isa import call_at
+from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
+from byoc_mlir.testing.samples.onnx_nodes.recipes import add_node, importable_ops
+from byoc_mlir.testing.samples.onnx_nodes.values import Dtype
 
 LEVEL = "avx2"
 """Instruction set of the table, on which oneDNN's support depends."""
@@ -130,26 +130,13 @@ def _cell(domain: str, op_type: str, dtype: Dtype) -> str:
 def _models(domain: str, op_type: str, dtype: Dtype) -> Iterator[ModelProto]:
     """Yields some models of a node of that type."""
     for number in range(_ATTEMPTS):
-        graph = _OfType(Random(number), MAX_OPSET, preferred=dtype)
+        graph = RandomGraph(Random(number), MAX_OPSET, preferred=dtype)
         add_node(graph, op_type, domain)
         if _type_of(graph, op_type) == dtype:
-            yield model_of(graph)
+            yield graph.model()
 
 
-@dataclass
-class _OfType(GraphBuilder):
-    """Builder that often picks the preferred type, if an op accepts it."""
-
-    preferred: Dtype = TYPES[0]
-
-    def pick_dtype(self, allowed: Iterable[Dtype]) -> Dtype:
-        choices = list(allowed)
-        if self.preferred in choices and self.rng.random() < 0.6:
-            return self.preferred
-        return super().pick_dtype(choices)
-
-
-def _type_of(graph: GraphBuilder, op_type: str) -> Dtype | None:
+def _type_of(graph: RandomGraph, op_type: str) -> Dtype | None:
     nodes = [node for node in graph.nodes if node.op_type == op_type]
     if not nodes:
         return None

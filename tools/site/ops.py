@@ -29,12 +29,12 @@ from xdsl.irdl import (
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from byoc_mlir.dialects.relay import FAMILIES, RELAY
+from byoc_mlir.dialects.relay.dialect import FAMILIES, RELAY
 from byoc_mlir.dialects.relay.element_types import relay_type
 from byoc_mlir.dialects.relay.syntax import print_properties
 from byoc_mlir.testing.conformance.cases import op_cases
-from byoc_mlir.testing.conformance.sample_table import samples_of
-from byoc_mlir.testing.conformance.samples import Sample
+from byoc_mlir.testing.samples.relay_ops.sample import Sample
+from byoc_mlir.testing.samples.relay_ops.table import samples_of
 
 FOLDER = "reference/ops"
 

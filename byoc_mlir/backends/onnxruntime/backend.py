@@ -11,8 +11,6 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from byoc_mlir.backends.base import Backend, Blob, CodegenContext, OpDetail, Rule
-from byoc_mlir.backends.onnxruntime.export import EXPORTS, element_type, export_region
-from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule, onnxruntime_ops, open_session
 from byoc_mlir.backends.options import Option
 from byoc_mlir.backends.region import nodes_of
 from byoc_mlir.dialects.locations import node_names
@@ -41,13 +39,20 @@ class OnnxRuntimeBackend(Backend):
         return f"ONNX Runtime {version('onnxruntime')}"
 
     def op_rules(self) -> Mapping[str, Rule]:
+        from byoc_mlir.backends.onnxruntime.export import EXPORTS
+
         return {**dict.fromkeys(EXPORTS, _rule), "onnx_node": _carried}
 
     def interpreter(self, model: ModelProto) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
+        from byoc_mlir.backends.onnxruntime.runtime import open_session
+
         run = open_session(model.SerializeToString(), 1, bool(self.settings["optimise"])).run
         return lambda inputs: cast("Sequence[Array]", run(None, dict(inputs)))
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
+        from byoc_mlir.backends.onnxruntime.export import export_region
+        from byoc_mlir.backends.onnxruntime.runtime import OnnxRuntimeModule
+
         module = OnnxRuntimeModule(
             export_region(region).SerializeToString(),
             context.threads,
@@ -59,6 +64,8 @@ class OnnxRuntimeBackend(Backend):
 
 
 def _rule(op: Operation) -> str | None:
+    from byoc_mlir.backends.onnxruntime.export import EXPORTS, element_type
+
     for value in (*op.operands, *op.results):
         if element_type(value) is None:
             return f"ONNX has no tensors of {tensor_type(value).element_type}"
@@ -69,6 +76,8 @@ def _rule(op: Operation) -> str | None:
 
 def _carried(op: Operation) -> str | None:
     """Accepts carried ONNX nodes of ONNX Runtime's own op domains."""
+    from byoc_mlir.backends.onnxruntime.runtime import onnxruntime_ops
+
     assert isinstance(op, OnnxNodeOp)
     domain = op.domain.data
     if domain == "":

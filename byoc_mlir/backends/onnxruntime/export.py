@@ -9,12 +9,13 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, f32, i1
+from xdsl.dialects.builtin import f32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends.base import Rule
 from byoc_mlir.backends.carried_nodes import renamed_node
+from byoc_mlir.backends.json_graph import plain
 from byoc_mlir.backends.region import constants_of, nodes_of, only_f32, outputs_of
 from byoc_mlir.dialects.relay import nn
 from byoc_mlir.dialects.relay.base import relay_name, shape_of, tensor_type
@@ -103,25 +104,17 @@ def _same(op_type: str, **attributes: str) -> Export:
     """
 
     def write(graph: ExportedGraph, op: Any, operands: list[str]) -> str:
-        values = {ours: _plain(getattr(op, theirs)) for ours, theirs in attributes.items()}
+        values = {ours: plain(getattr(op, theirs)) for ours, theirs in attributes.items()}
         return graph.add(op_type, operands, **values)
 
     return Export(write)
 
 
-def _plain(attribute: object) -> Any:
-    if isinstance(attribute, DenseArrayBase):
-        return list(cast("DenseArrayBase[Any]", attribute).get_values())
-    assert isinstance(attribute, IntegerAttr | FloatAttr)
-    value = cast(Any, attribute).value.data
-    return int(bool(value)) if attribute.type == i1 else value
-
-
 def _reduction(op_type: str) -> Export:
     def write(graph: ExportedGraph, op: Any, operands: list[str]) -> str:
-        axes = _plain(op.axis) or range(len(shape_of(op.data)))
+        axes = plain(op.axis) or range(len(shape_of(op.data)))
         axis = graph.constant(np.array(list(axes), np.int64))
-        return graph.add(op_type, [*operands, axis], keepdims=_plain(op.keepdims))
+        return graph.add(op_type, [*operands, axis], keepdims=plain(op.keepdims))
 
     return Export(write)
 
@@ -162,7 +155,7 @@ def _bias_add(graph: ExportedGraph, op: nn.BiasAddOp, operands: list[str]) -> st
 
 def _clip(graph: ExportedGraph, op: Any, operands: list[str]) -> str:
     dtype = numpy_dtype(tensor_type(op.data).element_type)
-    limits = [graph.constant(np.array(_plain(limit), dtype)) for limit in (op.a_min, op.a_max)]
+    limits = [graph.constant(np.array(plain(limit), dtype)) for limit in (op.a_min, op.a_max)]
     return graph.add("Clip", [*operands, *limits])
 
 
@@ -173,13 +166,13 @@ def _cast(graph: ExportedGraph, op: Operation, operands: list[str]) -> str:
 def _one_result(op: Operation) -> str | None:
     if any(result.uses.get_length() for result in op.results[1:]):
         return "only the first result can be used"
-    if _plain(cast(nn.BatchNormOp, op).axis) != 1:
+    if plain(cast(nn.BatchNormOp, op).axis) != 1:
         return "only axis 1 is supported"
     return only_f32(op)
 
 
 def _rounds_down(op: Operation) -> str | None:
-    return "ceil_mode is not supported" if _plain(cast(Any, op).ceil_mode) else only_f32(op)
+    return "ceil_mode is not supported" if plain(cast(Any, op).ceil_mode) else only_f32(op)
 
 
 def _f32_result(op: Operation) -> str | None:

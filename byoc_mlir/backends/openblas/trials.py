@@ -16,7 +16,7 @@ from byoc_mlir.backends.openblas.library import SET_THREADS, SGEMM, load_library
 from byoc_mlir.backends.openblas.products import AS_STORED, ROW_MAJOR, TRANSPOSED, Block
 from byoc_mlir.runtime.program import Array
 from byoc_mlir.runtime.system import libraries
-from byoc_mlir.runtime.system.thread_clock import thread_clock
+from byoc_mlir.runtime.system.threads import thread_clock
 
 _ROUNDS = 6
 """Interleaved runs of each way to compute; the shortest counts."""

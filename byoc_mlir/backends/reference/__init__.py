@@ -18,12 +18,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from byoc_mlir.backends import Backend, Blob, CodegenContext, OpDetail, Rule, register_backend
-from byoc_mlir.backends.carried_nodes import renamed_node
-from byoc_mlir.backends.reference.runtime import ReferenceModule
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp
-from byoc_mlir.dialects.relay.evaluate.onnx import evaluator_of
-from byoc_mlir.dialects.relay.evaluate.proven import unproven
 from byoc_mlir.dialects.relay.onnx_node import OnnxNodeOp
 from byoc_mlir.errors import NodeProblem, UnsupportedModelError
 from byoc_mlir.runtime.program import Array
@@ -43,6 +39,8 @@ class ReferenceBackend(Backend):
     def interpreter(
         self, model: onnx.ModelProto
     ) -> Callable[[Mapping[str, Array]], Sequence[Array]]:
+        from byoc_mlir.dialects.relay.evaluate.onnx import evaluator_of
+
         functions = {(function.domain, function.name) for function in model.functions}
         unknown = [
             NodeProblem(node.name, node.op_type, node.domain, _NOT_KNOWN)
@@ -59,6 +57,9 @@ class ReferenceBackend(Backend):
         return lambda inputs: cast("Sequence[Array]", evaluator.run(None, dict(inputs)))
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> Blob:
+        from byoc_mlir.backends.carried_nodes import renamed_node
+        from byoc_mlir.backends.reference.runtime import ReferenceModule
+
         names: dict[SSAValue, str] = {}
         names.update((argument, f"in{i}") for i, argument in enumerate(region.body.block.args))
         inputs = list(names.values())
@@ -92,6 +93,8 @@ class ReferenceBackend(Backend):
 
 
 def _unproven(op: Operation) -> str | None:
+    from byoc_mlir.dialects.relay.evaluate.proven import unproven
+
     assert isinstance(op, OnnxNodeOp)
     return unproven(op.proto, op.opset.value.data)
 

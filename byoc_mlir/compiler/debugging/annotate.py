@@ -7,9 +7,9 @@ from pathlib import Path
 
 import onnx
 
-from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.errors import ExportError, InvalidModelError
 from byoc_mlir.frontend.files.load import load_model
+from byoc_mlir.frontend.files.tensor_check import external_locations
 from byoc_mlir.frontend.graphs import all_nodes
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.report import Report, ReportRow

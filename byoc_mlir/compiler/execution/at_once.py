@@ -15,16 +15,11 @@ from byoc_mlir.artifact import write
 from byoc_mlir.boundary import boundary
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.fingerprint import has_registered
-from byoc_mlir.compiler.execution.compiling_process import CompilingProcess, can_start
 from byoc_mlir.compiler.execution.known import compile_cached
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.frontend.files.check import opset_versions
-from byoc_mlir.frontend.files.tensors import TensorReader
 from byoc_mlir.frontend.inputs import model_inputs
-from byoc_mlir.interpreter.tier_ops import unknown
-from byoc_mlir.onednn.library import unavailable_reason
 from byoc_mlir.runtime.executable import Executable
-from byoc_mlir.runtime.execution.tier import LoadedTier
 from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.tensors import TensorInfo
 
@@ -47,11 +42,22 @@ def answering_at_once(snapshot: Snapshot, cached: CachedModel) -> Executable | N
         model = snapshot.message
         inputs = model_inputs(model)
         is_static = all(info.is_static for info in inputs) and not _has_sizes_from_values(model)
-        if is_static or not _is_valid(model) or unknown(model):
+        if is_static or not _can_be_interpreted(model):
             return None
-        if not can_start() or has_registered() or unavailable_reason():
-            return None  # another process would compile something else, or oneDNN is missing
         return _executable(snapshot, inputs, cached)
+
+
+def _can_be_interpreted(model: ModelProto) -> bool:
+    """True if the tier has all ops of the model, and another process would compile it as this
+    one.
+    """
+    from byoc_mlir.compiler.execution.compiling_process import can_start
+    from byoc_mlir.interpreter.tier_ops import unknown
+    from byoc_mlir.onednn.library import unavailable_reason
+
+    if not _is_valid(model) or unknown(model):
+        return False
+    return can_start() and not has_registered() and not unavailable_reason()
 
 
 def _has_sizes_from_values(model: ModelProto) -> bool:
@@ -74,12 +80,15 @@ def _is_valid(model: ModelProto) -> bool:
 def _executable(
     snapshot: Snapshot, inputs: Sequence[TensorInfo], cached: CachedModel
 ) -> Executable | None:
+    from byoc_mlir.compiler.execution.compiling_process import CompilingProcess
+    from byoc_mlir.frontend.files.tensors import TensorReader
+    from byoc_mlir.interpreter.model import InterpretedModel
+    from byoc_mlir.runtime.execution.tier import LoadedTier
+
     try:
         compilation = CompilingProcess(cached)
     except OSError:
         return None  # there can be no more processes: it is compiled here
-    from byoc_mlir.interpreter.model import InterpretedModel  # all ops, which few models need
-
     model = snapshot.take(holds_bytes=True)  # they are compiled if the process compiled others
     outputs = [output.name for output in model.graph.output]
     tensors = TensorReader(snapshot.files).graph_tensors(model.graph)

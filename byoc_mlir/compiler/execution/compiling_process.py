@@ -25,8 +25,7 @@ import numpy as np
 
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.cache.folder import Cache
-from byoc_mlir.compiler.execution.here import compile_here
-from byoc_mlir.compiler.execution.known import known_model
+from byoc_mlir.compiler.execution.known import compile_here, known_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.installed import search_path

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from onnx import ModelProto
+
 from byoc_mlir.compiler.cache.cached_model import CachedModel
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import Source
@@ -26,6 +28,15 @@ class Compilation:
 PartCompiler: TypeAlias = Callable[[Source], LoadedNode]
 """Function that compiles a part of a model; only later kinds are tried for the part."""
 
-Kind: TypeAlias = Callable[[Source, Compilation, PartCompiler], LoadedNode | None]
-"""Function that returns the node of a model, compiled as far as its inputs are known, or `None` if
-the model is of another kind."""
+Maker: TypeAlias = Callable[[Source, Compilation, PartCompiler], LoadedNode | None]
+"""Function that returns the node of an ONNX model, compiled as far as its inputs are known, or
+`None` if the model is of another kind."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Kind of models, with the function that compiles them; it is imported for such models only."""
+
+    suggested_by: Callable[[ModelProto], bool]
+    """Cheap test: False if a model is certainly of another kind."""
+    load: Callable[[], Maker]

@@ -1,4 +1,5 @@
-"""Models in the cache: loaded without reading the model; missing programs are compiled.
+"""Models in the cache: loaded without reading the model; other models and missing programs are
+compiled.
 
 Nothing here imports the compiler before it is needed.
 """
@@ -11,13 +12,13 @@ from typing import TYPE_CHECKING
 from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
 from byoc_mlir.compiler.cache.stored_programs import StoredPrograms
-from byoc_mlir.compiler.execution.here import compile_here
 from byoc_mlir.compiler.execution.programs import ModelPrograms, loaded_leaf
-from byoc_mlir.compiler.execution.stages import ModelStages, loaded_stages
+from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
 from byoc_mlir.runtime.plan import Staged
+from byoc_mlir.runtime.system.memory import return_freed_memory
 
 if TYPE_CHECKING:
     from byoc_mlir.compiler.execution.split import SplitModel
@@ -48,6 +49,8 @@ def _node(cached: CachedModel, entry: ModelEntry) -> LoadedNode:
     if not entry.stages:
         programs = ModelPrograms(partial(_read, request), stored)
         return loaded_leaf(entry.inputs, entry.outputs, programs, request)
+    from byoc_mlir.compiler.execution.stages import ModelStages, loaded_stages
+
     stages = ModelStages(partial(_split, request), cached, entry)
     return loaded_stages(Staged(entry.inputs, entry.outputs, entry.stages), stages)
 
@@ -62,3 +65,17 @@ def _split(request: Request) -> tuple[SplitModel, CompileOptions]:
     from byoc_mlir.compiler.execution.model import read_split  # and so the compiler
 
     return read_split(request)
+
+
+def compile_here(request: Request, cached: CachedModel | None) -> Executable:
+    """Compiles a model like `compile_model`, but imports the compiler only now.
+
+    The import takes most of a second. A process whose models come from the cache, or from another
+    process, does not need it.
+    """
+    with modules_imported():
+        from byoc_mlir.compiler.execution.model import compile_model
+
+    executable = compile_model(request, cached)
+    return_freed_memory()
+    return executable

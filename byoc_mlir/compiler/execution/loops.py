@@ -40,8 +40,7 @@ def around_loops(source: Source, _: Compilation, compile_part: PartCompiler) -> 
     Args:
         compile_part: function that compiles a part without such loops, or the body of such a loop.
     """
-    if not isinstance(source.model, ModelProto):
-        return None
+    assert isinstance(source.model, ModelProto)
     loops = growing_loops(source.model)
     if not loops:
         return None

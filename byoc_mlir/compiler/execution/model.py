@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
+
+from onnx import ModelProto
 
 from byoc_mlir.artifact import write
 from byoc_mlir.compiler.cache.cached_model import CachedModel
-from byoc_mlir.compiler.execution.kind import Compilation, Kind
-from byoc_mlir.compiler.execution.loops import around_loops
+from byoc_mlir.compiler.execution.kind import Compilation, Kind, Maker
 from byoc_mlir.compiler.execution.programs import leaf_of_source
-from byoc_mlir.compiler.execution.split import SplitModel, in_stages
-from byoc_mlir.compiler.execution.strings import around_strings
-from byoc_mlir.compiler.execution.structured import with_structures
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
@@ -20,11 +19,50 @@ from byoc_mlir.compiler.resident import with_residents
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import InvalidModelError
+from byoc_mlir.frontend.stages.suggestions import (
+    has_loops,
+    may_have_stages,
+    may_have_strings,
+)
+from byoc_mlir.frontend.structures import is_structured
 from byoc_mlir.limits import limited
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.execution.node import LoadedNode
 
-KINDS: tuple[Kind, ...] = (with_structures, around_strings, around_loops, in_stages)
+if TYPE_CHECKING:
+    from byoc_mlir.compiler.execution.split import SplitModel
+
+
+def _structures() -> Maker:
+    from byoc_mlir.compiler.execution.structured import with_structures
+
+    return with_structures
+
+
+def _strings() -> Maker:
+    from byoc_mlir.compiler.execution.strings import around_strings
+
+    return around_strings
+
+
+def _loops() -> Maker:
+    from byoc_mlir.compiler.execution.loops import around_loops
+
+    return around_loops
+
+
+def _stages() -> Maker:
+    from byoc_mlir.compiler.execution.split import in_stages
+
+    return in_stages
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind(is_structured, _structures),
+    Kind(may_have_strings, _strings),
+    Kind(has_loops, _loops),
+    Kind(may_have_stages, _stages),
+)
 """Kinds of models that are no leaf, in the order in which they are tried. For the parts of a model,
 only the kinds after its own are tried. Structures come first, since the other kinds know only
 tensors. Strings come next, since the compiler has no type for them, and splitting for the other
@@ -53,6 +91,8 @@ def read_model(request: Request) -> tuple[Source, CompileOptions]:
 
 def read_split(request: Request) -> tuple[SplitModel, CompileOptions]:
     """Reads and splits the model of a request that the cache lists as split into segments."""
+    from byoc_mlir.compiler.execution.split import SplitModel
+
     with ir_boundary("read"), limited(request.limits):
         source, options = read_model(request)
         split = SplitModel.of(source, options)
@@ -83,7 +123,9 @@ def _node(source: Source, compilation: Compilation, kinds: tuple[Kind, ...]) -> 
     part = replace(compilation, is_part=True)
     for number, kind in enumerate(kinds, 1):
         later = kinds[number:]
-        node = kind(source, compilation, lambda one, later=later: _node(one, part, later))
+        if not isinstance(source.model, ModelProto) or not kind.suggested_by(source.model):
+            continue
+        node = kind.load()(source, compilation, lambda one, later=later: _node(one, part, later))
         if node is not None:
             _check_whole(compilation.options)
             return node

@@ -39,8 +39,7 @@ def around_strings(
         FallbackForbiddenError: `fallback` is `"forbid"`, and some nodes have strings.
         UnsupportedModelError: no interpreter supports some of the nodes on strings.
     """
-    if not isinstance(source.model, ModelProto):
-        return None
+    assert isinstance(source.model, ModelProto)
     model = with_looked_up_strings(source.model)
     parts = string_parts(model)
     if not parts:

@@ -10,7 +10,6 @@ from byoc_mlir.frontend.inputs import model_inputs
 from byoc_mlir.frontend.maps import map_rows, without_maps
 from byoc_mlir.frontend.structures import (
     flattened_model,
-    is_structured,
     map_keys,
     output_kinds,
 )
@@ -20,18 +19,14 @@ from byoc_mlir.runtime.plan import Structured
 from byoc_mlir.tensors import StructureInfo
 
 
-def with_structures(
-    source: Source, _: Compilation, compile_part: PartCompiler
-) -> LoadedStructured | None:
-    """Returns a model with inputs or outputs other than tensors, or `None` for another model.
+def with_structures(source: Source, _: Compilation, compile_part: PartCompiler) -> LoadedStructured:
+    """Returns a model with inputs or outputs other than tensors.
 
     Args:
         compile_part: function that compiles a model whose inputs and outputs are tensors.
     """
     model = source.model
-    if not isinstance(model, ModelProto) or not is_structured(model):
-        return None
-
+    assert isinstance(model, ModelProto)
     rows = map_rows(model)
     tensors_only = without_maps(model, rows)
 

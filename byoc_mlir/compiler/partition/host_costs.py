@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import TensorType, f32, i32
 from xdsl.dialects.func import FuncOp
@@ -18,20 +19,21 @@ from byoc_mlir.dialects.relay.qnn_window import QuantizedConvOp
 from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.dialects.relay.symbols import asking_of
+from byoc_mlir.dialects.relay.window import ConvOp
 from byoc_mlir.kernels.costs import (
     ASSUMED,
     ActivationCalibration,
     ConvolutionCalibration,
     calibration,
 )
-from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import estimated_milliseconds
 from byoc_mlir.lowering.convolutions.description import convolutions
-from byoc_mlir.lowering.integer_products.chain import IntegerMatmul, product_of
-from byoc_mlir.lowering.relay_to_linalg.recurrent_product import TILE_ROWS
 from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.system.machine import target_cpu
 from byoc_mlir.transforms.blocks import is_constant, is_terminator
 from byoc_mlir.transforms.work import multiplications
+
+if TYPE_CHECKING:
+    from byoc_mlir.lowering.integer_products.chain import IntegerMatmul
 
 _FUNCTIONS = (
     *("cos", "cosh", "erf", "exp", "log", "log1p", "power"),
@@ -76,13 +78,28 @@ def _by_kernels(block: Block) -> dict[Operation, float]:
     """Returns the milliseconds of ops that kernels compute; ops fused into a kernel take 0."""
     found: dict[Operation, float] = {}
     for op in convolutions(tuple(block.ops)):
-        found[op] = estimated_milliseconds(op, 1)
+        found[op] = _convolution_milliseconds(op)
+    if any(op.name.startswith("relay.qnn.") for op in block.ops):
+        found |= _by_integer_kernels(block)
+    return found
+
+
+def _convolution_milliseconds(op: ConvOp | QuantizedConvOp) -> float:
+    from byoc_mlir.lowering.convolutions import choose_convolution_algorithms
+
+    return choose_convolution_algorithms.estimated_milliseconds(op, 1)
+
+
+def _by_integer_kernels(block: Block) -> dict[Operation, float]:
+    from byoc_mlir.lowering.integer_products.chain import product_of
+
+    found: dict[Operation, float] = {}
     for op in block.ops:
         product = product_of(op)
         if product is not None:
             found |= _by_integers(product)
         elif isinstance(op, QuantizedConvOp) and op.SPATIAL_RANK < 3 and _is_described(op):
-            found[op] = estimated_milliseconds(op, 1)
+            found[op] = _convolution_milliseconds(op)
     return found
 
 
@@ -136,6 +153,8 @@ def _of_layer(op: LstmOp | GruOp) -> float:
     Each time step multiplies the state by weights that stay in a cache, for one tile of batch
     entries at a time. The matmul of the input is a separate op.
     """
+    from byoc_mlir.lowering.relay_to_linalg.recurrent_product import TILE_ROWS
+
     steps, directions, batch, _ = map(hint, sizes_of(op.data))
     weights, size = math.prod(shape_of(op.weight)[1:]), shape_of(op.weight)[1]
     known = calibration(ConvolutionCalibration)

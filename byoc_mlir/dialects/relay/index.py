@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     AlongAxisOp,
+    DataOp,
     OneResultOp,
     RelayOp,
     Tensor,
@@ -49,13 +50,12 @@ def check_indices(op: RelayOp, value: SSAValue) -> Tensor:
 
 
 @irdl_op_definition
-class TakeOp(AlongAxisOp):
+class TakeOp(AlongAxisOp, OneResultOp):
     """`data [a..., n, b...], indices [i...] -> output [a..., i..., b...]`: slices along `axis`."""
 
     name = "relay.take"
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
@@ -66,7 +66,7 @@ class TakeOp(AlongAxisOp):
 
 
 @irdl_op_definition
-class GatherOp(AlongAxisOp):
+class GatherOp(AlongAxisOp, OneResultOp):
     """`output[i, j, k] = data[i, indices[i, j, k], k]` for axis 1, and so on.
 
     `indices` has the rank of `data` and is not larger on the axes other than `axis`; `output` has
@@ -76,7 +76,6 @@ class GatherOp(AlongAxisOp):
     name = "relay.gather"
     data = operand_def(TensorType)
     indices = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices = tensor_type(self.data), check_indices(self, self.indices)
@@ -158,10 +157,6 @@ class ScatterElementsOp(AlongAxisOp, ScatterOp):
     """`output[i, indices[i, j, k], k] = updates[i, j, k]` for axis 1, and so on."""
 
     name = "relay.scatter_elements"
-    data = operand_def(TensorType)
-    indices = operand_def(TensorType)
-    updates = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices, updates = self.checked()
@@ -180,10 +175,6 @@ class ScatterNdOp(ScatterOp):
     """`output[indices[i]...] = updates[i]`: `indices [i..., m], updates [i..., d[m:]...]`."""
 
     name = "relay.scatter_nd"
-    data = operand_def(TensorType)
-    indices = operand_def(TensorType)
-    updates = operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, indices, updates = self.checked()
@@ -200,7 +191,7 @@ class ScatterNdOp(ScatterOp):
 
 
 @irdl_op_definition
-class UpdateSliceOp(AlongAxisOp):
+class UpdateSliceOp(AlongAxisOp, OneResultOp):
     """`data [b..., n, d...], update [b..., m, d...], starts [b] -> output`: `data`, updated.
 
     In entry `i` of the first dimension, `update` is written from `starts[i]` on along `axis`, which
@@ -214,7 +205,6 @@ class UpdateSliceOp(AlongAxisOp):
     starts = operand_def(TensorType)
     axis = int_prop(1)
     is_circular = bool_prop(False)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data, update = tensor_type(self.data), tensor_type(self.update)
@@ -235,15 +225,13 @@ class UpdateSliceOp(AlongAxisOp):
         return (data,)
 
 
-class ScanOp(AlongAxisOp, ABC):
+class ScanOp(AlongAxisOp, DataOp, ABC):
     """Running result along `axis`, excluding the element itself if `exclusive`, from the end if
     `reverse`.
     """
 
-    data = operand_def(TensorType)
     exclusive = bool_prop(False)
     reverse = bool_prop(False)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         _ = self.positive_axis

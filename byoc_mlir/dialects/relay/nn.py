@@ -108,14 +108,13 @@ class MatmulOp(OneResultOp):
 
 
 @irdl_op_definition
-class BiasAddOp(AlongAxisOp):
+class BiasAddOp(AlongAxisOp, OneResultOp):
     """`data [...] + bias [C]`, where C is the size of `data` along `axis`."""
 
     name = "relay.nn.bias_add"
     data = operand_def(TensorType)
     bias = operand_def(TensorType)
     axis = int_prop(1)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         check_channels(self, "bias", self.bias, tensor_type(self.data), self.positive_axis)
@@ -150,7 +149,7 @@ class BatchNormOp(AlongAxisOp):
 
 
 @irdl_op_definition
-class LayerNormOp(AlongAxisOp):
+class LayerNormOp(AlongAxisOp, OneResultOp):
     """`(data - mean) / sqrt(variance + epsilon) * gamma + beta` over the dimensions from `axis` on.
 
     `gamma` and `beta` have the shape of the normalised dimensions.
@@ -162,7 +161,6 @@ class LayerNormOp(AlongAxisOp):
     beta = operand_def(TensorType)
     axis = int_prop(-1)
     epsilon = float_prop(1e-5)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data = tensor_type(self.data)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import TensorType, f32, i8, i32
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay.base import (
@@ -76,7 +76,7 @@ def check_vector(op: RelayOp, what: str, value: SSAValue, element: Attribute, si
         )
 
 
-class AffineOp(AlongAxisOp, ABC):
+class AffineOp(AlongAxisOp, OneResultOp, ABC):
     """Conversion between `f32` and integers, with parameters along `axis`.
 
     Parameters are one number or a vector along `axis`. If `block_size` is not 0, they have the
@@ -89,7 +89,6 @@ class AffineOp(AlongAxisOp, ABC):
     zero_point = operand_def(TensorType)
     axis = int_prop(1)
     block_size = int_prop(0)
-    output = result_def(TensorType)
 
     def check_parameters(self, zero_element: Attribute) -> None:
         """Checks the shapes and types of scale and zero point.
@@ -154,7 +153,7 @@ class DequantizeOp(AffineOp):
 
 
 @irdl_op_definition
-class RequantizeOp(AlongAxisOp):
+class RequantizeOp(AlongAxisOp, OneResultOp):
     """Conversion of integers to other quantisation parameters, without an intermediate tensor.
 
     `round((data - input_zero_point) * (input_scale / output_scale)) + output_zero_point`, clamped
@@ -169,7 +168,6 @@ class RequantizeOp(AlongAxisOp):
     output_scale = operand_def(TensorType)
     output_zero_point = operand_def(TensorType)
     axis = int_prop(1)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         data = check_element(self, "data", self.data, [*BYTES, i32])

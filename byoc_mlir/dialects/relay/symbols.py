@@ -31,6 +31,7 @@ from byoc_mlir.dialects.relay.shape import (
     check_encoding,
     names_in,
 )
+from byoc_mlir.dialects.relay.syntax import parse_properties, print_properties
 from byoc_mlir.dims import Facts, Guard, Relation, SymbolInfo
 
 
@@ -53,22 +54,9 @@ class SymbolOp(IRDLOperation):
     @classmethod
     def of(cls, info: SymbolInfo) -> SymbolOp:
         """Returns the op that declares a symbol."""
-        properties = {
-            "min": info.min,
-            "max": info.max,
-            "hint": info.hint,
-            "expected": info.expected,
-        }
-        return cls.create(
-            properties={
-                "sym_name": StringAttr(info.name),
-                **{
-                    name: IntegerAttr(value, i64)
-                    for name, value in properties.items()
-                    if value is not None
-                },
-            }
-        )
+        bounds = {name: getattr(info, name) for name in _BOUNDS}
+        given = {name: IntegerAttr(one, i64) for name, one in bounds.items() if one is not None}
+        return cls.create(properties={"sym_name": StringAttr(info.name), **given})
 
     @property
     def info(self) -> SymbolInfo:
@@ -96,8 +84,8 @@ class SymbolOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> SymbolOp:
         name = parser.parse_symbol_name()
-        given = parser.parse_optional_dictionary_attr_dict()
-        unknown = sorted(given.keys() - {"min", "max", "hint", "expected"})
+        given = parse_properties(parser)
+        unknown = sorted(given.keys() - set(_BOUNDS))
         if unknown:
             parser.raise_error(
                 f"{cls.name} has no {', '.join(unknown)}; it has min, max, hint and expected"
@@ -107,16 +95,11 @@ class SymbolOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
-        printer.print_string(" {" + ", ".join(self._bounds()) + "}")
+        bounds = {name: getattr(self, name) for name in _BOUNDS}
+        print_properties(printer, {name: one for name, one in bounds.items() if one is not None})
 
-    def _bounds(self) -> Iterator[str]:
-        info = self.info
-        yield f"min = {info.min}"
-        if info.max is not None:
-            yield f"max = {info.max}"
-        yield f"hint = {info.hint}"
-        if info.expected is not None:
-            yield f"expected = {info.expected}"
+
+_BOUNDS = ("min", "max", "hint", "expected")
 
 
 @irdl_op_definition

@@ -10,7 +10,6 @@ from xdsl.ir import Attribute
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
-    result_def,
     var_operand_def,
     var_result_def,
 )
@@ -20,6 +19,7 @@ from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     AlongAxisOp,
     DataOp,
+    OneResultOp,
     Tensor,
     float_prop,
     ints,
@@ -129,12 +129,11 @@ class BroadcastToOp(DataOp):
 
 
 @irdl_op_definition
-class ConcatenateOp(AlongAxisOp):
+class ConcatenateOp(AlongAxisOp, OneResultOp):
     """One or more tensors joined along `axis`."""
 
     name = "relay.concatenate"
     data = var_operand_def(TensorType)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         if not self.data:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TypeVar, cast, overload
+from typing import ClassVar, TypeVar, overload
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, operand_def
+from xdsl.irdl import operand_def
 from xdsl.utils.exceptions import VerifyException
 
+from byoc_mlir.dialects.operations import define_op
 from byoc_mlir.dialects.relay.base import (
     DYNAMIC,
     DataOp,
@@ -75,14 +76,10 @@ def _of_rank(base: type[S], name: str, rank: int) -> type[S]:
     layouts = {key: f"{before}{'DHW'[-rank:]}" for key, before in base.LAYOUTS.items()}
     fields: dict[str, object] = {
         "__annotations__": {"SPATIAL_RANK": ClassVar[int]},
-        "__doc__": base.__doc__,
-        "__module__": base.__module__,
-        "name": name,
         "SPATIAL_RANK": rank,
         **{key: str_prop(layout, (layout,)) for key, layout in layouts.items()},
     }
-    words = name.rpartition(".")[2].title()
-    return irdl_op_definition(cast("type[S]", type(f"{words.replace('_', '')}Op", (base,), fields)))
+    return define_op(base, name, fields=fields)
 
 
 class WindowOp(SpatialOp, ABC):

@@ -1,14 +1,16 @@
-"""Consistency checks of a `TensorProto`: type, dimensions, and the number of bytes stored."""
+"""Checks of a `TensorProto`: type, dimensions and bytes; the files of a model's tensors."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import onnx
-from onnx import TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto
 
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
+from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.limits import check_constant
 
 MAX_RANK = 16
@@ -169,3 +171,40 @@ def check_sparse_tensor(sparse: onnx.SparseTensorProto, what: str) -> None:
             f" {MAX_RANK} dimensions of 0 and more"
         )
     check_constant(sparse.dims, max(1, _STORAGE[sparse.values.data_type].bits // 8), what)
+
+
+def external_locations(model: ModelProto) -> set[str]:
+    """Returns the locations of the model's external data, relative to its folder."""
+    tensors = [
+        *_graph_tensors(model.graph),
+        *(tensor for function in model.functions for tensor in _node_tensors(function.node)),
+    ]
+    return {
+        external_entries(tensor)["location"]
+        for tensor in tensors
+        if tensor.data_location == TensorProto.EXTERNAL
+    }
+
+
+def _graph_tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    yield from _parts(graph.sparse_initializer)
+    yield from _node_tensors(graph.node)
+
+
+def _node_tensors(nodes: Iterable[NodeProto]) -> Iterator[TensorProto]:
+    for node in nodes:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            if attribute.HasField("sparse_tensor"):
+                yield from _parts([attribute.sparse_tensor])
+            yield from _parts(attribute.sparse_tensors)
+        for graph in subgraphs(node):
+            yield from _graph_tensors(graph)
+
+
+def _parts(sparse: Iterable[SparseTensorProto]) -> Iterator[TensorProto]:
+    for tensor in sparse:
+        yield from (tensor.values, tensor.indices)

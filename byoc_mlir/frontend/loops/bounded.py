@@ -57,7 +57,7 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     n, x = Loop <body = (i, c, carried, x) { n = Add (i, 0); … }> (10, c, 0, x)
     ```
     """
-    inner = _Body(loop, graph)
+    inner = Body(loop, graph)
     counters = list(inner.counters())
     most = min((count for count in inner.counts(counters)), default=None)
     given = graph.number(loop.input[0]) if loop.input[0] else None
@@ -79,8 +79,8 @@ def bounded(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     yield from read_outside(loop, carried)
 
 
-class _Body:
-    """Body of a loop, with queries for its known scalars."""
+class Body:
+    """Body of a loop, with queries for its counters and known scalars."""
 
     def __init__(self, loop: NodeProto, outer: Graph):
         self.graph = Graph(body_of(loop))
@@ -97,6 +97,14 @@ class _Body:
                 continue
             if self._moved(body.output[1 + place].name) == (formal.name, 1):
                 yield _Counter(place, formal.name, first, element)
+
+    def update(self, counter: _Counter) -> str:
+        """Returns the counter's value in the next iteration."""
+        return self.graph.uncast(body_of(self._loop).output[1 + counter.place].name)
+
+    def outside(self, name: str) -> str:
+        """Returns the outer name of a value that is the same in all iterations; "" for others."""
+        return self._unchanged.get(name, name if name not in self.graph.own else "")
 
     def counts(self, counters: Iterable[_Counter]) -> Iterator[int]:
         """Yields upper bounds of the trip count, derived from conditions that must hold for the
@@ -160,7 +168,7 @@ class _Body:
     def _number(self, name: str) -> int | None:
         """Returns the integer that a value equals in all iterations; `None` if it is not known."""
         base, added = self._moved(name)
-        outside = self._unchanged.get(base, base if base not in self.graph.own else "")
+        outside = self.outside(base)
         number = self._outer.number(outside) if outside else self.graph.number(base)
         return None if number is None else number + added
 

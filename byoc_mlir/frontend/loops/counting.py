@@ -9,6 +9,7 @@ outside.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,9 @@ from onnx import (
     numpy_helper,
 )
 
+from byoc_mlir.frontend.graphs import with_nodes
 from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
-from byoc_mlir.frontend.loops.bounded import bounded, is_bounded
+from byoc_mlir.frontend.loops.bounded import Body, bounded, is_bounded
 from byoc_mlir.frontend.loops.ends import body_of
 from byoc_mlir.frontend.loops.values import Graph, read_outside, unchanged
 
@@ -44,16 +46,12 @@ def with_counted_loops(model: ModelProto) -> ModelProto:
     inferred = inferred_graph(graph_outline(model))
     if inferred is None:  # the importer names the node, or accepts it
         return model
-    changed = ModelProto()
-    changed.CopyFrom(model)
+    changed = deepcopy(model)
     graph = Graph(changed.graph)
     graph.note_types(inferred)
-    nodes: list[NodeProto] = []
-    for node in changed.graph.node:
-        nodes += _known_better(node, graph)
-    del changed.graph.node[:]
-    changed.graph.node.extend(nodes)
-    return changed
+    return with_nodes(
+        changed, (each for node in changed.graph.node for each in _known_better(node, graph))
+    )
 
 
 def _known_better(node: NodeProto, graph: Graph) -> Iterator[NodeProto]:
@@ -78,12 +76,12 @@ class _Counting:
 
 def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     """Yields the nodes that replace a loop; if it has no counter, the loop itself."""
-    inner = Graph(body_of(loop))
-    counting = _counting(loop, inner, graph)
+    body = Body(loop, graph)
+    counting = _counting(loop, body, graph)
     prefix = f"{loop.output[0] or loop.name}.counted"
     bound, first, count = (f"{prefix}.{what}" for what in ("bound", "first", "count"))
     goes_on = f"{prefix}.goes_on"
-    is_free = graph.own.isdisjoint((bound, first, count)) and goes_on not in inner.own
+    is_free = graph.own.isdisjoint((bound, first, count)) and goes_on not in body.graph.own
     if counting is None or not is_free:
         yield loop
         return
@@ -91,26 +89,23 @@ def _counted(loop: NodeProto, graph: Graph) -> Iterator[NodeProto]:
     yield helper.make_node("Cast", [counting.bound], [bound], name=bound, to=TensorProto.INT64)
     yield helper.make_node("Constant", [], [first], name=first, value=number)
     yield helper.make_node("Sub", [bound, first], [count], name=count)
-    carried = list(unchanged(loop, inner))
+    carried = list(unchanged(loop, body.graph))
     _go_on(body_of(loop), goes_on)
     loop.input[0], loop.input[1] = count, ""
     yield from read_outside(loop, carried)
 
 
-def _counting(loop: NodeProto, inner: Graph, graph: Graph) -> _Counting | None:
+def _counting(loop: NodeProto, body: Body, graph: Graph) -> _Counting | None:
     """Returns the counter's range of a loop that runs while a counter is below a bound.
 
     The condition must hold for the first iteration as well. Returns `None` for other loops.
     """
-    compared = _less(inner, body_of(loop).output[0].name)
+    compared = _less(body.graph, body_of(loop).output[0].name)
     begins = _less(graph, loop.input[1])
     if compared is None or begins is None:
         return None
-    state = _counter(body_of(loop), inner, graph, compared[0])
-    bound = _outer(loop, inner, compared[1])
-    if state is None or bound is None:
-        return None
-    first, bound = graph.number(loop.input[2 + state]), graph.uncast(bound)
+    first = next((one.first for one in body.counters() if body.update(one) == compared[0]), None)
+    bound = graph.uncast(body.outside(compared[1]))
     same = graph.number(begins[0]) == first and graph.uncast(begins[1]) == bound
     if first is None or not same or not graph.is_integer(bound):
         return None
@@ -124,27 +119,6 @@ def _less(graph: Graph, condition: str) -> tuple[str, str] | None:
         return None
     one, two = map(graph.uncast, node.input)
     return (one, two) if node.op_type == "Less" else (two, one)
-
-
-def _counter(body: GraphProto, inner: Graph, outer: Graph, name: str) -> int | None:
-    """Returns the index of the loop-carried value that `name` increments by one."""
-    node = inner.producer(name, "Add")
-    carried = [value.name for value in body.input[2:]]
-    updates = [inner.uncast(value.name) for value in body.output[1 : 1 + len(carried)]]
-    if node is None or name not in updates:
-        return None
-    state = updates.index(name)
-    one, two = node.input
-    other = two if one == carried[state] else one
-    step = (inner if other in inner.own else outer).number(other)
-    return state if carried[state] in (one, two) and step == 1 else None
-
-
-def _outer(loop: NodeProto, inner: Graph, name: str) -> str | None:
-    """Returns the outer name of a value that is the same in all iterations, or `None`."""
-    if name not in inner.own:
-        return name
-    return next((given for formal, given in unchanged(loop, inner) if formal == name), None)
 
 
 def _go_on(body: GraphProto, name: str) -> None:

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from onnx import ModelProto, NodeProto
 
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs, has_body
 from byoc_mlir.frontend.loops.values import Graph
-from byoc_mlir.frontend.order import captured_names, read_names
+from byoc_mlir.frontend.order import captured_names, defined_names, ordered_nodes, read_names
 from byoc_mlir.frontend.stages.parts import ModelPart, parts_around
-from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES
+from byoc_mlir.frontend.stages.size_operands import data_of
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
 
@@ -24,31 +25,18 @@ from byoc_mlir.frontend.value import Array
 def growing_loops(model: ModelProto) -> frozenset[str]:
     """Returns the names of such loops' first results, in a checked model."""
     graph = model.graph
-    known = {tensor.name for tensor in graph.initializer}
-    known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
-    makers = {name: node for node in graph.node for name in node.output}
     loops = [node for node in graph.node if any(grown_axes(node))]
+    if not loops:
+        return frozenset()
+    known = {tensor.name for tensor in graph.initializer}
+    nodes = ordered_nodes(graph.node, defined_names(graph))
+    data = data_of(nodes, {value.name for value in graph.input} - known)
+    known.update(name for node in nodes if node.op_type == "Constant" for name in node.output)
     return frozenset(
         first_result(loop)
         for loop in loops
-        if ends_when_it_runs(loop, known.__contains__) or _is_computed(loop.input[0], known, makers)
+        if ends_when_it_runs(loop, known.__contains__) or loop.input[0] in data
     )
-
-
-def _is_computed(name: str, known: Set[str], makers: Mapping[str, NodeProto]) -> bool:
-    """True if a value depends on the inputs' content, and not only on their shapes."""
-    waiting, seen = [name], {*known, ""}
-    while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        maker = makers.get(name)
-        if maker is None:
-            return True
-        if maker.op_type not in GIVE_SIZES:
-            waiting += read_names(maker)
-    return False
 
 
 def parts_around_loops(model: ModelProto, loops: Set[str]) -> tuple[ModelPart, ...]:
@@ -101,7 +89,7 @@ def grown_axes(node: NodeProto) -> Iterator[tuple[str, int]]:
     for formal, update in zip(body.input[2:], body.output[1:], strict=False):
         longer = inner.producer(inner.uncast(update.name), "Concat")
         if longer is not None and formal.name in map(inner.uncast, longer.input):
-            yield formal.name, next(item.i for item in longer.attribute if item.name == "axis")
+            yield formal.name, attribute_of(longer, "axis").i
 
 
 @dataclass(frozen=True)

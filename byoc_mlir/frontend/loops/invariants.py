@@ -5,14 +5,16 @@ loops.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from copy import deepcopy
 
 from onnx import GraphProto, ModelProto, NodeProto
 
 from byoc_mlir.frontend.external import has_graphs, is_random
+from byoc_mlir.frontend.graphs import with_nodes
 from byoc_mlir.frontend.loops.ends import body_of
 from byoc_mlir.frontend.loops.growing import first_result
 from byoc_mlir.frontend.loops.values import Graph
-from byoc_mlir.frontend.order import defined_names, needed_nodes, read_names
+from byoc_mlir.frontend.order import all_names, needed_nodes, read_names
 from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES
 
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -39,17 +41,14 @@ def with_invariants_outside(model: ModelProto, loops: Set[str]) -> ModelProto:
         model: checked model, which is not changed.
         loops: name of the first result of each loop to rewrite.
     """
-    changed = ModelProto()
-    changed.CopyFrom(model)
+    changed = deepcopy(model)
     graph = Graph(changed.graph)
     nodes: list[NodeProto] = []
     for node in changed.graph.node:
         if node.op_type == "Loop" and first_result(node) in loops and _begins(node, graph):
             nodes += _taken_out(body_of(node), graph)
         nodes.append(node)
-    del changed.graph.node[:]
-    changed.graph.node.extend(nodes)
-    return changed
+    return with_nodes(changed, nodes)
 
 
 def _begins(loop: NodeProto, graph: Graph) -> bool:
@@ -68,8 +67,7 @@ def _taken_out(body: GraphProto, graph: Graph) -> Iterator[NodeProto]:
     moved = {name for node in worth for name in node.output}
     copied = dict[str, str]()
     for node in needed_nodes(same, moved):
-        outside = NodeProto()
-        outside.CopyFrom(node)
+        outside = deepcopy(node)
         if moved.isdisjoint(node.output):
             copied |= {name: _free_name(name, graph) for name in node.output if name}
         else:
@@ -81,7 +79,7 @@ def _taken_out(body: GraphProto, graph: Graph) -> Iterator[NodeProto]:
 
 
 def _same_in_all_iterations(body: GraphProto) -> Iterator[NodeProto]:
-    changing = defined_names(body).union(*(node.output for node in body.node))
+    changing = all_names(body)
     for node in body.node:
         if changing.isdisjoint(read_names(node)) and _gives_the_same(node):
             changing -= set(node.output)

@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
+from byoc_mlir.frontend.graphs import attribute_of
 from byoc_mlir.frontend.loops.ends import body_of
-from byoc_mlir.frontend.order import defined_names
+from byoc_mlir.frontend.order import all_names
 
 NUMBERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE)
 """Types in which a counter may be compared: they hold the values of all iterations."""
@@ -19,7 +20,7 @@ class Graph:
     """Graph with the producers, constants and types of its names."""
 
     def __init__(self, graph: GraphProto):
-        self.own = defined_names(graph).union(*(node.output for node in graph.node))
+        self.own = all_names(graph)
         self._producers = {name: node for node in graph.node for name in node.output}
         self._tensors: Mapping[str, TensorProto] = {
             **{tensor.name: tensor for tensor in graph.initializer},
@@ -74,9 +75,9 @@ class Graph:
 def _constants(nodes: Sequence[NodeProto]) -> Iterator[tuple[str, TensorProto]]:
     for node in nodes:
         if node.op_type == "Constant" and not node.domain:
-            for attribute in node.attribute:
-                if attribute.name == "value":
-                    yield node.output[0], attribute.t
+            value = attribute_of(node, "value")
+            if value.name:
+                yield node.output[0], value.t
 
 
 def unchanged(loop: NodeProto, inner: Graph) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from byoc_mlir.dialects.relay import RelayOp, elementwise, nn
+from byoc_mlir.dialects.relay import RelayOp, elementwise
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import softplus
+from byoc_mlir.frontend.ops.nn import hard_sigmoid, leaky_relu, relu
 from byoc_mlir.frontend.value import NodeRefused, Value
 
 Activation = Callable[[NodeContext, Value], Value]
@@ -40,7 +41,7 @@ def activation_of(name: str, *given: float | None) -> Activation:
         )
     defaults = DEFAULTS.get(kind, ())
     numbers = [d if one is None else one for one, d in zip(given, defaults, strict=False)]
-    return partial(_ACTIVATIONS[kind], *numbers) if numbers else _ACTIVATIONS[kind]
+    return partial(_ACTIVATIONS[kind], **dict(zip(("alpha", "beta"), numbers, strict=False)))
 
 
 def clipped(clip: float | None, activation: Activation) -> Activation:
@@ -55,22 +56,17 @@ def clipped(clip: float | None, activation: Activation) -> Activation:
     )
 
 
-def _affine(alpha: float, beta: float, context: NodeContext, data: Value) -> Value:
+def _affine(context: NodeContext, data: Value, *, alpha: float, beta: float) -> Value:
     return arith.add(context, arith.multiply(context, data, alpha), beta)
 
 
-def _elu(alpha: float, context: NodeContext, data: Value) -> Value:
+def _elu(context: NodeContext, data: Value, *, alpha: float) -> Value:
     growth = arith.subtract(context, context.emit(elementwise.ExpOp, data), 1.0)
     is_below = arith.less(context, data, 0.0)
     return arith.where(context, is_below, arith.multiply(context, growth, alpha), data)
 
 
-def _hard_sigmoid(alpha: float, beta: float, context: NodeContext, data: Value) -> Value:
-    line = _affine(alpha, beta, context, data)
-    return context.emit(elementwise.ClipOp, line, a_min=0.0, a_max=1.0)
-
-
-def _scaled_tanh(alpha: float, beta: float, context: NodeContext, data: Value) -> Value:
+def _scaled_tanh(context: NodeContext, data: Value, *, alpha: float, beta: float) -> Value:
     inner = arith.multiply(context, data, beta)
     return arith.multiply(context, context.emit(elementwise.TanhOp, inner), alpha)
 
@@ -80,7 +76,7 @@ def _softsign(context: NodeContext, data: Value) -> Value:
     return arith.divide(context, data, size)
 
 
-def _thresholded_relu(alpha: float, context: NodeContext, data: Value) -> Value:
+def _thresholded_relu(context: NodeContext, data: Value, *, alpha: float) -> Value:
     return arith.where(context, arith.less(context, alpha, data), data, 0.0)
 
 
@@ -88,16 +84,12 @@ def _emitted(op: type[RelayOp], context: NodeContext, data: Value) -> Value:
     return context.emit(op, data)
 
 
-def _leaky_relu(alpha: float, context: NodeContext, data: Value) -> Value:
-    return context.emit(nn.LeakyReluOp, data, alpha=alpha)
-
-
 _ACTIVATIONS: Mapping[str, Callable[..., Value]] = {
     "affine": _affine,
     "elu": _elu,
-    "hardsigmoid": _hard_sigmoid,
-    "leakyrelu": _leaky_relu,
-    "relu": partial(_emitted, nn.ReluOp),
+    "hardsigmoid": hard_sigmoid,
+    "leakyrelu": leaky_relu,
+    "relu": relu,
     "scaledtanh": _scaled_tanh,
     "sigmoid": partial(_emitted, elementwise.SigmoidOp),
     "softplus": softplus,

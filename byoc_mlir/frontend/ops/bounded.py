@@ -16,12 +16,12 @@ from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
 from byoc_mlir.dialects.relay.base import normalize_axis
 from byoc_mlir.dims import Size, largest, smallest
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.graphs import STAGE_DOMAIN
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.vision import kept_boxes
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.sizes import size_array, size_content
-from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN
 from byoc_mlir.frontend.value import Value
 
 register_op(STAGE_DOMAIN, "NonMaxSuppression")(kept_boxes)

@@ -19,6 +19,7 @@ from byoc_mlir.dialects.relay.size import ArangeOp
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.bodies import Body
 from byoc_mlir.frontend.builder import NodeContext
+from byoc_mlir.frontend.graphs import STAGE_DOMAIN
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.ops.counted import (
     CarriedChanges,
@@ -34,7 +35,6 @@ from byoc_mlir.frontend.ops.counted import (
 from byoc_mlir.frontend.ops.iterated import range_of_iteration
 from byoc_mlir.frontend.ops.unrolled import Scanned, stacked, unrolled_loop, unrolled_scan
 from byoc_mlir.frontend.registry import onnx_op, register_op
-from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN
 from byoc_mlir.frontend.value import (
     NodeRefused,
     Value,

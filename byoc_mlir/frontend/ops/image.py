@@ -135,7 +135,7 @@ def resize(
 
 
 @onnx_op("Resize")
-@onnx_op("Upsample", since=9)
+@onnx_op("Upsample", since=7)
 def upsample(context: NodeContext, data: Value, scales: Value, *, mode: str = "nearest") -> Value:
     return _upsampled(context, data, _numbers(context, scales, "scales"), mode)
 
@@ -150,13 +150,6 @@ def upsample_by_height_and_width(
     mode: str = "nearest",
 ) -> Value:
     return _upsampled(context, data, (1.0, 1.0, height_scale, width_scale), mode)
-
-
-@onnx_op("Upsample", since=7)
-def upsample_by_attribute(
-    context: NodeContext, data: Value, *, scales: Sequence[float], mode: str = "nearest"
-) -> Value:
-    return _upsampled(context, data, scales, mode)
 
 
 def _upsampled(context: NodeContext, data: Value, scales: Sequence[float], mode: str) -> Value:

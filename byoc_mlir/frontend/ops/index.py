@@ -150,7 +150,7 @@ def _running(
     return context.emit(op, data, axis=along, exclusive=bool(exclusive), reverse=bool(reverse))
 
 
-@onnx_op("TopK", since=10)
+@onnx_op("TopK")
 def topk(
     context: NodeContext,
     data: Value,
@@ -161,18 +161,7 @@ def topk(
     sorted: int = 1,
 ) -> Sequence[Value]:
     count = context.size(k, "k")
-    return _topk(context, data, count, axis, largest)
-
-
-@onnx_op("TopK")
-def topk_by_attribute(
-    context: NodeContext, data: Value, *, k: int, axis: int = -1
-) -> Sequence[Value]:
-    return _topk(context, data, k, axis, 1)
-
-
-def _topk(context: NodeContext, data: Value, k: Size, axis: int, largest: int) -> Sequence[Value]:
-    return context.emit_all(index.TopkOp, data, k=k, axis=axis, is_ascend=not largest)
+    return context.emit_all(index.TopkOp, data, k=count, axis=axis, is_ascend=not largest)
 
 
 @onnx_op("OneHot")

@@ -172,19 +172,13 @@ def bernoulli(
 
 
 @onnx_op("Dropout")
-def dropout_by_attributes(
-    context: NodeContext, data: Value, *, ratio: float = 0.5, is_test: int = 1
-) -> Sequence[Value]:
-    return _without_dropout(context, data)
-
-
-@onnx_op("Dropout", since=12)
 def dropout(
     context: NodeContext,
     data: Value,
     ratio: Value | None = None,
     training_mode: Value | None = None,
     *,
+    is_test: int = 1,
     seed: int | None = None,
 ) -> Sequence[Value]:
     training = training_mode is not None and context.known(training_mode, "training_mode").any()

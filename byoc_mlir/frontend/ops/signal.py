@@ -63,38 +63,11 @@ def _dft(
     return arith.transpose(context, result, [order.index(at) for at in range(data.rank)])
 
 
-def _transform(
-    context: NodeContext, data: Value, length: Value | None, axis: int, inverse: int, onesided: int
-) -> Value:
-    axis = normalize_axis(axis, data.rank)
-    if data.sizes[-1] not in (1, 2):
-        raise NodeRefused(
-            f"the last dimension of {list(data.sizes)} is neither 1, for real numbers, nor 2, for"
-            " complex ones"
-        )
-    if length is not None:
-        size = context.count(length, "dft_length", least=1)
-    elif inverse and onesided:
-        size = 2 * (data.number(axis) - 1)
-    else:
-        size = data.number(axis)
-    return _dft(context, data, size, axis, inverse=bool(inverse), onesided=bool(onesided))
+_AXIS_AS_INPUT = 20
+"""First opset in which the axis is an input; in earlier ones, its default is another."""
 
 
 @onnx_op("DFT")
-def dft_by_attribute(
-    context: NodeContext,
-    data: Value,
-    length: Value | None = None,
-    *,
-    axis: int = 1,
-    inverse: int = 0,
-    onesided: int = 0,
-) -> Value:
-    return _transform(context, data, length, axis, inverse, onesided)
-
-
-@onnx_op("DFT", since=20)
 def dft(
     context: NodeContext,
     data: Value,
@@ -104,8 +77,21 @@ def dft(
     inverse: int = 0,
     onesided: int = 0,
 ) -> Value:
-    along = -2 if axis is None else int(context.number(axis, "axis"))
-    return _transform(context, data, length, along, inverse, onesided)
+    default = 1 if context.opset < _AXIS_AS_INPUT else -2
+    given = default if axis is None else int(context.number(axis, "axis"))
+    along = normalize_axis(given, data.rank)
+    if data.sizes[-1] not in (1, 2):
+        raise NodeRefused(
+            f"the last dimension of {list(data.sizes)} is neither 1, for real numbers, nor 2, for"
+            " complex ones"
+        )
+    if length is not None:
+        size = context.count(length, "dft_length", least=1)
+    elif inverse and onesided:
+        size = 2 * (data.number(along) - 1)
+    else:
+        size = data.number(along)
+    return _dft(context, data, size, along, inverse=bool(inverse), onesided=bool(onesided))
 
 
 @onnx_op("STFT")

@@ -78,27 +78,17 @@ def size_of(context: NodeContext, data: Value) -> Value:
     return context.size_constant(math.prod(data.sizes))
 
 
-@onnx_op("Reshape", since=5)
-def reshape(context: NodeContext, data: Value, shape: Value, *, allowzero: int = 0) -> Value:
-    return _reshaped(context, data, context.sizes(shape, "the shape"), keep_zero=bool(allowzero))
-
-
 @onnx_op("Reshape")
-def reshape_by_attribute(context: NodeContext, data: Value, *, shape: Sequence[int]) -> Value:
-    return _reshaped(context, data, shape, keep_zero=False)
-
-
-def _reshaped(
-    context: NodeContext, data: Value, shape: Sequence[Size], *, keep_zero: bool
-) -> Value:
-    if not keep_zero:
-        if any(size == 0 and axis >= data.rank for axis, size in enumerate(shape)):
-            raise NodeRefused(f"shape {list(shape)} copies a dimension that {data.full_type} lacks")
-        shape = [data.sizes[axis] if size == 0 else size for axis, size in enumerate(shape)]
-    if shape.count(-1) == 1 and math.prod(data.sizes) == 0:
-        others = math.prod(size for size in shape if size != -1)
-        shape = [0 if size == -1 and others != 0 else size for size in shape]
-    return context.emit(relay.ReshapeOp, data, newshape=shape)
+def reshape(context: NodeContext, data: Value, shape: Value, *, allowzero: int = 0) -> Value:
+    sizes: Sequence[Size] = context.sizes(shape, "the shape")
+    if not allowzero:
+        if any(size == 0 and axis >= data.rank for axis, size in enumerate(sizes)):
+            raise NodeRefused(f"shape {list(sizes)} copies a dimension that {data.full_type} lacks")
+        sizes = [data.sizes[axis] if size == 0 else size for axis, size in enumerate(sizes)]
+    if sizes.count(-1) == 1 and math.prod(data.sizes) == 0:
+        others = math.prod(size for size in sizes if size != -1)
+        sizes = [0 if size == -1 and others != 0 else size for size in sizes]
+    return context.emit(relay.ReshapeOp, data, newshape=sizes)
 
 
 @onnx_op("Flatten")
@@ -115,32 +105,18 @@ def transpose(context: NodeContext, data: Value, *, perm: Sequence[int] | None =
     return context.emit(relay.TransposeOp, data, axes=axes)
 
 
-@onnx_op("Squeeze", since=13)
-def squeeze(context: NodeContext, data: Value, axes: Value | None = None) -> Value:
-    return _squeezed(context, data, None if axes is None else context.ints(axes, "axes"))
-
-
 @onnx_op("Squeeze")
-def squeeze_by_attribute(
-    context: NodeContext, data: Value, *, axes: Sequence[int] | None = None
-) -> Value:
-    return _squeezed(context, data, axes)
-
-
-def _squeezed(context: NodeContext, data: Value, axes: Sequence[int] | None) -> Value:
+def squeeze(context: NodeContext, data: Value, axes: Value | None = None) -> Value:
     if axes is None:
-        axes = [axis for axis, size in enumerate(data.sizes) if same(size, 1)]
-    return context.emit(relay.SqueezeOp, data, axis=axes)
-
-
-@onnx_op("Unsqueeze", since=13)
-def unsqueeze(context: NodeContext, data: Value, axes: Value) -> Value:
-    return context.emit(relay.ExpandDimsOp, data, axis=context.ints(axes, "axes"))
+        along = [axis for axis, size in enumerate(data.sizes) if same(size, 1)]
+    else:
+        along = context.ints(axes, "axes")
+    return context.emit(relay.SqueezeOp, data, axis=along)
 
 
 @onnx_op("Unsqueeze")
-def unsqueeze_by_attribute(context: NodeContext, data: Value, *, axes: Sequence[int]) -> Value:
-    return context.emit(relay.ExpandDimsOp, data, axis=axes)
+def unsqueeze(context: NodeContext, data: Value, axes: Value) -> Value:
+    return context.emit(relay.ExpandDimsOp, data, axis=context.ints(axes, "axes"))
 
 
 @onnx_op("Expand")
@@ -154,8 +130,8 @@ def concat(context: NodeContext, *data: Value, axis: int = 1) -> Value:
     return context.emit(relay.ConcatenateOp, data, axis=axis)
 
 
-@onnx_op("Split", since=18)
-def split_in(
+@onnx_op("Split")
+def split(
     context: NodeContext,
     data: Value,
     split: Value | None = None,
@@ -163,56 +139,26 @@ def split_in(
     axis: int = 0,
     num_outputs: int | None = None,
 ) -> Sequence[Value]:
-    if split is not None:
-        return _split(context, data, context.sizes(split, "split"), axis)
-    parts, size = len(context.output_names), arith.size_along(data, axis)
-    if num_outputs not in (None, parts):
-        raise VerifyException(f"num_outputs is {num_outputs}, accepted is {parts}, its outputs")
-    chunk = ceildiv(size, parts)
-    sections = [largest(0, smallest(chunk, size - index * chunk)) for index in range(parts)]
-    return _split(context, data, sections, axis)
-
-
-@onnx_op("Split", since=13)
-def split(
-    context: NodeContext, data: Value, split: Value | None = None, *, axis: int = 0
-) -> Sequence[Value]:
-    sections = None if split is None else context.sizes(split, "split")
-    return _split(context, data, sections, axis)
-
-
-@onnx_op("Split")
-def split_by_attribute(
-    context: NodeContext,
-    data: Value,
-    sections: Value | None = None,
-    *,
-    axis: int = 0,
-    split: Sequence[int] | None = None,
-) -> Sequence[Value]:
-    if sections is not None:
-        split = context.ints(sections, "split")
-    return _split(context, data, split, axis)
-
-
-@onnx_op("Split", since=2)
-def split_by_attributes(
-    context: NodeContext, data: Value, *, axis: int = 0, split: Sequence[int] | None = None
-) -> Sequence[Value]:
-    return _split(context, data, split, axis)
-
-
-def _split(
-    context: NodeContext, data: Value, sections: Sequence[Size] | None, axis: int
-) -> Sequence[Value]:
-    if sections is None:
-        parts = len(context.output_names)
-        sections = [arith.size_along(data, axis) // parts] * parts
+    if split is None:
+        sections = _equal_sections(context, arith.size_along(data, axis), num_outputs)
+    else:
+        sections = context.sizes(split, "split")
     return context.emit_all(relay.SplitOp, data, sections=sections, axis=axis)
 
 
-@onnx_op("Slice", since=10)
-def slice_by_inputs(
+def _equal_sections(context: NodeContext, size: Size, num_outputs: int | None) -> Sequence[Size]:
+    """Returns sections of equal size; from opset 18 on, the last ones may be smaller."""
+    parts = len(context.output_names)
+    if num_outputs not in (None, parts):
+        raise VerifyException(f"num_outputs is {num_outputs}, accepted is {parts}, its outputs")
+    if context.opset < 18:
+        return [size // parts] * parts
+    chunk = ceildiv(size, parts)
+    return [largest(0, smallest(chunk, size - index * chunk)) for index in range(parts)]
+
+
+@onnx_op("Slice")
+def slice_(
     context: NodeContext,
     data: Value,
     starts: Value,
@@ -222,39 +168,15 @@ def slice_by_inputs(
 ) -> Value:
     if starts.formula is not None or ends.formula is not None:
         return slice_of_iteration(context, data, starts, ends, axes, steps)
-    begin, end = context.sizes(starts, "starts"), context.sizes(ends, "ends")
-    along = range(len(begin)) if axes is None else context.ints(axes, "axes")
-    stride = [1] * len(begin) if steps is None else context.ints(steps, "steps")
-    return _sliced(context, data, begin, end, along, stride)
-
-
-@onnx_op("Slice")
-def slice_by_attributes(
-    context: NodeContext,
-    data: Value,
-    *,
-    starts: Sequence[int],
-    ends: Sequence[int],
-    axes: Sequence[int] | None = None,
-) -> Value:
-    along = range(len(starts)) if axes is None else axes
-    return _sliced(context, data, starts, ends, along, [1] * len(starts))
-
-
-def _sliced(
-    context: NodeContext,
-    data: Value,
-    starts: Sequence[Size],
-    ends: Sequence[Size],
-    axes: Sequence[int],
-    steps: Sequence[int],
-) -> Value:
+    first, last = context.sizes(starts, "starts"), context.sizes(ends, "ends")
+    listed = range(len(first)) if axes is None else context.ints(axes, "axes")
+    wanted = [1] * len(first) if steps is None else context.ints(steps, "steps")
     begin: list[Size] = [0] * data.rank
     end, strides = list(data.sizes), [1] * data.rank
-    if 0 in steps:
+    if 0 in wanted:
         raise NodeRefused("a step of 0 is not a slice")
-    along = [normalize_axis(axis, data.rank) for axis in axes]
-    for start, stop, axis, step in zip(starts, ends, along, steps, strict=True):
+    along = [normalize_axis(axis, data.rank) for axis in listed]
+    for start, stop, axis, step in zip(first, last, along, wanted, strict=True):
         begin[axis], end[axis] = _clamped(start, stop, step, data.sizes[axis])
         strides[axis] = _stride(step, data.sizes[axis])
     return context.emit(relay.StridedSliceOp, data, begin=begin, end=end, strides=strides)
@@ -292,55 +214,43 @@ _FAR = (1 << 31) - 1
 """Minimum bound that stands for the end of an axis of any size, as exporters write it."""
 
 
-@onnx_op("Pad", since=11)
+@onnx_op("Pad", since=2)
 def pad(
     context: NodeContext,
     data: Value,
     pads: Value,
-    constant_value: Value | None = None,
+    value: Value | None = None,
     axes: Value | None = None,
     *,
     mode: str = "constant",
 ) -> Value:
     widths = context.sizes(pads, "pads")
     along = range(data.rank) if axes is None else context.ints(axes, "axes")
-    if constant_value is None or mode != "constant":
+    if value is None or mode != "constant":
         return _padded(context, data, widths, along, 0.0, mode)
-    if math.prod(constant_value.sizes) != 1:
-        raise VerifyException(f"the padding value has shape {list(constant_value.sizes)}")
-    if constant_value.constant is not None:
-        number = constant_value.constant.reshape(-1)[0].item()
+    if math.prod(value.sizes) != 1:
+        raise VerifyException(f"the padding value has shape {list(value.sizes)}")
+    if value.constant is not None:
+        number = value.constant.reshape(-1)[0].item()
         if not isinstance(number, int) or int(float(number)) == number:
             return _padded(context, data, widths, along, float(number), mode)
     # computed at run time, or an integer that the property, a float, cannot hold
     inside = arith.broadcast(context, context.constant(np.ones((), np.bool_)), data.sizes)
     kept = _padded(context, inside, widths, along, 0.0, mode)
     padded = _padded(context, data, widths, along, 0.0, mode)
-    return arith.where(context, kept, padded, arith.reshape(context, constant_value, []))
-
-
-@onnx_op("Pad", since=2)
-def pad_by_attributes(
-    context: NodeContext,
-    data: Value,
-    *,
-    pads: Sequence[int],
-    mode: str = "constant",
-    value: float = 0.0,
-) -> Value:
-    return _padded(context, data, pads, range(data.rank), value, mode)
+    return arith.where(context, kept, padded, arith.reshape(context, value, []))
 
 
 @onnx_op("Pad")
 def pad_by_paddings(
     context: NodeContext,
     data: Value,
+    paddings: Value,
+    value: Value | None = None,
     *,
-    paddings: Sequence[int],
     mode: str = "constant",
-    value: float = 0.0,
 ) -> Value:
-    return _padded(context, data, paddings, range(data.rank), value, mode)
+    return pad(context, data, paddings, value, mode=mode)
 
 
 def _padded(

@@ -7,13 +7,14 @@ with a data-dependent shape ends a segment (`split.py`), but a segment cannot en
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 
 from onnx import GraphProto, ModelProto, NodeProto
 
 from byoc_mlir.frontend.external import has_graphs
-from byoc_mlir.frontend.graphs import standard_name, subgraphs
-from byoc_mlir.frontend.order import defined_names, needed_nodes, read_names
-from byoc_mlir.frontend.stages.split import finds_its_size
+from byoc_mlir.frontend.graphs import standard_name, subgraphs, with_nodes
+from byoc_mlir.frontend.order import all_names, defined_names, needed_nodes, read_names
+from byoc_mlir.frontend.stages.suggestions import finds_its_size
 
 _CANNOT_FAIL = frozenset(
     {
@@ -74,10 +75,9 @@ def with_searches_outside(model: ModelProto) -> ModelProto:
     """
     if not any(map(_has_searches, model.graph.node)):
         return model
-    changed = ModelProto()
-    changed.CopyFrom(model)
+    changed = deepcopy(model)
     graph = changed.graph
-    own = defined_names(graph).union(*(node.output for node in graph.node))
+    own = all_names(graph)
     nodes: list[NodeProto] = []
     for node in graph.node:
         for branch in _branches(node):
@@ -85,9 +85,7 @@ def with_searches_outside(model: ModelProto) -> ModelProto:
             own.update(name for one in moved for name in one.output)
             nodes += _taken_out(branch, moved, graph)
         nodes.append(node)
-    del graph.node[:]
-    graph.node.extend(nodes)
-    return changed
+    return with_nodes(changed, nodes)
 
 
 def _has_searches(node: NodeProto) -> bool:
@@ -131,7 +129,6 @@ def _taken_out(
         graph.initializer.append(tensor)
         branch.initializer.remove(tensor)
     for node in nodes:
-        outside = NodeProto()
-        outside.CopyFrom(node)
+        outside = deepcopy(node)
         branch.node.remove(node)
         yield outside

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from byoc_mlir.frontend.order import defined_names, names_of, ordered_nodes, read_names
+from byoc_mlir.frontend.order import defined_names, named_copies, ordered_nodes, read_names
 from byoc_mlir.frontend.stages.stage import Stage
 
 
@@ -36,18 +36,15 @@ def parts_around(
     makers: dict[str, onnx.NodeProto] = {}
     levels: dict[str, int] = {}
     members: list[list[onnx.NodeProto]] = []
-    for node, name in zip(nodes, names_of(nodes), strict=True):
-        placed = onnx.NodeProto()
-        placed.CopyFrom(node)
-        placed.name = name
+    for node in named_copies(nodes):
         reads = [read for read in read_names(node) if read not in constants and read not in makers]
         if node.op_type == "Constant":
-            makers.update((output, placed) for output in node.output)
+            makers.update((output, node) for output in node.output)
             continue
         level = max((levels.get(read, 0) for read in reads), default=0)
         level += level % 2 != is_apart(node)  # odd levels have the selected nodes
         members += [[] for _ in range(level + 1 - len(members))]
-        members[level].append(placed)
+        members[level].append(node)
         levels.update((output, level) for output in node.output)
     return tuple(_parts(model.graph, members, constants, makers))
 

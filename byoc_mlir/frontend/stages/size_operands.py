@@ -5,7 +5,7 @@ shapes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import cached_property
 
 import onnx
@@ -13,47 +13,8 @@ import onnx
 from byoc_mlir.frontend.graphs import standard_name
 from byoc_mlir.frontend.inferred import graph_outline, inferred_graph
 from byoc_mlir.frontend.order import read_names
+from byoc_mlir.frontend.stages.suggestions import sizes_read
 from byoc_mlir.tensors import MOST_SIZES
-
-_REDUCTIONS = (
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
-    *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
-)
-
-_SIZE_OPERANDS: Mapping[str, Sequence[int]] = {
-    **dict.fromkeys(_REDUCTIONS, (1,)),
-    "AffineGrid": (1,),
-    "BlackmanWindow": (0,),
-    "CenterCropPad": (1,),
-    "Col2Im": (1, 2),
-    "ConstantOfShape": (0,),
-    "CumProd": (1,),
-    "CumSum": (1,),
-    "DFT": (1, 2),
-    "Expand": (1,),
-    "HammingWindow": (0,),
-    "HannWindow": (0,),
-    "MaxUnpool": (2,),
-    "NonMaxSuppression": (2,),
-    "OneHot": (1,),
-    "Pad": (1, 3),
-    "Range": (0, 1, 2),
-    "Reshape": (1,),
-    "Resize": (2, 3),
-    "STFT": (1, 3),
-    "Slice": (1, 2, 3, 4),
-    "Split": (1,),
-    "Squeeze": (1,),
-    "Tile": (1,),
-    "TopK": (1,),
-    "Trilu": (1,),
-    "Unsqueeze": (1,),
-    "Upsample": (1,),
-}
-"""Operands that must be constant, or follow from shapes, when the node is imported.
-
-They are lengths, positions, counts, and axes.
-"""
 
 _SIZES_OF_SIZES = frozenset(
     {
@@ -129,7 +90,7 @@ class SizeValues:
     @cached_property
     def _values(self) -> frozenset[str]:
         wanted = sizes_read(self._nodes) - self._constants
-        data = _data(self._nodes, self._arguments)
+        data = data_of(self._nodes, self._arguments)
         return self._behind(wanted & data, self._nodes) & data
 
     def _behind(self, wanted: Iterable[str], nodes: Sequence[onnx.NodeProto]) -> frozenset[str]:
@@ -163,18 +124,7 @@ class SizeValues:
         return {info.name for info in infos if _holds_few_integers(info.type.tensor_type)}
 
 
-def sizes_read(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """Returns the operands that nodes read as sizes."""
-    return {
-        node.input[place]
-        for node in nodes
-        if node.op_type in _SIZE_OPERANDS and not standard_name(node.domain)
-        for place in _SIZE_OPERANDS[node.op_type]
-        if place < len(node.input) and node.input[place]
-    }
-
-
-def _data(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:
+def data_of(nodes: Iterable[onnx.NodeProto], arguments: Iterable[str]) -> Set[str]:
     """Returns the values that depend on the inputs' content, and not only on their shapes."""
     data = set(arguments)
     for node in nodes:

@@ -17,15 +17,19 @@ import onnx
 from onnx import numpy_helper
 
 from byoc_mlir.frontend.external import is_random
+from byoc_mlir.frontend.graphs import STAGE_DOMAIN, attribute_of
 from byoc_mlir.frontend.loops.ends import body_of, ends_when_it_runs
-from byoc_mlir.frontend.order import names_of, needed_nodes, ordered_nodes, read_names
-from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues, sizes_read
-from byoc_mlir.frontend.stages.stage import STAGE_DOMAIN, Stage, stage_model
+from byoc_mlir.frontend.order import named_copies, needed_nodes, ordered_nodes, read_names
+from byoc_mlir.frontend.stages.size_operands import GIVE_SIZES, SizeValues
+from byoc_mlir.frontend.stages.stage import Stage, stage_model
+from byoc_mlir.frontend.stages.suggestions import (
+    AXIS_OF_COUNT,
+    collects,
+    finds_its_size,
+    finds_sizes,
+    may_have_stages,
+)
 from byoc_mlir.tensors import Trim
-
-_AXIS_OF_COUNT = {"Compress": None, "NonMaxSuppression": 0, "NonZero": 1}
-"""Ops with a data-dependent output size, by name, with its axis; `None` stands for the attribute
-`axis`."""
 
 _CONSTANT = -1
 
@@ -39,7 +43,7 @@ def split_model(model: onnx.ModelProto) -> tuple[Stage, ...]:
     The result is empty if no split is needed. It has one segment if sizes depend only on inputs'
     values. Nodes that depend on constants only are in every segment that needs them.
     """
-    if not _may_have_stages(model.graph):
+    if not may_have_stages(model):
         return ()
     splitter = _Splitter(model)
     return splitter.stages() if splitter.has_stages else ()
@@ -49,33 +53,6 @@ def first_stage(model: onnx.ModelProto) -> onnx.ModelProto:
     """Returns the model of the first segment, or the model itself if it is not split."""
     stages = split_model(model)
     return stage_model(model, stages[0], None, {}) if len(stages) > 1 else model
-
-
-def _may_have_stages(graph: onnx.GraphProto) -> bool:
-    """True if a single node suggests a split; this cheap test is false for most models."""
-    known = {tensor.name for tensor in graph.initializer}
-    known.update(name for node in graph.node if node.op_type == "Constant" for name in node.output)
-    return not sizes_read(graph.node) <= known or _finds_sizes(graph.node)
-
-
-def _finds_sizes(nodes: Iterable[onnx.NodeProto]) -> bool:
-    return any(finds_its_size(node) or _collects(node) for node in nodes)
-
-
-def finds_its_size(node: onnx.NodeProto) -> bool:
-    """True if the node has an output of data-dependent shape; import refuses a node with several
-    outputs.
-    """
-    is_dynamic = node.op_type in _AXIS_OF_COUNT and node.domain in ("", "ai.onnx")
-    return is_dynamic and len(node.output) == 1 and bool(node.output[0])
-
-
-def _collects(node: onnx.NodeProto) -> bool:
-    """True if the node is a valid loop whose stacked rows are used."""
-    is_loop = node.op_type == "Loop" and node.domain in ("", "ai.onnx")
-    bodies = [attribute.g for attribute in node.attribute if attribute.name == "body"]
-    is_valid = bool(node.input and bodies) and len(node.output) < len(bodies[0].output)
-    return is_loop and is_valid and any(node.output[max(len(node.input) - 2, 0) :])
 
 
 class _Splitter:
@@ -88,33 +65,32 @@ class _Splitter:
         self._constants = dense | sparse
         self._arguments = [v.name for v in graph.input if v.name not in self._constants]
         self._level = dict.fromkeys(self._constants, _CONSTANT) | dict.fromkeys(self._arguments, 0)
-        self._constant_nodes: dict[str, onnx.NodeProto] = {}
-        self._of_sizes: dict[str, onnx.NodeProto] = {}
+        self._constant_nodes: list[onnx.NodeProto] = []
+        self._of_sizes: list[onnx.NodeProto] = []
+        self._sizes: set[str] = set()
         self._stages: list[list[onnx.NodeProto]] = [[]]
         self._trims: dict[str, Trim] = {}
         nodes = ordered_nodes(graph.node, self._level.keys())
         self._size_values = SizeValues(model, nodes, self._constants, self._arguments)
         has_values = bool(self._size_values.computed or self._size_values.given)
-        self.has_stages = has_values or _finds_sizes(nodes)
+        self.has_stages = has_values or finds_sizes(nodes)
         if self.has_stages:
-            for node, name in zip(nodes, names_of(nodes), strict=True):
-                self._place(node, name)
+            for node in named_copies(nodes):
+                self._place(node)
 
-    def _place(self, node: onnx.NodeProto, name: str) -> None:
+    def _place(self, node: onnx.NodeProto) -> None:
         level = max((self._level[read] for read in read_names(node)), default=_CONSTANT)
-        placed = onnx.NodeProto()
-        placed.CopyFrom(node)
-        placed.name = name
         if level == _CONSTANT:
-            self._constant_nodes.update((output, placed) for output in node.output if output)
+            self._constant_nodes.append(node)
         elif self._ends_stage(node):
-            self._make_bounded(placed)
-            self._stages[level].append(placed)
+            self._make_bounded(node)
+            self._stages[level].append(node)
             level += 1
         else:
-            self._stages[level].append(placed)
+            self._stages[level].append(node)
             if self._follows_from_sizes(node):
-                self._of_sizes.update((output, placed) for output in node.output if output)
+                self._of_sizes.append(node)
+                self._sizes.update(filter(None, node.output))
             level += not self._size_values.computed.isdisjoint(node.output)
         if level == len(self._stages):
             self._stages.append([])
@@ -122,14 +98,14 @@ class _Splitter:
 
     def _ends_stage(self, node: onnx.NodeProto) -> bool:
         """True if the size of the node's output is only known after the node has run."""
-        if _collects(node):
+        if collects(node):
             return self._may_end_early(node)
         keeps_it = node.op_type == "Compress" and all(map(self._is_known, node.input[1:2]))
         return finds_its_size(node) and not keeps_it
 
     def _follows_from_sizes(self, node: onnx.NodeProto) -> bool:
         """True if the node's output follows from shapes alone."""
-        known = (self._is_known(name) or name in self._of_sizes for name in read_names(node))
+        known = (self._is_known(name) or name in self._sizes for name in read_names(node))
         return node.op_type in GIVE_SIZES or (all(known) and not is_random(node))
 
     def _may_end_early(self, loop: onnx.NodeProto) -> bool:
@@ -145,19 +121,19 @@ class _Splitter:
         for tensor in self._graph.initializer:
             if tensor.name == name and tensor.data_location != onnx.TensorProto.EXTERNAL:
                 return int(numpy_helper.to_array(tensor).reshape(-1)[0])
-        node = self._constant_nodes.get(name)
-        if node is None or node.op_type != "Constant":
-            return None
-        values = (attribute.t for attribute in node.attribute if attribute.name == "value")
-        return next((int(numpy_helper.to_array(value).reshape(-1)[0]) for value in values), None)
+        for node in self._constant_nodes:
+            if name in node.output and node.op_type == "Constant":
+                value = attribute_of(node, "value")
+                return int(numpy_helper.to_array(value.t).reshape(-1)[0]) if value.name else None
+        return None
 
     def _make_bounded(self, node: onnx.NodeProto) -> None:
         if node.op_type == "Loop":
             self._make_bounded_loop(node)
             return
-        axis = _AXIS_OF_COUNT[node.op_type]
+        axis = AXIS_OF_COUNT[node.op_type]
         if axis is None:
-            axis = next((item.i for item in node.attribute if item.name == "axis"), 0)
+            axis = attribute_of(node, "axis").i
         output, count = node.output[0], f"{node.output[0]}:count"
         node.domain = STAGE_DOMAIN
         node.output.append(count)
@@ -200,7 +176,7 @@ class _Splitter:
         """
         made = {output for node in nodes for output in node.output}
         conditions = {node.input[0] for node in nodes if node.op_type == "If"} - made
-        return needed_nodes(list(self._of_sizes.values()), conditions & self._of_sizes.keys())
+        return needed_nodes(self._of_sizes, conditions & self._sizes)
 
     def _stage(
         self,
@@ -211,7 +187,8 @@ class _Splitter:
         constants: Iterable[str],
     ) -> Stage:
         sizes = self._size_values.read_by(nodes) if number else self._size_values.given
-        made, names = self._closure(constants)
+        made = needed_nodes(self._constant_nodes, constants)
+        names = {*constants, *(name for node in made for name in read_names(node))}
         order = [name for name in self._arguments if name in inputs]
         order += [name for name in inputs if name not in self._arguments]
         return Stage(
@@ -225,17 +202,3 @@ class _Splitter:
             {name: self._trims[name] for name in outputs if name in self._trims},
             tuple(name for name in inputs if name in sizes),
         )
-
-    def _closure(self, constants: Iterable[str]) -> tuple[list[onnx.NodeProto], set[str]]:
-        """Returns the nodes that compute constants, and the initializers that these nodes need."""
-        pending, names, nodes = list(constants), set[str](), dict[int, onnx.NodeProto]()
-        while pending:
-            name = pending.pop()
-            if name in names:
-                continue
-            names.add(name)
-            node = self._constant_nodes.get(name)
-            if node is not None:
-                nodes[id(node)] = node
-                pending.extend(read_names(node))
-        return ordered_nodes(list(nodes.values()), self._constants), names

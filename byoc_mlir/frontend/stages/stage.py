@@ -9,12 +9,10 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from byoc_mlir.frontend.graphs import STAGE_DOMAIN
 from byoc_mlir.frontend.inferred import Sizes
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.tensors import Trim, size_input
-
-STAGE_DOMAIN = "byoc"
-"""Domain of the ops at the ends of segments: see `ops.bounded`."""
 
 _INTEGERS = onnx.AttributeProto.INTS
 
@@ -66,25 +64,6 @@ def stage_model(
     result.opset_import.append(helper.make_opsetid(STAGE_DOMAIN, 1))
     result.functions.extend(model.functions)
     return result
-
-
-def standard_node(node: onnx.NodeProto) -> onnx.NodeProto:
-    """Returns the standard ONNX node from which a node of `STAGE_DOMAIN` was made; returns other
-    nodes unchanged.
-
-    ```text
-    n, n:count = byoc.NonZero (x)
-    // is made of
-    n = NonZero (x)
-    ```
-    """
-    if node.domain != STAGE_DOMAIN or node.op_type == "Sizes":
-        return node
-    made_of = onnx.NodeProto()
-    made_of.CopyFrom(node)
-    made_of.domain = ""
-    del made_of.output[-1]
-    return made_of
 
 
 def _open_input(name: str, array: Any, known: Sizes | None) -> onnx.ValueInfoProto:

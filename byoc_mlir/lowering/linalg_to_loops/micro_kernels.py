@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     VectorType,
     i1,
-    i32,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
@@ -30,9 +29,6 @@ from byoc_mlir.kernels.gemm import Sums, add_products
 from byoc_mlir.kernels.ops import unary
 from byoc_mlir.lowering.linalg_to_loops.code import Index, LoopWriter
 from byoc_mlir.lowering.relay_to_linalg.scalars import multiply_add
-
-TABLE_ENTRY = i32
-"""Element type of a gathered tile's table."""
 
 _INDEX = IndexType()
 _MAY_OVERFLOW = {"overflowFlags": arith.IntegerOverflowAttr("none")}
@@ -60,7 +56,6 @@ class Tile:
     Variants:
 
     - `masked`: computes only the first `valid` columns, a parameter.
-    - `gathered`: a table holds the offset of each step of `b`.
     - `strided`: the distance between two steps of `a` is a parameter; otherwise it is 1.
     - `panel`: the distance between two steps of `b` is a panel's columns; otherwise it is a
       parameter. With more than two vectors, a tile reads several panels at once.
@@ -74,7 +69,6 @@ class Tile:
     element: FixedBitwidthType
     masked: bool
     vectors: int = TILE_VECTORS
-    gathered: bool = False
     strided: bool = False
     panel: bool = False
     parted: bool = False
@@ -108,8 +102,8 @@ class Tile:
     @property
     def name(self) -> str:
         """Returns the name of the function."""
-        kind = "_gathered" * self.gathered + "_panel" * self.panel + "_parted" * self.parted
-        kind += "_strided" * self.strided + "_masked" * self.masked + "_fresh" * self.fresh
+        kind = "_panel" * self.panel + "_parted" * self.parted + "_strided" * self.strided
+        kind += "_masked" * self.masked + "_fresh" * self.fresh
         return f"tile_{self.rows}x{self.columns}_{self.element}{kind}"
 
     def function(self) -> func.FuncOp:
@@ -123,8 +117,6 @@ class Tile:
         ```
 
         It also prefetches a cache line of `b`, from `ahead` on, for every fourth step.
-
-        A gathered tile takes a table in place of `%b_step`, and reads `b[b_start + table[k] + j]`.
         """
         return _function(self).clone()
 
@@ -169,9 +161,8 @@ def buffer_type(element: Attribute) -> MemRefType:
 def _function(tile: Tile) -> func.FuncOp:
     """Returns a clone of a cached micro-kernel, in a third of the time of building one."""
     buffer = buffer_type(tile.element)
-    b_step = buffer_type(TABLE_ENTRY) if tile.gathered else _INDEX
     types = [*[i1] * (not tile.fresh), buffer, *[_INDEX] * (3 if tile.strided else 2)]
-    types += [buffer, _INDEX, *[b_step] * (not tile.panel), *[_INDEX] * tile.parted]
+    types += [buffer, _INDEX, *[_INDEX] * (tile.parted + (not tile.panel))]
     types += [buffer, *[_INDEX] * (5 if tile.masked else 4)]
     made = tile_function(tile.name, types, lambda code, args: _TileCode(tile, code, args).write())
     if tile.masked:  # LLVM's optimisations keep masks in the form that loads take them in
@@ -252,7 +243,8 @@ class _TileCode:
         """Emits one step's MACs, and returns the sums."""
         code, at = self._code, self._code.index(step)
         a_shift = code.index(code.product(at, self._a_step))
-        b_at = code.emit(_sum(self._b_start, self._b_shift(at)))
+        b_shift = code.index(code.product(at, self._b_step))
+        b_at = code.emit(_sum(self._b_start, b_shift))
         columns = [self._column(b_at, n) for n in self._vectors]
         numbers = (self._number(start, a_shift) for start in row_starts)
         return add_products(partial(multiply_add, code.emit), numbers, columns, sums)
@@ -271,14 +263,6 @@ class _TileCode:
         place = code.emit(_sum(start, shift))
         scalar = code.emit(_element(self._a, place))
         return code.emit(unary(vector.BroadcastOp, scalar, self._type))
-
-    def _b_shift(self, step: SSAValue) -> SSAValue:
-        code = self._code
-        if not self._tile.gathered:
-            return code.index(code.product(step, self._b_step))
-        table = code.index(self._b_step)
-        entry = code.emit(memref.LoadOp.get(table, [step]))
-        return code.emit(arith.IndexCastOp(entry, _INDEX))
 
     @property
     def _vectors(self) -> range:

@@ -26,7 +26,9 @@ class PackingWriter(TiledWriter):
     def _accumulate(self, at: Position, panel: Index, lines: Index, width: Index) -> None:
         code, blocking, it, nest = self._code, self._blocking, self._it, self._nest
         outer, *inner = it.steps
-        packed = code.emit(memref.AllocaOp.get(blocking.tile.element, 64, [self._packed_size()]))
+        each = math.prod(nest.sizes[loop] for loop in inner)
+        size = operator.index(blocking.depth * each * blocking.stride)
+        packed = code.emit(memref.AllocaOp.get(blocking.tile.element, 64, [size]))
         b_step = self._b_step()
         # without steps, tiles are still written: they are zero
         with code.loop(largest(nest.sizes[outer], 1), step=blocking.depth) as loop:
@@ -36,16 +38,11 @@ class PackingWriter(TiledWriter):
                 left = code.add_index(nest.sizes[outer], code.scale_index(loop.counter, -1))
                 depth = code.minimum(left, blocking.depth)
             self._pack(packed, here.following([B]), depth, lines, width)
-            steps = code.scale_index(depth, math.prod(nest.sizes[loop] for loop in inner))
+            steps = code.scale_index(depth, each)
             fresh = self._fresh(loop.counter, self._blocking.depth)
             a, c = (code.unknown_size(nest.accesses[n].buffer) for n in (A, C))
             tiles = Tiles(fresh, a, code.unknown_size(packed), b_step, c, steps)
             self._multiply(tiles, here.following([A, C]), panel, self._code.product(lines, width))
-
-    def _packed_size(self) -> int:
-        """Returns the number of elements of the largest block."""
-        inner = math.prod(self._nest.sizes[loop] for loop in self._it.steps[1:])
-        return operator.index(self._blocking.depth * inner * self._blocking.stride)
 
     def _b_step(self) -> Index:
         """Returns the distance between two steps in a packed block; see `Tiles`."""

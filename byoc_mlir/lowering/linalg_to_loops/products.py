@@ -5,6 +5,7 @@ from __future__ import annotations
 from byoc_mlir.dialects.relay.shape import hint
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.lowering.linalg_to_loops.blocking import (
+    Blocking,
     Wanted,
     choose_blocking,
     line_blocking,
@@ -12,12 +13,8 @@ from byoc_mlir.lowering.linalg_to_loops.blocking import (
 )
 from byoc_mlir.lowering.linalg_to_loops.code import LoopWriter
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
-from byoc_mlir.lowering.linalg_to_loops.lines import LineWriter
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import MicroKernels
-from byoc_mlir.lowering.linalg_to_loops.overlapping import OverlapWriter, overlap_of
-from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
-from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
-from byoc_mlir.lowering.linalg_to_loops.transposing import TransposingWriter, is_transposed
+from byoc_mlir.lowering.linalg_to_loops.tiled import TiledWriter
 from byoc_mlir.lowering.threads import is_worth_threads
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
@@ -40,21 +37,30 @@ def emit_contraction(
     cycles = _cycles(contraction)
     parallel = threads and is_worth_threads([contraction.nest.iterations], cycles)
     if contraction.panel_columns:
+        from byoc_mlir.lowering.linalg_to_loops.panels import PanelWriter
+
         blocking = panel_blocking(contraction, vector_bits, wanted, threads=parallel)
-        PanelWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
+        writer = PanelWriter(code, contraction, kernels, blocking)
     elif contraction.is_of_lines:
+        from byoc_mlir.lowering.linalg_to_loops.lines import LineWriter
+
         blocking = line_blocking(contraction, vector_bits, wanted, threads=parallel)
-        LineWriter(code, contraction, kernels, blocking).write(cycles, threads=parallel)
+        writer = LineWriter(code, contraction, kernels, blocking)
     else:
         blocking = choose_blocking(contraction, vector_bits, wanted, threads=parallel)
-        overlap = overlap_of(contraction, blocking)
-        if overlap is not None:
-            OverlapWriter(code, contraction, kernels, blocking, overlap).write(
-                cycles, threads=parallel
-            )
-        else:
-            writer = TransposingWriter if is_transposed(contraction) else PackingWriter
-            writer(code, contraction, kernels, blocking).write(cycles, threads=parallel)
+        writer = _writer(code, contraction, kernels, blocking)
+    writer.write(cycles, threads=parallel)
+
+
+def _writer(
+    code: LoopWriter, contraction: Contraction, kernels: MicroKernels, blocking: Blocking
+) -> TiledWriter:
+    """Returns the strategy for a contraction whose `b` was not packed at compile time."""
+    from byoc_mlir.lowering.linalg_to_loops.packing import PackingWriter
+    from byoc_mlir.lowering.linalg_to_loops.transposing import TransposingWriter, is_transposed
+
+    writer = TransposingWriter if is_transposed(contraction) else PackingWriter
+    return writer(code, contraction, kernels, blocking)
 
 
 def _cycles(contraction: Contraction) -> float:

@@ -27,7 +27,6 @@ _UNROLLED = 64
 ENOUGH_PARALLEL = 16
 """Minimum number of iterations that threads can share evenly."""
 
-_LINES_AT_A_TIME = 2
 _ROWS_AT_A_TIME = 4
 _FEWEST_COMMON_STEPS = 32
 
@@ -180,14 +179,10 @@ def _vector_loop(nest: Nest) -> int | None:
 def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, threads: bool) -> None:
     """Emits a nest for which `is_window` holds.
 
-    The reduction is unrolled inside of the parallel loops, and two rows that share elements are
-    computed at once. The results start at `start`, or at their current values.
+    The reduction is unrolled inside of the parallel loops. The results start at `start`, or at
+    their current values.
     """
-    line = _overlapping_loop(nest)
-    if line is not None:
-        nest = split_loop(nest, line, _LINES_AT_A_TIME)
-    unrolled = () if line is None else (line + 1,)
-    loops = [loop for loop in nest.parallel if loop not in unrolled]
+    loops = nest.parallel
     order = sorted(nest.reductions)
     sizes = [operator.index(nest.sizes[loop]) for loop in order]
     steps = list(itertools.product(*map(range, sizes)))
@@ -202,44 +197,15 @@ def emit_window(code: LoopWriter, nest: Nest, start: Attribute | None, *, thread
         return [code.emit(constant) for constant in constants]
 
     def body(at: Position) -> None:
-        lines = [at]
-        for loop in unrolled:
-            lines = [at.entered(code, nest, loop, number) for number in range(_LINES_AT_A_TIME)]
-        running = [first(line) for line in lines]
+        running = first(at)
         for step in steps:
-            for number, inner in enumerate(lines):
-                for loop, counter in zip(order, step, strict=True):
-                    inner = inner.entered(code, nest, loop, counter)
-                running[number] = emit_step(code, nest, inner, running[number])
-        for line_at, values in zip(lines, running, strict=True):
-            store_results(code, nest, line_at, values)
+            inner = at
+            for loop, counter in zip(order, step, strict=True):
+                inner = inner.entered(code, nest, loop, counter)
+            running = emit_step(code, nest, inner, running)
+        store_results(code, nest, at, running)
 
     enter(code, nest, loops, Position.start(nest), body, _parallel_prefix(nest, loops, threads))
-
-
-def _overlapping_loop(nest: Nest) -> int | None:
-    """Returns a loop around the innermost one in which the windows of two iterations overlap."""
-    if nest.uses_position:
-        return None
-    for loop in reversed(nest.parallel[:-1]):
-        if nest.sizes[loop] % _LINES_AT_A_TIME == 0 and any(
-            _overlaps(access, loop, nest) for access in nest.inputs
-        ):
-            return loop
-    return None
-
-
-def _overlaps(access: Access, loop: int, nest: Nest) -> bool:
-    """True if an iteration of `loop` reads elements that another reduction step of the previous
-    iteration has read.
-    """
-    stride = access.coefficients[loop]
-    steps = ((access.coefficients[step], nest.sizes[step]) for step in nest.reductions)
-    numbers = [(s, size) for s, size in steps if isinstance(s, int) and isinstance(size, int)]
-    return isinstance(stride, int) and any(
-        step > 0 and stride > 0 and stride % step == 0 and stride // step < size
-        for step, size in numbers
-    )
 
 
 def _rows(code: LoopWriter, nest: Nest, threads: bool) -> None:

@@ -33,7 +33,7 @@ class Tiles:
     a: SSAValue
     b: SSAValue
     b_step: Index
-    """Distance between two steps; for gathered tiles, the table of the steps' offsets."""
+    """Distance between two steps."""
     c: SSAValue
     steps: Index
     panel_steps: Size | None = None

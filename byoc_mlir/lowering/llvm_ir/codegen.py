@@ -271,32 +271,6 @@ class _Clock:
             yield name, seconds * own / whole
 
 
-def optimised_assembly(
-    module: ModuleOp,
-    *,
-    opt_level: int = _HIGHEST_LEVEL,
-    cpu: str | None = None,
-    features: str | None = None,
-) -> str:
-    """Returns LLVM assembly after the optimisations of `emit_object`."""
-    target = _target(cpu, features)
-    machine = _target_machine(target, opt_level)
-    (optimised,) = at_once(
-        lambda assembly: _optimised(assembly, target, machine, opt_level),
-        [translate_module(module)],
-    )
-    return str(optimised)
-
-
-def _target(cpu: str | None, features: str | None) -> CodegenTarget:
-    known = CodegenTarget.current()
-    if cpu is None:
-        return CodegenTarget(
-            known.triple, known.cpu, known.features if features is None else features
-        )
-    return CodegenTarget(known.triple, cpu, features or "")
-
-
 _FEWEST_VECTOR_ITERATIONS = 4
 """Minimum number of iterations of a loop that LLVM vectorises; its default, 16, excludes the rows
 of small images."""

@@ -106,7 +106,6 @@ def _listed(types: Sequence[Attribute]) -> str:
 
 _PRINTABLE = frozenset(range(0x20, 0x7F)) - {ord('"'), ord("\\")}
 _ESCAPED = [chr(byte) if byte in _PRINTABLE else f"\\{byte:02X}" for byte in range(256)]
-_FLOAT_FORMATS = {16: "<e", 32: "<f", 64: "<d"}
 
 
 def constant_text(value: Attribute, type_: Attribute) -> str:

@@ -53,12 +53,12 @@ def _overloaded(types: Callable[[Operation], Sequence[Attribute]]) -> Writer:
     return write
 
 
-def call_text(op: Operation, name: str, names: FunctionNames, extra: Sequence[str] = ()) -> str:
-    """Returns the call of intrinsic `name` with operands, immediates and `extra`."""
+def call_text(op: Operation, name: str, names: FunctionNames) -> str:
+    """Returns the call of intrinsic `name` with operands and immediates."""
     flags = op.properties.get("fastmathFlags")
     prefix = fastmath_text(flags) if isinstance(flags, FastMathAttr) else ""
     immediates = [_immediate(op.properties[key]) for key in _IMMEDIATES if key in op.properties]
-    args = ", ".join([*map(names.typed, op.operands), *immediates, *extra])
+    args = ", ".join([*map(names.typed, op.operands), *immediates])
     type_ = type_text(op.results[0].type) if op.results else "void"
     return f"call {prefix}{type_} @{name}({args})"
 

@@ -184,11 +184,6 @@ def _linkage(op: llvm.FuncOp, part: ModulePart) -> str:
     return "hidden " if op.sym_name.data in part.shared else f"{op.linkage.linkage.data} "
 
 
-def top_level_text(op: Operation) -> str:
-    """Returns one function or global as LLVM assembly; raises as `translate_module`."""
-    return "\n".join(_top_level(op))
-
-
 def _top_level(op: Operation) -> Iterator[str]:
     match op:
         case llvm.FuncOp() if op.body.blocks:

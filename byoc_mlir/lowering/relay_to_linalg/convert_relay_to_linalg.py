@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -16,18 +12,22 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.control import ControlOp
+from byoc_mlir.dialects.relay.families import OpTable
 from byoc_mlir.dialects.relay.shape import asked
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.limits import in_time
-from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowering, Lowerings
+from byoc_mlir.lowering import relay_to_linalg
+from byoc_mlir.lowering.relay_to_linalg.builder import LinalgBuilder, Lowering
 
-_FAMILIES: Mapping[str, Sequence[str]] = {
-    "logic": ("elementwise",),
-    "ml": ("coupling", "trees"),
-    "nn": ("elementwise", "nn"),
-    "vision": ("sampling", "suppression", "vision"),
-}
-"""Files here that lower a family of the dialect, where that is not the one of the same name."""
+_LOWERINGS = OpTable[Lowering](
+    relay_to_linalg.__name__,
+    {
+        "logic": ("elementwise",),
+        "ml": ("coupling", "trees"),
+        "nn": ("elementwise", "nn"),
+        "vision": ("sampling", "suppression", "vision"),
+    },
+)
 
 _KEPT = (ConstantOp, ControlOp)
 """Ops that `bufferize` handles: their operands and results become buffers like all tensors."""
@@ -65,7 +65,7 @@ class ConvertRelayToLinalg(ModulePass):
 
 
 def _lower(op: RelayOp) -> None:
-    lowering = _lowering_of(type(op))
+    lowering = _LOWERINGS.get(type(op))
     if lowering is None:
         raise PassFailedException(
             f"{op.name} at {op.location} has no lowering on the host; let a backend take it"
@@ -76,15 +76,3 @@ def _lower(op: RelayOp) -> None:
     Rewriter.replace_op(op, (), results)
     for constant in constants:  # what a lowering packed is not kept twice
         constant.erase_if_unused()
-
-
-def _lowering_of(op: type[RelayOp]) -> Lowering | None:
-    """Returns the function for a class of ops, from the files of its family."""
-    family = op.__module__.rpartition(".")[2]
-    for name in _FAMILIES.get(family, (family,)):
-        place = f"{__package__}.{name}"
-        if find_spec(place) is not None:
-            functions: Lowerings = import_module(place).FUNCTIONS
-            if op in functions:
-                return functions[op]
-    return None

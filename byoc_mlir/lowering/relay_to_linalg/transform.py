@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
@@ -95,7 +93,7 @@ def _lower_strided_slice(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence
     if is_symbolic((*size_list(op.begin), *taken)):
         return _slice_by_positions(op, b)
     ranges = list(zip(ints(op.begin), strides, shape_of(op.output), strict=True))
-    return [strided(b, op.data, ranges)]
+    return [_strided(b, op.data, ranges)]
 
 
 def _slice_by_positions(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[SSAValue]:
@@ -113,7 +111,7 @@ def _slice_by_positions(op: relay.StridedSliceOp, b: LinalgBuilder) -> Sequence[
     return k.finish(b)
 
 
-def strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, int]]) -> SSAValue:
+def _strided(b: LinalgBuilder, data: SSAValue, ranges: Sequence[tuple[int, int, int]]) -> SSAValue:
     """Copies the elements `start + step * n`, n < count, of each dimension, for any steps."""
     starts = [min(start, start + step * (count - 1)) for start, step, count in ranges]
     sizes = [abs(step) * (count - 1) + 1 if count else 0 for _, step, count in ranges]
@@ -136,29 +134,7 @@ def _lower_pad(op: relay.PadOp, b: LinalgBuilder) -> Sequence[SSAValue]:
         return [b.empty(tensor_type(op.output))]
     kept = _cropped(b, op.data, before, after)
     low, high = ([largest(0, width) for width in side] for side in (before, after))
-    if is_symbolic((*sizes_of(kept), *low, *high)):
-        return [_pad_by_edges(op, b, kept, low, high)]
-    return _pad_known(op, b, kept, [*map(index, low)], [*map(index, high)])
-
-
-def _pad_known(
-    op: relay.PadOp,
-    b: LinalgBuilder,
-    kept: SSAValue,
-    low: Sequence[int],
-    high: Sequence[int],
-) -> Sequence[SSAValue]:
-    """Pads with repeated elements, for static sizes."""
-    mode, sizes = op.pad_mode.data, shape_of(kept)
-    if mode != "edge" and any(
-        max(extra) > _period(mode, size) for size, *extra in zip(sizes, low, high, strict=True)
-    ):
-        return _pad_by_positions(op, b, kept, low)
-    result = kept
-    for axis, (size, first, last) in enumerate(zip(sizes, low, high, strict=True)):
-        if first or last:
-            result = _taken(b, result, axis, _padded_runs(mode, size, first, last))
-    return [result]
+    return [_pad_by_edges(op, b, kept, low, high)]
 
 
 def _cropped(
@@ -180,9 +156,7 @@ def _pad_by_edges(
     low: Sequence[Size],
     high: Sequence[Size],
 ) -> SSAValue:
-    """Pads one axis after the other, for any sizes: concatenates the edge before, the data, and the
-    edge after.
-    """
+    """Pads one axis after the other: concatenates the edge before, the data, and the edge after."""
     result = kept
     for axis, (first, last) in enumerate(zip(low, high, strict=True)):
         ends = [
@@ -221,27 +195,6 @@ def _repeated(k: Kernel, mode: str, position: Num, size: Size) -> Num:
     return place.min(k.index(period) - place) if mode == "reflect" else place
 
 
-def _period(mode: str, size: int) -> int:
-    """Returns the number of elements after which the padding of a dimension of `size` repeats."""
-    return size - 1 if mode == "reflect" else size
-
-
-def _pad_by_positions(
-    op: relay.PadOp, b: LinalgBuilder, data: SSAValue, before: Sequence[int]
-) -> Sequence[SSAValue]:
-    """Pads by any number of periods; the position of each element is computed."""
-    k = Kernel(op, inputs=[data])
-    source, target = k.inputs[0], k.outputs[0]
-    with k.loops(target.shape, cost=8 * len(before)) as at:
-        target[at] = source[
-            [
-                _repeated(k, op.pad_mode.data, k.index(position) - low, size)
-                for position, size, low in zip(at, source.shape, before, strict=True)
-            ]
-        ]
-    return k.finish(b)
-
-
 def _constant_pad(
     b: LinalgBuilder,
     data: SSAValue,
@@ -261,31 +214,6 @@ def _constant_pad(
     if 0 in sizes:
         return background
     return b.insert(b.extract(data, starts, sizes), background, offsets)
-
-
-_Run: TypeAlias = tuple[int, int, int]
-"""Positions as start, step and count."""
-
-
-def _padded_runs(mode: str, size: int, low: int, high: int) -> list[_Run]:
-    """Returns the runs of elements before, in and after a dimension; padding is at most one
-    period.
-    """
-    match mode:
-        case "edge":
-            first, last = (0, 0, low), (size - 1, 0, high)
-        case "wrap":
-            first, last = (size - low, 1, low), (0, 1, high)
-        case _:
-            first, last = (low, -1, low), (size - 2, -1, high)
-    return [run for run in (first, (0, 1, size), last) if run[2]]
-
-
-def _taken(b: LinalgBuilder, data: SSAValue, axis: int, runs: Sequence[_Run]) -> SSAValue:
-    """Replaces dimension `axis` of `data` with the elements at the positions of `runs`."""
-    whole = [(0, 1, size) for size in shape_of(data)]
-    parts = [strided(b, data, [*whole[:axis], run, *whole[axis + 1 :]]) for run in runs]
-    return joined(b, parts, axis)
 
 
 FUNCTIONS: Lowerings = {

@@ -15,12 +15,8 @@ from byoc_mlir.dialects import dynamic_buffers
 from byoc_mlir.lowering.to_llvm.types import byte_width
 
 _SAME_MEMORY = (
-    memref.SubviewOp,
     memref.CastOp,
-    memref.CollapseShapeOp,
-    memref.ExpandShapeOp,
     memref.ReinterpretCastOp,
-    memref.AssumeAlignmentOp,
     dynamic_buffers.ViewOp,
 )
 _OWN_MEMORY = (memref.AllocaOp, memref.AllocOp, memref.GetGlobalOp)
@@ -62,24 +58,22 @@ def extent_of(value: SSAValue) -> Extent:
             return Extent(owner.name_)
         case _ if isinstance(owner, _OWN_MEMORY):
             return Extent(value)
-        case memref.ViewOp():
-            return _extent_of_view(owner)
+        case dynamic_buffers.PlaceOp():
+            return _extent_of_place(owner)
         case _ if isinstance(owner, _SAME_MEMORY):
             return extent_of(owner.operands[0])
         case _:
             return Extent(None)
 
 
-def _extent_of_view(op: memref.ViewOp) -> Extent:
-    source = extent_of(op.source)
-    shift = op.byte_shift.owner
-    type_ = op.result.type
-    is_whole_buffer = source.buffer is op.source
+def _extent_of_place(op: dynamic_buffers.PlaceOp) -> Extent:
+    source, shift, type_ = extent_of(op.source), op.offset.owner, op.result.type
+    if not type_.has_static_shape():
+        return Extent(None)
     if not (
-        is_whole_buffer
+        source.buffer is op.source
         and isinstance(shift, arith.ConstantOp)
         and isinstance(shift.value, IntegerAttr)
-        and type_.has_static_shape()
     ):
         return source
     size = prod(type_.get_shape()) * byte_width(type_.element_type)

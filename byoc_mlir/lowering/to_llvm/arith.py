@@ -1,4 +1,4 @@
-"""Lowerings of `arith` to `llvm`."""
+"""Lowerings to `llvm` of the `arith` ops that the compiler emits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import (
     UnrealizedConversionCastOp,
     VectorType,
     f32,
-    i1,
     i16,
     i32,
     i64,
@@ -128,65 +127,18 @@ def bf16_bits(value: FloatAttr) -> int:
     return int.from_bytes(dense.data.data, "little")
 
 
-def _ceildivui(op: arith.CeilDivUIOp, emitter: Emitter) -> Sequence[SSAValue]:
-    lhs, rhs = emitter[op.lhs], emitter[op.rhs]
-    type_ = _integer(lhs)
-    zero, one = emitter.constant(0, type_), emitter.constant(1, type_)
-    quotient = emitter.emit(llvm.UDivOp(emitter.emit(llvm.SubOp(lhs, one)), rhs))
-    is_zero = emitter.emit(llvm_ext.ICmpOp(lhs, zero, _predicate("eq")))
-    rounded_up = emitter.emit(llvm.AddOp(quotient, one))
-    return [emitter.emit(llvm.SelectOp(is_zero, zero, rounded_up))]
-
-
-def _ceildivsi(op: arith.CeilDivSIOp, emitter: Emitter) -> Sequence[SSAValue]:
-    quotient, inexact, signs_differ = _truncated_division(op, emitter)
-    same_sign = emitter.emit(llvm.XOrOp(signs_differ, emitter.constant(1, i1)))
-    correction = emitter.emit(llvm.AndOp(inexact, same_sign))
-    step = emitter.emit(llvm.ZExtOp(correction, quotient.type))
-    return [emitter.emit(llvm.AddOp(quotient, step))]
-
-
 def _floordivsi(op: arith.FloorDivSIOp, emitter: Emitter) -> Sequence[SSAValue]:
-    quotient, inexact, signs_differ = _truncated_division(op, emitter)
-    correction = emitter.emit(llvm.AndOp(inexact, signs_differ))
-    step = emitter.emit(llvm.ZExtOp(correction, quotient.type))
-    return [emitter.emit(llvm.SubOp(quotient, step))]
-
-
-def _truncated_division(
-    op: arith.SignlessIntegerBinaryOperation, emitter: Emitter
-) -> tuple[SSAValue, SSAValue, SSAValue]:
-    """Emits a division; returns the quotient, a flag for a remainder, and a flag for operands of
-    different sign.
-    """
+    """Emits a division that truncates, less 1 for a remainder and operands of different sign."""
     lhs, rhs = emitter[op.lhs], emitter[op.rhs]
-    zero = emitter.constant(0, _integer(lhs))
     quotient = emitter.emit(llvm.SDivOp(lhs, rhs))
     product = emitter.emit(llvm.MulOp(quotient, rhs))
     inexact = emitter.emit(llvm_ext.ICmpOp(product, lhs, _predicate("ne")))
     signs = emitter.emit(llvm.XOrOp(lhs, rhs))
-    return quotient, inexact, emitter.emit(llvm_ext.ICmpOp(signs, zero, _predicate("slt")))
-
-
-def _addui_extended(op: arith.AddUIExtendedOp, emitter: Emitter) -> Sequence[SSAValue]:
-    lhs = emitter[op.lhs]
-    total = emitter.emit(llvm.AddOp(lhs, emitter[op.rhs]))
-    return [total, emitter.emit(llvm_ext.ICmpOp(total, lhs, _predicate("ult")))]
-
-
-def _mul_extended(extension: type[llvm.SExtOp] | type[llvm.ZExtOp]) -> Lowering:
-    def lower(op: arith.MulExtendedBase, emitter: Emitter) -> Sequence[SSAValue]:
-        narrow = _integer(emitter[op.lhs])
-        width = narrow.width.data
-        wide = IntegerType(2 * width)
-        lhs = emitter.emit(extension(emitter[op.lhs], wide))
-        rhs = emitter.emit(extension(emitter[op.rhs], wide))
-        product = emitter.emit(llvm.MulOp(lhs, rhs))
-        upper = emitter.emit(llvm.LShrOp(product, emitter.constant(width, wide)))
-        low, high = llvm.TruncOp(product, narrow), llvm.TruncOp(upper, narrow)
-        return [emitter.emit(low), emitter.emit(high)]
-
-    return lower
+    zero = emitter.constant(0, _integer(lhs))
+    signs_differ = emitter.emit(llvm_ext.ICmpOp(signs, zero, _predicate("slt")))
+    correction = emitter.emit(llvm.AndOp(inexact, signs_differ))
+    step = emitter.emit(llvm.ZExtOp(correction, quotient.type))
+    return [emitter.emit(llvm.SubOp(quotient, step))]
 
 
 def _extremum(target: type[Operation], strict_predicate: str) -> Lowering:
@@ -263,12 +215,9 @@ def _integer_resize(target: type[llvm.SExtOp] | type[llvm.ZExtOp] | type[llvm.Tr
     return lower
 
 
-def _float_to_integer(target: type[llvm.GenericCastOp]) -> Lowering:
-    def lower(op: arith.FloatingPointToIntegerBaseOp, emitter: Emitter) -> Sequence[SSAValue]:
-        value = floats.operand(op.input, emitter)
-        return [emitter.emit(target(value, convert_type(op.result.type)))]
-
-    return lower
+def _fptosi(op: arith.FPToSIOp, emitter: Emitter) -> Sequence[SSAValue]:
+    value = floats.operand(op.input, emitter)
+    return [emitter.emit(llvm_ext.FPToSIOp(value, convert_type(op.result.type)))]
 
 
 def _integer_to_float(target: type[llvm.GenericCastOp]) -> Lowering:
@@ -341,12 +290,7 @@ LOWERINGS: Lowerings = {
     arith.MaxUIOp: integer_op(llvm_intrinsics.UMaxOp),
     arith.MinSIOp: integer_op(llvm_intrinsics.SMinOp),
     arith.MaxSIOp: integer_op(llvm_intrinsics.SMaxOp),
-    arith.CeilDivUIOp: _ceildivui,
-    arith.CeilDivSIOp: _ceildivsi,
     arith.FloorDivSIOp: _floordivsi,
-    arith.AddUIExtendedOp: _addui_extended,
-    arith.MulUIExtendedOp: _mul_extended(llvm.ZExtOp),
-    arith.MulSIExtendedOp: _mul_extended(llvm.SExtOp),
     arith.AddfOp: float_op(llvm.FAddOp),
     arith.SubfOp: float_op(llvm.FSubOp),
     arith.MulfOp: float_op(llvm.FMulOp),
@@ -355,8 +299,6 @@ LOWERINGS: Lowerings = {
     arith.NegfOp: float_op(llvm.FNegOp),
     arith.MaximumfOp: _extremum(llvm_intrinsics.MaximumOp, "olt"),
     arith.MinimumfOp: _extremum(llvm_intrinsics.MinimumOp, "ogt"),
-    arith.MaxnumfOp: float_op(llvm.VectorFMaxOp),
-    arith.MinnumfOp: float_op(llvm.VectorFMinOp),
     arith.CmpiOp: _cmpi,
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _select,
@@ -365,8 +307,7 @@ LOWERINGS: Lowerings = {
     arith.ExtSIOp: _integer_resize(llvm.SExtOp),
     arith.ExtUIOp: _integer_resize(llvm.ZExtOp),
     arith.TruncIOp: _integer_resize(llvm.TruncOp),
-    arith.FPToSIOp: _float_to_integer(llvm_ext.FPToSIOp),
-    arith.FPToUIOp: _float_to_integer(llvm_ext.FPToUIOp),
+    arith.FPToSIOp: _fptosi,
     arith.SIToFPOp: _integer_to_float(llvm.SIToFPOp),
     arith.UIToFPOp: _integer_to_float(llvm_ext.UIToFPOp),
     arith.ExtFOp: _extf,

@@ -1,4 +1,4 @@
-"""Lowerings of `memref` to `llvm`.
+"""Lowerings to `llvm` of the `memref` ops that the compiler emits.
 
 A lowered memref is a bare pointer to the first element of the view. Shape, strides and offset are
 static, and are known from the type. A bool takes one byte.
@@ -29,7 +29,7 @@ from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.dialects.dynamic_buffers import PlaceOp, ViewOp, buffer_offset
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import Index
-from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowering, Lowerings, integer_constant
+from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, integer_constant
 from byoc_mlir.lowering.to_llvm.types import (
     POINTER,
     byte_width,
@@ -131,19 +131,6 @@ def _store(op: memref.StoreOp, emitter: Emitter) -> Sequence[SSAValue]:
 _NOT_EQUAL = IntegerAttr(llvm.ICmpPredicateFlag.NE.to_int(), 64)
 
 
-def _subview(op: memref.SubviewOp, emitter: Emitter) -> Sequence[SSAValue]:
-    type_ = memref_type(op.source)
-    static_strides(memref_type(op.result))
-    dynamic = iter(op.offsets)
-    offsets: list[Index] = [
-        emitter[next(dynamic)] if offset == DYNAMIC_INDEX else int(offset)
-        for offset in op.static_offsets.get_values()
-    ]
-    element = storage_type(type_.element_type)
-    source = emitter[op.source]
-    return [strided_address(source, element, offsets, static_strides(type_), emitter)]
-
-
 def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequence[SSAValue]:
     (offset,) = op.static_offsets.get_values()
     source_type = memref_type(op.source)
@@ -160,11 +147,6 @@ def _reinterpret_cast(op: memref.ReinterpretCastOp, emitter: Emitter) -> Sequenc
 _BYTES = MemRefType(i8, [DYNAMIC_INDEX])
 
 
-def _view(op: memref.ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
-    source, shift = op.source, op.byte_shift
-    return [element_address(source, _BYTES, [shift], emitter)]
-
-
 def _place(op: PlaceOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [element_address(op.source, _BYTES, [op.offset], emitter)]
 
@@ -176,21 +158,9 @@ def _seen(op: ViewOp, emitter: Emitter) -> Sequence[SSAValue]:
     return [emitter[op.source]]
 
 
-def _same_pointer(
-    op: memref.CastOp | memref.CollapseShapeOp | memref.ExpandShapeOp | memref.AssumeAlignmentOp,
-    emitter: Emitter,
-) -> Sequence[SSAValue]:
-    static_strides(memref_type(op.results[0]))
-    return [emitter[op.operands[0]]]
-
-
-def _dim(op: memref.DimOp, emitter: Emitter) -> Sequence[SSAValue]:
-    type_ = memref_type(op.source)
-    known = op.index.owner
-    index = getattr(known, "value", None)
-    if not isinstance(index, IntegerAttr) or type_.get_shape()[index.value.data] == DYNAMIC_INDEX:
-        raise PassFailedException(f"memref.dim of {type_} is not known statically")
-    return [emitter.constant(type_.get_shape()[index.value.data])]
+def _cast(op: memref.CastOp, emitter: Emitter) -> Sequence[SSAValue]:
+    static_strides(memref_type(op.dest))
+    return [emitter[op.source]]
 
 
 def _alloca(op: memref.AllocaOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -207,8 +177,8 @@ def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
     source_type, target_type = memref_type(op.source), memref_type(op.destination)
     if not (_is_copied_whole(source_type) and _is_copied_whole(target_type)):
         raise PassFailedException(
-            f"memref.copy from {source_type} to {target_type} is not contiguous; "
-            "run expand-memref-copy first"
+            f"memref.copy from {source_type} to {target_type} cannot be lowered; accepted are"
+            " contiguous memrefs of static shapes"
         )
     length = prod(source_type.get_shape()) * byte_width(source_type.element_type)
     source, target = emitter[op.source], emitter[op.destination]
@@ -267,7 +237,7 @@ def lower_global(op: memref.GlobalOp) -> llvm.GlobalOp:
     return lowered
 
 
-def _planned_before(op: memref.AllocOp | memref.DeallocOp, _: Emitter) -> Sequence[SSAValue]:
+def _planned_before(op: memref.AllocOp, _: Emitter) -> Sequence[SSAValue]:
     type_ = op.memref.type
     raise PassFailedException(
         f"{op.name} of {type_} is left; buffers are planned before the lowering to llvm"
@@ -279,9 +249,6 @@ def memref_type(value: SSAValue) -> MemRefType:
     if not isinstance(value.type, MemRefType):
         raise PassFailedException(f"expected a ranked memref, got {value.type}")
     return value.type
-
-
-_SAME_POINTER: Lowering = _same_pointer
 
 
 def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -297,19 +264,12 @@ def _prefetch(op: host.PrefetchOp, emitter: Emitter) -> Sequence[SSAValue]:
 LOWERINGS: Lowerings = {
     memref.LoadOp: _load,
     memref.StoreOp: _store,
-    memref.SubviewOp: _subview,
     memref.ReinterpretCastOp: _reinterpret_cast,
-    memref.ViewOp: _view,
-    memref.CastOp: _SAME_POINTER,
-    memref.CollapseShapeOp: _SAME_POINTER,
-    memref.ExpandShapeOp: _SAME_POINTER,
-    memref.AssumeAlignmentOp: _SAME_POINTER,
-    memref.DimOp: _dim,
+    memref.CastOp: _cast,
     memref.AllocaOp: _alloca,
     memref.CopyOp: _copy,
     memref.GetGlobalOp: _get_global,
     memref.AllocOp: _planned_before,
-    memref.DeallocOp: _planned_before,
     host.CopyApartOp: _copy_apart,
     host.PrefetchOp: _prefetch,
     PlaceOp: _place,

@@ -1,4 +1,5 @@
-"""Lowerings of `vector` and `x86vector` to `llvm`, for one-dimensional vectors.
+"""Lowerings to `llvm` of the ops of `vector` and `x86vector` that the compiler emits, for
+one-dimensional vectors.
 
 An op of `x86vector` becomes an instruction if the processor has it, else equivalent arithmetic.
 """
@@ -26,7 +27,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.dialects import host, llvm_ext, llvm_intrinsics
+from byoc_mlir.dialects import host, llvm_ext
 from byoc_mlir.dialects.x86vector import DotBF16Op
 from byoc_mlir.kernels import ops
 from byoc_mlir.kernels.ops import float_arithmetic
@@ -81,46 +82,6 @@ def _float(bits: Operation, emitter: Emitter) -> SSAValue:
 
 def _splat(value: int, type_: VectorType[IntegerType]) -> llvm.ConstantOp:
     return llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
-
-
-_INTEGER_REDUCTIONS: dict[str, type[llvm_intrinsics.IntegerReduction]] = {
-    "add": llvm_intrinsics.ReduceAddOp,
-    "mul": llvm_intrinsics.ReduceMulOp,
-    "and": llvm_intrinsics.ReduceAndOp,
-    "or": llvm_intrinsics.ReduceOrOp,
-    "xor": llvm_intrinsics.ReduceXorOp,
-    "minui": llvm_intrinsics.ReduceUMinOp,
-    "minsi": llvm_intrinsics.ReduceSMinOp,
-    "maxui": llvm_intrinsics.ReduceUMaxOp,
-    "maxsi": llvm_intrinsics.ReduceSMaxOp,
-}
-_INTEGER_COMBINERS: dict[str, type[Operation]] = {
-    "add": llvm.AddOp,
-    "mul": llvm.MulOp,
-    "and": llvm.AndOp,
-    "or": llvm.OrOp,
-    "xor": llvm.XOrOp,
-    "minui": llvm_intrinsics.UMinOp,
-    "minsi": llvm_intrinsics.SMinOp,
-    "maxui": llvm_intrinsics.UMaxOp,
-    "maxsi": llvm_intrinsics.SMaxOp,
-}
-_FLOAT_REDUCTIONS: dict[str, type[llvm_intrinsics.FloatReduction]] = {
-    "minnumf": llvm_intrinsics.ReduceFMinOp,
-    "maxnumf": llvm_intrinsics.ReduceFMaxOp,
-    "minimumf": llvm_intrinsics.ReduceFMinimumOp,
-    "maximumf": llvm_intrinsics.ReduceFMaximumOp,
-}
-_FLOAT_COMBINERS: dict[str, type[Operation]] = {
-    "minnumf": llvm.VectorFMinOp,
-    "maxnumf": llvm.VectorFMaxOp,
-    "minimumf": llvm_intrinsics.MinimumOp,
-    "maximumf": llvm_intrinsics.MaximumOp,
-}
-_ORDERED_REDUCTIONS: dict[str, tuple[type[llvm.VectorReduceOperation], float]] = {
-    "add": (llvm.VectorReduceFAddOp, -0.0),
-    "mul": (llvm.VectorReduceFMulOp, 1.0),
-}
 
 
 def _load(op: vector.LoadOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -188,27 +149,12 @@ def _splat_type(element: Attribute, lanes: int) -> tuple[VectorType, DenseArrayB
     return VectorType(element, [lanes]), DenseArrayBase.from_list(i32, [0] * lanes)
 
 
-def _fma(op: vector.FMAOp, emitter: Emitter) -> Sequence[SSAValue]:
-    return [emitter.emit(llvm.FMAOp(emitter[op.lhs], emitter[op.rhs], emitter[op.acc]))]
-
-
 def _extract(op: vector.ExtractOp, emitter: Emitter) -> Sequence[SSAValue]:
     _flat(op.vector.type)
-    position = _position(op, emitter)
-    return [emitter.emit(llvm_ext.ExtractElementOp(emitter[op.vector], position))]
-
-
-def _insert(op: vector.InsertOp, emitter: Emitter) -> Sequence[SSAValue]:
-    _flat(op.dest.type)
-    position = _position(op, emitter)
-    return [emitter.emit(llvm.InsertElementOp(emitter[op.dest], emitter[op.source], position))]
-
-
-def _position(op: vector.ExtractOp | vector.InsertOp, emitter: Emitter) -> SSAValue:
     (static,) = op.static_position.get_values()
-    if static == DYNAMIC_INDEX:
-        return emitter[op.dynamic_position[0]]
-    return emitter.constant(int(static))
+    is_known = static != DYNAMIC_INDEX
+    position = emitter.constant(int(static)) if is_known else emitter[op.dynamic_position[0]]
+    return [emitter.emit(llvm_ext.ExtractElementOp(emitter[op.vector], position))]
 
 
 def _shuffle(op: vector.ShuffleOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -226,47 +172,14 @@ def _bitcast(op: vector.BitcastOp, emitter: Emitter) -> Sequence[SSAValue]:
 
 def _reduction(op: vector.ReductionOp, emitter: Emitter) -> Sequence[SSAValue]:
     _flat(op.vector.type)
-    if isinstance(convert_type(op.dest.type), IntegerType):
-        return [_integer_reduction(op, emitter)]
-    if op.kind.data.value in _ORDERED_REDUCTIONS:
-        return [_sum_or_product(op, emitter)]
-    return [_float_extremum(op, emitter)]
-
-
-def _integer_reduction(op: vector.ReductionOp, emitter: Emitter) -> SSAValue:
-    kind, type_ = op.kind.data.value, convert_type(op.dest.type)
-    reduction = _INTEGER_REDUCTIONS[kind].create(
-        operands=[emitter[op.vector]], result_types=[type_]
-    )
-    value = emitter.emit(reduction)
-    if op.acc is None:
-        return value
-    operands = [emitter[op.acc], value]
-    return emitter.emit(_INTEGER_COMBINERS[kind].create(operands=operands, result_types=[type_]))
-
-
-def _float_extremum(op: vector.ReductionOp, emitter: Emitter) -> SSAValue:
-    kind, type_ = op.kind.data.value, op.dest.type
-    properties: dict[str, Attribute] = {"fastmathFlags": fastmath(op.fastmath)}
-    reduction = _FLOAT_REDUCTIONS[kind].create(
-        operands=[emitter[op.vector]], result_types=[type_], properties=properties
-    )
-    value = emitter.emit(reduction)
-    if op.acc is None:
-        return value
-    combiner = _FLOAT_COMBINERS[kind].create(
-        operands=[emitter[op.acc], value], result_types=[type_], properties=properties
-    )
-    return emitter.emit(combiner)
-
-
-def _sum_or_product(op: vector.ReductionOp, emitter: Emitter) -> SSAValue:
-    reduction, neutral = _ORDERED_REDUCTIONS[op.kind.data.value]
-    if op.acc is not None:
-        start = emitter[op.acc]
-    else:
-        start = emitter.emit(float_constant(neutral, op.dest.type))
-    return emitter.emit(reduction(start, emitter[op.vector], fastmath(op.fastmath)))
+    if op.kind.data is not vector.CombiningKindFlag.ADD or op.acc is not None:
+        raise PassFailedException(
+            f"{op.name} of kind {op.kind.data.value} cannot be lowered; "
+            "accepted is add, of floats, without an accumulator"
+        )
+    zero = emitter.emit(float_constant(-0.0, op.dest.type))
+    total = llvm.VectorReduceFAddOp(zero, emitter[op.vector], fastmath(op.fastmath))
+    return [emitter.emit(total)]
 
 
 def _create_mask(op: vector.CreateMaskOp, emitter: Emitter) -> Sequence[SSAValue]:
@@ -320,9 +233,7 @@ LOWERINGS: Lowerings = {
     vector.MaskedLoadOp: _masked_load,
     vector.MaskedStoreOp: _masked_store,
     vector.BroadcastOp: _broadcast,
-    vector.FMAOp: _fma,
     vector.ExtractOp: _extract,
-    vector.InsertOp: _insert,
     vector.ShuffleOp: _shuffle,
     vector.BitcastOp: _bitcast,
     vector.ReductionOp: _reduction,

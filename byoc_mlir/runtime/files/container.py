@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from byoc_mlir.errors import InvalidArtifactError
-from byoc_mlir.runtime.files import mapped_files
 from byoc_mlir.runtime.files.serialise import Blob, Json
-from byoc_mlir.runtime.system.huge_pages import ask_for_huge_pages
+from byoc_mlir.runtime.system.memory import ask_for_huge_pages, remember
 from byoc_mlir.runtime.system.threads import run_beside
 
 FORMAT_VERSION = 8
@@ -113,7 +112,7 @@ def read_container(file: BinaryIO, name: str, is_hashed: bool = True) -> Contain
         raise InvalidArtifactError(f"'{name}' {_NOT_ONE}")
     mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     ask_for_huge_pages(mapped)
-    mapped_files.remember(mapped)
+    remember(mapped)
     data = memoryview(mapped)
     magic, version, offset, length = _HEAD.unpack(data[-FOOTER_BYTES:-_HASH_BYTES])
     if magic != MAGIC:

@@ -11,7 +11,7 @@ from byoc_mlir.errors import ExecutionError
 from byoc_mlir.runtime.linking.image import LinkedImage
 from byoc_mlir.runtime.linking.object_file import UnknownObjectError
 from byoc_mlir.runtime.program import Array, LoadedCode, ObjectCode
-from byoc_mlir.runtime.system.huge_pages import use_huge_pages
+from byoc_mlir.runtime.system.memory import use_huge_pages
 
 
 def link(code: ObjectCode, symbols: Mapping[str, int], threads: int) -> NativeModule:

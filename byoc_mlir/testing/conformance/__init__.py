@@ -4,6 +4,6 @@
 
 from byoc_mlir.testing.conformance.kit import run_conformance
 from byoc_mlir.testing.conformance.report import ConformanceReport, Coverage, Outcome
-from byoc_mlir.testing.conformance.samples import Sample
+from byoc_mlir.testing.samples.relay_ops.sample import Sample
 
 __all__ = ["ConformanceReport", "Coverage", "Outcome", "Sample", "run_conformance"]

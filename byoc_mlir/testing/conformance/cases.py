@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.testing.conformance.graph import Case, CaseBuilder
-from byoc_mlir.testing.conformance.samples import Sample
+from byoc_mlir.testing.samples.relay_ops.sample import Sample
 
 
 def op_cases(name: str, samples: Sequence[Sample]) -> Iterator[Case]:

@@ -12,11 +12,12 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.irdl import VarOperandDef
 
-from byoc_mlir.dialects.relay import RELAY, ConstantOp, RelayOp
+from byoc_mlir.dialects.relay import ConstantOp, RelayOp
 from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.dialects.relay.constant import Array
+from byoc_mlir.dialects.relay.dialect import RELAY
 from byoc_mlir.dialects.relay.element_types import relay_type
-from byoc_mlir.testing.conformance.samples import Range, Shape
+from byoc_mlir.testing.samples.relay_ops.sample import Range, Shape
 
 OPS: dict[str, type[RelayOp]] = {
     kind.name.removeprefix("relay."): kind for kind in RELAY.operations if issubclass(kind, RelayOp)

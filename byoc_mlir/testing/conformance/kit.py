@@ -36,11 +36,11 @@ from byoc_mlir.testing.conformance.report import (
     Status,
 )
 from byoc_mlir.testing.conformance.runner import Finding, joined, run_cases
-from byoc_mlir.testing.conformance.sample_table import samples_of
-from byoc_mlir.testing.conformance.samples import Sample
 from byoc_mlir.testing.conformance.saved import save_case
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import random_inputs
+from byoc_mlir.testing.samples.relay_ops.sample import Sample
+from byoc_mlir.testing.samples.relay_ops.table import samples_of
 from byoc_mlir.transforms.blocks import is_constant
 from byoc_mlir.transforms.partition_for import PartitionFor
 from byoc_mlir.transforms.placement import Placement, placements

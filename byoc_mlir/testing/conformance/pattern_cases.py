@@ -26,8 +26,8 @@ from byoc_mlir.patterns.language import (
     WildcardPattern,
 )
 from byoc_mlir.testing.conformance.graph import OPS, Case, CaseBuilder
-from byoc_mlir.testing.conformance.sample_table import IMAGE, samples_of
-from byoc_mlir.testing.conformance.samples import Range, Sample, Shape
+from byoc_mlir.testing.samples.relay_ops.sample import Range, Sample, Shape
+from byoc_mlir.testing.samples.relay_ops.table import IMAGE, samples_of
 
 STRUCTURES = 16
 """Maximum number of combinations of alternatives that are tried for one pattern."""

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from onnx import ModelProto, TensorProto
 
-from byoc_mlir.dialects.relay.evaluate.blockwise import packed
+from byoc_mlir.numpy_ops.blockwise import packed
 from byoc_mlir.testing.networks.builder import Array, GraphBuilder
 
 _MICROSOFT = "com.microsoft"

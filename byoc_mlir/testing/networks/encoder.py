@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import deepcopy
 
 import numpy as np
 from onnx import ModelProto, TensorProto
@@ -13,15 +14,14 @@ from byoc_mlir.testing.networks.builder import GraphBuilder
 
 def symbolised(model: ModelProto, names: Mapping[str, Mapping[int, str]]) -> ModelProto:
     """Returns the model with symbolic dimensions for some sizes of its inputs."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
-    for value in copy.graph.input:
+    result = deepcopy(model)
+    for value in result.graph.input:
         for axis, name in names.get(value.name, {}).items():
             value.type.tensor_type.shape.dim[axis].dim_param = name
-    for value in copy.graph.output:
+    for value in result.graph.output:
         value.type.tensor_type.ClearField("shape")
-    del copy.graph.value_info[:]
-    return copy
+    del result.graph.value_info[:]
+    return result
 
 
 class _Encoder:

@@ -28,7 +28,7 @@ from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.profile import Profile
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.tensors import TensorInfo
-from byoc_mlir.tools.options import add_option_arguments, options_of
+from byoc_mlir.tools.options import add_option_arguments, at_least, options_of, read_inputs
 from byoc_mlir.tools.words import on_command_line
 
 DEFAULT_MODEL = "resnet50"
@@ -145,6 +145,13 @@ def add_shape_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_inputs_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options for inputs, which `inputs_of` reads."""
+    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs by name (default: random)")
+    add_shape_argument(parser)
+    parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
+
+
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
     """Adds the option to print a JSON document."""
     parser.add_argument("--json", action="store_true", help="print a JSON document")
@@ -234,6 +241,13 @@ def _built_network(name: str) -> Path:
 @cache
 def _scratch_folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="byoc-")
+
+
+def inputs_of(args: argparse.Namespace, inputs: Sequence[TensorInfo]) -> dict[str, Any]:
+    """Returns the inputs given on the command line, or random ones."""
+    if args.inputs:
+        return read_inputs(args.inputs)
+    return random_inputs(inputs, shapes_of(args), args.seed)
 
 
 def random_inputs(

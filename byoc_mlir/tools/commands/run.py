@@ -22,30 +22,26 @@ from byoc_mlir.progress import shown
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.verification import numbers
 from byoc_mlir.tools.commands.common import (
+    add_inputs_arguments,
     add_json_argument,
     add_model_arguments,
     add_row,
-    add_shape_argument,
+    inputs_of,
     open_model,
     print_json,
-    random_inputs,
-    shapes_of,
 )
-from byoc_mlir.tools.options import at_least, read_inputs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
     add_model_arguments(parser)
-    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs by name (default: random)")
-    add_shape_argument(parser)
+    add_inputs_arguments(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="write the outputs there")
     parser.add_argument(
         "--compare",
         choices=get_args(Precision),
         help="also run in that precision, and show how far the outputs are from it",
     )
-    parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
     add_json_argument(parser)
 
 
@@ -55,10 +51,7 @@ def run(args: argparse.Namespace) -> int:
         raise InvalidInputError(f"{args.model} is compiled already, in the precision that it has")
     start = time.perf_counter()
     with open_model(args, interpreter=True) as executable:
-        if args.inputs:
-            inputs = read_inputs(args.inputs)
-        else:
-            inputs = random_inputs(executable.inputs, shapes_of(args), args.seed)
+        inputs = inputs_of(args, executable.inputs)
         with shown("run"):
             outputs = executable.run(inputs)
             first = time.perf_counter() - start

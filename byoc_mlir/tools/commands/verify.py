@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from byoc_mlir.progress import shown
-from byoc_mlir.runtime import Executable
 from byoc_mlir.runtime.verification import Verification
 from byoc_mlir.tools.commands.common import (
+    add_inputs_arguments,
     add_json_argument,
     add_model_arguments,
-    add_shape_argument,
     compile_model,
-    random_inputs,
-    shapes_of,
+    inputs_of,
 )
-from byoc_mlir.tools.options import at_least, read_inputs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_compared_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `byoc verify` that `byoc bisect` has too."""
     add_model_arguments(parser)
-    parser.add_argument("--inputs", metavar="FILE.npz", help="inputs by name (default: random)")
-    add_shape_argument(parser)
-    parser.add_argument("--seed", type=at_least(0), default=0, help="of random inputs")
+    add_inputs_arguments(parser)
     parser.add_argument(
         "--against",
         metavar="ORACLE",
@@ -58,17 +53,10 @@ def run(args: argparse.Namespace) -> int:
     """Runs the subcommand; 1 if an output differs."""
     options = options_of(args)
     with compile_model(args) as executable, shown("verify"):
-        found = executable.verify(inputs_of(args, executable), **options, nodes=args.nodes)
+        found = executable.verify(inputs_of(args, executable.inputs), **options, nodes=args.nodes)
     print(found.to_json() if args.json else found)
     save_part(args, found)
     return 0 if found.agrees else 1
-
-
-def inputs_of(args: argparse.Namespace, executable: Executable) -> dict[str, Any]:
-    """Returns the inputs given on the command line, or random ones."""
-    if args.inputs:
-        return read_inputs(args.inputs)
-    return random_inputs(executable.inputs, shapes_of(args), args.seed)
 
 
 def options_of(args: argparse.Namespace) -> dict[str, Any]:

@@ -6,7 +6,7 @@ func.func private @a_main_0(memref<4xf32>, memref<4xf32>) -> () attributes {byoc
 func.func private @b_main_1(memref<4xf32>, memref<4xf32>) -> () attributes {byoc.compiler = "b", byoc.workspace = 0 : i64, byoc.workspace_offset = 0 : i64, byoc.state_slots = 1 : i64, byoc.context_slots = 1 : i64, byoc.hooks = ["load"]}
 func.func @main(%arena: memref<512xi8>, %x: memref<4xf32>, %y: memref<4xf32>) {
   %c = arith.constant 64 : index
-  %v = memref.view %arena[%c][] : memref<512xi8> to memref<4xf32>
+  %v = host.place %arena[%c] : memref<512xi8> to memref<4xf32>
   func.call @a_main_0(%x, %v) : (memref<4xf32>, memref<4xf32>) -> ()
   func.call @b_main_1(%v, %y) : (memref<4xf32>, memref<4xf32>) -> ()
   func.return

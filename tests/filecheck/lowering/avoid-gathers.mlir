@@ -1,5 +1,5 @@
-// RUN: byoc-opt %s -p 'bufferize,outline-kernels,outline-parallel{threads=false},lower-scf-to-cf,expand-memref-copy,convert-to-llvm,avoid-gathers{features="+avx2,-fma"}' | filecheck %s --check-prefixes=CHECK,GATHERS
-// RUN: byoc-opt %s -p 'bufferize,outline-kernels,outline-parallel{threads=false},lower-scf-to-cf,expand-memref-copy,convert-to-llvm,avoid-gathers{features="+sse4.1"}' | filecheck %s --check-prefixes=CHECK,NONE
+// RUN: byoc-opt %s -p 'bufferize,outline-kernels,outline-parallel{threads=false},lower-scf-to-cf,convert-to-llvm,avoid-gathers{features="+avx2,-fma"}' | filecheck %s --check-prefixes=CHECK,GATHERS
+// RUN: byoc-opt %s -p 'bufferize,outline-kernels,outline-parallel{threads=false},lower-scf-to-cf,convert-to-llvm,avoid-gathers{features="+sse4.1"}' | filecheck %s --check-prefixes=CHECK,NONE
 
 // A kernel says that LLVM makes no gathers of its loads, its parallel loop as well; the other one's
 // function keeps the features of the target, and so do all where there are no gathers.

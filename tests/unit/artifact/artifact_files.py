@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from helpers.models import parsed
 
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.files.container import FOOTER_BYTES
@@ -34,15 +34,8 @@ def elementwise_model() -> onnx.ModelProto:
     """Returns the model `max(x + y, 0) * y`, all of shape [4, 6]: additions for backends, nothing
     heavy.
     """
-    nodes = [
-        helper.make_node("Add", ["x", "y"], ["sum"], "sum"),
-        helper.make_node("Relu", ["sum"], ["positive"], "relu"),
-        helper.make_node("Mul", ["positive", "y"], ["out"], "product"),
-    ]
-    tensors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 6]) for n in ("x", "y")]
-    output = helper.make_tensor_value_info("out", TensorProto.FLOAT, [4, 6])
-    graph = helper.make_graph(nodes, "elementwise", tensors, [output])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    nodes = "[sum] s = Add (x, y) [relu] p = Relu (s) [product] out = Mul (p, y)"
+    return parsed("(float[4, 6] x, float[4, 6] y) => (float[4, 6] out)", nodes, opset=21)
 
 
 def change_document(path: Path, change: Callable[[dict[str, Any]], None]) -> None:

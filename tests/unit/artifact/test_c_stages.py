@@ -6,14 +6,13 @@ import ctypes
 import shutil
 import subprocess
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper, parser
+from helpers.models import parsed
 
 import byoc_mlir
 from byoc_mlir.artifact.toolchain import c_compiler
@@ -56,23 +55,13 @@ int main(void) {
 """
 
 
-def _model(
-    signature: str, body: str, constants: Mapping[str, Array] | None = None
-) -> onnx.ModelProto:
-    text = f'<ir_version: 9, opset_import: ["" : 17]>\nnet {signature} {{ {body} }}'
-    model = parser.parse_model(text)
-    for name, array in (constants or {}).items():
-        model.graph.initializer.append(numpy_helper.from_array(array, name))
-    return model
-
-
 def _numbers(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def _decoder(ends: str = "Less (sum, bound)") -> onnx.ModelProto:
     """Returns a decoder that goes on until the sum of squares of its outputs reaches `bound`."""
-    return _model(
+    return parsed(
         "(float[b, 1, 4] start, float bound) => (float[b, 1, 4] last, float[b, l, 4] out)",
         f"""batch = Shape <end = 1> (start) empty = Concat <axis = 0> (batch, none)
         cache0 = ConstantOfShape (empty) x0 = Tanh (start)
@@ -142,7 +131,7 @@ _ROWS = """body (int64 i, bool c, float[2] s, float[l] kept)
 
 MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
     "nonzero": (
-        _model(
+        parsed(
             "(float[n, 6] x) => (float[m] z, int64[2, m] places)",
             "p = Relu (x) places = NonZero (p) t = Transpose (places) z = GatherND (x, t)",
         ),
@@ -150,7 +139,7 @@ MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
         [{"x": _numbers(7, 6, seed=1)}, {"x": -np.ones((2, 6), np.float32)}],
     ),
     "boxes": (
-        _model(
+        parsed(
             "(float[1, n, 4] boxes, float[1, 2, n] scores) => (float[1, k, 4] found)",
             """chosen = NonMaxSuppression (boxes, scores, most, overlap, least)
             places = Gather <axis = 1> (chosen, last) found = Gather <axis = 1> (boxes, places)""",
@@ -173,12 +162,12 @@ MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
         ],
     ),
     "values that are sizes": (
-        _model("(float[4, 6] x, int64[2] s) => (float[a, b] y)", "y = Reshape (x, s)"),
+        parsed("(float[4, 6] x, int64[2] s) => (float[a, b] y)", "y = Reshape (x, s)"),
         {"x": _numbers(4, 6), "s": np.array([6, 4])},
         [{"x": _numbers(4, 6, seed=1), "s": np.array([2, 12])}],
     ),
     "what is collected": (
-        _model(
+        parsed(
             "(float[2] x, float bound) => (float[2] y, float[l] kept, float[r, 2] rows,"
             " float[2] x2)",
             f"""y, kept, rows = Loop (, true, x, none) <body = {_ROWS}> x2 = Identity (x)""",
@@ -188,7 +177,7 @@ MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
         [{"x": np.array([0.5, 1], np.float32), "bound": np.array(31, np.float32)}],
     ),
     "stages and a loop in a body": (
-        _model(
+        parsed(
             "(float[n] x, float bound) => (float[k] y, int64[r] sizes)",
             """y, sizes = Loop (, true, x) <body = body (int64 i, bool c, float[l] s)
                 => (bool goes, float[m] kept, int64 size) {
@@ -205,7 +194,7 @@ MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
         [{"x": np.array([1, 2, -1, 3], np.float32), "bound": np.array(70, np.float32)}],
     ),
     "a number of iterations": (
-        _model(
+        parsed(
             "(float[n] x, float number) => (float[k] y)",
             """count = Cast <to = 7> (number) y = Loop (count, , x) <body = body
                 (int64 i, bool c, float[l] s) => (bool goes, float[m] kept) {
@@ -218,7 +207,7 @@ MODELS: dict[str, tuple[onnx.ModelProto, Feeds, list[Feeds]]] = {
         ],
     ),
     "two loops": (
-        _model(
+        parsed(
             "(float[2] x, float bound) => (float[l] both)",
             f"""y, first, rows = Loop (, true, x, none) <body = {_ROWS}>
             y2, second, rows2 = Loop (three, , y, none) <body = {_ROWS}>
@@ -336,7 +325,7 @@ def test_the_command_runs_a_model_before_it_writes_it(tmp_path: Path) -> None:
 
 
 def test_a_stage_for_some_sizes_is_refused(tmp_path: Path) -> None:
-    model = _model(
+    model = parsed(
         "(float[n] x) => (float[1, 1, a, b] y)",
         """p = NonZero (x) scale = Cast <to = 1> (p) sum = ReduceMax <keepdims = 0> (scale)
         both = Concat <axis = 0> (ones, sums) sums = Reshape (sum, one)
@@ -354,7 +343,7 @@ def test_a_stage_for_some_sizes_is_refused(tmp_path: Path) -> None:
 
 
 def test_strings_are_refused(tmp_path: Path) -> None:
-    model = _model(
+    model = parsed(
         "(string[n] x) => (string[n] y)", 'y = StringNormalizer <case_change_action = "LOWER"> (x)'
     )
     with warnings.catch_warnings():

@@ -17,10 +17,10 @@ from onnx import TensorProto, helper, parser
 
 import byoc_mlir
 from byoc_mlir.compiler import specialise
-from byoc_mlir.compiler.cache.external_files import external_locations
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.errors import InvalidModelError, UnsafeModelError
 from byoc_mlir.frontend.files.external_data import ExternalFiles
+from byoc_mlir.frontend.files.tensor_check import external_locations
 from byoc_mlir.runtime.executable import Executable
 
 

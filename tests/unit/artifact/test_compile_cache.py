@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import pytest
 from artifact_files import elementwise_model, inputs_for, run_python
-from onnx import TensorProto, helper, numpy_helper
+from helpers.models import parsed
 from test_refusals import staged_model, symbolic_model
 
 import byoc_mlir
@@ -271,11 +271,8 @@ def test_environment_variables_of_backends_matter(
 
 
 def test_external_data_matters(cache: Path, tmp_path: Path) -> None:
-    weights = numpy_helper.from_array(np.arange(64, dtype=np.float32), "w")
-    node = helper.make_node("Add", ["x", "w"], ["y"])
-    tensors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [64]) for n in ("x", "y")]
-    graph = helper.make_graph([node], "external", tensors[:1], tensors[1:], [weights])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    weights = {"w": np.arange(64, dtype=np.float32)}
+    model = parsed("(float[64] x) => (float[64] y)", "y = Add (x, w)", weights)
     path = tmp_path / "model.onnx"
     onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
     inputs = {"x": np.zeros(64, np.float32)}
@@ -341,14 +338,7 @@ def test_sizes_that_say_nothing_are_refused(changed: dict[str, Any]) -> None:
 
 
 def test_that_a_model_needs_numbers_is_known_to_the_next_process(cache: Path) -> None:
-    pool = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])
-    infos = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 2, height, 8])
-        for name, height in (("x", "h"), ("y", "i"))
-    ]
-    graph = helper.make_graph([pool], "g", infos[:1], infos[1:])
-    infos[1].type.tensor_type.shape.dim[3].ClearField("value")
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = parsed("(float[n, 2, h, 8] x) => (y)", "y = MaxPool <kernel_shape = [2, 2]> (x)")
     inputs = {"x": np.random.default_rng(0).standard_normal((1, 2, 5, 8)).astype(np.float32)}
     expected = byoc_mlir.compile(model, targets=(), cache=cache).run(inputs)
     with patch.object(ModelPrograms, "_compiler_now", None):  # it compiles nothing
@@ -398,12 +388,7 @@ def test_programs_whose_weights_are_gone_are_compiled_again(cache: Path) -> None
 
 def value_model() -> onnx.ModelProto:
     """Returns the model `y = reshape(x, shape)`: the output's shape is in an input."""
-    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [6])
-    shape = helper.make_tensor_value_info("shape", TensorProto.INT64, [2])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, None])
-    graph = helper.make_graph([node], "value", [x, shape], [y])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return parsed("(float[6] x, int64[2] shape) => (float[a, b] y)", "y = Reshape (x, shape)")
 
 
 def test_values_that_are_compiled_in_matter(cache: Path) -> None:

@@ -20,7 +20,8 @@ from artifact_files import (
     rewrite,
     run_python,
 )
-from onnx import TensorProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import numpy_helper
 
 import byoc_mlir
 from byoc_mlir.artifact.toolchain import c_compiler
@@ -298,10 +299,7 @@ def test_no_objcopy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def symbolic_model() -> onnx.ModelProto:
-    node = helper.make_node("Relu", ["x"], ["y"])
-    tensors = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 3]) for n in ("x", "y")]
-    graph = helper.make_graph([node], "symbolic", tensors[:1], tensors[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return parsed("(float[n, 3] x) => (float[n, 3] y)", "y = Relu (x)")
 
 
 def test_regions_of_a_target_need_shapes(tmp_path: Path) -> None:
@@ -315,14 +313,8 @@ def test_regions_of_a_target_need_shapes(tmp_path: Path) -> None:
 
 
 def staged_model() -> onnx.ModelProto:
-    nodes = [
-        helper.make_node("NonZero", ["x"], ["places"]),
-        helper.make_node("Cast", ["places"], ["y"], to=TensorProto.FLOAT),
-    ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, None])
-    graph = helper.make_graph(nodes, "staged", [x], [y])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    nodes = "places = NonZero (x) y = Cast <to = 1> (places)"
+    return parsed("(float[4] x) => (float[1, m] y)", nodes)
 
 
 def test_models_that_run_in_stages_are_not_exported(tmp_path: Path) -> None:

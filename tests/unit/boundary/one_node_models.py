@@ -7,29 +7,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from helpers.models import model_of
+from onnx import TensorProto, helper
 
 Array = np.ndarray[Any, np.dtype[Any]]
 X = np.ones(3, np.float32)
-
-
-def model(
-    nodes: Sequence[onnx.NodeProto],
-    inputs: Mapping[str, Sequence[int | str]],
-    constants: Mapping[str, Any] | None = None,
-    *,
-    element_type: int = TensorProto.FLOAT,
-    opset: int = 20,
-) -> onnx.ModelProto:
-    """Returns a model whose output is its last node's."""
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info(n, element_type, shape) for n, shape in inputs.items()],
-        [helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
 def one(
@@ -45,7 +27,8 @@ def one(
     """Returns a model of one node, whose inputs are `x` and the constants unless they are named."""
     names = inputs.split(" ") if inputs else ["x", *(constants or {})]
     node = helper.make_node(op_type, names, ["y"], "n", **attributes)
-    return model([node], {"x": shape}, constants, element_type=element_type, opset=opset)
+    x = helper.make_tensor_value_info("x", element_type, shape)
+    return model_of([node], {"x": x}, constants, opset=opset)
 
 
 def chain(ops: Sequence[str], length: int) -> onnx.ModelProto:
@@ -56,4 +39,4 @@ def chain(ops: Sequence[str], length: int) -> onnx.ModelProto:
         name = f"t{number - 1}" if number else "x"
         operands = [name, "c"] if op_type in ("Add", "Mul") else [name]
         nodes.append(helper.make_node(op_type, operands, [f"t{number}"]))
-    return model(nodes, {"x": [2, 8]}, {"c": np.ones(8, np.float32)})
+    return model_of(nodes, {"x": [2, 8]}, {"c": np.ones(8, np.float32)})

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from one_node_models import X, model, one
+from helpers.models import model_of
+from one_node_models import X, one
 from onnx import TensorProto, helper, numpy_helper
 from xdsl.dialects import arith
 
@@ -31,7 +32,7 @@ def _range(start: float, limit: float, delta: float) -> onnx.ModelProto:
         helper.make_node("ReduceSum", ["r"], ["s"]),
         helper.make_node("Add", ["x", "s"], ["y"]),
     ]
-    return model(nodes, {"x": [3]}, numbers)
+    return model_of(nodes, {"x": [3]}, numbers)
 
 
 CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
@@ -56,7 +57,7 @@ CASES: dict[str, tuple[onnx.ModelProto, type[ByocError], str]] = {
         r"dft_length is \[-3\], accepted is one number, 1 or more",
     ),
     "Compress by floats": (
-        model([helper.make_node("Compress", ["x", "x"], ["y"], "n")], {"x": [3]}),
+        model_of([helper.make_node("Compress", ["x", "x"], ["y"], "n")], {"x": [3]}),
         InvalidModelError,
         r"input 'condition' is tensor\(float\), accepted are tensor\(bool\)",
     ),
@@ -244,7 +245,7 @@ def test_operands_that_onnx_does_not_allow(built: onnx.ModelProto) -> None:
 
 def test_ops_of_other_domains_are_refused_when_compiling() -> None:
     node = helper.make_node("Frobnicate", ["x"], ["y"], "c", domain="com.example")
-    built = model([node], {"x": ["n", 4]})
+    built = model_of([node], {"x": ["n", 4]})
     built.opset_import.append(helper.make_opsetid("com.example", 1))
     with pytest.raises(ByocError, match=r"c \(com.example.Frobnicate\): not supported: domain"):
         byoc_mlir.compile(built, targets=())

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from one_node_models import X, chain, model, one
+from helpers.models import model_of
+from one_node_models import X, chain, one
 from onnx import helper
 from xdsl.context import Context
 
@@ -22,7 +23,7 @@ from byoc_mlir.errors import LimitExceededError, OutOfMemoryError
 from byoc_mlir.frontend import import_model
 from byoc_mlir.transforms.simplify import Simplify
 
-LARGE = model(
+LARGE = model_of(
     [
         helper.make_node("Concat", ["x"] * 64, ["a"], "join", axis=0),
         helper.make_node("ReduceSum", ["a"], ["y"], "sum"),
@@ -98,7 +99,7 @@ def test_a_tensor_beyond_all_addresses() -> None:
         for name, after in pairwise(names)
     ]
     with pytest.raises(LimitExceededError, match="arena_bytes"):
-        byoc_mlir.compile(model(nodes, {"x": [3]}), targets=())
+        byoc_mlir.compile(model_of(nodes, {"x": [3]}), targets=())
 
 
 @pytest.mark.parametrize("shape", [(2**32, 2**32), (3, 2**63 - 1, 3), (3, "n", 3)])
@@ -131,7 +132,7 @@ def test_nothing_beside_a_long_axis_is_not_folded() -> None:
         helper.make_node("ReduceSum", ["long", "a"], ["sums"], keepdims=0),
         helper.make_node("Concat", ["x", "sums"], ["y"], axis=0),
     ]
-    executable = byoc_mlir.compile(model(nodes, {"x": [3]}, constants), targets=())
+    executable = byoc_mlir.compile(model_of(nodes, {"x": [3]}, constants), targets=())
     assert (executable.run({"x": X})["y"] == X).all()
 
 
@@ -178,7 +179,7 @@ def test_constants_count_together() -> None:
     limits = Limits(tensor_bytes=1 << 30, constant_bytes=1 << 20)
     with pytest.raises(LimitExceededError, match="tensor_bytes"):  # what is not folded is refused
         byoc_mlir.compile(
-            model([*doubled, *total], {"x": [4]}, {"c0": np.ones(1, np.float32)}),
+            model_of([*doubled, *total], {"x": [4]}, {"c0": np.ones(1, np.float32)}),
             targets=(),
             limits=limits,
         )
@@ -187,7 +188,7 @@ def test_constants_count_together() -> None:
     joined = helper.make_node("Sum", ["x", *(f"o{name}" for name in shapes)], ["y"])
     with pytest.raises(LimitExceededError, match="and of others that are computed") as caught:
         byoc_mlir.compile(
-            model([*ones, joined], {"x": [1 << 16]}, shapes), targets=(), limits=limits
+            model_of([*ones, joined], {"x": [1 << 16]}, shapes), targets=(), limits=limits
         )
     assert caught.value.node == "s4"
 

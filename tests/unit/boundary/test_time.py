@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from one_node_models import model
+from helpers.models import model_of
 from onnx import helper
 
 import byoc_mlir
 from byoc_mlir import Limits, limits
+from byoc_mlir.compiler.build import Stages
 from byoc_mlir.compiler.execution import model as compilation
-from byoc_mlir.compiler.progress import Stages
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.errors import LimitExceededError
 from byoc_mlir.frontend.files.check import check_model
@@ -44,7 +44,7 @@ def _branches(count: int) -> onnx.ModelProto:
         nodes.append(helper.make_node("Exp", [f"p{number}"], [f"e{number}"]))
         nodes.append(helper.make_node("ReduceMax", [f"e{number}"], [f"r{number}"], keepdims=0))
     nodes.append(helper.make_node("Sum", [f"r{number}" for number in range(count)], ["y"]))
-    return model(nodes, {"x": [4, 8]}, weights)
+    return model_of(nodes, {"x": [4, 8]}, weights)
 
 
 class _Counted(limits._Budget):  # pyright: ignore[reportPrivateUsage]

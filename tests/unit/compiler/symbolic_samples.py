@@ -21,8 +21,8 @@ from byoc_mlir.errors import CompilationError, UndecidedSizeError
 from byoc_mlir.lowering.host_pipeline import loop_passes, run_passes
 from byoc_mlir.lowering.integer_products.lower_integer_products import LowerIntegerProducts
 from byoc_mlir.testing.conformance.graph import OPS, CaseBuilder
-from byoc_mlir.testing.conformance.sample_table import samples_of
-from byoc_mlir.testing.conformance.samples import Sample
+from byoc_mlir.testing.samples.relay_ops.sample import Sample
+from byoc_mlir.testing.samples.relay_ops.table import samples_of
 from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
 
 _NO_OP = (UndecidedSizeError, VerifyException, TypeError)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import helper, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.lowering.llvm_ir import parts
@@ -30,27 +30,18 @@ def network(batch: int | str) -> onnx.ModelProto:
     average depends on the part of a window that lies within the image.
     """
     rng = np.random.default_rng(3)
-
-    def weight(name: str, *shape: int) -> TensorProto:
-        return numpy_helper.from_array(rng.normal(0, 0.1, shape).astype(np.float32), name)
-
-    halved: dict[str, Any] = {"kernel_shape": [2, 2], "strides": [2, 2]}
-    nodes = [
-        helper.make_node("Conv", ["x", "w0"], ["a"], pads=[1] * 4),
-        helper.make_node("Relu", ["a"], ["b"]),
-        helper.make_node("MaxPool", ["b"], ["c"], **halved),
-        helper.make_node("Conv", ["c", "w1"], ["d"]),
-        helper.make_node("AveragePool", ["d"], ["y"], auto_pad="SAME_UPPER", **halved),
-    ]
+    shapes = {"w0": (CHANNELS, 3, 3, 3), "w1": (CHANNELS, CHANNELS, 3, 3)}
+    weights = {name: rng.normal(0, 0.1, s).astype(np.float32) for name, s in shapes.items()}
     height = 20 if isinstance(batch, int) else "H"
-    graph = helper.make_graph(
-        nodes,
-        "network",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (batch, 3, height, 20))],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (batch, CHANNELS, None, 4))],
-        [weight("w0", CHANNELS, 3, 3, 3), weight("w1", CHANNELS, CHANNELS, 3, 3)],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    halved = "kernel_shape = [2, 2], strides = [2, 2]"
+    nodes = f"""
+        a = Conv <pads = [1, 1, 1, 1]> (x, w0)
+        b = Relu (a)
+        c = MaxPool <{halved}> (b)
+        d = Conv (c, w1)
+        y = AveragePool <auto_pad = "SAME_UPPER", {halved}> (d)
+    """
+    return parsed(f"(float[{batch}, 3, {height}, 20] x) => (y)", nodes, weights)
 
 
 def batch_of(size: int) -> dict[str, np.ndarray]:

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dynamic_models import Sizes, check_one_program
-from onnx import ModelProto, parser
-
-
-def _model(signature: str, body: str) -> ModelProto:
-    """Parses a model from ONNX's text: its inputs and outputs, and its nodes."""
-    return parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : 17]> net {signature} {{ {body} }}'
-    )
+from helpers.models import parsed
 
 
 def _sizes(*pairs: tuple[int, int]) -> list[Sizes]:
@@ -22,7 +15,7 @@ _ANY = _sizes((4, 5), (1, 1), (7, 3), (2, 33), (0, 3), (2, 1), (0, 0))
 
 
 def test_a_branch() -> None:
-    model = _model(
+    model = parsed(
         "(float[n,m] x, bool c) => (float[n,m] y)",
         """
         z = Relu(x)
@@ -37,7 +30,7 @@ def test_a_branch() -> None:
 
 
 def test_a_loop_of_a_known_number() -> None:
-    model = _model(
+    model = parsed(
         "(float[n,m] x) => (float[n,m] y, float[k,n,m] rows)",
         """
         count = Constant <value = int64 {3}> ()
@@ -54,7 +47,7 @@ def test_a_loop_of_a_known_number() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_loop_of_as_many_as_there_are_rows(threads: int) -> None:
-    model = _model(
+    model = parsed(
         "(float[n,m] x) => (float[m] y, float[n,m] rows)",
         """
         shape = Shape <start = 0, end = 1> (x)
@@ -73,7 +66,7 @@ def test_a_loop_of_as_many_as_there_are_rows(threads: int) -> None:
 
 
 def test_a_loop_of_a_computed_number() -> None:
-    model = _model(
+    model = parsed(
         "(float[n,m] x, int64 count) => (float[n,m] y)",
         """
         going = Constant <value = bool {1}> ()
@@ -89,7 +82,7 @@ def test_a_loop_of_a_computed_number() -> None:
 
 @pytest.mark.parametrize("backward", [0, 1])
 def test_a_scan_along_a_size(backward: int) -> None:
-    model = _model(
+    model = parsed(
         "(float[n,m,6] x, float[n,6] first) => (float[n,6] last, float[n,m,6] y)",
         f"""
         last, y = Scan <
@@ -105,7 +98,7 @@ def test_a_scan_along_a_size(backward: int) -> None:
 
 
 def test_loops_in_branches_and_loops() -> None:
-    model = _model(
+    model = parsed(
         "(float[n,m] x, bool c) => (float[n,m] y)",
         """
         count = Constant <value = int64 {2}> ()

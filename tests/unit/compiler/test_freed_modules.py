@@ -6,7 +6,8 @@ import gc
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import ModelProto
 
 import byoc_mlir
 from byoc_mlir.dialects.relay.constant import held_bytes
@@ -17,15 +18,8 @@ _WIDTH = 64
 def dense() -> ModelProto:
     """Returns a matmul and a ReLU for any number of rows."""
     weights = np.random.default_rng(7).standard_normal((_WIDTH, _WIDTH)).astype(np.float32)
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["product"]),
-        helper.make_node("Relu", ["product"], ["y"]),
-    ]
-    x, y = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", _WIDTH]) for name in "xy"
-    )
-    graph = helper.make_graph(nodes, "g", [x], [y], [numpy_helper.from_array(weights, "w")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    signature = f"(float[rows, {_WIDTH}] x) => (float[rows, {_WIDTH}] y)"
+    return parsed(signature, "product = MatMul (x, w) y = Relu (product)", {"w": weights})
 
 
 @pytest.mark.parametrize("targets", [(), ("dnnl",)])

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from byoc_mlir import progress as shown_work
-from byoc_mlir.compiler.progress import Stages
+from byoc_mlir.compiler.build import Stages
 from byoc_mlir.progress import shown
 
 

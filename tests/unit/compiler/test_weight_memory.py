@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from helpers.models import model_of, node
 from measured import write_measured
-from onnx import TensorProto, helper
 
 import byoc_mlir
 from byoc_mlir.compiler.request import Request
@@ -26,21 +26,14 @@ CALIBRATION = {"products": 1e7, "transformed_bytes": 1e8, "weight_bytes": 1e8}
 
 def _model(channels: int = CHANNELS) -> onnx.ModelProto:
     """Returns two convolutions for which Winograd's algorithms are profitable."""
-    rng = np.random.default_rng(0)
-    weights = [
-        onnx.numpy_helper.from_array(
-            rng.standard_normal((channels, channels, 3, 3)).astype(np.float32) / 32, name
-        )
-        for name in ("v", "w")
-    ]
+    rng, kernel = np.random.default_rng(0), (channels, channels, 3, 3)
+    weights = {name: rng.standard_normal(kernel).astype(np.float32) / 32 for name in "vw"}
     nodes = [
-        helper.make_node("Conv", ["x", "v"], ["h"], "first", pads=[1, 1, 1, 1]),
-        helper.make_node("Conv", ["h", "w"], ["y"], "second", pads=[1, 1, 1, 1]),
+        node("Conv", "x v", "h", name="first", pads=[1, 1, 1, 1]),
+        node("Conv", "h w", "y", name="second", pads=[1, 1, 1, 1]),
     ]
     shape = [1, channels, 28, 28]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
-    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return model_of(nodes, {"x": shape}, weights, {"y": shape}, opset=17)
 
 
 def _constants(
@@ -87,14 +80,9 @@ def _quantised() -> onnx.ModelProto:
         "y_scale": np.float32(0.1),
         "y_zero": np.uint8(128),
     }
-    node = helper.make_node("QLinearConv", ["x", *constants], ["y"], pads=[1, 1, 1, 1])
-    shape = [1, channels, 14, 14]
-    ends = [helper.make_tensor_value_info(name, TensorProto.UINT8, shape) for name in ("x", "y")]
-    arrays = [
-        onnx.numpy_helper.from_array(np.asarray(one), name) for name, one in constants.items()
-    ]
-    graph = helper.make_graph([node], "g", ends[:1], ends[1:], arrays)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    quantised = node("QLinearConv", " ".join(("x", *constants)), pads=[1, 1, 1, 1])
+    data = np.zeros((1, channels, 14, 14), np.uint8)
+    return model_of([quantised], {"x": data}, constants, opset=17)
 
 
 def test_weights_of_bytes_count(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from xdsl.ir import Attribute
 
 from byoc_mlir.testing.conformance.cases import op_cases
 from byoc_mlir.testing.conformance.graph import OPS
-from byoc_mlir.testing.conformance.sample_table import samples_of
+from byoc_mlir.testing.samples.relay_ops.table import samples_of
 
 SAMPLED = [name for name in OPS if samples_of(name)]
 

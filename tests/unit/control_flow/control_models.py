@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import numpy_helper, parser
 
 import byoc_mlir
 from byoc_mlir.backends import Backend, Blob, RegionModule
@@ -19,18 +18,6 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Feeds: TypeAlias = Mapping[str, Array]
 
 HOST_AND_DNNL = ((), ("dnnl",))
-
-
-def model_of(
-    signature: str, body: str, initializers: Mapping[str, Array] | None = None, opset: int = 17
-) -> onnx.ModelProto:
-    """Parses a model from ONNX's text, such as `(float[4] x) => (float[4] y)`, and its nodes."""
-    model = parser.parse_model(
-        f'<ir_version: 9, opset_import: ["" : {opset}]>\nnet {signature} {{ {body} }}'
-    )
-    for name, array in (initializers or {}).items():
-        model.graph.initializer.append(numpy_helper.from_array(array, name))
-    return model
 
 
 def f32(*shape: int, seed: int = 0) -> Array:

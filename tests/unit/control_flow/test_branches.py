@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from control_models import CALLS, Counted, check, expected, f32, model_of
+from control_models import CALLS, Counted, check, expected, f32
+from helpers.models import parsed
 from xdsl.parser import Parser
 
 import byoc_mlir
@@ -19,7 +20,7 @@ register_backend(Counted)
 
 YES, NO = np.array(True), np.array(False)
 
-COUNTED = model_of(
+COUNTED = parsed(
     "(float[4] x, bool c) => (float[4] y)",
     """y = If (c) <then_branch = t () => (float[4] p) { p = Relu (x) },
                   else_branch = e () => (float[4] q) { q = Sin (x) }>""",
@@ -46,7 +47,7 @@ def test_a_failure_in_a_branch_leaves_the_model() -> None:
 
 def test_an_export_has_the_branches(tmp_path: Path) -> None:
     path = tmp_path / "model.so"
-    model = model_of(
+    model = parsed(
         "(float[4, 8] x, bool c) => (float[4, 8] y)",
         """y = If (c) <then_branch = t () => (float[4, 8] p) { p = MatMul (x, w) },
                       else_branch = e () => (float[4, 8] q) { q = Sin (x) }>""",
@@ -62,7 +63,7 @@ def test_an_export_has_the_branches(tmp_path: Path) -> None:
 
 
 def test_convolutions_in_branches_are_in_regions() -> None:
-    model = model_of(
+    model = parsed(
         "(float[1, 8, 12, 12] x, bool c) => (float[1, 8, 12, 12] y)",
         """a = Relu (x)
            b = If (c) <then_branch = t () => (float[1, 8, 12, 12] p)
@@ -83,7 +84,7 @@ def test_convolutions_in_branches_are_in_regions() -> None:
 
 
 def test_branches_in_branches_and_what_they_take_from_around() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, float[4] z, bool c, bool[1] d) => (float[4] y, float[4] v)",
         """s = Mul (x, z)
            y, v = If (c) <
@@ -107,7 +108,7 @@ def test_branches_in_branches_and_what_they_take_from_around() -> None:
 
 
 def test_sequences_from_branches() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, bool c) => (float[8] y)",
         """s = If (c) <then_branch = t () => (seq(float[4]) p)
                          { a = Neg (x) p = SequenceConstruct (a, x) },
@@ -119,7 +120,7 @@ def test_sequences_from_branches() -> None:
 
 
 def test_a_static_condition_leaves_one_branch() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x) => (float[4] y)",
         """y = If (k) <then_branch = t () => (float[4] p) { p = Sin (x) },
                       else_branch = e () => (float[4] q) { q = NotAnOp (x) }>""",
@@ -130,7 +131,7 @@ def test_a_static_condition_leaves_one_branch() -> None:
 
 
 def test_branches_of_other_shapes_ask_for_the_condition() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, bool c) => (float y)",
         """z = If (c) <then_branch = t () => (float[2] p) { p = Slice (x, zero, two) },
                       else_branch = e () => (float[4] q) { q = Identity (x) }>
@@ -143,7 +144,7 @@ def test_branches_of_other_shapes_ask_for_the_condition() -> None:
 
 
 def test_errors_in_branches_name_the_node() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, bool c) => (float[4] y)",
         """d = Not (c)
            y = If (d) <then_branch = t () => (float[4] p) { p = Sin (x) },

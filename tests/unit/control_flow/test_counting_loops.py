@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from control_models import f32, model_of
+from control_models import f32
+from helpers.models import parsed
 from helpers.programs import fixed_programs, generic_programs, is_symbolic
 
 import byoc_mlir
@@ -39,7 +40,7 @@ _OUTPUTS = "(int32 count, float[1, 6] y, float[6, 6] w, float end, float[r, 1, 6
 
 def _model(text: str = _TEXT, **constants: int) -> onnx.ModelProto:
     given = {name: np.array(value, np.int32) for name, value in constants.items()}
-    return model_of(f"(float[n, 6] x) => {_OUTPUTS}", text, {**_CONSTANTS, **given})
+    return parsed(f"(float[n, 6] x) => {_OUTPUTS}", text, {**_CONSTANTS, **given})
 
 
 def _check(model: onnx.ModelProto, lengths: tuple[int, ...]) -> byoc_mlir.Executable:
@@ -93,7 +94,7 @@ def test_loops_that_count_otherwise_are_right(model: onnx.ModelProto) -> None:
 def test_results_behind_the_last_one_that_is_read_may_be_left_out() -> None:
     """Checks a loop that ONNX's shape inference and ONNX Runtime refuse."""
     text = _TEXT.replace("count, y, w, end, rows = Loop", "count, y = Loop")
-    short = model_of("(float[n, 6] x) => (int32 count, float[1, 6] y)", text, _CONSTANTS)
+    short = parsed("(float[n, 6] x) => (int32 count, float[1, 6] y)", text, _CONSTANTS)
     feeds = {"x": f32(5, 6)}
     whole = run_onnxruntime(_model(), feeds)
     wanted = {name: whole[name] for name in ("count", "y")}

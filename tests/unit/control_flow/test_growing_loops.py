@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from control_models import Array, f32, model_of
+from control_models import Array, f32
+from helpers.models import parsed
 
 import byoc_mlir
 from byoc_mlir.errors import ExecutionError
@@ -52,7 +53,7 @@ def _model(end: str = _ENDS["or"], trip: int | None = None) -> onnx.ModelProto:
     if trip is not None:
         constants["trip"] = np.array(trip)
     count = "" if trip is None else "trip"
-    return model_of(
+    return parsed(
         "(float[b, 1, 8] start, float[b, 7, 8] memory)"
         " => (float[b, 1, 8] y, float[b, l2, 8] cache, float[r, b, 1, 8] rows)",
         f"""{_BEFORE} last, y, cache, rows = Loop ({count}, true, zero, start, cache0)
@@ -103,7 +104,7 @@ def test_products_of_what_is_the_same_are_computed_before_the_loop() -> None:
 
 def test_a_loop_without_an_iteration() -> None:
     """Checks that loop-carried values keep their initial values; the rows have no shape."""
-    model = model_of(
+    model = parsed(
         "(bool go, float[2, 1, 8] start, float[2, 7, 8] memory)"
         " => (float[2, 1, 8] y, float[2, l2, 8] cache, float[r, 2, 1, 8] rows)",
         f"""{_BEFORE} last, y, cache, rows = Loop (, go, zero, start, cache0)
@@ -124,7 +125,7 @@ def test_a_loop_without_an_iteration() -> None:
 
 def test_what_else_changes_its_shape_compiles_the_body_again() -> None:
     """Checks `t`, which a `Tile` doubles by a number that is known only at run time."""
-    model = model_of(
+    model = parsed(
         "(float[1, 4] start) => (float[1, a] y, float[b, 4] cache)",
         """y, cache = Loop (, true, start, start) <body = body (int64 i, bool c, float[1, k] t,
              float[l, 4] kept) => (bool goes, float[1, n] t2, float[m, 4] kept2) {
@@ -141,7 +142,7 @@ def test_two_loops_and_a_constant_that_is_given() -> None:
         l2, y2, cache2, r2 = Loop (five, true, zero, start, cache0)
             <body = {_BODY % (_STEP, _ENDS["branch"])}>
         both = Concat <axis = 1> (cache1, cache2)"""
-    model = model_of(
+    model = parsed(
         "(float[b, 1, 8] start, float[b, 7, 8] memory) => (float[b, n, 8] both, int64 five)",
         text,
         {**_CONSTANTS, "bound": np.array(-0.1, np.float32)},
@@ -154,7 +155,7 @@ def test_a_loop_that_goes_on_with_what_another_one_gives() -> None:
         => (bool goes, float[1] x2, float[m] kept) {
         kept = Concat <axis = 0> (cache, x) x2 = Add (x, start)
         s = ReduceSum <keepdims = 0> (kept) goes = Less (s, bound) }"""
-    model = model_of(
+    model = parsed(
         "(float[1] start, float bound) => (float[1] y2, float[n] cache2)",
         f"""y, cache = Loop (, true, start, start) <body = {grown}>
         y2, cache2 = Loop (five, , y, cache) <body = {grown}>""",
@@ -167,7 +168,7 @@ def test_a_loop_that_goes_on_with_what_another_one_gives() -> None:
 
 
 def test_one_program_does_for_all_numbers_of_iterations() -> None:
-    model = model_of(
+    model = parsed(
         "(float[n] x, int64 count) => (float[l] y)",
         """y = Loop (count, , x) <body = body (int64 i, bool c, float[m] s)
             => (bool goes, float[k] kept) {

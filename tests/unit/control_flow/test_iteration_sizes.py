@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from control_models import Array, expected, f32, model_of
+from control_models import Array, expected, f32
+from helpers.models import parsed
 from helpers.programs import is_symbolic
 
 import byoc_mlir
@@ -35,7 +36,7 @@ def rows(signature: str, body: str, trip: str = "n = Gather (sizes, zero)") -> o
         "far": np.array([1 << 40]),
         "start": f32(1, 3, seed=1),
     }
-    return model_of(f"({signature}) => (float[1, 3] y, float[r, a, 3] all)", text, constants)
+    return parsed(f"({signature}) => (float[1, 3] y, float[r, a, 3] all)", text, constants)
 
 
 ONE_ROW = """j = Add (i, one) begin = Unsqueeze (i, axis) stop = Unsqueeze (j, axis)
@@ -74,7 +75,7 @@ def test_a_loop_of_a_known_number_of_iterations(body: str) -> None:
 
 def test_slices_beyond_the_last_row_are_written_out() -> None:
     """Checks last iterations that read no row, so that the size differs between iterations."""
-    model = model_of(
+    model = parsed(
         "(float[6, 3] x) => (float[3] y)",
         """y = Loop (n, , start) <body = b (int64 i, bool c, float[3] s) => (bool c2, float[3] s2) {
              c2 = Identity (c) j = Add (i, two) begin = Unsqueeze (i, axis)
@@ -121,7 +122,7 @@ _PADDLE = """b (int64 i, bool c, int64 k, int64 bound, float[b, 9, 3] out, bool 
 
 def _paddle(limit: float) -> onnx.ModelProto:
     """Returns a `while` as exporters of Paddle write it: it fills rows until something is found."""
-    return model_of(
+    return parsed(
         "(float[b, 3] x) => (float[b, 9, 3] filled, int64 count)",
         f"""go = Constant <value = bool {{1}}> () images = Shape <start = 0, end = 1> (x)
         shape = Concat <axis = 0> (images, rest) empty = ConstantOfShape (shape)
@@ -172,7 +173,7 @@ def test_rows_that_are_filled_until_something_is_found(limit: float) -> None:
     ],
 )
 def test_how_often_a_counter_lets_a_loop_run(first: int, trips: int, condition: str) -> None:
-    model = model_of(
+    model = parsed(
         "(float x) => (int64 count, float y)",
         f"""go = Constant <value = bool {{1}}> () r = Sub (x, x)
         count, y = Loop (trips, go, first, x) <body = b (int64 i, bool c, int64 k, float s)
@@ -193,7 +194,7 @@ def test_how_often_a_counter_lets_a_loop_run(first: int, trips: int, condition: 
 
 def test_what_is_carried_and_not_given_is_left_alone() -> None:
     """Checks a loop with fewer outputs than loop-carried values, one of which is constant."""
-    model = model_of(
+    model = parsed(
         "(float x) => (int64 count)",
         """go = Constant <value = bool {1}> ()
         count = Loop (trips, go, first, x, x) <body = b (int64 i, bool c, int64 k, float s, float t)
@@ -225,7 +226,7 @@ _HALF = {"half": np.array(0.5, np.float32), "two": np.array([2.0], np.float32)}
 
 
 def _either(condition: str, rest: str) -> onnx.ModelProto:
-    return model_of(_EITHER[0], _EITHER[1].format(condition, rest), _HALF)
+    return parsed(_EITHER[0], _EITHER[1].format(condition, rest), _HALF)
 
 
 @pytest.mark.parametrize("high", [0.2, 0.9])
@@ -250,7 +251,7 @@ def test_a_rank_that_shows_is_compiled_for_the_values_of_inputs(condition: str, 
 
 
 def test_a_rank_that_shows_in_a_body_is_refused() -> None:
-    model = model_of(
+    model = parsed(
         "(float[2] x) => (float[2] y)",
         """y = Loop (n, , x) <body = b (int64 i, bool c, float[2] s) => (bool c2, float[2] s2) {
           c2 = Identity (c) high = ReduceMax <keepdims = 0> (s) some = Greater (high, half)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from control_models import CALLS, Array, Counted, check, expected, f32, model_of
+from control_models import CALLS, Array, Counted, check, expected, f32
+from helpers.models import parsed
 
 import byoc_mlir
 from byoc_mlir.backends import register_backend
@@ -28,7 +29,7 @@ def ops_of(model: object) -> list[str]:
     return [op.name for op in module.walk() if op.name.startswith("relay.")]
 
 
-COUNTED_LOOP = model_of(
+COUNTED_LOOP = parsed(
     "(float[4] x, float[4] z) => (float[4] y, float[5, 4] rows)",
     """y, rows = Loop (n, go, x) <body = b (int64 i, bool c, float[4] s)
            => (bool c2, float[4] s2, float[4] row) {
@@ -44,7 +45,7 @@ def test_a_known_number_of_iterations() -> None:
     check(COUNTED_LOOP, [{"x": f32(4), "z": f32(4, seed=1)}])
 
 
-UNTIL = model_of(
+UNTIL = parsed(
     "(float[4] x, int64 n, bool go) => (float[4] y, int64 count)",
     """y, count = Loop (n, go, x, zero) <body = b (int64 i, bool c, float[4] s, int64 k)
            => (bool more, float[4] s2, int64 k2) {
@@ -65,7 +66,7 @@ def test_loops_that_end_early_and_loops_that_never_begin() -> None:
 
 
 def test_a_loop_without_a_limit() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x) => (float[4] y)",
         """y = Loop (, , x) <body = b (int64 i, bool c, float[4] s)
              => (bool more, float[4] s2) {
@@ -76,7 +77,7 @@ def test_a_loop_without_a_limit() -> None:
 
 
 def test_branches_in_a_loop() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, bool c) => (float[4] y, float[6, 4] rows)",
         """y, rows = Loop (n, , x) <body = b (int64 i, bool go, float[4] s)
                => (bool go2, float[4] s2, float[4] row) {
@@ -93,7 +94,7 @@ def test_branches_in_a_loop() -> None:
 
 
 def test_a_loop_in_a_loop_with_products() -> None:
-    model = model_of(
+    model = parsed(
         "(float[3, 8] x) => (float[3, 8] y)",
         """y = Loop (n, , x) <body = b (int64 i, bool c, float[3, 8] s)
              => (bool c2, float[3, 8] s2) {
@@ -111,7 +112,7 @@ def test_a_loop_in_a_loop_with_products() -> None:
 
 
 def test_states_that_change_places() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, float[4] z) => (float[4] y, float[4] v)",
         """y, v = Loop (n, , x, z) <body = b (int64 i, bool c, float[4] s, float[4] r)
              => (bool c2, float[4] r2, float[4] s2) {
@@ -122,7 +123,7 @@ def test_states_that_change_places() -> None:
 
 
 def test_small_and_empty_types() -> None:
-    model = model_of(
+    model = parsed(
         "(bool[3] x, uint8[3] u, float[0] z) => (bool[3] y, uint8[3] v, float[0] w, float[4, 0] r)",
         """y, v, w, r = Loop (n, , x, u, z) <
              body = b (int64 i, bool c, bool[3] s, uint8[3] t, float[0] e)
@@ -139,7 +140,7 @@ def test_small_and_empty_types() -> None:
 
 
 def test_regions_run_once_for_each_iteration() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, int64 n) => (float[4] y)",
         """y = Loop (n, , x) <body = b (int64 i, bool c, float[4] s)
              => (bool c2, float[4] s2) {
@@ -154,7 +155,7 @@ def test_regions_run_once_for_each_iteration() -> None:
 
 
 def test_a_failure_ends_the_loop() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x) => (float[4] y)",
         """y = Loop (n, , x) <body = b (int64 i, bool c, float[4] s)
              => (bool c2, float[4] s2) {
@@ -169,7 +170,7 @@ def test_a_failure_ends_the_loop() -> None:
 
 
 def test_states_that_grow_are_written_out() -> None:
-    model = model_of(
+    model = parsed(
         "(float[2] x) => (float[y] y)",
         """y = Loop (n, , x) <body = b (int64 i, bool c, float[s] s)
              => (bool c2, float[s] s2) {
@@ -181,7 +182,7 @@ def test_states_that_grow_are_written_out() -> None:
 
 
 def test_what_depends_on_nothing_is_folded() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x) => (float[4] y)",
         """total = Loop (n, , zero) <body = b (int64 i, bool c, float s)
              => (bool c2, float s2) {
@@ -201,7 +202,7 @@ COLLECTING = """y, rows, twice = Loop ({count}, , x) <body = b (int64 i, bool c,
 
 
 def collecting(count: str) -> onnx.ModelProto:
-    return model_of(
+    return parsed(
         "(float[4] x) => (float[4] y, float[r, 4] rows, float[r, 2, 4] twice, float total)",
         COLLECTING.format(count=count),
         {"limit": np.array(100, np.float32), "most": number(12), "zero": np.array([0])},
@@ -228,7 +229,7 @@ def test_rows_that_nobody_needs() -> None:
 
 
 def test_a_count_of_one_s_own_is_folded() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x) => (float[4] y, float[r, 4] rows)",
         """y, k, rows = Loop (most, , x, zero) <body = b (int64 i, bool c, float[4] s, int64 k)
              => (bool more, float[4] s2, int64 k2, float[4] row) {
@@ -243,7 +244,7 @@ def test_a_count_of_one_s_own_is_folded() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_compilation_of_kernels_serves_other_shapes(threads: int) -> None:
-    model = model_of(
+    model = parsed(
         "(float[batch, 64] x) => (float[batch, 64] y, float[4, batch, 64] rows)",
         """y, rows = Loop (n, , x) <body = b (int64 i, bool c, float[batch, 64] s)
              => (bool c2, float[batch, 64] s2, float[batch, 64] row) {
@@ -260,7 +261,7 @@ def test_one_compilation_of_kernels_serves_other_shapes(threads: int) -> None:
 
 
 def test_types_of_eight_bits() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x, bool c) => (float[4] y)",
         """e = Cast <to = 17> (x)
            r = Loop (n, , e) <body = b (int64 i, bool d, float8e4m3fn[4] s)
@@ -276,7 +277,7 @@ def test_types_of_eight_bits() -> None:
 
 
 def test_what_nobody_needs_is_gone() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x) => (float[4] y)",
         """unused = Loop (n, , x) <body = b (int64 i, bool c, float[4] s)
              => (bool c2, float[4] s2) { c2 = Identity (c) s2 = Sin (s) }>
@@ -292,7 +293,7 @@ def test_what_nobody_needs_is_gone() -> None:
 
 
 def test_errors_in_bodies_name_the_node() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4] x) => (float[4] y)",
         """y = Loop (n, , x) <body = b (int64 i, bool c, float[4] s)
              => (bool c2, float[4] s2) {

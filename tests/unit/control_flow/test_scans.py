@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from control_models import check, f32, model_of
+from control_models import check, f32
+from helpers.models import parsed
 
 from byoc_mlir.frontend import import_model
 
@@ -16,7 +17,7 @@ RECURRENT = """y, rows = Scan (h, x) <num_scan_inputs = 1, scan_input_directions
 
 @pytest.mark.parametrize(("input_", "output"), [(0, 0), (1, 0), (0, 1), (1, 1)])
 def test_directions(input_: int, output: int) -> None:
-    model = model_of(
+    model = parsed(
         "(float[2, 8] h, float[6, 2, 8] x) => (float[2, 8] y, float[6, 2, 8] rows)",
         RECURRENT.format(input=input_, output=output),
         {"w": f32(8, 8, seed=1), "r": f32(8, 8, seed=2)},
@@ -28,7 +29,7 @@ def test_directions(input_: int, output: int) -> None:
 
 
 def test_axes() -> None:
-    model = model_of(
+    model = parsed(
         "(float[3] s, float[3, 5] x, float[2, 3, 5] z)"
         " => (float[3] y, float[3, 5] p, float[2, 5, 3] q)",
         """y, p, q = Scan (s, x, z) <num_scan_inputs = 2, scan_input_axes = [1, -1],
@@ -42,7 +43,7 @@ def test_axes() -> None:
 
 
 def test_scans_without_states() -> None:
-    model = model_of(
+    model = parsed(
         "(float[4, 3] x, float[3] k) => (float[4, 3] y)",
         """y = Scan (x) <num_scan_inputs = 1, body = b (float[3] e) => (float[3] row) {
            a = Mul (e, k) row = Sin (a) }>""",
@@ -51,7 +52,7 @@ def test_scans_without_states() -> None:
 
 
 def test_scans_along_a_constant() -> None:
-    model = model_of(
+    model = parsed(
         "(float[3] s) => (float[3] y)",
         """y = Scan (s, table) <num_scan_inputs = 1, body = b (float[3] c, float[3] e)
              => (float[3] c2) { a = Mul (c, e) c2 = Sin (a) }>""",
@@ -61,7 +62,7 @@ def test_scans_along_a_constant() -> None:
 
 
 def test_a_scan_in_a_branch() -> None:
-    model = model_of(
+    model = parsed(
         "(float[3] s, float[4, 3] x, bool c) => (float[3] y)",
         """y = If (c) <then_branch = t () => (float[3] p) {
                p = Scan (s, x) <num_scan_inputs = 1, body = b (float[3] d, float[3] e)
@@ -73,7 +74,7 @@ def test_a_scan_in_a_branch() -> None:
 
 
 def test_one_step_is_no_loop() -> None:
-    model = model_of(
+    model = parsed(
         "(float[3] s, float[1, 3] x) => (float[3] y)",
         """y = Scan (s, x) <num_scan_inputs = 1, body = b (float[3] c, float[3] e)
              => (float[3] c2) { c2 = Mul (c, e) }>""",
@@ -83,7 +84,7 @@ def test_one_step_is_no_loop() -> None:
 
 
 def test_sizes_that_change() -> None:
-    model = model_of(
+    model = parsed(
         "(float[batch, 3] s, float[4, batch, 3] x, bool c)"
         " => (float[batch, 3] y, float[batch, 4, 3] rows)",
         """t = If (c) <then_branch = a () => (float[batch, 3] p) { p = Neg (s) },

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from helpers.models import model_of, node
 from registered import hide_own_ops
 
 from byoc_mlir.dialects.relay import elementwise
@@ -24,11 +24,8 @@ def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def model() -> onnx.ModelProto:
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
-    node = helper.make_node("Op", ["x"], ["y"], "node", domain=_DOMAIN)
-    graph = helper.make_graph([node], "g", [x], [y])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_DOMAIN, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    nodes = [node("Op", "x", name="node", domain=_DOMAIN)]
+    return model_of(nodes, {"x": [3]}, outputs={"y": [3]}, opset=17, **{_DOMAIN: 1})
 
 
 def negated(context: NodeContext, value: Value) -> Value:

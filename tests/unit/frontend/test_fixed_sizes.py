@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from helpers.models import model_of, node
+from onnx import ModelProto
 from xdsl.dialects.builtin import ModuleOp
 
 import byoc_mlir
@@ -15,16 +16,8 @@ from byoc_mlir.errors import ByocError, InvalidInputError, InvalidModelError
 
 def model() -> ModelProto:
     """Returns a matmul; the second dimension of `w` and of the result has no name."""
-    info = helper.make_tensor_value_info
-    inputs = [
-        info("x", TensorProto.FLOAT, ["rows", "columns"]),
-        info("w", TensorProto.FLOAT, ["columns", None]),
-    ]
-    result = info("y", TensorProto.FLOAT, ["rows", None])
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g", inputs, [result]
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    inputs = {"x": ["rows", "columns"], "w": ["columns", None]}
+    return model_of([node("MatMul", "x w")], inputs, outputs={"y": ["rows", None]})
 
 
 def shapes(executable: byoc_mlir.Executable) -> list[tuple[int | str, ...]]:

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from helpers.models import parsed
 from onnx import TensorProto, helper, numpy_helper
 
 import byoc_mlir
@@ -153,10 +154,7 @@ def test_no_empty_or_huge_text_is_a_defect(text: str, tmp_path: Path) -> None:
 
 
 def test_a_tensor_has_64_dimensions_at_most() -> None:
-    s = helper.make_tensor_value_info("s", TensorProto.INT64, ["n"])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph([helper.make_node("ConstantOfShape", ["s"], ["y"])], "g", [s], [y])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    model = parsed("(int64[n] s) => (y)", "y = ConstantOfShape (s)")
     with byoc_mlir.compile(model, targets=()) as executable:
         assert executable.run({"s": np.ones(64, np.int64)})["y"].ndim == 64
         with pytest.raises(InvalidModelError, match="100 dimensions, accepted are up to 64"):

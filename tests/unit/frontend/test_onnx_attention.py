@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.models import info, model_of
 from helpers.programs import generic_programs, is_symbolic
 from numpy.typing import NDArray
 from onnx import ModelProto, helper
@@ -39,19 +40,13 @@ def attention(
     **attributes: Any,
 ) -> ModelProto:
     """Returns a model of one node with these inputs, which are named as `NAMES`."""
-    shapes = {**{name: array.shape for name, array in inputs.items()}, **(shapes or {})}
+    described = {name: info(name, array) for name, array in inputs.items()}
+    for name, shape in (shapes or {}).items():
+        kind = described[name].type.tensor_type.elem_type
+        described[name] = helper.make_tensor_value_info(name, kind, shape)
     names = [name if name in inputs else "" for name in NAMES[: None if opset > 23 else -1]]
-    node = helper.make_node("Attention", names, outputs, "n", **attributes)
-    values = [
-        helper.make_tensor_value_info(
-            name, helper.np_dtype_to_tensor_dtype(array.dtype), shapes[name]
-        )
-        for name, array in inputs.items()
-    ]
-    results = [helper.make_tensor_value_info(name, 1, None) for name in outputs if name]
-    graph = helper.make_graph([node], "g", values, results)
-    opsets = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    made = helper.make_node("Attention", names, outputs, "n", **attributes)
+    return model_of([made], described, opset=opset)
 
 
 def by_onnx(model: ModelProto, inputs: Arrays) -> Arrays:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from helpers.models import model_of, node, node_model
 
 import byoc_mlir
 
@@ -28,26 +27,7 @@ def _model(
     op_type: str, data: Sequence[Array], known: Sequence[Array | None], opset: int, **how: Any
 ) -> Any:
     """Returns a node whose inputs are `data`, then the constants `known`."""
-    names = [f"i{number}" for number in range(len(data))]
-    constants = {f"c{n}": array for n, array in enumerate(known) if array is not None}
-    others = [f"c{n}" if array is not None else "" for n, array in enumerate(known)]
-    node = helper.make_node(op_type, [*names, *others], ["out"], **how)
-    graph = helper.make_graph(
-        [node],
-        "node",
-        [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
-            )
-            for name, array in zip(names, data, strict=True)
-        ],
-        [helper.make_empty_tensor_value_info("out")],
-        [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    opsets = [helper.make_opsetid("", opset)]
-    return onnx.shape_inference.infer_shapes(
-        helper.make_model(graph, opset_imports=opsets, ir_version=9)
-    )
+    return node_model(op_type, data, known, opset=opset, **how)[0]
 
 
 def _run(
@@ -65,7 +45,7 @@ def _check(
     session = onnxruntime.InferenceSession(
         _model(op_type, data, known, opset, **how).SerializeToString()
     )
-    feeds = {f"i{number}": array for number, array in enumerate(data)}
+    feeds = {f"x{number}": array for number, array in enumerate(data)}
     expected = np.asarray(session.run(None, feeds)[0])
     found = _run(op_type, data, known, opset, **how)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
@@ -129,15 +109,7 @@ def test_pad_with_a_value_of_run_time(value: Array) -> None:
     data, pads = np.array([[5, 6]], value.dtype), np.array([0, 2, 1, -1])
     wanted = np.pad(data[:, :1], [(0, 1), (2, 0)], constant_values=value.reshape(-1)[0])
     _check("Pad", [data], [pads, value], 18)
-    info = helper.make_tensor_value_info
-    kind = helper.np_dtype_to_tensor_dtype(data.dtype)
-    graph = helper.make_graph(
-        [helper.make_node("Pad", ["x", "pads", "value"], ["y"])],
-        "pad",
-        [info("x", kind, data.shape), info("value", kind, value.shape)],
-        [info("y", kind, None)],
-        [onnx.numpy_helper.from_array(pads, "pads")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    found = byoc_mlir.compile(model).run({"x": data, "value": value})["y"]
+    feeds = {"x": data, "value": value}
+    model = model_of([node("Pad", "x pads value")], feeds, {"pads": pads}, opset=18)
+    found = byoc_mlir.compile(model).run(feeds)["y"]
     np.testing.assert_array_equal(found, wanted)

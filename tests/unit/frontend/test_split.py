@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx_models import model_of, node
 
 import byoc_mlir
@@ -108,6 +108,24 @@ def test_constants_are_in_every_stage_that_needs_them() -> None:
     stages = split_model(model)
     assert [[tensor.name for tensor in stage.initializers] for stage in stages] == [["w"], ["w"]]
     _check(model, _samples(5))
+
+
+def test_a_node_with_two_results_may_decide_a_branch() -> None:
+    """Checks that the node is in the branch's segment, once."""
+
+    def branch(op_type: str) -> GraphProto:
+        result = helper.make_tensor_value_info(op_type, TensorProto.FLOAT, None)
+        return helper.make_graph([node(op_type, "found", op_type)], op_type, [], [result])
+
+    nodes = [
+        node("Shape", "x", "sizes"),
+        node("Split", "sizes", "rows columns"),
+        node("Less", "rows columns", "is_wide"),
+        node("NonZero", "x", "places"),
+        node("Cast", "places", "found", to=TensorProto.FLOAT),
+        node("If", "is_wide", "y", then_branch=branch("Neg"), else_branch=branch("Abs")),
+    ]
+    _check(model_of(nodes, opset=17), _samples(2, 3))
 
 
 def test_nothing_found() -> None:

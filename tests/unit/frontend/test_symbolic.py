@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from io import StringIO
 
 import pytest
-from onnx import ModelProto, TensorProto, helper, parser
+from helpers.models import parsed
+from onnx import ModelProto, parser
 from symbolic_models import encoder, encoder_shapes, symbolised
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -132,14 +133,7 @@ def test_values_that_are_computed_need_numbers() -> None:
 
 
 def test_a_computed_size_is_data_too() -> None:
-    shape = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3])
-    out = helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n", 3])
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"], end=1),
-        helper.make_node("Cast", ["s"], ["f"], to=TensorProto.FLOAT),
-        helper.make_node("Div", ["x", "f"], ["z"]),
-    ]
-    graph = helper.make_graph(nodes, "g", [shape], [out])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = "s = Shape <end = 1> (x) f = Cast <to = 1> (s) z = Div (x, f)"
+    model = parsed("(float[n, 3] x) => (float[n, 3] z)", nodes)
     assert "relay.sizes {values = #relay.shape<[n]>" in str(_module(model, n=5))
     _check(model, [{"x": (5, 3)}, {"x": (2, 3)}, {"x": (1, 3)}], locations=False)

@@ -8,13 +8,12 @@ import numpy as np
 import onnx
 import pytest
 from byoc_mlir_fuzz.cases import Plan
-from byoc_mlir_fuzz.generate.graph import GraphBuilder
-from byoc_mlir_fuzz.generate.random_graph import add_node, importable_ops
-from byoc_mlir_fuzz.generate.recipes import RECIPES
-from byoc_mlir_fuzz.generate.tensor import DOMAINS, ML, RejectedError
-from byoc_mlir_fuzz.values import broadcastable, random_array, random_shape
 
 from byoc_mlir.frontend.stages.split import split_model
+from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
+from byoc_mlir.testing.samples.onnx_nodes.recipes import RECIPES, add_node, importable_ops
+from byoc_mlir.testing.samples.onnx_nodes.tensor import DOMAINS, ML, RejectedError
+from byoc_mlir.testing.samples.onnx_nodes.values import broadcastable, random_array, random_shape
 
 PLANS = [Plan(5), Plan(5, symbolic=True), Plan(5, mutate=True)]
 
@@ -65,9 +64,8 @@ def test_every_op_is_made() -> None:
 def _made(name: str, domain: str) -> bool:
     for number in range(60):
         domains = {**DOMAINS, ML: 3 + number % 3}
-        graph = GraphBuilder(Random(number), 13 + number % 12, domains=domains)
-        add_node(graph, name, domain)
-        if any(node.op_type == name for node in graph.nodes):
+        graph = RandomGraph(Random(number), 13 + number % 12, domains=domains)
+        if add_node(graph, name, domain) and any(node.op_type == name for node in graph.nodes):
             return True
     return False
 
@@ -79,14 +77,14 @@ def test_recipes_are_of_known_ops() -> None:
 
 
 def test_a_rejected_node_leaves_nothing_behind() -> None:
-    graph = GraphBuilder(Random(1), 17)
+    graph = RandomGraph(Random(1), 17)
     with pytest.raises(RejectedError):
         _add_what_does_not_fit(graph)
     assert [graph.nodes, graph.inputs, graph.initializers, graph.values] == [[], [], [], []]
     assert not graph.maps
 
 
-def _add_what_does_not_fit(graph: GraphBuilder) -> None:
+def _add_what_does_not_fit(graph: RandomGraph) -> None:
     with graph.attempt():
         x = graph.tensor(np.dtype(np.float32), (2, 3), fresh=True)
         y = graph.tensor(np.dtype(np.float32), (4,), fresh=True)

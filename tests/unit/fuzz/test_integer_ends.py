@@ -14,7 +14,7 @@ import pytest
 from byoc_mlir_fuzz.campaign import Campaign
 from byoc_mlir_fuzz.case import Case
 from byoc_mlir_fuzz.report import summary
-from onnx import TensorProto, helper, numpy_helper
+from helpers.models import model_of, node
 
 sys.path.append(str(Path(__file__).parents[2] / "helpers"))
 from integer_ends import ENDS, cases, settings
@@ -33,20 +33,14 @@ def test_a_sample_of_all_ops(targets: tuple[str, ...]) -> None:
 
 def _slices() -> list[Case]:
     """Yields slices with steps, starts and ends at the ends of int64, of symbolic sizes."""
-    info = helper.make_tensor_value_info
     found: list[Case] = []
     for step in (end for end in ENDS if end):
         # backward, ONNX Runtime takes the largest stop for none, which is the smallest one's part
         stops = ((0, ENDS[-1]),) if step > 0 else ()
         for start, stop in (*stops, (ENDS[-1], ENDS[0]), (5, ENDS[0])):
-            operands = {"s": start, "e": stop, "a": 1, "t": step}
-            constants = [numpy_helper.from_array(np.array([v]), k) for k, v in operands.items()]
-            node = helper.make_node("Slice", ["x", *operands], ["y"], "n")
-            output = info("y", TensorProto.FLOAT, None)
-            inputs = [info("x", TensorProto.FLOAT, ["n", "m"])]
-            graph = helper.make_graph([node], "g", inputs, [output], constants)
-            ids = [helper.make_opsetid("", 13)]
-            model = helper.make_model(graph, opset_imports=ids, ir_version=8)
+            operands = {"s": [start], "e": [stop], "a": [1], "t": [step]}
+            nodes = [node("Slice", "x s e a t", name="n")]
+            model = model_of(nodes, {"x": ["n", "m"]}, operands, opset=13)
             name = f"{start}:{stop}:{step}"
             found.append(Case(name, model.SerializeToString(), ({"x": X}, {"x": X[:, :1]})))
     return found

@@ -6,21 +6,14 @@ import numpy as np
 import pytest
 from byoc_mlir_fuzz.case import Array, Case
 from byoc_mlir_fuzz.minimise import minimised
-from onnx import TensorProto, helper
+from helpers.models import parsed
 
 MOST = 50
 """Limit of candidates, more than a model of one node has."""
 
 
 def _case() -> Case:
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "g",
-        [info("x", TensorProto.FLOAT, [3])],
-        [info("y", TensorProto.FLOAT, [3])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model = parsed("(float[3] x) => (float[3] y)", "y = Relu (x)")
     return Case("relu", model.SerializeToString(), ({"x": np.arange(3, dtype=np.float32)},))
 
 

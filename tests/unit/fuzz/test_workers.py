@@ -14,7 +14,7 @@ from byoc_mlir_fuzz.campaign import Campaign
 from byoc_mlir_fuzz.case import Case, Settings
 from byoc_mlir_fuzz.files import read_case, write_case
 from byoc_mlir_fuzz.oracles import differences
-from onnx import TensorProto, helper
+from helpers.models import model_of, node
 
 BACKEND = Path(__file__).parent / "faulty_backend.py"
 FAULTY = Settings(targets=("faulty",), backends=(str(BACKEND),))
@@ -22,16 +22,10 @@ FAULTY = Settings(targets=("faulty",), backends=(str(BACKEND),))
 
 def model(*ops: str) -> bytes:
     """Returns a chain of unary ops on `x`, with an input `y` added at the end."""
-    nodes = [
-        helper.make_node(op, [f"v{number}"], [f"v{number + 1}"]) for number, op in enumerate(ops)
-    ]
-    nodes.append(helper.make_node("Add", [f"v{len(ops)}", "y"], ["z"]))
-    infos = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("v0", "y", "z")
-    ]
-    graph = helper.make_graph(nodes, "g", infos[:2], infos[2:])
-    opsets = [helper.make_opsetid("", 17)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    nodes = [node(op, f"v{number}", f"v{number + 1}") for number, op in enumerate(ops)]
+    nodes.append(node("Add", f"v{len(ops)} y", "z"))
+    inputs = {"v0": (2, 3), "y": (2, 3)}
+    return model_of(nodes, inputs, outputs={"z": (2, 3)}, opset=17).SerializeToString()
 
 
 def case(*ops: str, of: float = 1.0) -> Case:

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from helpers.models import parsed
 from onnx import TensorProto, helper, numpy_helper
 
 import byoc_mlir.inference_session as ours
@@ -25,14 +26,9 @@ def _public(owner: object) -> list[str]:
 
 
 def _model(data: onnx.TensorProto) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        [helper.make_node("Mul", ["x", "w"], ["y"])],
-        "scaled",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
-        [data],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = parsed("(float[3] x) => (float[3] y)", "y = Mul (x, w)")
+    model.graph.initializer.append(data)
+    return model
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,8 @@ from byoc_mlir_fuzz.excuses import ORDERING, has_nan, leaves_open, slack_of
 from byoc_mlir_fuzz.graphs import ops_in, part_of
 from byoc_mlir_fuzz.mistakes import knows
 from byoc_mlir_fuzz.oracles import ORACLES, Answer, differences, finite_only
-from onnx import helper, numpy_helper
+from helpers.models import node_model
+from onnx import numpy_helper
 
 from byoc_mlir.interpreter.model import InterpretedModel
 from byoc_mlir.interpreter.tier_ops import unknown
@@ -71,31 +72,6 @@ def _differences(
     if leaves_open(oracle, model, feeds):
         return None
     return differences(got, want, slack_of(ORACLES[oracle], model, feeds, want))
-
-
-def node_model(
-    op_type: str,
-    operands: Sequence[Array | None],
-    opset: int = 17,
-    outputs: int = 1,
-    **attributes: Any,
-) -> tuple[onnx.ModelProto, Mapping[str, Array]]:
-    """Returns a model of one node and its inputs: all operands that are not `None`."""
-    names = ["" if value is None else f"x{place}" for place, value in enumerate(operands)]
-    feeds = {name: value for name, value in zip(names, operands, strict=True) if value is not None}
-    results = [f"y{place}" for place in range(outputs)]
-    node = helper.make_node(op_type, names, results, **attributes)
-    inputs = [
-        helper.make_tensor_value_info(
-            name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
-        )
-        for name, value in feeds.items()
-    ]
-    made = [onnx.ValueInfoProto(name=name) for name in results]
-    graph = helper.make_graph([node], "one", inputs, made)
-    opsets = [helper.make_opsetid("", opset)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    return onnx.shape_inference.infer_shapes(model), feeds
 
 
 def check_node(op_type: str, *operands: Array | None, **others: Any) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, node_model, run_interpreted
+from agreement import check_node, floats, run_interpreted
+from helpers.models import node_model
 
 from byoc_mlir.tensors import Array
 
@@ -100,6 +101,6 @@ def test_shapes(op_type: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize(("opset", "attributes"), [(11, {}), (11, {"axis": -2}), (13, {"axis": 1})])
 def test_axes_that_are_not_there(op_type: str, opset: int, attributes: dict[str, int]) -> None:
-    model, feeds = node_model(op_type, [floats(3)], opset, **attributes)
+    model, feeds = node_model(op_type, [floats(3)], opset=opset, **attributes)
     with pytest.raises((ValueError, NotImplementedError)):
         run_interpreted(model, feeds)

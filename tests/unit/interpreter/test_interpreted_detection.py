@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import check_node, integers, node_model, run_interpreted
+from agreement import check_node, integers, run_interpreted
+from helpers.models import node_model
 
 from byoc_mlir.tensors import Array
 

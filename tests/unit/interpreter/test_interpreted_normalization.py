@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, node_model, run_interpreted
+from agreement import check_node, floats, run_interpreted
+from helpers.models import node_model
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 1, 7), (2, 3, 4, 5), (300, 200), (2, 40_000)])

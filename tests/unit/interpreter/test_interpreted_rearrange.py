@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, integers, node_model, run_interpreted
+from agreement import check_node, floats, integers, run_interpreted
+from helpers.models import node_model
 
 from byoc_mlir.tensors import Array
 

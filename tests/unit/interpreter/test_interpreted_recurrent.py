@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, node_model, run_interpreted
+from agreement import check_node, floats, run_interpreted
+from helpers.models import node_model
 
 from byoc_mlir.interpreter import lstm
 from byoc_mlir.interpreter.model import InterpretedModel
@@ -71,7 +72,12 @@ def test_rows_first(op_type: str) -> None:
 
 def _run(op_type: str, operands: list[Any], outputs: int, layout: int) -> Mapping[str, Array]:
     model, feeds = node_model(
-        op_type, operands, 17, outputs, hidden_size=5, direction="bidirectional", layout=layout
+        op_type,
+        operands,
+        outputs=outputs,
+        hidden_size=5,
+        direction="bidirectional",
+        layout=layout,
     )
     return run_interpreted(model, feeds)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from agreement import check_node, floats, integers, node_model, run_interpreted
+from agreement import check_node, floats, integers, run_interpreted
+from helpers.models import node_model
 
 OPS = ("ReduceSum", "ReduceProd", "ReduceMean", "ReduceMax", "ReduceMin")
 

@@ -9,13 +9,14 @@ from random import Random
 import numpy as np
 import onnx
 import pytest
-from agreement import check_node, decision, floats, integers, node_model
-from byoc_mlir_fuzz.generate.graph import GraphBuilder
-from byoc_mlir_fuzz.generate.random_graph import add_node, model_of
+from agreement import check_node, decision, floats, integers
+from helpers.models import node_model
 from onnx import TensorProto, helper, numpy_helper
 
 from byoc_mlir.interpreter.ops import OPS
 from byoc_mlir.interpreter.tier_ops import TIER_OPS, unknown
+from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
+from byoc_mlir.testing.samples.onnx_nodes.recipes import add_node
 
 LAYERS = frozenset(
     (
@@ -34,14 +35,13 @@ def test_random_nodes(op_type: str) -> None:
     counts: Counter[str] = Counter()
     for number in range(24):
         rng = Random(f"{op_type} {number}")
-        graph = GraphBuilder(rng, rng.randint(7, 28), rng.choice(["plain", "integral"]))
-        add_node(graph, op_type)
-        if not any(node.op_type == op_type for node in graph.nodes):
+        graph = RandomGraph(rng, rng.randint(7, 28), rng.choice(["plain", "integral"]))
+        if not add_node(graph, op_type):
             continue
-        model = model_of(graph)
+        model = graph.model()
         if not model.graph.output:
             continue
-        found = decision(model, {entry.tensor.name: entry.value for entry in graph.inputs})
+        found = decision(model, graph.feeds)
         assert isinstance(found, str), f"node {number} of opset {graph.opset}: {found}"
         counts[found] += 1
     assert counts["agrees"] >= FEW.get(op_type, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -14,9 +15,9 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
 
 from byoc_mlir.dialects import make_context
+from byoc_mlir.ir_dump import dumping
 from byoc_mlir.lowering.llvm_ir.codegen import emit_object
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
-from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.runtime.linking.native_module import NativeModule
 
@@ -48,10 +49,17 @@ def lowered(text: str, *before: ModulePass) -> ModuleOp:
     context = make_context()
     module = Parser(context, text).parse_module()
     verify_module(module)
-    passes = (*before, ExpandMemrefCopy(), LowerScfToCf(), ConvertToLLVM())
+    passes = (*before, LowerScfToCf(), ConvertToLLVM())
     PassPipeline(passes, lambda _, op, __: verify_module(op)).apply(context, module)
     verify_module(module)
     return module
+
+
+def optimised_assembly(module: ModuleOp, folder: Path) -> str:
+    """Returns LLVM assembly after LLVM's optimisations, which it dumps to a folder."""
+    with dumping(folder):
+        emit_object(module)
+    return (folder / "model-optimised.ll").read_text()
 
 
 class Native:

@@ -71,21 +71,23 @@ def test_unknown_entry_points_and_closed_modules() -> None:
 
 
 def test_jump_tables_and_constant_pools() -> None:
-    cases = ", ".join(f"{number}: ^c{number}" for number in range(12))
+    numbers = range(12)
     blocks = "\n".join(
-        f"^c{number}:\n  %v{number} = arith.constant {number * number + 0.5} : f64\n"
-        f"  cf.br ^end(%v{number} : f64)"
-        for number in range(12)
+        f"^c{number}:\n  %v{number} = llvm.mlir.constant({number * number + 0.5} : f64) : f64\n"
+        f"  llvm.br ^end(%v{number} : f64)"
+        for number in numbers
     )
     text = f"""
-func.func @f(%x: i64, %out: memref<1xf64>) {{
-  %c0 = arith.constant 0 : index
-  %d = arith.constant -1.0 : f64
-  cf.switch %x : i64, [ default: ^end(%d : f64), {cases} ]
+llvm.func @f(%x: i64, %out: !llvm.ptr) {{
+  %d = llvm.mlir.constant(-1.0 : f64) : f64
+  "llvm.switch"(%x, %d)[^end, {", ".join(f"^c{number}" for number in numbers)}]
+    <{{case_values = dense<{[*numbers]}> : vector<12xi64>,
+      case_operand_segments = array<i32: {", ".join("0" for _ in numbers)}>,
+      operandSegmentSizes = array<i32: 1, 1, 0>}}> : (i64, f64) -> ()
 {blocks}
 ^end(%r: f64):
-  memref.store %r, %out[%c0] : memref<1xf64>
-  func.return
+  llvm.store %r, %out : f64, !llvm.ptr
+  llvm.return
 }}"""
     native = Native(text)
     out = np.zeros(1)

@@ -1,4 +1,4 @@
-"""Every arith op, executed and compared with Python's and numpy's arithmetic."""
+"""The arith ops that the compiler emits, executed and compared with Python and numpy."""
 
 from __future__ import annotations
 
@@ -65,13 +65,11 @@ _SIGNED_DIVISIONS = {
     "divsi": _truncating,
     "remsi": lambda a, b: a - b * _truncating(a, b),
     "floordivsi": lambda a, b: a // b,
-    "ceildivsi": lambda a, b: -(-a // b),
 }
 _UNSIGNED = {"minui": min, "maxui": max}
 _UNSIGNED_DIVISIONS = {
     "divui": lambda a, b: a // b,
     "remui": lambda a, b: a % b,
-    "ceildivui": lambda a, b: -(-a // b),
 }
 
 
@@ -158,8 +156,6 @@ def test_float_binary(dtype: np.dtype) -> None:
         "divf": np.divide,
         "maximumf": np.maximum,
         "minimumf": np.minimum,
-        "maxnumf": np.fmax,
-        "minnumf": np.fmin,
     }
     type_ = MLIR_TYPES[dtype]
     native = Native(
@@ -278,15 +274,11 @@ def test_rounding_to_bf16_is_to_nearest_even() -> None:
 
 def test_float_to_integer_truncates() -> None:
     values = np.array([0.0, 0.9, -0.9, 2.5, 1e6, 127.99], np.float32)
-    native = Native(
-        elementwise("s", "%r = arith.fptosi %a : f32 to i32", [values.dtype], np.dtype("i4"), 6)
-        + elementwise("u", "%r = arith.fptoui %a : f32 to i64", [values.dtype], np.dtype("i8"), 6)
-    )
-    signed, unsigned = np.zeros(6, np.int32), np.zeros(6, np.int64)
+    body = "%r = arith.fptosi %a : f32 to i32"
+    native = Native(elementwise("s", body, [values.dtype], np.dtype("i4"), 6))
+    signed = np.zeros(6, np.int32)
     native.call("s", values, signed)
     np.testing.assert_array_equal(signed, values.astype(np.int32))
-    native.call("u", np.abs(values), unsigned)
-    np.testing.assert_array_equal(unsigned, np.abs(values).astype(np.int64))
 
 
 def test_unsigned_element_types() -> None:
@@ -315,39 +307,10 @@ def test_unsigned_element_types() -> None:
     np.testing.assert_array_equal(extended, values.astype(np.int32))
 
 
-def test_extended_results_and_bitcasts() -> None:
-    lhs, rhs = _integers(np.dtype(np.int32))
-    dtype, size = lhs.dtype, len(lhs)
-    extended = '"arith.{}"(%a, %b) : (i32, i32) -> (i32, i32)'
-    native = Native(
-        elementwise(
-            "umulh", f"%l, %r = {extended.format('mului_extended')}", [dtype] * 2, dtype, size
-        )
-        + elementwise(
-            "smulh", f"%l, %r = {extended.format('mulsi_extended')}", [dtype] * 2, dtype, size
-        )
-        + elementwise(
-            "carry",
-            '%s, %r = "arith.addui_extended"(%a, %b) : (i32, i32) -> (i32, i1)',
-            [dtype] * 2,
-            np.dtype(np.bool_),
-            size,
-        )
-        + elementwise(
-            "bits", "%r = arith.bitcast %a : i32 to f32", [dtype], np.dtype(np.float32), size
-        )
-    )
-    out = np.zeros_like(lhs)
-    wide_lhs, wide_rhs = lhs.astype(np.int64), rhs.astype(np.int64)
-    native.call("smulh", lhs, rhs, out)
-    np.testing.assert_array_equal(out, (wide_lhs * wide_rhs >> 32).astype(np.int32))
-    native.call("umulh", lhs, rhs, out)
-    product = lhs.view(np.uint32).astype(np.uint64) * rhs.view(np.uint32).astype(np.uint64)
-    np.testing.assert_array_equal(out.view(np.uint32), (product >> np.uint64(32)).astype(np.uint32))
-    carry = np.zeros(size, np.bool_)
-    native.call("carry", lhs, rhs, carry)
-    total = lhs.view(np.uint32).astype(np.uint64) + rhs.view(np.uint32)
-    np.testing.assert_array_equal(carry, total >> np.uint64(32) != 0)
-    floats = np.zeros(size, np.float32)
-    native.call("bits", lhs, floats)
-    np.testing.assert_array_equal(floats.view(np.int32), lhs)
+def test_bitcasts() -> None:
+    numbers, _ = _integers(np.dtype(np.int32))
+    floats = np.zeros(len(numbers), np.float32)
+    body = "%r = arith.bitcast %a : i32 to f32"
+    native = Native(elementwise("bits", body, [numbers.dtype], floats.dtype, len(numbers)))
+    native.call("bits", numbers, floats)
+    np.testing.assert_array_equal(floats.view(np.int32), numbers)

@@ -10,10 +10,17 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from jit_helpers import MLIR_TYPES, Native, assert_same, elementwise, lowered, ulp_error
+from jit_helpers import (
+    MLIR_TYPES,
+    Native,
+    assert_same,
+    elementwise,
+    lowered,
+    optimised_assembly,
+    ulp_error,
+)
 
 from byoc_mlir.kernels.f32_functions import FUNCTIONS
-from byoc_mlir.lowering.llvm_ir.codegen import optimised_assembly
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
 
 _F32 = np.dtype(np.float32)
@@ -26,11 +33,7 @@ def _vectorised(function: Callable[[float], float]) -> Callable[[np.ndarray], np
 
 _MAX_ULP = {
     "exp": 1.1,
-    "exp2": 1.1,
-    "expm1": 1.6,
     "log": 0.9,
-    "log2": 2.2,
-    "log10": 2.5,
     "log1p": 1.6,
     "tanh": 5.3,
     "erf": 6.0,
@@ -109,10 +112,10 @@ def test_exp_of_what_is_at_most_zero() -> None:
     assert ulp_error(out, exact) <= _MAX_ULP["exp"]
 
 
-def test_expansions_are_vectorised_and_call_nothing() -> None:
+def test_expansions_are_vectorised_and_call_nothing(tmp_path: Path) -> None:
     for name in ("exp", "tanh", "erf", "log"):
         text = elementwise("f", f"%r = math.{name} %a : f32", [_F32], _F32, 4096)
-        assembly = optimised_assembly(lowered(text, ExpandMath()))
+        assembly = optimised_assembly(lowered(text, ExpandMath()), tmp_path)
         assert "fmul contract <" in assembly, name
         assert not [line for line in assembly.splitlines() if "call" in line and "f(" in line], name
 
@@ -137,18 +140,13 @@ _LIBRARY = [
     "asinh",
     "atan",
     "atanh",
-    "cbrt",
     "ceil",
     "cos",
     "cosh",
     "exp",
-    "exp2",
-    "expm1",
     "floor",
     "log",
-    "log10",
     "log1p",
-    "log2",
     "sin",
     "sinh",
     "sqrt",
@@ -218,55 +216,25 @@ def test_erf_and_rounding() -> None:
         np.testing.assert_allclose(out[name], wanted[name], rtol=3e-7, err_msg=name)
 
 
-def test_two_and_three_operands() -> None:
-    rng = np.random.default_rng(5)
-    x, y, z = rng.uniform(-3, 3, (3, 64)).astype(np.float32)
+def test_two_operands() -> None:
+    x, y = np.random.default_rng(5).uniform(-3, 3, (2, 64)).astype(np.float32)
     native = Native(
         elementwise("my_pow", "%r = math.powf %a, %b : f32", [_F32] * 2, _F32, 64)
-        + elementwise("my_atan2", "%r = math.atan2 %a, %b : f32", [_F32] * 2, _F32, 64)
         + elementwise("my_copysign", "%r = math.copysign %a, %b : f32", [_F32] * 2, _F32, 64)
-        + elementwise("my_fma", "%r = math.fma %a, %b, %c : f32", [_F32] * 3, _F32, 64)
-        + elementwise(
-            "my_fpowi", "%r = math.fpowi %a, %b : f32, i32", [_F32, np.dtype("i4")], _F32, 64
-        )
     )
     out = np.zeros_like(x)
     native.call("my_pow", np.abs(x), y, out)
     np.testing.assert_allclose(out, np.power(np.abs(x), y), rtol=4e-7)
-    native.call("my_atan2", x, y, out)
-    np.testing.assert_allclose(out, np.arctan2(x, y), rtol=4e-7)
     native.call("my_copysign", x, y, out)
     np.testing.assert_array_equal(out, np.copysign(x, y))
-    native.call("my_fma", x, y, z, out)
-    exact = x.astype(np.float64) * y + z
-    np.testing.assert_array_equal(out, exact.astype(np.float32))
-    exponents = np.arange(-32, 32, dtype=np.int32)
-    native.call("my_fpowi", x, exponents, out)
-    np.testing.assert_allclose(out, x.astype(np.float64) ** exponents, rtol=4e-7)
 
 
-def test_integer_functions() -> None:
+def test_absolute_integers() -> None:
     values = np.array([0, 1, -1, 5, -5, 2**31 - 1, -(2**31), 1 << 20], np.int32)
-    names = ("absi", "ctlz", "cttz", "ctpop")
-    native = Native(
-        "".join(
-            elementwise(
-                f"my_{name}", f"%r = math.{name} %a : i32", [values.dtype] * 1, values.dtype, 8
-            )
-            for name in names
-        )
-    )
-    bits = [f"{value & 0xFFFFFFFF:032b}" for value in values.tolist()]
-    wanted = {
-        "absi": np.abs(values),
-        "ctlz": [len(text) - len(text.lstrip("0")) for text in bits],
-        "cttz": [len(text) - len(text.rstrip("0")) for text in bits],
-        "ctpop": [text.count("1") for text in bits],
-    }
-    for name in names:
-        out = np.zeros_like(values)
-        native.call(f"my_{name}", values, out)
-        assert_same(out, np.array(wanted[name], np.int32), name)
+    text = elementwise("my_absi", "%r = math.absi %a : i32", [values.dtype], values.dtype, 8)
+    out = np.zeros_like(values)
+    Native(text).call("my_absi", values, out)
+    assert_same(out, np.abs(values), "absi")
 
 
 def test_expansion_leaves_what_it_has_no_formula_for() -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 from itertools import pairwise
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from jit_helpers import OPENMP_FUNCTIONS, Native, lowered
+from jit_helpers import OPENMP_FUNCTIONS, Native, lowered, optimised_assembly
 from xdsl.dialects import func
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
 from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.dialects import make_context
-from byoc_mlir.lowering.llvm_ir.codegen import optimised_assembly
+from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 
 
@@ -161,9 +163,9 @@ func.func @f(%x: memref<64xf32>, %arena: memref<1024xi8>) {
   %at0 = arith.constant 0 : index
   %at256 = arith.constant 256 : index
   %at384 = arith.constant 384 : index
-  %a = "memref.view"(%arena, %at0) : (memref<1024xi8>, index) -> memref<64xf32>
-  %b = "memref.view"(%arena, %at256) : (memref<1024xi8>, index) -> memref<64xf32>
-  %c = "memref.view"(%arena, %at384) : (memref<1024xi8>, index) -> memref<64xf32>
+  %a = "host.place"(%arena, %at0) : (memref<1024xi8>, index) -> memref<64xf32>
+  %b = "host.place"(%arena, %at256) : (memref<1024xi8>, index) -> memref<64xf32>
+  %c = "host.place"(%arena, %at384) : (memref<1024xi8>, index) -> memref<64xf32>
   "scf.parallel"(%c0, %n, %c1) <{operandSegmentSizes = array<i32: 1, 1, 1, 0>}> ({
   ^bb0(%i: index):
     %0 = memref.load %x[%i] : memref<64xf32>
@@ -180,9 +182,11 @@ func.func @f(%x: memref<64xf32>, %arena: memref<1024xi8>) {
     assert marked == [False, False, False, False, True, True]
 
 
-def test_parallel_loops_over_arguments_are_vectorised() -> None:
+def test_parallel_loops_over_arguments_are_vectorised(tmp_path: Path) -> None:
     text = _NEST.replace("%n: index", "").replace("xf32>, )", "xf32>)").replace(", %n,", ", %c7,")
-    assembly = optimised_assembly(lowered(text, OutlineParallel()), cpu="x86-64-v3")
+    target = CodegenTarget(CodegenTarget.host().triple, "x86-64-v3", "")
+    with patch.object(CodegenTarget, "current", lambda: target):
+        assembly = optimised_assembly(lowered(text, OutlineParallel()), tmp_path)
     assert "fmul <8 x float>" in assembly
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, parser
+from helpers.models import parsed
+from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
 
 import byoc_mlir
@@ -101,17 +102,11 @@ def test_a_tensor_scatter_in_place() -> None:
 @pytest.mark.parametrize("count", [1, 3, 8])
 def test_a_ring_in_place(count: int) -> None:
     """Checks that new entries wrap around the end of the cache, in its memory."""
-    info = helper.make_tensor_value_info
-    node = helper.make_node("TensorScatter", ["c", "u", "w"], ["y"], axis=2, mode="circular")
-    given = [
-        info("c", TensorProto.FLOAT, [2, 3, 8, 4]),
-        info("u", TensorProto.FLOAT, [2, 3, count, 4]),
-        info("w", TensorProto.INT64, [2]),
-    ]
-    result = info("y", TensorProto.FLOAT, [2, 3, 8, 4])
-    opsets = [helper.make_opsetid("", 24)]
-    graph = helper.make_graph([node], "g", given, [result])
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=11)
+    model = parsed(
+        f"(float[2, 3, 8, 4] c, float[2, 3, {count}, 4] u, int64[2] w) => (float[2, 3, 8, 4] y)",
+        'y = TensorScatter <axis = 2, mode = "circular"> (c, u, w)',
+        opset=24,
+    )
     reference = ReferenceEvaluator(model)
     rng = np.random.default_rng(0)
     cache = rng.standard_normal((2, 3, 8, 4), np.float32)
@@ -135,23 +130,11 @@ def test_what_is_read_later_is_kept() -> None:
 
 
 def test_an_input_that_two_outputs_continue() -> None:
-    node = helper.make_node
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [
-            node("TensorScatter", ["c", "u", "w"], ["y"], "first"),
-            node("TensorScatter", ["c", "v", "w"], ["z"], "second"),
-        ],
-        "g",
-        [
-            info("c", TensorProto.FLOAT, [1, 4, 2]),
-            info("u", TensorProto.FLOAT, [1, 1, 2]),
-            info("v", TensorProto.FLOAT, [1, 1, 2]),
-            info("w", TensorProto.INT64, [1]),
-        ],
-        [info(name, TensorProto.FLOAT, [1, 4, 2]) for name in "yz"],
+    model = parsed(
+        "(float[1, 4, 2] c, float[1, 1, 2] u, float[1, 1, 2] v, int64[1] w) => (y, z)",
+        "[first] y = TensorScatter (c, u, w) [second] z = TensorScatter (c, v, w)",
+        opset=24,
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
     with byoc_mlir.compile(model, targets=()) as executable:
         assert list(executable.program.aliases.values()) == ["c"]
         (last,) = executable.program.aliases

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import ModelProto, TensorProto, numpy_helper
 
 import byoc_mlir
 from byoc_mlir.testing.networks.builder import GraphBuilder
@@ -63,16 +64,8 @@ def test_a_network(make: Callable[[], ModelProto], targets: tuple[str, ...]) -> 
 
 
 def test_close_numbers_are_told_apart_as_f16() -> None:
-    graph = helper.make_graph(
-        [
-            helper.make_node("Add", ["x", "d"], ["s"]),
-            helper.make_node("ArgMax", ["s"], ["y"], axis=0, keepdims=0),
-        ],
-        "g",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [3]) for name in ("x", "d")],
-        [helper.make_tensor_value_info("y", TensorProto.INT64, [])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    nodes = "s = Add (x, d) y = ArgMax <axis = 0, keepdims = 0> (s)"
+    model = parsed("(float16[3] x, float16[3] d) => (y)", nodes)
     x = np.ones(3, np.float16)
     d = np.array([0, 0, 2.0**-12], np.float16)  # 1 + 2^-12 is 1 in f16: the first is the largest
     with byoc_mlir.compile(model, targets=()) as executable:

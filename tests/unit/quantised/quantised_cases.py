@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from helpers.models import model_of, node_model
+from onnx import ModelProto, NodeProto, helper
 from onnx.reference import ReferenceEvaluator
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -112,13 +113,8 @@ def bias_of(data: Quantised, weights: Quantised, count: int) -> Quantised:
 
 def computed(op_type: str, operands: Sequence[Array], **attributes: Any) -> Array:
     """Computes an op of floats in `f64`, by ONNX's reference evaluator."""
-    names = [f"x{place}" for place in range(len(operands))]
-    inputs = [helper.make_tensor_value_info(name, 11, None) for name in names]
-    output = helper.make_tensor_value_info("y", 11, None)
-    node = helper.make_node(op_type, names, ["y"], **attributes)
-    graph = helper.make_graph([node], "g", inputs, [output])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-    (found,) = ReferenceEvaluator(model).run(None, dict(zip(names, operands, strict=True)))
+    model, feeds = node_model(op_type, operands, opset=20, **attributes)
+    (found,) = ReferenceEvaluator(model).run(None, feeds)
     return np.asarray(found)
 
 
@@ -260,19 +256,12 @@ def exact_sums(
 
 def joined(cases: Sequence[Case]) -> ModelProto:
     """Returns one model with all cases."""
-
-    def described(name: str, dtype: np.dtype[Any], shape: Sequence[int] | None) -> Any:
-        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
-
-    graph = helper.make_graph(
+    return model_of(
         [node for case in cases for node in case.nodes],
-        "g",
-        [described(k, v.dtype, v.shape) for case in cases for k, v in case.inputs.items()],
-        [described(case.nodes[-1].output[0], case.expected.dtype, None) for case in cases],
-        [numpy_helper.from_array(v, k) for case in cases for k, v in case.constants.items()],
+        {name: array for case in cases for name, array in case.inputs.items()},
+        {name: array for case in cases for name, array in case.constants.items()},
+        [case.nodes[-1].output[0] for case in cases],
     )
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(MICROSOFT, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
 def combinations() -> Iterator[tuple[np.dtype[Any], np.dtype[Any], bool, str, str]]:

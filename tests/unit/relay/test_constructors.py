@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import TensorType, f32
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
-from byoc_mlir.dialects.relay import RELAY, RelayOp
+from byoc_mlir.dialects.relay import RelayOp
+from byoc_mlir.dialects.relay.dialect import RELAY
 from byoc_mlir.dialects.relay.vision import RoiAlignOp
 from byoc_mlir.dialects.relay.window import CONV, CONV_TRANSPOSE, Conv2DOp
 

@@ -16,8 +16,6 @@ from xdsl.parser import Parser
 
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.relay import (
-    FAMILIES,
-    RELAY,
     ConstantOp,
     RelayOp,
     elementwise,
@@ -27,8 +25,9 @@ from byoc_mlir.dialects.relay import (
     transform,
     window,
 )
+from byoc_mlir.dialects.relay.dialect import FAMILIES, RELAY
 from byoc_mlir.dialects.relay.elementwise import BroadcastOp, UnaryOp
-from byoc_mlir.dialects.relay.evaluate import SEMANTICS
+from byoc_mlir.dialects.relay.evaluate import semantics_of
 
 ELEMENTWISE = sorted(
     (
@@ -63,7 +62,7 @@ OPS = [op for op in RELAY.operations if issubclass(op, RelayOp)]
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_every_op_has_a_meaning(op: type[RelayOp]) -> None:
-    assert op in SEMANTICS or op is ConstantOp
+    assert semantics_of(op) is not None or op is ConstantOp
     assert inspect.getdoc(op)
 
 

@@ -8,7 +8,8 @@ from typing import cast
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import ModelProto
 from process_models import elementwise, scaled
 
 import byoc_mlir
@@ -29,14 +30,8 @@ def product_model() -> ModelProto:
 
 
 def matmul_model() -> ModelProto:
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        "matmul",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [512, 1])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [512, 512])],
-        [numpy_helper.from_array(np.full((1, 512), SMALL), "w")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    weights = {"w": np.full((1, 512), SMALL)}
+    return parsed("(float[512, 1] x) => (float[512, 512] y)", "y = MatMul (x, w)", weights)
 
 
 def nonzero(executable: Executable) -> float:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper, parser
+from helpers.models import parsed
+from onnx import ModelProto, parser
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
@@ -95,10 +96,7 @@ def test_two_outputs_in_the_same_memory_are_refused() -> None:
 
 
 def test_an_output_that_is_no_tensor_is_refused() -> None:
-    node = helper.make_node("SequenceConstruct", ["x", "x"], ["y"])
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-    y = helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, [2, 3])
-    model = helper.make_model(helper.make_graph([node], "g", [x], [y]), ir_version=8)
+    model = parsed("(float[2, 3] x) => (seq(float[2, 3]) y)", "y = SequenceConstruct (x, x)")
     with (
         byoc_mlir.compile(model, targets=()) as executable,
         pytest.raises(InvalidInputError, match="'y', which is no tensor but a list"),

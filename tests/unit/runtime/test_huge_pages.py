@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from byoc_mlir.runtime.system.huge_pages import ask_for_huge_pages, use_huge_pages, whole_pages
+from byoc_mlir.runtime.system.memory import ask_for_huge_pages, use_huge_pages, whole_pages
 
 PAGE = 1 << 21
 

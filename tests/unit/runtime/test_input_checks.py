@@ -7,25 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.models import model_of, node, parsed
 from onnx import TensorProto, helper
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError, ExecutionError, InvalidInputError
 from byoc_mlir.runtime import Executable
 
+RELU = parsed("(float[4] x) => (float[4] y)", "y = Relu (x)")
+
 
 @pytest.fixture(scope="module")
 def executable() -> Executable:
-    graph = helper.make_graph(
-        [helper.make_node("Add", ["x", "y"], ["z"])],
-        "add",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3]),
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, [3]),
-        ],
-        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model = parsed("(float[2, 3] x, float[3] y) => (float[2, 3] z)", "z = Add (x, y)")
     return byoc_mlir.compile(model, targets=())
 
 
@@ -73,14 +67,7 @@ def test_outputs_are_the_callers_own(executable: Executable) -> None:
 
 
 def test_closed_executable_says_so() -> None:
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "relu",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
-    with byoc_mlir.compile(model, targets=()) as executable:
+    with byoc_mlir.compile(RELU, targets=()) as executable:
         executable.run([np.zeros(4, np.float32)])
     with pytest.raises(ExecutionError, match="closed"):
         executable.run([np.zeros(4, np.float32)])
@@ -97,24 +84,13 @@ def test_closed_executable_says_so() -> None:
     ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "relu",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
-    )
     with pytest.raises(ByocError, match=message):
-        byoc_mlir.compile(helper.make_model(graph), **options)
+        byoc_mlir.compile(RELU, **options)
 
 
 def _identity(kind: int, shape: Sequence[int | str]) -> Executable:
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["y"])],
-        "identity",
-        [helper.make_tensor_value_info("x", kind, shape)],
-        [helper.make_tensor_value_info("y", kind, shape)],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    x = helper.make_tensor_value_info("x", kind, shape)
+    model = model_of([node("Identity", "x")], {"x": x})
     return byoc_mlir.compile(model, targets=(), fallback="allow")
 
 
@@ -157,16 +133,7 @@ def test_arrays_of_texts(texts: Any) -> None:
 
 @pytest.mark.parametrize("size", [3, "n"])
 def test_a_scalar_may_be_an_array_of_one_element(size: int | str) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("Mul", ["x", "s"], ["y"])],
-        "scaled",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [size]),
-            helper.make_tensor_value_info("s", TensorProto.FLOAT, []),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [size])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    model = parsed(f"(float[{size}] x, float s) => (float[{size}] y)", "y = Mul (x, s)")
     executable = byoc_mlir.compile(model, targets=())
     for scale in (2, 3):
         given = {"x": Y, "s": np.array([scale], np.float32)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from byoc_mlir.runtime.files.mapped_files import drop_pages, remember
+from byoc_mlir.runtime.system.memory import drop_pages, remember
 
 PAGES = 64
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from helpers.models import model_of, node
+from onnx import helper
 from process_models import run_script
 
 SOAK = Path(__file__).parents[3] / "benchmarks" / "soak.py"
@@ -89,14 +90,10 @@ def chain(path: Path, weights: list[str]) -> int:
     arrays = {name: rng.standard_normal((1024, 1024), np.float32) for name in sorted(set(weights))}
     names = ["x", *(f"h{n}" for n in range(1, count)), "y"]
     nodes = [
-        helper.make_node(("MatMul", "Gemm")[n % 2], [names[n], weight], [names[n + 1]])
+        node(("MatMul", "Gemm")[n % 2], f"{names[n]} {weight}", names[n + 1])
         for n, weight in enumerate(weights)
     ]
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1024]) for name in "xy"]
-    initializers = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], initializers)
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    onnx.save(model_of(nodes, {"x": [1, 1024]}, arrays, opset=17), path)
     return sum(array.nbytes for array in arrays.values())
 
 
@@ -144,13 +141,9 @@ def turned(path: Path, count: int, dtype: type[np.generic]) -> int:
                 for code, factor in zip(codes, factors, strict=True)
             ]
         nodes.append(helper.make_node("Gemm", factors, [after], transB=1))
-    type_ = TensorProto.FLOAT16 if dtype == np.float16 else TensorProto.FLOAT
-    infos = [helper.make_tensor_value_info(name, type_, [1, 1024]) for name in "xy"]
-    scale = numpy_helper.from_array(np.array(0.02, np.float32), "s")
-    initializers = [scale, *(numpy_helper.from_array(a, name) for name, a in arrays.items())]
-    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], initializers)
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    x = np.zeros((1, 1024), np.float16 if dtype == np.float16 else np.float32)
+    constants = {"s": np.float32(0.02), **arrays}
+    onnx.save(model_of(nodes, {"x": x}, constants, opset=17), path)
     return sum(array.nbytes for array in arrays.values())
 
 

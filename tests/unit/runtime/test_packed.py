@@ -6,7 +6,8 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import ModelProto
 
 import byoc_mlir
 from byoc_mlir.abi import FIND_PACKED, FREE_PACKED, KEEP_PACKED
@@ -20,20 +21,8 @@ def _model() -> ModelProto:
     """Returns two matmuls with one matrix, and between them an op that oneDNN leaves to the
     host."""
     weights = np.random.default_rng(0).standard_normal((WIDTH, WIDTH), dtype=np.float32) / 16
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"]),
-        helper.make_node("Cos", ["a"], ["b"]),
-        helper.make_node("MatMul", ["b", "w"], ["y"]),
-    ]
-    shape = ["n", WIDTH]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-        [numpy_helper.from_array(weights, "w")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = "a = MatMul (x, w) b = Cos (a) y = MatMul (b, w)"
+    return parsed(f"(float[n, {WIDTH}] x) => (float[n, {WIDTH}] y)", nodes, {"w": weights})
 
 
 def test_regions_and_shapes_share_copies() -> None:

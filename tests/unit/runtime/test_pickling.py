@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from helpers.models import parsed
+from onnx import ModelProto
 from process_models import convolution, elementwise, inputs
 
 import byoc_mlir
@@ -75,16 +76,7 @@ def test_what_is_altered_or_for_another_machine_is_refused() -> None:
 
 
 def test_models_with_sequences_are_compiled_again() -> None:
-    sequences = helper.make_model(
-        helper.make_graph(
-            [helper.make_node("SequenceConstruct", ["x", "x"], ["s"])],
-            "sequence",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
-            [helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)],
-        ),
-        opset_imports=[helper.make_opsetid("", 18)],
-        ir_version=8,
-    )
+    sequences = parsed("(float[2] x) => (seq(float[]) s)", "s = SequenceConstruct (x, x)")
     executable = byoc_mlir.compile(sequences, targets=(), threads=1)
     x = np.ones(2, np.float32)
     for array in pickle.loads(pickle.dumps(executable)).run({"x": x})["s"]:
@@ -113,15 +105,5 @@ def test_a_model_of_stages_is_compiled_again() -> None:
 
 
 def _of_two_stages() -> ModelProto:
-    nodes = [
-        helper.make_node("NonZero", ["x"], ["where"]),
-        helper.make_node("Cast", ["where"], ["y"], to=TensorProto.FLOAT),
-        helper.make_node("Exp", ["y"], ["z"]),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "stages",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, "n"])],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    nodes = "where = NonZero (x) y = Cast <to = 1> (where) z = Exp (y)"
+    return parsed("(float[4] x) => (float[1, n] z)", nodes)

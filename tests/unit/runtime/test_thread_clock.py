@@ -9,7 +9,7 @@ import pytest
 
 from byoc_mlir.kernels.costs import ActivationCalibration
 from byoc_mlir.lowering.calibration import BENCHMARKS
-from byoc_mlir.runtime.system.thread_clock import thread_clock
+from byoc_mlir.runtime.system.threads import thread_clock
 
 
 @pytest.fixture

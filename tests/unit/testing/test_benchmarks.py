@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
-from onnx import helper
+from helpers.models import parsed
 
 from byoc_mlir.runtime.system.cpu import Cpu
 
@@ -106,14 +107,8 @@ def test_streams_are_answered_twice_and_compared(tmp_path: Path) -> None:
 
 
 def test_requests_whose_answers_hang_by_a_digit_are_not_drawn(tmp_path: Path) -> None:
-    x, above = (helper.make_tensor_value_info(name, 1, ["n"]) for name in ("x", "y"))
-    threshold = helper.make_tensor("threshold", 1, (), [0.5])
-    nodes = [
-        helper.make_node("Greater", ["x", "threshold"], ["is_above"]),
-        helper.make_node("Compress", ["x", "is_above"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "above", [x], [above], [threshold])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = "is_above = Greater (x, threshold) y = Compress (x, is_above)"
+    model = parsed("(float[n] x) => (float[m] y)", nodes, {"threshold": np.float32(0.5)})
     onnx.save(model, tmp_path / "model.onnx")
     code = """
 import sys
@@ -156,6 +151,24 @@ def test_the_command_that_compares_targets() -> None:
     name, *cells = row.strip("| ").split(" | ")
     assert name == "mnist"
     assert all(float(error) < 1e-5 for error in cells[1:6:2])
+
+
+def test_a_program_of_all_sizes_is_compared_with_one_of_each() -> None:
+    result = run(*("mlp3", "--sizes", 4, 1, "--rounds", 1), script="dynamic.py")
+    assert result.returncode == 0, result.stderr
+    _, _, *rows = result.stdout.splitlines()
+    assert [row.split(" | ")[:2] for row in rows] == [["| `mlp3`", "4"], ["| `mlp3`", "1"]]
+    assert all(float(cell.strip(" |")) > 0 for row in rows for cell in row.split(" | ")[4:])
+
+
+def test_primitives_are_created_at_each_size() -> None:
+    result = run(*("encoder", "--types", "f32"), script="primitives.py")
+    assert result.returncode == 0, result.stderr
+    title, _, row = result.stdout.splitlines()
+    cells = row.strip("| ").split(" | ")
+    assert len(cells) == len(title.strip("| ").split(" | "))
+    assert cells[:3] == ["`encoder`", "f32", "3"]
+    assert 0 < float(cells[5]) <= float(cells[6])
 
 
 def test_an_engine_that_dies_is_a_row_and_the_others_go_on() -> None:

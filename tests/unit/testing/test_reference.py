@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from helpers.models import parsed
 
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.testing.reference import assert_agrees, largest_relative_error, random_inputs
@@ -68,12 +68,7 @@ def test_token_inputs_reach_all_rows_of_their_table() -> None:
 
 
 def test_symbolic_dimensions_take_the_given_sizes() -> None:
-    graph = helper.make_graph(
-        [helper.make_node("Not", ["x"], ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.BOOL, ["batch", 3, "other"])],
-        [helper.make_tensor_value_info("y", TensorProto.BOOL, None)],
-    )
-    inputs = random_inputs(helper.make_model(graph), dims={"batch": 5})
+    model = parsed("(bool[batch, 3, other] x) => (y)", "y = Not (x)")
+    inputs = random_inputs(model, dims={"batch": 5})
     assert inputs["x"].shape == (5, 3, 1)
     assert inputs["x"].dtype == np.bool_

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from helpers.models import MICROSOFT, ML, model_of
 from numpy.typing import NDArray
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, helper
 from xdsl.dialects import func
 
 from byoc_mlir.dialects.relay.evaluate import evaluate
@@ -15,7 +16,6 @@ from byoc_mlir.frontend import import_model
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
 
 Arrays = Mapping[str, NDArray[Any] | None]
-MICROSOFT = "com.microsoft"
 
 
 def node_model(
@@ -38,26 +38,15 @@ def node_model(
     names = [name if array is not None else "" for name, array in inputs.items()]
     given = {name: array for name, array in inputs.items() if array is not None}
     node = helper.make_node(op_type, names, list(outputs), "n", domain=domain, **attributes)
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
-            )
-            for name, array in given.items()
-            if name not in constants
-        ],
-        [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(t)), None)
-            for name, t in types.items()
-            if name
-        ],
-        [numpy_helper.from_array(given[name], name) for name in constants],
-    )
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(MICROSOFT, 1)]
-    opsets.append(helper.make_opsetid("ai.onnx.ml", 5 if op_type == "TreeEnsemble" else 3))
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    numbers = {name: helper.np_dtype_to_tensor_dtype(np.dtype(t)) for name, t in types.items()}
+    described = {
+        name: helper.make_tensor_value_info(name, number, None)
+        for name, number in numbers.items()
+        if name
+    }
+    known = {name: given.pop(name) for name in constants}
+    version = {ML: 5 if op_type == "TreeEnsemble" else 3} if domain == ML else {}
+    return model_of([node], given, known, described, opset=17, **version)
 
 
 def run_imported(model: ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
@@ -83,3 +72,10 @@ def check_node(
     model = node_model(op_type, inputs, outputs, constants=constants, **attributes)
     fed = {k: v for k, v in inputs.items() if v is not None and k not in constants}
     assert_agrees(run_imported(model, inputs), run_onnxruntime(model, fed), tolerance)
+
+
+def rows(seed: int, count: int, features: int = 3, *, missing: bool = False) -> NDArray[Any]:
+    """Returns rows that often meet the thresholds exactly."""
+    rng = np.random.default_rng(seed)
+    data = (rng.integers(-5, 6, (count, features)) / 2).astype(np.float32)
+    return np.where(rng.random(data.shape) < 0.2, np.float32(np.nan), data) if missing else data

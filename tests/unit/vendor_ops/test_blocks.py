@@ -8,8 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from helpers.models import model_of
 from nodes import Arrays, node_model, run_imported
-from onnx import helper, numpy_helper
+from onnx import helper
 
 import byoc_mlir
 from byoc_mlir.errors import ByocError
@@ -230,14 +231,8 @@ def test_dequantised_in_blocks_before_a_product(kind: str, zeros: bool, turned: 
     if turned:
         nodes.insert(1, helper.make_node("Transpose", ["f"], ["t"], "turn", perm=[1, 0]))
     stored_ = [array if turned else np.ascontiguousarray(array.T) for array in arrays]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, [3, steps])],
-        [helper.make_tensor_value_info("y", 1, [3, units])],
-        [numpy_helper.from_array(array, name) for array, name in zip(stored_, names, strict=True)],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    constants = dict(zip(names, stored_, strict=True))
+    model = model_of(nodes, {"x": [3, steps]}, constants, opset=21)
     data = {"x": RNG.standard_normal((3, steps)).astype(np.float32)}
     imported = str(import_model(model).module)
     assert "relay.nn.blockwise_dense" in imported
@@ -262,14 +257,7 @@ def test_a_weight_in_blocks_that_is_an_output_too() -> None:
         "w": RNG.integers(-8, 8, (32, 5)).astype(np.int8),
         "s": RNG.uniform(0.01, 0.1, (2, 5)).astype(np.float32),
     }
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x", 1, [3, 32])],
-        [helper.make_tensor_value_info(name, 1, None) for name in ("y", "f")],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = model_of(nodes, {"x": [3, 32]}, constants, ["y", "f"], opset=21)
     data = {"x": RNG.standard_normal((3, 32)).astype(np.float32)}
     weight = constants["w"] * np.repeat(constants["s"], 16, 0)
     want = {"y": data["x"] @ weight, "f": weight}

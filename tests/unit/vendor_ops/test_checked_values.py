@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from helpers.models import parsed
+from onnx import ModelProto
 
 import byoc_mlir
 from byoc_mlir.artifact.toolchain import c_compiler
@@ -46,26 +47,14 @@ def test_a_cache_that_is_full(targets: tuple[str, ...]) -> None:
 def scatter() -> ModelProto:
     """Returns a branch that writes three new rows to each of a cache's two entries of eight
     rows."""
-    info = helper.make_tensor_value_info
-    update = helper.make_node("TensorScatter", ["c", "u", "w"], ["t"], "put")
-    same = helper.make_node("Identity", ["c"], ["e"])
-    out = [info(name, TensorProto.FLOAT, [2, 8, 4]) for name in "te"]
-    branches: dict[str, Any] = {
-        "then_branch": helper.make_graph([update], "then", [], out[:1]),
-        "else_branch": helper.make_graph([same], "else", [], out[1:]),
-    }
-    graph = helper.make_graph(
-        [helper.make_node("If", ["b"], ["y"], "if", **branches)],
-        "g",
-        [
-            info("b", TensorProto.BOOL, []),
-            info("c", TensorProto.FLOAT, [2, 8, 4]),
-            info("u", TensorProto.FLOAT, [2, 3, 4]),
-            info("w", TensorProto.INT64, [2]),
-        ],
-        [info("y", TensorProto.FLOAT, [2, 8, 4])],
+    return parsed(
+        "(bool b, float[2, 8, 4] c, float[2, 3, 4] u, int64[2] w) => (float[2, 8, 4] y)",
+        """[if] y = If (b) <
+            then_branch = then () => (float[2, 8, 4] t) { [put] t = TensorScatter (c, u, w) },
+            else_branch = else () => (float[2, 8, 4] e) { e = Identity (c) }
+        >""",
+        opset=24,
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=10)
 
 
 def test_places_of_a_tensor_scatter_in_a_branch() -> None:
@@ -118,16 +107,9 @@ def test_c_programs_are_told(tmp_path: Path) -> None:
 
 
 def test_a_category_that_is_unknown() -> None:
-    info, node = helper.make_tensor_value_info, helper.make_node
-    attributes = {"cats_int64s": [3, -1, 4], "zeros": 0, "domain": "ai.onnx.ml"}
-    graph = helper.make_graph(
-        [node("OneHotEncoder", ["x"], ["y"], "encode", **attributes)],
-        "g",
-        [info("x", TensorProto.INT64, [2])],
-        [info("y", TensorProto.FLOAT, [2, 3])],
-    )
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
-    with byoc_mlir.compile(helper.make_model(graph, opset_imports=opsets), targets=()) as encode:
+    attributes = "cats_int64s = [3, -1, 4], zeros = 0"
+    node = f"[encode] y = ai.onnx.ml.OneHotEncoder <{attributes}> (x)"
+    with byoc_mlir.compile(parsed("(int64[2] x) => (float[2, 3] y)", node), targets=()) as encode:
         encoded = encode.run({"x": np.array([4, -1])})["y"]
         np.testing.assert_array_equal(encoded, [[0, 0, 1], [0, 1, 0]])
         with pytest.raises(InvalidInputError, match="one of cats_int64s is 0; accepted"):
@@ -136,16 +118,8 @@ def test_a_category_that_is_unknown() -> None:
 
 @pytest.mark.parametrize("rows", [3, "rows"])
 def test_lengths_beyond_a_sequence(rows: int | str) -> None:
-    graph = helper.make_graph(
-        [helper.make_node("ReverseSequence", ["x", "lengths"], ["y"], name="back")],
-        "sequences",
-        [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 2]),
-            helper.make_tensor_value_info("lengths", TensorProto.INT64, [2]),
-        ],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 2])],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    signature = f"(float[{rows}, 2] x, int64[2] lengths) => (float[{rows}, 2] y)"
+    model = parsed(signature, "[back] y = ReverseSequence (x, lengths)")
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     with byoc_mlir.compile(model, ()) as executable:
         y = executable.run({"x": x, "lengths": np.array([3, 1])})["y"]

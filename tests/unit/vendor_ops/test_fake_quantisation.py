@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.models import model_of
 from numpy.typing import NDArray
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, helper
 from onnx.parser import parse_model
 from quantised_checks import assert_within_steps, bytes_of, run_passes
 
@@ -64,16 +65,7 @@ def qdq_model(
     last = "r" if relu else "o"
     nodes.append(helper.make_node("QuantizeLinear", [last, "ys", "yz"], ["y"]))
     data = operands[0][0]
-    kind = helper.np_dtype_to_tensor_dtype
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info("x0", kind(data.dtype), data.shape)],
-        [helper.make_tensor_value_info("y", kind(np.asarray(output[1]).dtype), None)],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()],
-    )
-    opsets = [helper.make_opsetid("", opset)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8), {"x0": data}
+    return model_of(nodes, {"x0": data}, constants, opset=opset), {"x0": data}
 
 
 def names_of(model: ModelProto) -> list[str]:

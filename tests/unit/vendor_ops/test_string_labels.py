@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from nodes import node_model
-from random_trees import RandomTrees, rows
+from nodes import node_model, rows
 
 import byoc_mlir
 from byoc_mlir.testing.reference import run_onnxruntime
+from byoc_mlir.testing.samples.onnx_nodes.trees import forest, listed
 
 ML = "ai.onnx.ml"
 WORDS = np.array(["b", "x", "a", "b"], object)
@@ -20,7 +21,7 @@ NUMBERS = np.array([20, 7, 10, 20])
 @pytest.mark.parametrize("texts", [["no", "yes", "über"], ["no", "yes"]])
 def test_classifier(texts: list[str]) -> None:
     targets = tuple(range(len(texts))) if len(texts) > 2 else (1,)
-    trees = RandomTrees(5, targets=targets, dense=True)
+    trees = forest(Random(5), targets=targets, dense=True)
     data = {"x": rows(6, 40)}
     model = node_model(
         "TreeEnsembleClassifier",
@@ -28,7 +29,7 @@ def test_classifier(texts: list[str]) -> None:
         {"label": np.object_, "scores": np.float32},
         domain=ML,
         classlabels_strings=texts,
-        **trees.attributes("class"),
+        **listed(trees, "class"),
     )
     del model.opset_import[0]  # a model of one op of that domain need not have another
     want = run_onnxruntime(model, data)

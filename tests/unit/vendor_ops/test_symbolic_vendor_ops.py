@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from helpers import models
 from helpers.programs import fixed_programs, generic_programs, is_symbolic
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidInputError
@@ -28,14 +29,11 @@ def model_of(
     constants: Mapping[str, Array] | None = None,
 ) -> ModelProto:
     nodes = [node] if isinstance(node, onnx.NodeProto) else list(node)
-    infos = [
-        [helper.make_tensor_value_info(name, kind, shape) for name, (shape, kind) in some.items()]
+    given, made = (
+        {n: helper.make_tensor_value_info(n, kind, shape) for n, (shape, kind) in some.items()}
         for some in (inputs, outputs)
-    ]
-    weights = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
-    graph = helper.make_graph(nodes, "g", infos[0], infos[1], weights)
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    )
+    return models.model_of(nodes, given, constants, made, opset=17)
 
 
 def node_of(op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> Any:

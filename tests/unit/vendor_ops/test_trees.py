@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from helpers.programs import fixed_programs, generic_programs, is_symbolic
-from nodes import check_node, node_model, run_imported
-from random_trees import MODES, RandomTrees, rows
+from nodes import check_node, node_model, rows, run_imported
 from xdsl.utils.exceptions import VerifyException
 
 import byoc_mlir
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.frontend.ops.ml.forest import Forest, Item, TreeNode
 from byoc_mlir.testing.reference import assert_agrees, run_onnxruntime
+from byoc_mlir.testing.samples.onnx_nodes.trees import MODES, forest, listed
 
 ML = "ai.onnx.ml"
 
@@ -23,16 +24,16 @@ ML = "ai.onnx.ml"
 @pytest.mark.parametrize("mode", [*MODES, "all"])
 def test_modes(mode: str, missing: bool) -> None:
     modes = MODES if mode == "all" else (mode,)
-    trees = RandomTrees(1, modes=modes, missing=missing, targets=(0, 1), dense=missing)
+    trees = forest(Random(1), modes=modes, missing=missing, targets=(0, 1), dense=missing)
     data = rows(2, 40, missing=missing)
-    attributes = trees.attributes("target")
+    attributes = listed(trees, "target")
     check_node("TreeEnsembleRegressor", {"x": data}, domain=ML, n_targets=2, **attributes)
 
 
 @pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_aggregates(aggregate: str, dtype: type[np.generic]) -> None:
-    trees = RandomTrees(3, targets=(0, 1, 2), dense=True)
+    trees = forest(Random(3), targets=(0, 1, 2), dense=True)
     check_node(
         "TreeEnsembleRegressor",
         {"x": rows(4, 20).astype(dtype)},
@@ -40,21 +41,21 @@ def test_aggregates(aggregate: str, dtype: type[np.generic]) -> None:
         n_targets=3,
         aggregate_function=aggregate,
         base_values=[0.5, -1.0, 2.0],
-        **trees.attributes("target"),
+        **listed(trees, "target"),
     )
 
 
 @pytest.mark.parametrize("post", ["SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"])
 @pytest.mark.parametrize("targets", [(0,), (0, 1)])
 def test_transforms(targets: tuple[int, ...], post: str) -> None:
-    trees = RandomTrees(3, count=1, positive=True, targets=targets, dense=True)
+    trees = forest(Random(3), count=1, positive=True, targets=targets, dense=True)
     check_node(
         "TreeEnsembleRegressor",
         {"x": rows(4, 9)},
         domain=ML,
         n_targets=len(targets),
         post_transform=post,
-        **trees.attributes("target"),
+        **listed(trees, "target"),
     )
 
 
@@ -78,7 +79,7 @@ def test_classifiers(
     base: list[float],
     post: str,
 ) -> None:
-    trees = RandomTrees(5, count=3, targets=ids, dense=dense, positive=positive)
+    trees = forest(Random(5), count=3, targets=ids, dense=dense, positive=positive)
     more: dict[str, Any] = {"base_values": base} if base else {}
     check_node(
         "TreeEnsembleClassifier",
@@ -87,7 +88,7 @@ def test_classifiers(
         domain=ML,
         classlabels_int64s=labels,
         post_transform=post,
-        **trees.attributes("class"),
+        **listed(trees, "class"),
         **more,
     )
 
@@ -96,10 +97,10 @@ def test_two_classes_with_weights_for_both() -> None:
     """Checks that the larger score decides the label; ONNX Runtime returns 1 if the second is above
     0, for any labels.
     """
-    trees = RandomTrees(5, targets=(0, 1), dense=True, positive=True)
+    trees = forest(Random(5), targets=(0, 1), dense=True, positive=True)
     data = {"x": rows(6, 30)}
     outputs = {"label": np.int64, "scores": np.float32}
-    attributes = trees.attributes("class")
+    attributes = listed(trees, "class")
     model = node_model(
         "TreeEnsembleClassifier", data, outputs, domain=ML, classlabels_int64s=[7, 9], **attributes
     )
@@ -112,9 +113,9 @@ def test_two_classes_with_weights_for_both() -> None:
 @pytest.mark.parametrize(("targets", "dense"), [((0,), False), ((0, 1, 2), True)])
 def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
     """Checks rows in vectors and a rest, and trees in vectors and a rest."""
-    trees = RandomTrees(7, count=21, targets=targets, dense=dense, modes=MODES, missing=True)
+    trees = forest(Random(7), count=21, targets=targets, dense=dense, modes=MODES, missing=True)
     data = {"x": rows(8, count, missing=True)}
-    attributes = trees.attributes("target")
+    attributes = listed(trees, "target")
     model = node_model(
         "TreeEnsembleRegressor", data, domain=ML, n_targets=len(targets), **attributes
     )
@@ -127,9 +128,9 @@ def test_compiled(count: int, targets: tuple[int, ...], dense: bool) -> None:
 @pytest.mark.parametrize("targets", [(0,), (0, 1)])
 def test_deep_trees_and_many_rows(targets: tuple[int, ...], dtype: type[np.generic]) -> None:
     """Checks rows with paths of very different lengths, and more rows than one block has."""
-    trees = RandomTrees(9, count=2, depth=13, targets=targets)
+    trees = forest(Random(9), count=2, depth=13, targets=targets)
     data = {"x": rows(8, 300).astype(dtype)}
-    attributes = trees.attributes("target")
+    attributes = listed(trees, "target")
     model = node_model(
         "TreeEnsembleRegressor", data, domain=ML, n_targets=len(targets), **attributes
     )
@@ -140,8 +141,8 @@ def test_deep_trees_and_many_rows(targets: tuple[int, ...], dtype: type[np.gener
 @pytest.mark.parametrize("targets", [(0,), (0, 1, 2)])
 def test_calls_choose_how_many_rows_there_are(targets: tuple[int, ...]) -> None:
     """Checks that one program takes few rows, many, and many with a small rest."""
-    trees = RandomTrees(7, count=37, depth=8, targets=targets, missing=True)
-    attributes = trees.attributes("target")
+    trees = forest(Random(7), count=37, depth=8, targets=targets, missing=True)
+    attributes = listed(trees, "target")
     count = len(targets)
     model = node_model(
         "TreeEnsembleRegressor", {"x": rows(8, 1)}, domain=ML, n_targets=count, **attributes
@@ -176,7 +177,7 @@ def test_a_tree_that_leads_back_is_invalid() -> None:
     ],
 )
 def test_malformed_trees_are_invalid(name: str, value: int, reason: str) -> None:
-    trees = RandomTrees(9, count=1, depth=4).attributes("target")
+    trees = listed(forest(Random(9), count=1), "target")
     trees[name][0] = value
     model = node_model("TreeEnsembleRegressor", {"x": rows(1, 2)}, domain=ML, n_targets=1, **trees)
     with pytest.raises(InvalidModelError, match=rf"'n' .*({reason})"):

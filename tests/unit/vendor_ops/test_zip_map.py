@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from nodes import node_model
+from nodes import node_model, rows
 from onnx import helper
-from random_trees import RandomTrees, rows
 
 import byoc_mlir
 from byoc_mlir.errors import UnsupportedModelError
 from byoc_mlir.testing.reference import run_onnxruntime
+from byoc_mlir.testing.samples.onnx_nodes.trees import forest, listed
 
 
 def with_maps(keys: list[int] | list[str], rows_of: str | int = 5) -> onnx.ModelProto:
     """Returns a classifier whose scores are one map a row."""
-    trees = RandomTrees(5, targets=(0, 1, 2), dense=True, positive=True)
+    trees = forest(Random(5), targets=(0, 1, 2), dense=True, positive=True)
     model = node_model(
         "TreeEnsembleClassifier",
         {"x": rows(6, 5)},
         {"label": np.int64, "scores": np.float32},
         domain="ai.onnx.ml",
         classlabels_int64s=[3, 5, 9],
-        **trees.attributes("class"),
+        **listed(trees, "class"),
     )
     graph = model.graph
     kind = "strings" if isinstance(keys[0], str) else "int64s"

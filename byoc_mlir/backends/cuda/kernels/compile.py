@@ -31,7 +31,6 @@ from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.lowering.relay_to_linalg.convert_relay_to_linalg import ConvertRelayToLinalg
 from byoc_mlir.lowering.to_llvm.convert_to_llvm import ConvertToLLVM
 from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
-from byoc_mlir.lowering.to_llvm.expand_memref_copy import ExpandMemrefCopy
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 
@@ -52,7 +51,6 @@ _BUFFERS: Sequence[ModulePass] = (
 _GRID: Sequence[ModulePass] = (
     MapToGrid(),
     OutlineParallel(threads=False),
-    ExpandMemrefCopy(),
     ExpandMath(),
 )
 

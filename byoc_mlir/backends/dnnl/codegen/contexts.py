@@ -34,11 +34,11 @@ def add_open(code: RegionFunctions) -> None:
 def _memory_rows(code: RegionFunctions) -> list[list[int]]:
     layout = code.layout
     return [
-        helpers.memory_words(
+        [
             layout.descriptors + memory.descriptor,
             layout.memories + number,
             memory.place.offset if isinstance(memory.place, Workspace) else -1,
-        )
+        ]
         for number, memory in enumerate(code.program.memories.items)
     ]
 
@@ -48,9 +48,8 @@ def _argument_rows(code: RegionFunctions) -> list[list[int]]:
     parts = (part for execution in code.program.executions for part in execution.parts)
     for argument, memory in (pair for part in parts for pair in part.arguments):
         destination = layout.arguments + 2 * len(rows)
-        in_state = memory.kind != "context"
-        slot = layout.memory_slot(memory)
-        rows.append(helpers.exec_argument_words(argument, in_state, slot, destination))
+        in_state = int(memory.kind != "context")
+        rows.append([argument, in_state, layout.memory_slot(memory), destination])
     return rows
 
 

@@ -256,17 +256,12 @@ def _execute_reorder(
     function.check(function.call("dnnl_stream_wait", stream))
 
 
-def memory_words(descriptor_slot: int, memory_slot: int, offset: int) -> list[int]:
-    """Returns a row of the table of `make_memories`.
-
-    The offset -1 means that each run sets the address.
-    """
-    return [descriptor_slot, memory_slot, offset]
-
-
 def add_make_memories(module: ModuleBuilder) -> str:
     """Adds `i32 (state, context, workspace, table, count)`, which creates a context's memory
     objects.
+
+    A row has the slots of the descriptor and of the memory object, and the offset in the workspace;
+    -1 if each run sets the address.
     """
     name = f"{_PREFIX}_make_memories"
     if module.has(name):
@@ -289,14 +284,12 @@ def add_make_memories(module: ModuleBuilder) -> str:
     return name
 
 
-def exec_argument_words(argument: int, in_state: bool, slot: int, destination: int) -> list[int]:
-    """Returns a row of the table of `fill_arguments`."""
-    return [argument, int(in_state), slot, destination]
-
-
 def add_fill_arguments(module: ModuleBuilder) -> str:
     """Adds `i32 (state, context, table, count)`, which fills the context's `dnnl_exec_arg_t`
     arrays.
+
+    A row has the argument, whether its memory object is in the state, the object's slot, and the
+    slot to fill.
     """
     name = f"{_PREFIX}_fill_arguments"
     if module.has(name):

@@ -57,7 +57,7 @@ def nan_safe(op: Operation) -> NanSafe | None:
     """Returns the NaN-safe form of an op, or `None` if the op needs none."""
     if any(data_type_of(value) not in _FLOATS for value in (*op.operands, *op.results)):
         return None
-    if isinstance(op, SoftmaxOp) and not op.post_ops:
+    if isinstance(op, SoftmaxOp):
         return _softmax(op)
     if isinstance(op, PoolingOp) and op.algorithm.data == "max" and not op.post_ops:
         return _max_pooling(op)

@@ -18,16 +18,8 @@ from byoc_mlir.errors import CompilationError
 
 
 @dataclass(frozen=True)
-class Input:
-    """Memory of a region's input, from a byte offset on."""
-
-    index: int
-    offset: int = 0
-
-
-@dataclass(frozen=True)
-class Output:
-    """Memory of a region's output, from a byte offset on."""
+class Outside:
+    """Memory of a region's input or output, from a byte offset on; outputs follow the inputs."""
 
     index: int
     offset: int = 0
@@ -47,7 +39,7 @@ class Stored:
     constant: ConstantOp
 
 
-Place: TypeAlias = Input | Output | Workspace | Stored
+Place: TypeAlias = Outside | Workspace | Stored
 
 
 def workspace_bytes(func: FuncOp) -> int:
@@ -74,7 +66,7 @@ def places_of(func: FuncOp) -> dict[SSAValue, Place]:
     last = block.last_op
     assert isinstance(last, ReturnOp)
     places: dict[SSAValue, Place] = {
-        argument: Input(index) for index, argument in enumerate(block.args)
+        argument: Outside(index) for index, argument in enumerate(block.args)
     }
     for op in block.ops:
         if isinstance(op, ConstantOp):
@@ -86,7 +78,8 @@ def places_of(func: FuncOp) -> dict[SSAValue, Place]:
                 for result, start in starts
                 if start >= 0
             }
-    places |= {root(value): Output(index) for index, value in enumerate(last.operands)}
+    first = len(block.args)
+    places |= {root(value): Outside(index) for index, value in enumerate(last.operands, first)}
     results = (result for op in block.ops for result in op.results)
     return {value: _place(value, places) for value in (*block.args, *results)}
 

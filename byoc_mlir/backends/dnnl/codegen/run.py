@@ -18,7 +18,7 @@ from byoc_mlir.backends.dnnl.codegen.executions import (
     step_of,
 )
 from byoc_mlir.backends.dnnl.codegen.own_code import Generated
-from byoc_mlir.backends.dnnl.codegen.places import Input, Output
+from byoc_mlir.backends.dnnl.codegen.places import Outside
 from byoc_mlir.backends.dnnl.codegen.program import Execution
 from byoc_mlir.backends.dnnl.codegen.region_code import RegionFunctions
 from byoc_mlir.backends.dnnl.codegen.side_by_side import run_side_by_side
@@ -50,10 +50,9 @@ class _Run:
         layout, program, inputs = self._code.layout, self._code.program, self._inputs
         function, context, tensors = self._function, self._context, self._tensors
         for number, memory in enumerate(program.memories.items):
-            if isinstance(memory.place, Input | Output):
-                first = inputs if isinstance(memory.place, Output) else 0
+            if isinstance(memory.place, Outside):
                 held = function.pointer(context, layout.memories + number)
-                tensor = tensors[first + memory.place.index]
+                tensor = tensors[memory.place.index]
                 if memory.place.offset:
                     tensor = function.offset(tensor, function.integer(memory.place.offset))
                 function.check(function.call("dnnl_memory_set_data_handle", held, tensor))

@@ -33,16 +33,11 @@ from byoc_mlir.dialects.relay.base import ints, shape_of
 from byoc_mlir.dialects.relay.elementwise import CastOp
 
 
-def softmax(builder: Builder, op: reduce.SoftmaxLikeOp, steps: Sequence[Step]) -> SSAValue:
+def softmax(builder: Builder, op: reduce.SoftmaxLikeOp) -> SSAValue:
     """Builds `dnnl.softmax`, for softmax or log-softmax."""
-    post = post_ops(builder, steps, len(shape_of(op.data)))
+    algorithm = "log" if isinstance(op, reduce.LogSoftmaxOp) else "accurate"
     return builder.add(
-        SoftmaxOp(
-            [builder.value(op.data), *post.operands],
-            algorithm="log" if isinstance(op, reduce.LogSoftmaxOp) else "accurate",
-            axis=op.positive_axis,
-            post_ops=post.attributes,
-        )
+        SoftmaxOp(builder.value(op.data), algorithm=algorithm, axis=op.positive_axis)
     )
 
 

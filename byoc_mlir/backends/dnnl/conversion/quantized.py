@@ -15,7 +15,6 @@ from byoc_mlir.backends.dnnl.conversion.quantized_chains import (
     QuantizedConvolution,
     QuantizedProduct,
     QuantizedSum,
-    known_array,
 )
 from byoc_mlir.backends.dnnl.dialect import (
     BinaryAttr,
@@ -51,7 +50,7 @@ def lookup(builder: Builder, op: qnn.LookupOp) -> SSAValue:
 def requantized(builder: Builder, op: qnn.RequantizeOp) -> SSAValue:
     """Builds `dnnl.lookup` with a table of the 256 results; all parameters are constants."""
     dtype = numpy_dtype(tensor_type(op.data).element_type)
-    parameters = [known_array(builder.reader, value) for value in op.operands[1:]]
+    parameters = [builder.reader.array(value) for value in op.operands[1:]]
     every = np.arange(256, dtype=np.uint8).view(dtype)
     (table,) = evaluate_op(op, [every, *(one for one in parameters if one is not None)])
     return builder.add(LookupOp(builder.value(op.data), builder.add(ConstantOp.of("table", table))))
@@ -88,7 +87,7 @@ def _zero_point(builder: Builder, op: qnn.DenseOp) -> SSAValue:
 
     It is converted at run time if it is not constant.
     """
-    known = known_array(builder.reader, op.data_zero_point)
+    known = builder.reader.array(op.data_zero_point)
     if known is not None:
         return _number(builder, int(known))
     given = builder.view(builder.value(op.data_zero_point), (1,))

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from byoc_mlir.backends.dnnl.partition.activations import Reader
-from byoc_mlir.dialects.relay import ConstantOp, qnn, qnn_window
+from byoc_mlir.dialects.relay import qnn, qnn_window
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp, CastOp, ClipOp, MultiplyOp
@@ -139,7 +139,7 @@ def _read_sum(
     reader: Reader, op: qnn.AddOp, limits: tuple[float, float] | None, element: Attribute
 ) -> QuantizedSum | None:
     parameters = [
-        known_array(reader, one)
+        reader.array(one)
         for one in (
             *(op.lhs_scale, op.rhs_scale, op.output_scale),
             *(op.lhs_zero_point, op.rhs_zero_point, op.output_zero_point),
@@ -175,7 +175,7 @@ def _read_requantized(
     if not isinstance(op, qnn_window.QuantizedConvOp):
         return None
     parameters = [
-        known_array(reader, one)
+        reader.array(one)
         for one in (
             *(op.weight, op.data_zero_point, op.weight_zero_point, requantize.input_scale),
             *(requantize.input_zero_point, requantize.output_scale, requantize.output_zero_point),
@@ -218,7 +218,7 @@ def _read_product(
 ) -> QuantizedProduct | None:
     weights = _symmetric_weights(reader, op)
     parameters = [
-        known_array(reader, one)
+        reader.array(one)
         for one in (
             *(requantize.input_scale, requantize.input_zero_point),
             *(requantize.output_scale, requantize.output_zero_point),
@@ -250,7 +250,7 @@ def _read_numbers(reader: Reader, value: SSAValue) -> QuantizedProduct | None:
     """Matches `cast(sums) * scale + constant`; the constant is optional."""
     op, added = reader.owner(value), None
     if isinstance(op, AddOp):
-        (op, added), other = (reader.owner(op.lhs), known_array(reader, op.rhs)), op.lhs
+        (op, added), other = (reader.owner(op.lhs), reader.array(op.rhs)), op.lhs
         if added is None or tensor_type(other).get_shape() != tensor_type(value).get_shape():
             return None
     if not isinstance(op, MultiplyOp):
@@ -260,7 +260,7 @@ def _read_numbers(reader: Reader, value: SSAValue) -> QuantizedProduct | None:
         return None
     sums, bias = reader.owner(cast.data), None
     if isinstance(sums, BiasAddOp):
-        sums, bias = reader.owner(sums.data), known_array(reader, sums.bias)
+        sums, bias = reader.owner(sums.data), reader.array(sums.bias)
     if not isinstance(sums, qnn.DenseOp):
         return None
     return _numbers(reader, sums, scale, bias, added)
@@ -269,7 +269,7 @@ def _read_numbers(reader: Reader, value: SSAValue) -> QuantizedProduct | None:
 def _numbers(
     reader: Reader, op: qnn.DenseOp, scale: SSAValue, bias: Array | None, added: Array | None
 ) -> QuantizedProduct | None:
-    weights, known = _symmetric_weights(reader, op), known_array(reader, scale)
+    weights, known = _symmetric_weights(reader, op), reader.array(scale)
     if weights is None or (bias is not None and known is None):
         return None
     units = len(weights)
@@ -295,13 +295,7 @@ def _is_along(shape: tuple[int, ...], units: int) -> bool:
 
 def _symmetric_weights(reader: Reader, op: qnn.DenseOp) -> Array | None:
     """Returns `i8` weights, if all their zero points are 0, else `None`."""
-    weights, zero = known_array(reader, op.weight), known_array(reader, op.weight_zero_point)
+    weights, zero = reader.array(op.weight), reader.array(op.weight_zero_point)
     if weights is None or zero is None or weights.dtype != np.int8 or zero.any():
         return None
     return weights
-
-
-def known_array(reader: Reader, value: SSAValue) -> Array | None:
-    """Returns the array of a constant, or `None` for another value."""
-    op = reader.owner(value)
-    return op.array if isinstance(op, ConstantOp) else None

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.backends.dnnl.conversion.builder import Builder
 from byoc_mlir.backends.dnnl.conversion.chain import Step
-from byoc_mlir.backends.dnnl.conversion.post_ops import PostOps, post_ops, take_bias
-from byoc_mlir.backends.dnnl.conversion.quantized_chains import known_array
+from byoc_mlir.backends.dnnl.conversion.post_ops import post_ops, take_bias
 from byoc_mlir.backends.dnnl.dialect import (
     ConvolutionOp,
     DeconvolutionOp,
@@ -94,7 +93,7 @@ def deconvolution(builder: Builder, op: window.ConvTransposeOp, steps: Sequence[
     )
 
 
-def pooling(builder: Builder, op: pool.PoolOp, steps: Sequence[Step]) -> SSAValue:
+def pooling(builder: Builder, op: pool.PoolOp) -> SSAValue:
     """Builds `dnnl.pooling`; if ONNX rounds the output size up, the end padding grows."""
     algorithm = "max"
     if isinstance(op, pool.AvgPoolOp | QuantizedAvgPoolOp):
@@ -114,81 +113,63 @@ def pooling(builder: Builder, op: pool.PoolOp, steps: Sequence[Step]) -> SSAValu
         )
         for axis in range(spatial)
     ]
-    post = _after(builder, op, steps)
     return builder.add(
         PoolingOp(
-            [builder.value(op.data), *post.operands],
+            [builder.value(op.data)],
             algorithm=algorithm,
             kernel=list(kernel),
             strides=list(strides),
             padding=[*padding[:spatial], *ends],
             dilation=list(dilation),
-            post_ops=post.attributes,
+            post_ops=_requantised(builder, op),
         )
     )
 
 
-def _after(builder: Builder, op: pool.PoolOp | pool.GlobalPoolOp, steps: Sequence[Step]) -> PostOps:
-    """Returns the post-ops of a pool; for an average of quantised values, these requantise the
-    result.
-    """
+def _requantised(builder: Builder, op: pool.PoolOp | pool.GlobalPoolOp) -> ArrayAttr[Attribute]:
+    """Returns the post-ops of a pool: for an average of quantised values, its requantisation."""
     if not isinstance(op, QuantizedPoolOp):
-        return post_ops(builder, steps, len(shape_of(op.data)))
-    known = [known_array(builder.reader, value) for value in op.operands[1:]]
+        return ArrayAttr([])
+    known = [builder.reader.array(value) for value in op.operands[1:]]
     before, zero, after, result_zero = (float(one) for one in known if one is not None)
     scale = before / after
     change = EltwiseAttr.of("linear", scale, result_zero - zero * scale)
     is_same = (scale, result_zero) == (1, zero)
-    return PostOps(ArrayAttr([] if is_same else [change]), ())
+    return ArrayAttr([] if is_same else [change])
 
 
-def global_pooling(builder: Builder, op: pool.GlobalPoolOp, steps: Sequence[Step]) -> SSAValue:
+def global_pooling(builder: Builder, op: pool.GlobalPoolOp) -> SSAValue:
     """Builds `dnnl.pooling` with one window."""
-    source = shape_of(op.data)
-    spatial = len(source) - 2
-    post = _after(builder, op, steps)
-    return builder.add(
-        PoolingOp(
-            [builder.value(op.data), *post.operands],
-            algorithm="max" if "max" in op.name else "avg_exclude_padding",
-            kernel=list(source[2:]),
-            strides=[1] * spatial,
-            padding=[0] * (2 * spatial),
-            dilation=[1] * spatial,
-            post_ops=post.attributes,
-        )
-    )
+    return _whole_pooling(builder, op.data, "max" in op.name, _requantised(builder, op))
 
 
-def resampling(builder: Builder, op: ResizeOp, steps: Sequence[Step]) -> SSAValue:
+def resampling(builder: Builder, op: ResizeOp) -> SSAValue:
     """Builds `dnnl.resampling`."""
-    shape = shape_of(op.output)
-    post = post_ops(builder, steps, len(shape))
-    return builder.add(
-        ResamplingOp(
-            [builder.value(op.data), *post.operands],
-            algorithm=op.method,
-            size=list(shape[2:]),
-            post_ops=post.attributes,
-        )
-    )
+    size = list(shape_of(op.output)[2:])
+    return builder.add(ResamplingOp(builder.value(op.data), algorithm=op.method, size=size))
 
 
 def spatial_reduction(builder: Builder, op: MeanOp | MaxOp) -> SSAValue:
     """Builds `dnnl.pooling` with one window for a mean or maximum over all spatial dimensions."""
-    source = shape_of(op.data)
-    spatial = len(source) - 2
-    pooled = builder.add(
+    pooled = _whole_pooling(builder, op.data, isinstance(op, MaxOp), ArrayAttr([]))
+    return builder.view(pooled, shape_of(op.output))
+
+
+def _whole_pooling(
+    builder: Builder, data: SSAValue, is_maximum: bool, steps: ArrayAttr[Attribute]
+) -> SSAValue:
+    sizes = list(shape_of(data)[2:])
+    return builder.add(
         PoolingOp(
-            [builder.value(op.data)],
-            algorithm="max" if isinstance(op, MaxOp) else "avg_exclude_padding",
-            kernel=list(source[2:]),
-            strides=[1] * spatial,
-            padding=[0] * (2 * spatial),
-            dilation=[1] * spatial,
+            [builder.value(data)],
+            algorithm="max" if is_maximum else "avg_exclude_padding",
+            kernel=sizes,
+            strides=[1] * len(sizes),
+            padding=[0] * (2 * len(sizes)),
+            dilation=[1] * len(sizes),
+            post_ops=steps,
         )
     )
-    return builder.view(pooled, shape_of(op.output))
 
 
 def _given(bias: SSAValue | None) -> list[SSAValue]:

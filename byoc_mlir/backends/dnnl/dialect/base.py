@@ -154,6 +154,7 @@ class PostOpsOp(ExecutedOp, ABC):
     """
 
     arguments = var_operand_def(TensorType)
+    output = result_def(TensorType)
     post_ops = prop_def(ArrayAttr[Attribute], default_value=ArrayAttr[Attribute](()))
 
     @property
@@ -170,11 +171,6 @@ class PostOpsOp(ExecutedOp, ABC):
     def post_op_operands(self) -> Sequence[SSAValue]:
         """Returns the operands of the post-ops, in their order."""
         return self.operands[len(self.operands) - self.post_op_count :]
-
-    @property
-    def result(self) -> SSAValue:
-        """Returns the only result."""
-        return self.results[0]
 
     def check_primary(self, least: int, most: int) -> Sequence[SSAValue]:
         """Checks the number of the primitive's operands and returns them.
@@ -200,19 +196,19 @@ class PostOpsOp(ExecutedOp, ABC):
         readers = [one for one in self.post_ops if not isinstance(one, EltwiseAttr)]
         for post_op, operand in zip(readers, self.post_op_operands, strict=True):
             shape = shape_of(operand)
-            same = shape == shape_of(self.result)
+            same = shape == shape_of(self.output)
             if isinstance(post_op, SumAttr) and not (same and self._shares_layout(operand)):
                 raise VerifyException(
-                    f"{self.name}: a sum takes over {operand.type}, which is not {self.result.type}"
+                    f"{self.name}: a sum takes over {operand.type}, which is not {self.output.type}"
                 )
-            if broadcast_shapes(shape, shape_of(self.result)) != shape_of(self.result):
+            if broadcast_shapes(shape, shape_of(self.output)) != shape_of(self.output):
                 raise VerifyException(
                     f"{self.name}: post-op operand {operand.type} does not broadcast to"
-                    f" {self.result.type}"
+                    f" {self.output.type}"
                 )
 
     def _shares_layout(self, operand: SSAValue) -> bool:
-        return layout_of(operand) == layout_of(self.result)
+        return layout_of(operand) == layout_of(self.output)
 
 
 class ProductOp(PostOpsOp, ABC):

@@ -28,7 +28,6 @@ class EltwiseOp(PostOpsOp):
     algorithm = str_prop()
     alpha = float_prop(0.0)
     beta = float_prop(0.0)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         (source,) = self.check_primary(1, 1)
@@ -65,7 +64,6 @@ class BinaryOp(PostOpsOp):
 
     name = "dnnl.binary"
     algorithm = str_prop()
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = self.check_primary(2, 2)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, result_def
+from xdsl.irdl import irdl_op_definition
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
@@ -23,7 +22,6 @@ class InnerProductOp(ProductOp):
     """
 
     name = "dnnl.inner_product"
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         source, weights = self.check_primary(2, 3)[:2]
@@ -50,7 +48,6 @@ class MatmulOp(ProductOp):
     transpose_a = bool_prop(False)
     transpose_b = bool_prop(False)
     packing = str_prop("any")
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b = self.check_primary(2, 3)[:2]

@@ -19,7 +19,6 @@ from byoc_mlir.backends.dnnl.dialect.attributes import check_name
 from byoc_mlir.backends.dnnl.dialect.base import (
     ExecutedOp,
     LikeSourceOp,
-    PostOpsOp,
     joined_shape,
     like,
     written,
@@ -29,7 +28,7 @@ from byoc_mlir.onednn import constants
 
 
 @irdl_op_definition
-class SoftmaxOp(PostOpsOp):
+class SoftmaxOp(LikeSourceOp):
     """`source [...] -> [...]`, softmax (`accurate`) or log-softmax (`log`) along `axis`.
 
     `element` is the type of the result, if it differs from the source's.
@@ -41,12 +40,10 @@ class SoftmaxOp(PostOpsOp):
     algorithm = str_prop("accurate")
     axis = int_prop()
     element = opt_prop_def(Attribute)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        (source,) = self.check_primary(1, 1)
         check_name(f"{self.name}: algorithm", self.algorithm.data, constants.SOFTMAX)
-        return (written(source, shape_of(source), self.element),)
+        return (written(self.source, shape_of(self.source), self.element),)
 
 
 @irdl_op_definition

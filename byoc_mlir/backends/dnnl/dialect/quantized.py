@@ -99,7 +99,6 @@ class QuantizedMatmulOp(PostOpsOp):
 
     name = "dnnl.quantized_matmul"
     element = prop_def(Attribute)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         count = 5 if self.element == f32 else 6
@@ -134,7 +133,6 @@ class QuantizedAddOp(PostOpsOp):
 
     name = "dnnl.quantized_add"
     element = prop_def(Attribute)
-    output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
         a, b, *scales = self.check_primary(4, 4)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, opt_prop_def, result_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.backends.dnnl.dialect.attributes import check_name
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp, ProductOp, like
+from byoc_mlir.backends.dnnl.dialect.base import ExecutedOp, PostOpsOp, ProductOp, like
 from byoc_mlir.backends.dnnl.library import algorithms
 from byoc_mlir.dialects.relay.base import int_prop, ints, ints_prop, shape_of, str_prop
 from byoc_mlir.onednn import constants
@@ -26,7 +26,6 @@ class WindowOp(PostOpsOp, ABC):
     strides = ints_prop()
     padding = ints_prop()
     dilation = ints_prop()
-    output = result_def(TensorType)
 
     def check_window(self, rank: int) -> None:
         """Refuses properties whose length does not match the spatial dimensions.
@@ -195,7 +194,7 @@ class PoolingOp(WindowOp):
 
 
 @irdl_op_definition
-class ResamplingOp(PostOpsOp):
+class ResamplingOp(ExecutedOp):
     """`source [N, C, ...] -> [N, C, size...]`, `nearest` or `linear`; positions are relative to
     pixels' centres.
 
@@ -203,15 +202,15 @@ class ResamplingOp(PostOpsOp):
     """
 
     name = "dnnl.resampling"
+    source = operand_def(TensorType)
     algorithm = str_prop("nearest")
     size = ints_prop()
     output = result_def(TensorType)
 
     def infer_types(self) -> Sequence[Attribute]:
-        (source,) = self.check_primary(1, 1)
-        shape, size = shape_of(source), ints(self.size)
+        shape, size = shape_of(self.source), ints(self.size)
         if self.algorithm.data not in constants.RESAMPLING or len(size) != len(shape) - 2:
             raise VerifyException(
-                f"{self.name}: {self.algorithm.data} to {list(size)} of {source.type}"
+                f"{self.name}: {self.algorithm.data} to {list(size)} of {self.source.type}"
             )
-        return (like(source, [*shape[:2], *size]),)
+        return (like(self.source, [*shape[:2], *size]),)

@@ -15,7 +15,7 @@ from byoc_mlir.onednn.engine import engine
 from byoc_mlir.onednn.primitives import BoundPrimitive, Primitive, PrimitiveDescriptor
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.signals import signals_held
-from byoc_mlir.runtime.system.thread_clock import thread_clock
+from byoc_mlir.runtime.system.threads import thread_clock
 from byoc_mlir.tensors import Array, aligned_empty
 
 _ALIGNMENT = 64

@@ -33,6 +33,7 @@ from byoc_mlir.dialects.relay.elementwise import (
 )
 from byoc_mlir.dialects.relay.logic import LessOp
 from byoc_mlir.dialects.relay.nn import LeakyReluOp, PreluOp, ReluOp
+from byoc_mlir.tensors import Array
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,20 @@ class Reader:
 
     def number(self, value: SSAValue) -> float | None:
         """Returns the value of a constant with one element, or `None`."""
-        op = self.owner(value)
-        if not isinstance(op, ConstantOp) or math.prod(op.type.get_shape()) != 1:
+        constant = self.constant(value)
+        if constant is None or math.prod(constant.type.get_shape()) != 1:
             return None
-        return float(op.array.reshape(-1)[0])
+        return float(constant.array.reshape(-1)[0])
+
+    def array(self, value: SSAValue) -> Array | None:
+        """Returns the array of a constant, or `None` for another value."""
+        constant = self.constant(value)
+        return None if constant is None else constant.array
+
+    def constant(self, value: SSAValue) -> ConstantOp | None:
+        """Returns the constant that a value is, or `None` for another value."""
+        op = self.owner(value)
+        return op if isinstance(op, ConstantOp) else None
 
     def scaled(self, value: SSAValue) -> tuple[SSAValue, float] | None:
         """Returns `(x, factor)` if the value is `x` times or divided by a constant."""

@@ -62,22 +62,17 @@ def read_recurrent_layer(reader: Reader, value: SSAValue) -> RecurrentLayer | No
     bias: ConstantOp | None = None
     product = reader.owner(biased) if biased is not None else None
     if isinstance(product, BiasAddOp):
-        bias = _constant(reader, product.bias)
+        bias = reader.constant(product.bias)
         is_last = product.positive_axis == len(shape_of(product.output)) - 1
         product = reader.owner(product.data) if bias is not None and is_last else None
     if not isinstance(product, DenseOp) or len(shape_of(product.data)) != 3:
         return None
-    weights, recurrence = _constant(reader, product.weight), _constant(reader, op.weight)
-    state_bias = _constant(reader, op.bias) if isinstance(op, GruOp) else None
+    weights, recurrence = reader.constant(product.weight), reader.constant(op.weight)
+    state_bias = reader.constant(op.bias) if isinstance(op, GruOp) else None
     if weights is None or recurrence is None or (isinstance(op, GruOp) and state_bias is None):
         return None
     source = reader.resolve(product.data)
     return RecurrentLayer(op, source, weights, recurrence, bias, state_bias)
-
-
-def _constant(reader: Reader, value: SSAValue) -> ConstantOp | None:
-    op = reader.owner(value)
-    return op if isinstance(op, ConstantOp) else None
 
 
 def _before_split(reader: Reader, op: RecurrentOp) -> SSAValue | None:
@@ -101,5 +96,5 @@ def _before_split(reader: Reader, op: RecurrentOp) -> SSAValue | None:
 
 def is_zero(reader: Reader, value: SSAValue) -> bool:
     """True if a value is a constant of zeros."""
-    constant = _constant(reader, value)
+    constant = reader.constant(value)
     return constant is not None and not np.any(constant.array)

@@ -46,17 +46,17 @@ _WITH_POST_OPS: tuple[
 ] = (
     (relay_window.ConvOp, window.convolution),
     (relay_window.ConvTransposeOp, window.deconvolution),
-    (pool.PoolOp, window.pooling),
-    (pool.GlobalPoolOp, window.global_pooling),
     (nn.DenseOp, matrix.dense),
     (nn.MatmulOp, matrix.matmul),
-    (reduce.SoftmaxLikeOp, others.softmax),
-    (image.ResizeOp, window.resampling),
     (nn.BatchNormOp, others.batch_norm),
 )
 """Ops that become a primitive with a chain of post-ops."""
 
 _ALONE: tuple[tuple[type[RelayOp], Callable[[Builder, Any], SSAValue]], ...] = (
+    (pool.PoolOp, window.pooling),
+    (pool.GlobalPoolOp, window.global_pooling),
+    (image.ResizeOp, window.resampling),
+    (reduce.SoftmaxLikeOp, others.softmax),
     (reduce.MeanOp, window.spatial_reduction),
     (reduce.MaxOp, window.spatial_reduction),
     (nn.LrnOp, others.lrn),

@@ -74,7 +74,7 @@ def _dies_at(addend: SSAValue, op: PostOpsOp, positions: Mapping[Operation, int]
     owner = addend.owner
     if not isinstance(owner, Operation) or isinstance(owner, ConstantOp | ReturnOp | _NAMES):
         return False
-    if addend.type != op.result.type or op.operands.count(addend) != 1:
+    if addend.type != op.output.type or op.operands.count(addend) != 1:
         return False
     readers = [use.operation for use in addend.uses if use.operation is not op]
     # A view shows the same memory for as long as the view itself is read.

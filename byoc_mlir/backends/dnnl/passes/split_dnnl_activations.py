@@ -61,15 +61,15 @@ class SplitDnnlActivations(RegionPass):
                 activation = _last_activation(op) if isinstance(op, PostOpsOp) else None
                 if not isinstance(op, PostOpsOp) or activation is None:
                     continue
-                if isinstance(op, _PRODUCTS) or is_inaccurate(activation, op.result):
+                if isinstance(op, _PRODUCTS) or is_inaccurate(activation, op.output):
                     self._split(op, activation, costs)
 
     def _split(self, op: PostOpsOp, activation: str, costs: Costs) -> None:
         properties = {**op.properties, "post_ops": ArrayAttr(op.post_ops.data[:-1])}
         bare = type(op).create(
-            operands=op.operands, result_types=[op.result.type], properties=properties
+            operands=op.operands, result_types=[op.output.type], properties=properties
         )
-        result = ActivationOp(bare.result, algorithm=activation, result_types=[op.result.type])
+        result = ActivationOp(bare.output, algorithm=activation, result_types=[op.output.type])
         cost = costs.best(bare, layout_of)
         if not self._pays(cost.milliseconds + costs.decided(result), op, activation, costs):
             result.erase()
@@ -82,7 +82,7 @@ class SplitDnnlActivations(RegionPass):
         """True if the split form with a total time of `split` is faster than `op` with the
         activation.
         """
-        if is_inaccurate(activation, op.result):
+        if is_inaccurate(activation, op.output):
             return True
         if self.activation != MEASURED:
             return self.activation == "loop"
@@ -90,7 +90,7 @@ class SplitDnnlActivations(RegionPass):
 
 
 def _last_activation(op: PostOpsOp) -> str | None:
-    if tensor_type(op.result).element_type not in (f32, bf16):
+    if tensor_type(op.output).element_type not in (f32, bf16):
         return None
     last = op.post_ops.data[-1] if op.post_ops else None
     if not isinstance(last, EltwiseAttr) or last.algorithm.data not in FORMULAS:

@@ -62,7 +62,7 @@ def _kept(op: PostOpsOp) -> int:
     must be the last one, so that a built-in kernel can compute it.
     """
     for count, post_op in enumerate(op.post_ops.data[:-1], 1):
-        if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data, op.result):
+        if isinstance(post_op, EltwiseAttr) and is_inaccurate(post_op.algorithm.data, op.output):
             return count
     if is_ours(op) or only_reference(op) is None:
         return len(op.post_ops)
@@ -82,7 +82,7 @@ def _split(op: PostOpsOp, count: int) -> PostOpsOp:
     shorter = _with_post_ops(op, count)
     operands = op.post_op_operands[shorter.post_op_count :]
     first, *others = op.post_ops.data[count:]
-    rest = _alone(shorter.result, first, operands, ArrayAttr(others))
+    rest = _alone(shorter.output, first, operands, ArrayAttr(others))
     replace_located(op, shorter, rest)
     return rest
 
@@ -140,6 +140,6 @@ def _with_post_ops(op: PostOpsOp, count: int) -> PostOpsOp:
     reading = sum(not isinstance(one, EltwiseAttr) for one in post_ops)
     return type(op).create(
         operands=[*op.primary, *op.post_op_operands[:reading]],
-        result_types=[op.result.type],
+        result_types=[op.output.type],
         properties={**op.properties, "post_ops": post_ops},
     )

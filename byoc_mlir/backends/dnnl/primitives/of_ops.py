@@ -33,7 +33,7 @@ from byoc_mlir.backends.dnnl.dialect import (
     SoftmaxOp,
     layout_of,
 )
-from byoc_mlir.backends.dnnl.dialect.base import PostOpsOp
+from byoc_mlir.backends.dnnl.dialect.base import LikeSourceOp, PostOpsOp
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import (
     ENGINE,
@@ -93,10 +93,14 @@ def _of_source(
         others: arguments between those descriptors and the attributes.
     """
     attributes, post_operands = types.post_ops(op)
-    source, result = op.arguments[0], op.result
+    source, result = op.arguments[0], op.output
     described = (types.of(source), types.of(result))
     call = forward(kind, *first, *described, *others, attributes)
     return unary(call, types, source, result, post_operands)
+
+
+def _described(op: LikeSourceOp | ResamplingOp, types: Types) -> tuple[MemoryDescriptor, ...]:
+    return types.of(op.source), types.of(op.output)
 
 
 def _pooling(op: PoolingOp, types: Types) -> DescribedPrimitive:
@@ -105,12 +109,15 @@ def _pooling(op: PoolingOp, types: Types) -> DescribedPrimitive:
 
 
 def _resampling(op: ResamplingOp, types: Types) -> DescribedPrimitive:
-    return _of_source(op, types, "resampling", [constants.RESAMPLING[op.algorithm.data], NULL])
+    algorithm, described = constants.RESAMPLING[op.algorithm.data], _described(op, types)
+    call = forward("resampling", algorithm, NULL, *described, Attributes())
+    return unary(call, types, op.source, op.output)
 
 
 def _softmax(op: SoftmaxOp, types: Types) -> DescribedPrimitive:
-    algorithm = constants.SOFTMAX[op.algorithm.data]
-    return _of_source(op, types, "softmax", [algorithm], [op.axis.value.data])
+    algorithm, described = constants.SOFTMAX[op.algorithm.data], _described(op, types)
+    call = forward("softmax", algorithm, *described, op.axis.value.data, Attributes())
+    return unary(call, types, op.source, op.output)
 
 
 def _eltwise(op: EltwiseOp, types: Types) -> DescribedPrimitive:
@@ -122,8 +129,7 @@ def _lrn(op: LrnOp, types: Types) -> DescribedPrimitive:
     call = forward(
         "lrn",
         constants.LRN_ACROSS_CHANNELS,
-        types.of(op.source),
-        types.of(op.output),
+        *_described(op, types),
         Size(op.size.value.data),
         number(op.alpha),
         number(op.beta),
@@ -137,42 +143,35 @@ def _binary(op: BinaryOp, types: Types) -> DescribedPrimitive:
     if op.algorithm.data == "prelu":
         return _prelu(op, types)
     attributes, post_operands = types.post_ops(op)
-    a, b = op.primary
-    call = PrimitiveCall(
-        "dnnl_binary_primitive_desc_create",
-        (
-            ENGINE,
-            constants.BINARY[op.algorithm.data],
-            types.of(a),
-            types.of(b),
-            types.of(op.output),
-            attributes,
-        ),
-    )
-    return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *post_operands])
+    return _of_two(op, op.algorithm.data, types, attributes, post_operands)
 
 
 def _quantized_add(op: QuantizedAddOp, types: Types) -> DescribedPrimitive:
     attributes, post_operands = types.post_ops(op)
-    a, b, a_scale, b_scale = op.primary
+    a_scale, b_scale = op.primary[2:]
     attributes = replace(attributes, scales=((Arg.SRC, 0), (Arg.SRC_1, 0)))
-    call = PrimitiveCall(
-        "dnnl_binary_primitive_desc_create",
-        (
-            ENGINE,
-            constants.BINARY["add"],
-            types.of(a),
-            types.of(b),
-            types.of(op.output),
-            attributes,
-        ),
-    )
-    others = (
-        types.operand(Arg.SRC_1, b),
+    scales = (
         types.operand(constants.ATTR_SCALES | Arg.SRC, a_scale),
         types.operand(constants.ATTR_SCALES | Arg.SRC_1, b_scale),
     )
-    return unary(call, types, a, op.output, [*others, *post_operands])
+    return _of_two(op, "add", types, attributes, [*scales, *post_operands])
+
+
+def _of_two(
+    op: BinaryOp | QuantizedAddOp,
+    algorithm: str,
+    types: Types,
+    attributes: Attributes,
+    others: Sequence[Operand],
+) -> DescribedPrimitive:
+    """Describes a binary primitive; `others` are its operands after the two tensors."""
+    a, b = op.primary[:2]
+    described = (types.of(a), types.of(b), types.of(op.output))
+    call = PrimitiveCall(
+        "dnnl_binary_primitive_desc_create",
+        (ENGINE, constants.BINARY[algorithm], *described, attributes),
+    )
+    return unary(call, types, a, op.output, [types.operand(Arg.SRC_1, b), *others])
 
 
 def _prelu(op: BinaryOp, types: Types) -> DescribedPrimitive:
@@ -187,7 +186,7 @@ def _batch_normalization(op: BatchNormalizationOp, types: Types) -> DescribedPri
     flags = constants.USE_GLOBAL_STATS | constants.USE_SCALE | constants.USE_SHIFT
     if op.relu.value.data:
         flags |= constants.FUSE_RELU
-    described = (types.of(op.source), types.of(op.output))
+    described = _described(op, types)
     call = forward("batch_normalization", *described, number(op.epsilon), flags, Attributes())
     statistics = [
         types.operand(argument, value)
@@ -202,7 +201,7 @@ def _batch_normalization(op: BatchNormalizationOp, types: Types) -> DescribedPri
 
 
 def _layer_normalization(op: LayerNormalizationOp, types: Types) -> DescribedPrimitive:
-    described, statistics = (types.of(op.source), types.of(op.output)), None
+    described, statistics = _described(op, types), None
     flags, epsilon = constants.USE_SCALE | constants.USE_SHIFT, number(op.epsilon)
     call = forward("layer_normalization", *described, statistics, epsilon, flags, Attributes())
     parameters = [types.operand(Arg.SCALE, op.scale), types.operand(Arg.SHIFT, op.shift)]
@@ -232,7 +231,7 @@ def _shuffle(op: ShuffleOp, types: Types) -> DescribedPrimitive:
     """Describes a shuffle: oneDNN's primitive for blocked channels, otherwise a reorder."""
     if not layouts.blocks(types.layout(op.source)):
         return _shuffle_by_reorder(op, types)
-    described, size = (types.of(op.source), types.of(op.output)), Size(op.group_size.value.data)
+    described, size = _described(op, types), Size(op.group_size.value.data)
     call = forward("shuffle", *described, op.axis.value.data, size, Attributes())
     return unary(call, types, op.source, op.output)
 

@@ -87,7 +87,7 @@ def _product(
     bias = op.bias
     biases = [] if bias is None else [types.operand(Arg.BIAS, bias)]
     return DescribedPrimitive(
-        call, (*operands, *biases, *others, types.operand(Arg.DST, op.result))
+        call, (*operands, *biases, *others, types.operand(Arg.DST, op.output))
     )
 
 

@@ -68,7 +68,7 @@ def _split_milliseconds(product: ConvolutionOp | MatmulOp, costs: Costs) -> floa
 
 
 def _reorders(product: ConvolutionOp | MatmulOp, layout: LayoutOf, costs: Costs) -> float:
-    source, result = product.primary[0], product.result
+    source, result = product.primary[0], product.output
     if isinstance(product, MatmulOp):
         return 0.0
     return costs.reorder(source, plain_layout(source), layout(source)) + costs.reorder(

@@ -21,18 +21,7 @@ from byoc_mlir.dialects.relay.checked import CheckedOp
 from byoc_mlir.dialects.relay.constant import ConstantOp
 from byoc_mlir.dialects.relay.control import BindOp, ForOp, IfOp, LoopOp, WhileOp
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
-from byoc_mlir.dialects.relay.evaluate.blockwise import BLOCKWISE
-from byoc_mlir.dialects.relay.evaluate.elementwise import ELEMENTWISE
-from byoc_mlir.dialects.relay.evaluate.index import INDEX
-from byoc_mlir.dialects.relay.evaluate.ml import ML
-from byoc_mlir.dialects.relay.evaluate.nn import NN
-from byoc_mlir.dialects.relay.evaluate.onnx import ONNX_NODE
-from byoc_mlir.dialects.relay.evaluate.qnn import QNN
-from byoc_mlir.dialects.relay.evaluate.random import RANDOM
-from byoc_mlir.dialects.relay.evaluate.recurrent import RECURRENT
-from byoc_mlir.dialects.relay.evaluate.transform import TRANSFORM
-from byoc_mlir.dialects.relay.evaluate.vision import VISION
-from byoc_mlir.dialects.relay.evaluate.window import WINDOW
+from byoc_mlir.dialects.relay.families import OpTable
 from byoc_mlir.dialects.relay.numbers import with_numbers
 from byoc_mlir.dialects.relay.shape import known_shape
 from byoc_mlir.errors import ByocError
@@ -98,33 +87,37 @@ def _bind(op: BindOp, number: Array, *arguments: Array) -> tuple[Array, ...]:
     return _run_block(bound.body.block, (number, *arguments))
 
 
-CONTROL: Mapping[type[RelayOp], Semantics] = {
+_HERE: Mapping[type[RelayOp], Semantics] = {
     BindOp: _bind,
+    CheckedOp: _checked,
     ForOp: _for,
     IfOp: _if,
     WhileOp: _while,
 }
 
-SEMANTICS: Mapping[type[RelayOp], Semantics] = {
-    **ELEMENTWISE,
-    **VISION,
-    **BLOCKWISE,
-    CheckedOp: _checked,
-    **CONTROL,
-    **INDEX,
-    **ML,
-    **NN,
-    **ONNX_NODE,
-    **QNN,
-    **RANDOM,
-    **RECURRENT,
-    **TRANSFORM,
-    **WINDOW,
-}
-"""Evaluators of all ops but constants: they take the op and its operands' arrays.
+_TABLE = OpTable[Semantics](
+    __name__,
+    {
+        "bits": ("transform",),
+        "image": ("vision",),
+        "index": ("index", "nn"),
+        "logic": ("elementwise",),
+        "nn": ("elementwise", "nn"),
+        "onnx_node": ("onnx",),
+        "pool": ("window",),
+        "qnn_window": ("qnn",),
+        "reduce": ("nn",),
+        "size": ("transform",),
+    },
+)
 
-They return one array per result.
-"""
+
+def semantics_of(op: type[RelayOp]) -> Semantics | None:
+    """Returns the evaluator of a class of ops; constants have none.
+
+    It takes the op and its operands' arrays, and returns one array per result.
+    """
+    return _HERE.get(op) or _TABLE.get(op)
 
 
 MAX_FOLDED_BYTES = 64 << 20
@@ -143,7 +136,9 @@ def can_be_folded(
     if not op.IS_FOLDED:
         return False
     types = [tensor_type(result) for result in op.results]
-    if not operands or type(op) not in SEMANTICS or not all(t.has_static_shape() for t in types):
+    if not operands or not all(t.has_static_shape() for t in types):
+        return False
+    if semantics_of(type(op)) is None:
         return False
     size = sum(spanned_bytes(known_shape(t), numpy_dtype(t.element_type).itemsize) for t in types)
     read = sum(array.nbytes for array in {id(array): array for array in operands}.values())
@@ -169,10 +164,11 @@ def evaluate_op(op: RelayOp, operands: Sequence[Array]) -> tuple[Array, ...]:
     """
     if isinstance(op, ConstantOp):
         return (op.array,)
-    if type(op) not in SEMANTICS:
+    semantics = semantics_of(type(op))
+    if semantics is None:
         raise ByocError(f"the meaning of {op.name} is not known to the evaluator")
     with np.errstate(all="ignore"):
-        found = SEMANTICS[type(op)](op, *operands)
+        found = semantics(op, *operands)
     if isinstance(found, np.ndarray | np.generic):  # numpy makes scalars of rank 0
         return (np.asarray(found),)
     return tuple(found)

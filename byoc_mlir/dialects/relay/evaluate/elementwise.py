@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from byoc_mlir.dialects.relay import RELAY
+from byoc_mlir.dialects.operations import operations_in
 from byoc_mlir.dialects.relay import elementwise as relay
+from byoc_mlir.dialects.relay import logic, nn
 from byoc_mlir.dialects.relay.base import RelayOp, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.numpy_ops import elementwise as numpy_elementwise
 from byoc_mlir.numpy_ops import integers
-from byoc_mlir.numpy_ops.elementwise import FUNCTIONS, PREDICATES, clip
 from byoc_mlir.numpy_ops.precision import widened
 from byoc_mlir.tensors import Array
 
@@ -49,7 +50,7 @@ def _predicate(function: Callable[..., Any]) -> Evaluator:
 
 
 def _clip(op: relay.ClipOp, data: Array) -> Array:
-    return clip(data, op.a_min.value.data, op.a_max.value.data)
+    return numpy_elementwise.clip(data, op.a_min.value.data, op.a_max.value.data)
 
 
 def _cast(op: relay.CastOp, data: Array) -> Array:
@@ -60,12 +61,14 @@ def _where(op: relay.WhereOp, condition: Array, x: Array, y: Array) -> Array:
     return np.where(condition, x, y)
 
 
-_SHARED = {name: in_float(function) for name, function in FUNCTIONS.items()} | {
-    name: _predicate(function) for name, function in PREDICATES.items()
+_SHARED = {name: in_float(function) for name, function in numpy_elementwise.FUNCTIONS.items()} | {
+    name: _predicate(function) for name, function in numpy_elementwise.PREDICATES.items()
 }
-_KINDS = [kind for kind in RELAY.operations if issubclass(kind, RelayOp)]
+_KINDS = [
+    kind for kind in operations_in(*map(vars, (relay, logic, nn))) if issubclass(kind, RelayOp)
+]
 
-ELEMENTWISE: dict[type[RelayOp], Evaluator] = {
+FUNCTIONS: dict[type[RelayOp], Evaluator] = {
     **{
         kind: _SHARED[name]
         for kind in _KINDS

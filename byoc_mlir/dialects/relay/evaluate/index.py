@@ -70,7 +70,7 @@ def _topk(op: relay.TopkOp, data: Array) -> Sequence[Array]:
     return movement.topk(data, k, op.positive_axis, largest)
 
 
-INDEX: dict[type[RelayOp], Evaluator] = {
+FUNCTIONS: dict[type[RelayOp], Evaluator] = {
     relay.GatherNdOp: _gather_nd,
     relay.GatherOp: _gather,
     relay.ScatterElementsOp: _scatter_elements,

@@ -65,7 +65,7 @@ def _coupled(pairs: Array, count: int, rounds: int, bound: float) -> Array:
     return shares
 
 
-ML: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+FUNCTIONS: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     relay.TreeEnsembleOp: _tree_ensemble,
     relay.PairwiseCouplingOp: _pairwise_coupling,
 }

@@ -104,7 +104,7 @@ def _running(function: Callable[..., Array]) -> Evaluator:
     return apply
 
 
-NN: dict[type[RelayOp], Evaluator] = {
+FUNCTIONS: dict[type[RelayOp], Evaluator] = {
     index.CumprodOp: _running(reduction.cumprod),
     index.CumsumOp: _running(reduction.cumsum),
     nn.BatchNormOp: _batch_norm,

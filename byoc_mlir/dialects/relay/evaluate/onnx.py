@@ -88,4 +88,4 @@ def _dtype(value: SSAValue) -> np.dtype[Any]:
     return numpy_dtype(tensor_type(value).element_type)
 
 
-ONNX_NODE: dict[type[RelayOp], Callable[..., Sequence[Array]]] = {OnnxNodeOp: _onnx_node}
+FUNCTIONS: dict[type[RelayOp], Callable[..., Sequence[Array]]] = {OnnxNodeOp: _onnx_node}

@@ -153,7 +153,7 @@ def _lookup(op: qnn.LookupOp, data: Array, table: Array) -> Array:
     return table[data.view(np.uint8)]
 
 
-QNN: dict[type[RelayOp], Callable[..., Array]] = {
+FUNCTIONS: dict[type[RelayOp], Callable[..., Array]] = {
     qnn.AddOp: _binary(np.add),
     qnn.DenseOp: _dense,
     qnn.DequantizeOp: _dequantize,

@@ -34,7 +34,7 @@ def _random_key(op: relay.RandomKeyOp) -> Array:
     return np.random.default_rng().integers(2**32, size=2, dtype=np.uint32)
 
 
-RANDOM: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+FUNCTIONS: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     relay.RandomBitsOp: _random_bits,
     relay.RandomKeyOp: _random_key,
 }

@@ -62,7 +62,7 @@ def _gru(
     return [array.astype(data.dtype) for array in (output, h)]
 
 
-RECURRENT: dict[type[RelayOp], Evaluator] = {
+FUNCTIONS: dict[type[RelayOp], Evaluator] = {
     relay.GruOp: _gru,
     relay.LstmOp: _lstm,
 }

@@ -67,7 +67,7 @@ def _arange(op: size.ArangeOp) -> Array:
     return np.arange(*ints(op.span)).astype(numpy_dtype(op.dtype))
 
 
-TRANSFORM: dict[type[RelayOp], Evaluator] = {
+FUNCTIONS: dict[type[RelayOp], Evaluator] = {
     bits.ReinterpretOp: _reinterpret,
     size.ArangeOp: _arange,
     size.SizesOp: _sizes,

@@ -264,7 +264,7 @@ def _det(op: relay.DetOp, data: Array) -> Array:
     return np.asarray(np.linalg.det(widened(data))).astype(data.dtype)
 
 
-VISION: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
+FUNCTIONS: dict[type[RelayOp], Callable[..., Array | Sequence[Array]]] = {
     relay.DeformableConv2DOp: _deformable_conv2d,
     relay.DetOp: _det,
     relay.GridSampleOp: _grid_sample,

@@ -87,7 +87,7 @@ def average(op: pool.AvgPoolOp | QuantizedAvgPoolOp, data: Array) -> Array:
     )
 
 
-WINDOW: dict[type[RelayOp], Evaluator] = {
+FUNCTIONS: dict[type[RelayOp], Evaluator] = {
     **dict.fromkeys(relay.CONV.values(), correlate),
     **dict.fromkeys(relay.CONV_TRANSPOSE.values(), correlate_transposed),
     **dict.fromkeys(pool.MAX_POOL.values(), _max_pool),

@@ -7,7 +7,6 @@ import numpy as np
 from xdsl.utils.exceptions import VerifyException
 
 from byoc_mlir.dialects.relay import blockwise, index, logic, nn
-from byoc_mlir.dialects.relay.evaluate.blockwise import packed, unpacked
 from byoc_mlir.dialects.relay.shape import same
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
@@ -15,6 +14,7 @@ from byoc_mlir.frontend.ops.elementwise import cast
 from byoc_mlir.frontend.ops.microsoft.activations import DOMAIN
 from byoc_mlir.frontend.registry import register_op
 from byoc_mlir.frontend.value import Array, NodeRefused, Value
+from byoc_mlir.numpy_ops.blockwise import packed, unpacked
 
 _F32 = np.dtype(np.float32)
 

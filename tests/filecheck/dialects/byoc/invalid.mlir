@@ -77,7 +77,7 @@ func.func @main(%x: tensor<4xf32>) {
 // -----
 
 func.func @main(%x: tensor<4xf32>) {
-  // expected-error @below {{operand of type tensor<4xf32> and result of type tensor<5xf32> differ}}
+  // expected-error @below {{attribute tensor<4xf32> expected from variable 'T', but got tensor<5xf32>}}
   %0 = "byoc.compiler_begin"(%x) <{compiler = "npu"}> : (tensor<4xf32>) -> tensor<5xf32>
   func.return
 }

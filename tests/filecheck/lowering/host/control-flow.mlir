@@ -31,9 +31,9 @@ func.func private @npu_other_1(tensor<4xf32>) -> tensor<4xf32> attributes {byoc.
 // CHECK-NEXT:    func.return
 
 // PLAN-LABEL: func.func @main(%arena: memref<192xi8>
-// PLAN:         memref.view %arena{{.*}} : memref<192xi8> to memref<64xi8>
+// PLAN:         host.place %arena{{.*}} : memref<192xi8> to memref<64xi8>
 // PLAN-NEXT:    func.call @one(
-// PLAN:         memref.view %arena{{.*}} : memref<192xi8> to memref<192xi8>
+// PLAN:         host.place %arena{{.*}} : memref<192xi8> to memref<192xi8>
 // PLAN-NEXT:    func.call @other(
 // PLAN-LABEL: func.func private @one(
 // PLAN-SAME:    byoc.arena_bytes = 64 : i64
@@ -80,8 +80,14 @@ func.func private @npu_step_0(tensor<4xf32>, tensor<2xf32>) -> (tensor<4xf32>, t
 // CHECK-NEXT:      [[I64:%[0-9]+]] = arith.index_cast [[I]] : index to i64
 // CHECK-NEXT:      memref.store [[I64]], [[NUMBER]][]
 // CHECK-NEXT:      func.call @step([[NUMBER]], [[ONE]], %x, [[OTHER]], [[ROW]])
-// CHECK-NEXT:      [[PLACE:%[0-9]+]] = memref.subview %out_1[[[I]], 0] [1, 2] [1, 1] : memref<3x2xf32> to memref<2xf32, strided<[1], offset: ?>>
-// CHECK-NEXT:      "memref.copy"([[ROW]], [[PLACE]])
+// CHECK:           [[FIRST:%[0-9]+]] = arith.muli [[I]], {{%[0-9]+}} : index
+// CHECK-NEXT:      [[FROM:%[0-9]+]] = host.view [[ROW]] : memref<2xf32> to memref<2xf32>
+// CHECK-NEXT:      [[TO:%[0-9]+]] = host.view %out_1 : memref<3x2xf32> to memref<6xf32>
+// CHECK:           scf.for [[J:%[0-9]+]]
+// CHECK-NEXT:        [[ELEMENT:%[0-9]+]] = memref.load [[FROM]][[[J]]]
+// CHECK-NEXT:        [[PLACE:%[0-9]+]] = arith.addi [[FIRST]], [[J]] : index
+// CHECK-NEXT:        memref.store [[ELEMENT]], [[TO]][[[PLACE]]]
+// CHECK-NEXT:      }
 // CHECK-NEXT:      scf.yield [[OTHER]], [[ONE]]
 // CHECK-NEXT:    }
 // CHECK-NEXT:    func.return
@@ -153,8 +159,9 @@ func.func private @npu_attempt_0(tensor<4xf32>) -> (tensor<i1>, tensor<4xf32>) a
 // CHECK:         arith.cmpi slt, {{%[0-9]+}}, [[MOST]] : i64
 // CHECK:           func.call @attempt({{%[0-9]+}}, %s, {{%[0-9]+}}, [[ROW]])
 // CHECK-NEXT:      [[I:%[0-9]+]] = arith.index_cast {{%[0-9]+}} : i64 to index
-// CHECK-NEXT:      [[PLACE:%[0-9]+]] = memref.subview %out[[[I]], 0]
-// CHECK-NEXT:      "memref.copy"([[ROW]], [[PLACE]])
+// CHECK:           arith.muli [[I]], {{%[0-9]+}} : index
+// CHECK-NEXT:      host.view [[ROW]] : memref<4xf32> to memref<4xf32>
+// CHECK-NEXT:      host.view %out : memref<6x4xf32> to memref<24xf32>
 
 // -----
 

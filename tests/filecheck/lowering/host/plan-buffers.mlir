@@ -4,9 +4,9 @@
 // CHECK-LABEL: func.func @main(%arena: memref<320xi8>, %{{.*}}: memref<16xf32>) attributes {byoc.arena_bytes = 320 : i64}
 func.func @main(%x: memref<16xf32>) {
   // CHECK-NOT: memref.alloc
-  // CHECK: memref.view %arena[%[[A:.*]]][] : memref<320xi8> to memref<16xf32>
-  // CHECK: memref.view %arena
-  // CHECK: memref.view %arena
+  // CHECK: host.place %arena[%[[A:.*]]] : memref<320xi8> to memref<16xf32>
+  // CHECK: host.place %arena
+  // CHECK: host.place %arena
   %a = memref.alloc() : memref<16xf32>
   func.call @f(%x, %a) : (memref<16xf32>, memref<16xf32>) -> ()
   %b = memref.alloc() : memref<16xf32>

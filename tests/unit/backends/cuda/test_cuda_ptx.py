@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from byoc_mlir.testing.conformance.sample_table import samples_of
 from helpers.cuda.networks import assembler, kernels_of, usage_of
 from helpers.cuda.runs import as_region
 
@@ -17,7 +18,6 @@ from byoc_mlir.dialects.relay.base import relay_name
 from byoc_mlir.testing.conformance.cases import op_cases
 from byoc_mlir.testing.conformance.graph import Case
 from byoc_mlir.testing.conformance.runner import joined
-from byoc_mlir.testing.conformance.sample_table import samples_of
 from byoc_mlir.testing.networks import NETWORKS
 
 _GROUPS = [list(RULES)[first : first + 10] for first in range(0, len(RULES), 10)]

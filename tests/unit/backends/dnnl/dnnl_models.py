@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from helpers.models import model_of
+from onnx import ModelProto, NodeProto, helper
 
 from byoc_mlir import compile as compile_model
 from byoc_mlir.kernels.vectors import VectorUnit
@@ -29,23 +30,13 @@ def model(
 ) -> ModelProto:
     """Returns a model of `f32` inputs; `weights` are shapes (drawn at random) or arrays."""
     rng = np.random.default_rng(11)
-    initializers = [
-        numpy_helper.from_array(
-            value
-            if isinstance(value, np.ndarray)
-            else rng.standard_normal(value, dtype=np.float32) * 0.3,
-            name,
-        )
+    constants = {
+        name: value
+        if isinstance(value, np.ndarray)
+        else rng.standard_normal(value, dtype=np.float32) * 0.3
         for name, value in (weights or {}).items()
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
-        [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
-        initializers,
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    }
+    return model_of(nodes, inputs, constants, [output])
 
 
 def node(op_type: str, inputs: str, output: str = "y", **attributes: Any) -> NodeProto:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from helpers.models import model_of
+from onnx import ModelProto, NodeProto, helper
 
 import byoc_mlir
 from byoc_mlir.onednn.engine import engine
@@ -107,28 +108,6 @@ class Convolution:
         return scaled.clip(info.min, info.max).astype(self.result_type)
 
 
-def model_of(
-    nodes: Sequence[NodeProto],
-    inputs: Mapping[str, Array],
-    constants: Mapping[str, Array],
-    result: tuple[str, Any],
-) -> ModelProto:
-    """Returns a model with inputs like these arrays, and one result of a type."""
-
-    def described(name: str, dtype: Any, shape: Sequence[int] | None) -> Any:
-        kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        return helper.make_tensor_value_info(name, kind, shape)
-
-    graph = helper.make_graph(
-        list(nodes),
-        "g",
-        [described(name, array.dtype, array.shape) for name, array in inputs.items()],
-        [described(*result, None)],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
-
-
 def run(
     model: ModelProto, inputs: Mapping[str, Array], target: str = "dnnl"
 ) -> tuple[Array, Report]:
@@ -165,7 +144,7 @@ def check_at_level() -> None:
 
 
 def _check(it: Convolution, *, is_offloaded: bool) -> None:
-    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", np.uint8))
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ["y"])
     found, report = run(model, {"x": it.data})
     assert_within_a_step(found, it.expected())
     assert any(name.startswith("dnnl.qnn") for name in report.composites) == is_offloaded, report

@@ -17,7 +17,8 @@ from bf16_models import (
     compiled,
     shuffle,
 )
-from onnx import ModelProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import ModelProto
 
 import byoc_mlir
 from byoc_mlir.onednn.engine import engine
@@ -156,15 +157,8 @@ def test_a_number_that_is_not_finite_goes_along_the_axis_of_a_softmax(number: fl
 
 
 def _times_weights(weights: npt.NDArray[np.float32]) -> ModelProto:
-    rows, columns = weights.shape
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"], name="n")],
-        "g",
-        [helper.make_tensor_value_info("x", 1, [128, rows])],
-        [helper.make_tensor_value_info("y", 1, [128, columns])],
-        [numpy_helper.from_array(weights, "w")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    rows, _ = weights.shape
+    return parsed(f"(float[128, {rows}] x) => (y)", "[n] y = MatMul (x, w)", {"w": weights})
 
 
 def test_rounding_is_to_the_nearest_and_sums_are_exact() -> None:

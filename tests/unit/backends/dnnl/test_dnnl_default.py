@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from dnnl_models import model, node
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from helpers.models import parsed
+from onnx import ModelProto
 from xdsl.dialects.func import FuncOp
 
 from byoc_mlir import compile as compile_model
@@ -79,10 +80,7 @@ def _function(built: ModelProto) -> FuncOp:
 
 def test_only_products_in_f32_are_known_to_be_as_fast_on_the_host() -> None:
     """Checks that int8 GEMMs stay with oneDNN if the processor has units for them."""
-    scale = numpy_helper.from_array(np.array(0.1, np.float32), "scale")
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 8])
-    y = helper.make_tensor_value_info("y", TensorProto.UINT8, [4, 8])
-    graph = helper.make_graph([node("QuantizeLinear", "x scale", "y")], "g", [x], [y], [scale])
-    bytes_ = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    scale = {"scale": np.float32(0.1)}
+    bytes_ = parsed("(float[4, 8] x) => (uint8[4, 8] y)", "y = QuantizeLinear (x, scale)", scale)
     assert faster_on_host(_function(bytes_)) is None
     assert faster_on_host(_function(PRODUCTS)) is not None

@@ -29,6 +29,7 @@ from byoc_mlir.compiler.calibration import calibration_of
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.source import read_source
 from byoc_mlir.errors import ByocError
+from byoc_mlir.lowering.host_pipeline import all_of
 from byoc_mlir.onednn.library import load_library
 from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main
@@ -78,7 +79,7 @@ def test_byoc_opt_prints_what_is_compiled(
     model, path = NETWORKS[name](**parameters), tmp_path / "model.onnx"
     onnx.save(model, path)
     before = (PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
-    passes = (*stages.CANONICALISATION, *before, *pipeline(threads, Choices()))
+    passes = (*all_of(stages.CANONICALISATION), *before, *pipeline(threads, Choices()))
     with using(calibration_of(None)), measuring(Measuring(seconds=60)):
         _generate(model, threads)
         assert main([str(path), "-p", ",".join(map(str, passes))]) == 0
@@ -95,7 +96,8 @@ def test_a_file_of_calibration_decides(
     path, calibration = tmp_path / "model.onnx", tmp_path / "calibration.json"
     built = convolution((1, 16, 20, 20), 16, (3, 3), [node("Relu", "c")], pads=[1, 1, 1, 1])
     onnx.save(built, path)
-    before = (*stages.CANONICALISATION, PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
+    partitioning = (PartitionFor(targets=("dnnl",)), LimitWeightGrowth())
+    before = (*all_of(stages.CANONICALISATION), *partitioning)
     measured = (*before, PrepareDnnlRegions(), WriteDnnlCalibration(str(calibration)))
     with using(Calibration()):  # what other tests measured would serve here too
         assert main([str(path), "-p", ",".join(map(str, measured))]) == 0

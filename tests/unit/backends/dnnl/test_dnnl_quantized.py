@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.models import model_of
 from measured import write_measured
 from onnx import helper
 from quantized_models import (
@@ -14,7 +15,6 @@ from quantized_models import (
     assert_within_a_step,
     check_at_level,
     draw,
-    model_of,
     run,
 )
 
@@ -47,7 +47,7 @@ from byoc_mlir.testing.reference import run_onnxruntime
     ids=["3x3", "of i8", "depthwise", "groups", "few channels"],
 )
 def test_convolution(it: Convolution, needs_vnni: bool) -> None:
-    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ["y"])
     found, report = run(model, {"x": it.data})
     assert_within_a_step(found, it.expected())
     if engine().has_vnni or not needs_vnni:
@@ -59,7 +59,7 @@ def test_depthwise_by_our_kernel(tmp_path: Path) -> None:
     it = Convolution(
         draw(np.uint8, 2, 32, 9, 7), draw(np.int8, 32, 1, 3, 3), strides=(2, 1), groups=32
     )
-    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", it.result_type))
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ["y"])
     slow = {"products": 1e3, "transformed_bytes": 1e3, "weight_bytes": 1e3}
     integers = {"products": 1e8, "bytes": 1e8, "depthwise": 1e12}
     file = tmp_path / "calibration.json"
@@ -99,9 +99,7 @@ def test_sum_with_relu() -> None:
         helper.make_node("Relu", ["sum"], ["positive"], name="positive"),
         _affine("QuantizeLinear", "positive", "y", "sy", "zy"),
     ]
-    found, report = run(
-        model_of(nodes, {"a": a, "b": b}, constants, ("y", np.uint8)), {"a": a, "b": b}
-    )
+    found, report = run(model_of(nodes, {"a": a, "b": b}, constants, ["y"]), {"a": a, "b": b})
     numbers = (a.astype(np.float64) - 100) * 0.1 + (b.astype(np.float64) - 7) * 0.3
     wanted = (np.rint(np.maximum(numbers, 0) / 0.25) + 31).clip(0, 255).astype(np.uint8)
     assert_within_a_step(found, wanted)
@@ -138,7 +136,7 @@ def test_convolution_with_residual(it: Convolution, is_second: bool) -> None:
         _affine("QuantizeLinear", "positive", "y", "sy", "zy"),
     ]
     inputs = {"x": it.data, "o": other}
-    found, report = run(model_of(nodes, inputs, constants, ("y", np.uint8)), inputs)
+    found, report = run(model_of(nodes, inputs, constants, ["y"]), inputs)
     numbers = (it.expected().astype(np.float64) - 90) * 0.1 + (other.astype(np.float64) - 20) * 0.2
     wanted = (np.rint(np.maximum(numbers, 0) / 0.3) + 70).clip(0, 255).astype(np.uint8)
     assert_within_a_step(found, wanted)
@@ -171,7 +169,7 @@ def test_a_function_of_bytes_between_convolutions(channels: int) -> None:
     second = Convolution(wanted, draw(np.int8, 8, channels, 1, 1, seed=3) // 2, data_zero_point=90)
     nodes.append(second.node("y", "last", "b_"))
     constants |= {f"b_{name}": array for name, array in second.constants().items()}
-    model = model_of(nodes, {"x": first.data}, constants, ("last", np.uint8))
+    model = model_of(nodes, {"x": first.data}, constants, ["last"])
     found, report = run(model, {"x": first.data})
     assert_within_a_step(found, second.expected())
     if engine().has_vnni:
@@ -208,7 +206,7 @@ def test_parts_of_other_scales_are_joined_as_bytes() -> None:
     nodes.append(last.node("j", "y", "b_"))
     constants |= {f"b_{name}": array for name, array in last.constants().items()}
     inputs = {"x": parts[0].data}
-    found, report = run(model_of(nodes, inputs, constants, ("y", np.uint8)), inputs)
+    found, report = run(model_of(nodes, inputs, constants, ["y"]), inputs)
     assert_within_a_step(found, last.expected())
     if engine().has_vnni:
         assert not report.placed("host")
@@ -243,7 +241,7 @@ def test_means_of_bytes(
         helper.make_node(op_type, ["n"], ["m"], name="mean", **attributes),
         _affine("QuantizeLinear", "m", "y", "t", "z"),
     ]
-    model = model_of(nodes, {"x": data}, constants, ("y", dtype))
+    model = model_of(nodes, {"x": data}, constants, ["y"])
     found, report = run(model, {"x": data})
     assert_within_a_step(found, run_onnxruntime(model, {"x": data})["y"])
     assert bool(report.placed("dnnl")) == (is_taken or zero == 0)
@@ -254,7 +252,7 @@ def test_one_pixel_is_left_to_the_host() -> None:
     not compile.
     """
     it = Convolution(draw(np.uint8, 1, 96, 1, 1), draw(np.int8, 16, 96, 1, 1) // 2)
-    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ("y", np.uint8))
+    model = model_of([it.node("x", "y")], {"x": it.data}, it.constants(), ["y"])
     found, report = run(model, {"x": it.data})
     assert_within_a_step(found, it.expected())
     assert not any("compile_failed" in row.reason for row in report)
@@ -286,7 +284,7 @@ def test_product_to_bytes(has_bias: bool) -> None:
         helper.make_node("Gemm", ["dx", "dw", *(["db"] if has_bias else [])], ["p"], name="p"),
         _affine("QuantizeLinear", "p", "y", "sy", "zy"),
     ]
-    model = model_of(nodes, {"x": data}, constants, ("y", np.int8))
+    model = model_of(nodes, {"x": data}, constants, ["y"])
     found, report = run(model, {"x": data}, _ALL_PRODUCTS)
     sums = (data.astype(np.int64) - 17) @ weights.astype(np.int64) + has_bias * bias
     wanted = np.rint(sums * (0.5 * constants["sw"].astype(np.float64)) / 30) - 5
@@ -310,7 +308,7 @@ def test_product_of_a_dynamic_quantization(shape: tuple[int, ...]) -> None:
         helper.make_node("Add", ["m", "b"], ["y"], name="y"),
     ]
     constants = {"w": weights, "sw": scales, "b": bias}
-    model = model_of(nodes, {"x": data}, constants, ("y", np.float32))
+    model = model_of(nodes, {"x": data}, constants, ["y"])
     found, report = run(model, {"x": data}, _ALL_PRODUCTS)
     scale = (data.max() - data.min()) / np.float32(255)
     zero = np.rint(-data.min() / scale)
@@ -340,7 +338,7 @@ def _network() -> tuple[Any, dict[str, Any], Any]:
     }
     inputs = {"x": first.data}
     wanted = second.expected().reshape(1, 16, 7, 2, 7, 2).max((3, 5))
-    return model_of(nodes, inputs, constants, ("y", np.uint8)), inputs, wanted
+    return model_of(nodes, inputs, constants, ["y"]), inputs, wanted
 
 
 def print_network() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.models import parsed
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from xdsl.parser import Parser
 
@@ -19,16 +20,14 @@ X = np.random.default_rng(0).standard_normal((1, 9001, 1)).astype(np.float32)
 
 def _model() -> ModelProto:
     """Returns long Fourier transforms between ops that have native code."""
-    nodes = [
-        helper.make_node("Exp", ["x"], ["a"], "exp"),
-        helper.make_node("DFT", ["a"], ["r"], "first", axis=1),
-        helper.make_node("DFT", ["x"], ["n"], "second", axis=1),
-        helper.make_node("Add", ["r", "n"], ["y"], "add"),
-    ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, X.shape)
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 9001, 2))
-    graph = helper.make_graph(nodes, "g", [x], [y])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    sizes = ", ".join(map(str, X.shape))
+    nodes = """
+        [exp] a = Exp (x)
+        [first] r = DFT <axis = 1> (a)
+        [second] n = DFT <axis = 1> (x)
+        [add] y = Add (r, n)
+    """
+    return parsed(f"(float[{sizes}] x) => (float[1, 9001, 2] y)", nodes)
 
 
 @pytest.mark.parametrize("targets", [(), ("dnnl",), ("reference",)])

@@ -1,1 +1,0 @@
-"""Random models, from tables of ops by family and from the schemas of the rest."""
