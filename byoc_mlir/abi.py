@@ -143,6 +143,10 @@ DEVICE_ARENAS = "byoc.device_arenas"
 """Attribute of a host function, after `plan-buffers`, and of the module: a dictionary with the size
 of the arena on each device.
 """
+DEVICE_TRAFFIC = "byoc.device_traffic"
+"""Attribute of the module: a dictionary with the numbers of each device's copies and waits in a
+run.
+"""
 UPLOADED = "byoc.uploaded"
 """Attribute of a device region's declaration: the slots of its constants in the device's state."""
 INPUTS = "byoc.inputs"
@@ -180,8 +184,9 @@ WEIGHT = "byoc.weight"
 """Attribute of a global: the handle of its constant."""
 STEP = "byoc.step"
 """Attribute of a call in a region's function `@R` that is a separate step of profiles. It is a
-dictionary with `implementation`, the name of the implementation, and `layout`. The call's location
-names the ONNX nodes.
+dictionary with `implementation`, the name of the implementation, and `layout`. Calls for a device
+in host functions have it, too, with `device`, its name, and `bytes`, the size of a copy. The call's
+location names the ONNX nodes.
 """
 STEPS = "byoc.steps"
 """Attribute of the module, after `profile-steps`: the steps in the order of their slots."""

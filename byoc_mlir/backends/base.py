@@ -233,6 +233,12 @@ class Backend(ABC):
     environment: ClassVar[tuple[str, ...]] = ()
     """Environment variables that affect the backend's code."""
 
+    quantised_ops: ClassVar[frozenset[str]] = frozenset()
+    """Quantised ops that stay whole for this backend, by Relay name: `qnn.quantize`. The compiler
+    replaces all others but convolutions, matmuls, pools, `qnn.add`, `qnn.lookup` and
+    `qnn.requantize` by arithmetic before it partitions the model.
+    """
+
     options: ClassVar[Mapping[str, Option]] = {}
     """Options that users may set, by name: `targets=("npu{tiles=4}",)`."""
 

@@ -67,10 +67,13 @@ _INTEGER_OPS = (
     *("relay.qnn.requantize", "relay.qnn.add", "relay.qnn.lookup"),
     *(f"relay.qnn.{kind}_pool{rank}d" for kind in ("avg", "global_avg") for rank in (1, 2, 3)),
 )
-"""Ops on quantised tensors that backends and integer kernels compute."""
+"""Ops on quantised tensors that backends and integer kernels compute; `Backend.quantised_ops` adds
+to them.
+"""
 
 
-def _quantised_passes() -> Sequence[ModulePass]:
+def _quantised_passes(whole: Sequence[str] = ()) -> Sequence[ModulePass]:
+    """Returns the passes for quantised ops; those in `whole` stay, too."""
     from byoc_mlir.transforms.decompose_qnn import DecomposeQnn
     from byoc_mlir.transforms.fake_quantization_to_integer import FakeQuantizationToInteger
     from byoc_mlir.transforms.unfold_transposed_convolutions import UnfoldTransposedConvolutions
@@ -80,7 +83,7 @@ def _quantised_passes() -> Sequence[ModulePass]:
         UnfoldTransposedConvolutions(),
         FakeQuantizationToInteger(products=_INTEGER_PRODUCTS),
         UnsignedBytes(),
-        DecomposeQnn(kept=_INTEGER_OPS),
+        DecomposeQnn(kept=(*_INTEGER_OPS, *whole)),
     )
 
 
@@ -90,9 +93,11 @@ def _affine_passes() -> Sequence[ModulePass]:
     return (FoldBatchNorm(),)
 
 
+_QUANTISED_PASSES = PassesFor(_QUANTISED, _quantised_passes)
+
 CANONICALISATION: Passes = (
     Widen16BitFloats(),
-    PassesFor(_QUANTISED, _quantised_passes),
+    _QUANTISED_PASSES,
     FoldConstants(),
     Simplify(),
     PassesFor(_AFFINE, _affine_passes),
@@ -204,7 +209,7 @@ def import_model(build: Build) -> None:
 def canonicalise(build: Build) -> None:
     """Folds and simplifies the module, before and after the passes that the user named."""
     with build.stages.stage("canonicalise"):
-        passes = _canonicalisation(build.options.targets)
+        passes = canonicalisation(build.options.targets)
         run_passes(build.context, build.module, passes, build.stages.add_pass)
         named = passes_of(build.options.passes)
         if named:
@@ -213,12 +218,20 @@ def canonicalise(build: Build) -> None:
             run_passes(build.context, build.module, tidying, build.stages.add_pass)
 
 
-def _canonicalisation(targets: Sequence[str]) -> Passes:
-    """Returns the passes of `canonicalise`; 16-bit floats stay if `f16` pays on a backend."""
-    gains = (backend.profitability("f16") for backend in get_backends(targets))
-    if not any(gain.ops for gain in gains):
-        return CANONICALISATION
-    return [one for one in CANONICALISATION if not isinstance(one, Widen16BitFloats)]
+def canonicalisation(targets: Sequence[str]) -> Passes:
+    """Returns the passes of `canonicalise`.
+
+    16-bit floats stay if `f16` pays on a backend, and quantised ops that a backend requires whole.
+    """
+    backends = get_backends(targets)
+    passes = list(CANONICALISATION)
+    if any(backend.profitability("f16").ops for backend in backends):
+        passes = [one for one in passes if not isinstance(one, Widen16BitFloats)]
+    whole = sorted(f"relay.{name}" for backend in backends for name in backend.quantised_ops)
+    if whole:
+        quantised = PassesFor(_QUANTISED, partial(_quantised_passes, whole))
+        passes = [quantised if one is _QUANTISED_PASSES else one for one in passes]
+    return passes
 
 
 def partition(build: Build) -> None:

@@ -22,6 +22,7 @@ from byoc_mlir.compiler.build import Build
 from byoc_mlir.compiler.link import external_functions, external_globals
 from byoc_mlir.dialects.relay.base import Ints
 from byoc_mlir.dims import Size
+from byoc_mlir.lowering.device_traffic import traffic_of
 from byoc_mlir.lowering.region_calls import int_attribute
 from byoc_mlir.runtime.program import (
     ObjectCode,
@@ -60,6 +61,7 @@ def assemble(build: Build) -> Program:
         aliases=_aliases(build),
         report=replace(
             build.report,
+            devices=tuple(traffic_of(module, {one.name: one.constant_bytes for one in devices})),
             compile_seconds=tuple(stages.seconds.items()),
             pass_seconds=tuple(stages.pass_seconds.items()),
         ),
@@ -75,8 +77,13 @@ def steps_of(build: Build) -> Iterator[Step]:
         nodes = tuple(name.data for name in cast(ArrayAttr[StringAttr], one.data["nodes"]))
         keys = ("region", "implementation", "layout")
         region, implementation, layout = (cast(StringAttr, one.data[key]).data for key in keys)
-        work = (size if isinstance(size, int) else 0 for size in _work(build, nodes))
-        yield Step(nodes, region, implementation, layout, *work)
+        named = Step(nodes, region, implementation, layout)
+        device, size = one.data.get("device"), one.data.get("bytes")
+        if isinstance(device, StringAttr) and isinstance(size, IntegerAttr):
+            yield replace(named, device=device.data, bytes=size.value.data)
+            continue
+        macs, size = (size if isinstance(size, int) else 0 for size in _work(build, nodes))
+        yield replace(named, multiplications=macs, bytes=size)
 
 
 def work_of(build: Build, steps: Sequence[Step]) -> tuple[tuple[Size, Size], ...]:

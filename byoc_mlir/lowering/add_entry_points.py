@@ -48,6 +48,7 @@ from byoc_mlir.abi import (
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.host import CopyApartOp
 from byoc_mlir.lowering.denormals import FLUSH, RESTORE, denormal_functions
+from byoc_mlir.lowering.device_traffic import describe_traffic
 from byoc_mlir.lowering.hook_entries import hook_entry, hook_results
 from byoc_mlir.lowering.region_calls import (
     RegionCall,
@@ -101,7 +102,8 @@ class AddEntryPoints(ModulePass):
     A status has the region's number, from 1, in its upper 32 bits, and the region's return value in
     the lower ones; for a `host.check`, the number of the check. If a hook fails, the regions before
     it run the hooks that undo their own. The module gets the attributes `byoc.state_slots`,
-    `byoc.context_slots` and `byoc.arena_bytes`: the sizes of state, context and arena.
+    `byoc.context_slots` and `byoc.arena_bytes`: the sizes of state, context and arena; and
+    `byoc.device_traffic`, the numbers of copies and waits.
     """
 
     name = "add-entry-points"
@@ -114,6 +116,7 @@ class AddEntryPoints(ModulePass):
         functions = _host_functions(op, main)
         checks = RunChecks(functions.values())
         checks.describe(op)
+        describe_traffic(op, functions.values())
         stand_ins = device_functions(op)
         placed = _number([*region_functions(op), *stand_ins], host_slots(op))
         devices = {device.call.space: device for device in placed[len(placed) - len(stand_ins) :]}

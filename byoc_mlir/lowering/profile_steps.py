@@ -195,8 +195,9 @@ def _description(step: _Step) -> DictionaryAttr:
         {
             "nodes": ArrayAttr(map(StringAttr, node_names(step.call))),
             "region": StringAttr(step.region),
-            "implementation": known.get("implementation", StringAttr(callee)),
-            "layout": known.get("layout", StringAttr("")),
+            "implementation": StringAttr(callee),
+            "layout": StringAttr(""),
+            **known,
         }
     )
 

@@ -5,7 +5,6 @@ Checks of values are numbered.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +14,8 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
     FunctionType,
+    IntegerAttr,
     IntegerType,
-    MemRefType,
     ModuleOp,
     StringAttr,
     i8,
@@ -27,15 +26,15 @@ from xdsl.dialects.llvm import LLVMPointerType
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from byoc_mlir.abi import CHECKS, FOUND_SLOT, QUEUE_SLOT, SLOT_BYTES, status_origin
+from byoc_mlir.abi import CHECKS, FOUND_SLOT, QUEUE_SLOT, SLOT_BYTES, STEP, status_origin
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.host import CheckOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.kernels.ops import load, offset
 from byoc_mlir.limits import in_time
+from byoc_mlir.lowering.device_traffic import transferred_bytes
 from byoc_mlir.lowering.region_calls import RegionCall
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import flatten
-from byoc_mlir.lowering.to_llvm.types import byte_width
 
 
 class RunChecks:
@@ -208,6 +207,8 @@ class Statuses:
         kind = i64 if region is None else i32
         new = builder.insert(func.CallOp(symbol, [*own_slots, *arguments], [kind]))
         new.location = call.location
+        if region is not None and region.call.space in self._devices:
+            _mark_step(new, region.call.symbol, region.call.space, 0)
         call.erase()
         number = 0 if region is None else region.number
         branch_on_failure(builder, new.results[0], number, following, failure)
@@ -238,10 +239,12 @@ class Statuses:
         device = self._devices[name]
         arguments = [self._queue(builder, device, slots)]
         if isinstance(op, TransferOp):
-            length = builder.insert(arith.ConstantOp.from_int_and_width(_bytes(op), i64))
+            length = builder.insert(arith.ConstantOp.from_int_and_width(transferred_bytes(op), i64))
             arguments += [op.destination, op.source, length.result]
         call = builder.insert(func.CallOp(device_function(op), arguments, [i32]))
         call.location = op.location
+        size = transferred_bytes(op) if isinstance(op, TransferOp) else 0
+        _mark_step(call, _described(op), name, size)
         op.erase()
         branch_on_failure(builder, call.results[0], device.number, following, failure)
 
@@ -253,10 +256,23 @@ def device_function(op: TransferOp | WaitOp) -> str:
     return f"{op.device}_{'copy_in' if op.is_to_device else 'copy_out'}"
 
 
-def _bytes(transfer: TransferOp) -> int:
-    type_ = transfer.source.type
-    assert isinstance(type_, MemRefType)
-    return math.prod(type_.get_shape()) * byte_width(type_.element_type)
+def _described(op: TransferOp | WaitOp) -> str:
+    """Returns the name of a step in profiles."""
+    if isinstance(op, WaitOp):
+        return f"wait for {op.device.data}"
+    return f"copy {'to' if op.is_to_device else 'from'} {op.device}"
+
+
+def _mark_step(call: func.CallOp, implementation: str, device: str, size: int) -> None:
+    """Marks a call as a step of a device in profiles."""
+    call.attributes[STEP] = DictionaryAttr(
+        {
+            "implementation": StringAttr(implementation),
+            "layout": StringAttr(""),
+            "device": StringAttr(device),
+            "bytes": IntegerAttr(size, i64),
+        }
+    )
 
 
 def _own_slots(

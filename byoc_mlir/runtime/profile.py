@@ -36,6 +36,9 @@ class ProfileRow:
     """Mean waiting time of the threads in this step. A library's own threads count as busy, since
     their waiting is not visible."""
 
+    device: str = ""
+    """Device, if the step copies, waits, or enqueues a region: its time is the host's."""
+
     @property
     def title(self) -> str:
         """Returns the step's nodes, or its region and implementation if it has no nodes."""

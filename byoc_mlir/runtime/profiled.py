@@ -13,6 +13,8 @@ from byoc_mlir.runtime.report import Report
 
 CALL = "call from Python"
 """Name of the row for the time outside of all steps."""
+ENQUEUED = "enqueued"
+"""Implementation of a device's region: its time is that of the call, which does not wait."""
 REGION = "call of the region"
 """Name of the row for a region without steps, or for the time outside of its steps."""
 
@@ -88,13 +90,15 @@ def _idle(part: TimedPart, step: Step, spent: float, others: float) -> float:
 
 
 def _with_work_once(steps: Sequence[_Timed]) -> Iterator[_Timed]:
-    """Yields the steps; of several steps for the same nodes, only the slowest keeps their work."""
+    """Yields the steps; of several steps for the same nodes, only the slowest keeps their work. The
+    work of a device's steps is their own.
+    """
     of_node: dict[str, list[_Timed]] = {}
     for one in steps:
-        for node in one[0].nodes:
+        for node in () if one[0].device else one[0].nodes:
             of_node.setdefault(node, []).append(one)
     for step, spent, busy in steps:
-        rivals = of_node[step.nodes[0]] if step.nodes else []
+        rivals = of_node[step.nodes[0]] if step.nodes and not step.device else []
         if any(_has_its_work(other, seconds, step, spent) for other, seconds, _ in rivals):
             yield replace(step, multiplications=0, bytes=0), spent, busy
         else:
@@ -111,6 +115,8 @@ def _has_its_work(other: Step, seconds: float, step: Step, spent: float) -> bool
 def _row(part: TimedPart, step: Step, seconds: float) -> ProfileRow:
     report = part.report
     regions = {row.region: row.placement for row in report if row.region}
+    if step.device:
+        return _row_of_device(report, step, seconds, regions.get(step.implementation))
     if step.implementation in regions:  # its steps have rows of their own, or it has none
         return _row_of_region(step, seconds, regions[step.implementation])
     nodes = set(step.nodes)
@@ -133,3 +139,18 @@ def _row(part: TimedPart, step: Step, seconds: float) -> ProfileRow:
 def _row_of_region(step: Step, seconds: float, backend: str) -> ProfileRow:
     """Returns the row of a region's call: its whole time, or its time outside of its steps."""
     return ProfileRow((), (), backend, step.implementation, REGION, milliseconds=seconds * 1e3)
+
+
+def _row_of_device(report: Report, step: Step, seconds: float, backend: str | None) -> ProfileRow:
+    """Returns the row of a copy or a wait, or of a region on a device, with its backend."""
+    nodes = set(step.nodes)
+    return ProfileRow(
+        step.nodes,
+        tuple(dict.fromkeys(row.op_type for row in report if row.node in nodes)),
+        backend or "host",
+        step.implementation if backend else "",
+        ENQUEUED if backend else step.implementation,
+        milliseconds=seconds * 1e3,
+        bytes=step.bytes,
+        device=step.device,
+    )

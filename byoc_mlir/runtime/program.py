@@ -129,7 +129,11 @@ class Step:
     layout: str = ""
     multiplications: int = 0
     bytes: int = 0
-    """Bytes read from other steps, inputs and weights, and written for other steps."""
+    """Bytes read from other steps, inputs and weights, and written for other steps; the size of a
+    copy."""
+    device: str = ""
+    """Device, if the step copies, waits, or enqueues a region; `implementation` is then the region,
+    or a description."""
 
 
 @dataclass(frozen=True)

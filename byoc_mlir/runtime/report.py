@@ -96,6 +96,41 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class DeviceTraffic:
+    """Copies between the host and a device in one run, and waits for the device.
+
+    Those in the body of a loop count once.
+    """
+
+    device: str
+    copies_in: int = 0
+    """Number of copies to the device."""
+    bytes_in: int = 0
+    copies_out: int = 0
+    bytes_out: int = 0
+    waits: int = 0
+    constant_bytes: int = 0
+    """Bytes of constants, which are copied to the device once, where the program is loaded."""
+
+    def __str__(self) -> str:
+        into = _counted(self.copies_in, self.bytes_in, "copy in", "copies in")
+        out = _counted(self.copies_out, self.bytes_out, "copy out", "copies out")
+        waits = f"{self.waits} wait{'' if self.waits == 1 else 's'}"
+        return f"{self.device}: {into}, {out}, {waits}; {self.constant_bytes:,} bytes of constants"
+
+    def plus(self, other: DeviceTraffic) -> DeviceTraffic:
+        """Returns the sum of the traffic of two parts of a model."""
+        numbers = (name for name in asdict(self) if name != "device")
+        return DeviceTraffic(
+            self.device, *(getattr(self, name) + getattr(other, name) for name in numbers)
+        )
+
+
+def _counted(count: int, size: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several} ({size:,} bytes)"
+
+
+@dataclass(frozen=True)
 class Report:
     """Report with one row for every node of the model, in the model's order.
 
@@ -110,6 +145,8 @@ class Report:
     """Number of MACs of convolutions and GEMMs in each precision."""
     variants: tuple[Variant, ...] = ()
     """Imports of a model with dynamic shapes; empty for other models."""
+    devices: tuple[DeviceTraffic, ...] = ()
+    """Copies and waits of a run, by device."""
     compile_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
     """Seconds of each stage of the compilation."""
     pass_seconds: tuple[tuple[str, float], ...] = field(default=(), compare=False)
@@ -121,15 +158,20 @@ class Report:
         first report's.
         """
         composites, multiplications = Counter[str](), Counter[str]()
+        devices: dict[str, DeviceTraffic] = {}
         for report in reports:
             composites.update(report.composites)
             multiplications.update(report.multiplications)
+            for one in report.devices:
+                known = devices.get(one.device)
+                devices[one.device] = one if known is None else known.plus(one)
         return Report(
             tuple(row for report in reports for row in report.rows),
             tuple(warning for report in reports for warning in report.warnings),
             composites,
             multiplications,
             tuple(variant for report in reports for variant in report.variants),
+            tuple(devices.values()),
             reports[0].compile_seconds,
             reports[0].pass_seconds,
         )
@@ -155,6 +197,7 @@ class Report:
             "composites": dict(self.composites),
             "multiplications": dict(self.multiplications),
             "variants": [asdict(variant) for variant in self.variants],
+            "devices": [asdict(one) for one in self.devices],
             "warnings": list(self.warnings),
         }
         return json.dumps(document, indent=2)
@@ -202,13 +245,16 @@ class Report:
         return "\n".join([*lines, *self.summary()])
 
     def summary(self) -> Iterator[str]:
-        """Yields texts: the number of nodes by placement, precisions, variants and warnings."""
+        """Yields texts: the number of nodes by placement, precisions, variants, devices and
+        warnings.
+        """
         counts = ", ".join(f"{count} {name}" for name, count in self.counts().items())
         yield f"{len(self)} node{'' if len(self) == 1 else 's'}: {counts}"
         if set(self.multiplications) - _TACIT["precision"]:
             yield f"multiplications: {self._shares()}"
         for number, one in enumerate(self.variants, 1):
             yield printable(f"variant {number}: {one}")
+        yield from map(str, self.devices)
         yield from (f"warning: {printable_lines(text)}" for text in self.warnings)
 
     def _columns(self) -> Iterator[tuple[str, list[str]]]:

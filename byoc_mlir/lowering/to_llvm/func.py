@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, MemRe
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.utils.exceptions import PassFailedException
 
-from byoc_mlir.abi import MAY_ALIAS
+from byoc_mlir.abi import MAY_ALIAS, STEP
 from byoc_mlir.kernels import ops
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings
 from byoc_mlir.lowering.to_llvm.types import convert_type
@@ -88,6 +88,8 @@ def _call(op: func.CallOp, emitter: Emitter) -> Sequence[SSAValue]:
     result_types = [convert_type(type_) for type_ in op.result_types]
     result = result_types[0] if result_types else None
     call = ops.call(op.callee, emitter.all(op.operands), result)
+    if STEP in op.attributes:
+        call.attributes[STEP] = op.attributes[STEP]
     emitter.add(call)
     return call.results
 

@@ -15,7 +15,7 @@ import byoc_mlir
 from byoc_mlir.backends import Backend, Rule, get_backends, register_backend
 from byoc_mlir.backends.op_names import unknown_ops
 from byoc_mlir.compiler.partition.backend_passes import run_module_passes
-from byoc_mlir.compiler.pipeline import CANONICALISATION
+from byoc_mlir.compiler.pipeline import canonicalisation
 from byoc_mlir.compiler.source import ModelSource, main_function, read_source
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.boundary import ir_boundary
@@ -238,7 +238,7 @@ class _Kit:
 
     def _partitioned(self, module: ModuleOp) -> ModuleOp:
         context = make_context()
-        run_passes(context, module, CANONICALISATION)
+        run_passes(context, module, canonicalisation((self._target,)))
         with ir_boundary("verifying"):
             module.verify()
         for problem in run_module_passes(context, module, [self._backend], "allow"):

@@ -11,26 +11,41 @@ from byoc_mlir.backends import backend_names
 from byoc_mlir.errors import BackendError
 from byoc_mlir.tools.commands.common import add_json_argument, print_json
 
-_TEMPLATES = Path(__file__).parents[1] / "templates" / "backend"
-_FILES = {
+_TEMPLATES = Path(__file__).parents[1] / "templates"
+_BACKEND = {
     "backend.py": "{name}.py",
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
     "test_backend.py": "tests/test_{name}.py",
 }
-"""Files of the package, by template."""
+"""Files of a package with a backend, by template."""
+_DEVICE = {
+    "__init__.py": "{name}/__init__.py",
+    "driver.c": "{name}/driver.c",
+    "device.py": "{name}/device.py",
+    "backend.py": "{name}/backend.py",
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "test_backend.py": "tests/test_{name}.py",
+}
+"""Files of a package with a device and a backend on it, by template."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the subcommand."""
     parser.add_argument("name", help="the backend's name and the package's, in lower case")
+    parser.add_argument(
+        "--device",
+        action="store_true",
+        help="begin a device with its own memory, a driver in C, and a backend that runs on it",
+    )
     parser.add_argument("--into", type=Path, default=Path(), metavar="FOLDER", help="default: here")
     add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the subcommand."""
-    folder = new_backend(args.name, args.into)
+    folder = new_backend(args.name, args.into, device=args.device)
     if args.json:
         print_json({"folder": str(folder)})
         return 0
@@ -41,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def new_backend(name: str, into: Path) -> Path:
+def new_backend(name: str, into: Path, *, device: bool = False) -> Path:
     """Writes the package and returns its folder.
 
     Raises:
@@ -58,10 +73,14 @@ def new_backend(name: str, into: Path) -> Path:
     folder = into / name
     if folder.exists():
         raise BackendError(f"{folder} exists already; choose another name, or --into a folder")
-    class_name = f"{''.join(part.title() for part in name.split('_'))}Backend"
-    for template, target in _FILES.items():
-        text = (_TEMPLATES / f"{template}.template").read_text()
+    title = "".join(part.title() for part in name.split("_"))
+    words = {"@NAME@": name, "@CLASS@": f"{title}Backend", "@DEVICE@": f"{title}Device"}
+    kind, files = ("device", _DEVICE) if device else ("backend", _BACKEND)
+    for template, target in files.items():
+        text = (_TEMPLATES / kind / f"{template}.template").read_text()
+        for place, word in words.items():
+            text = text.replace(place, word)
         path = folder / target.format(name=name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("@NAME@", name).replace("@CLASS@", class_name))
+        path.write_text(text)
     return folder

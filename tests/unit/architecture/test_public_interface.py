@@ -14,11 +14,11 @@ import pytest
 
 _ROOT = Path(__file__).parents[3]
 _HEAD = "| module | has |\n| --- | --- |\n"
-_TEMPLATE = _ROOT / "byoc_mlir/tools/templates/backend/backend.py.template"
+_TEMPLATES = sorted((_ROOT / "byoc_mlir/tools/templates").rglob("*.py.template"))
 _BACKENDS = "docs/stability.md"
 USERS: Mapping[Path, str] = {
     **dict.fromkeys(sorted((_ROOT / "examples/backends").rglob("*.py")), _BACKENDS),
-    _TEMPLATE: _BACKENDS,
+    **dict.fromkeys(_TEMPLATES, _BACKENDS),
     **dict.fromkeys(sorted((_ROOT / "byoc_mlir/extra_ops").rglob("*.py")), "docs/custom-ops.md"),
 }
 """Files that may only use the public interface, and the page that lists it for them."""
@@ -59,7 +59,7 @@ def _modules(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", USERS, ids=lambda path: path.relative_to(_ROOT).as_posix())
 def test_only_public_modules_are_imported(path: Path) -> None:
-    tree = ast.parse(path.read_text().replace("@CLASS@", "Made"))
+    tree = ast.parse(re.sub("@[A-Z]+@", "made", path.read_text()))
     assert not [module for module in _modules(tree) if not _is_public(module, USERS[path])]
 
 

@@ -52,6 +52,31 @@ def test_the_package_is_installed_found_offloads_and_conforms(
         assert part in printed
 
 
+USE_DEVICE = """
+import sys
+from pathlib import Path
+import pytest
+from byoc_mlir.devices import device_names, get_device
+
+site, tests = map(Path, sys.argv[1:])
+assert "card9" in device_names()
+assert get_device("card9").identity() == "card9 in software, driver 0.1"
+assert Path(sys.modules["card9"].__file__).parent == site / "card9"
+sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider", str(tests)]))
+"""
+
+
+def test_a_package_with_a_device_is_found_and_conforms(tmp_path: Path) -> None:
+    assert main(["new-backend", "card9", "--device", "--into", str(tmp_path)]) == 0
+    folder, site = tmp_path / "card9", tmp_path / "site"
+    assert sum(len(path.read_text().splitlines()) for path in folder.rglob("*.py")) <= 160
+    _run("-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index",
+         "--target", site, folder, cwd=tmp_path)  # fmt: skip
+    printed = _run("-c", USE_DEVICE, site, folder / "tests", cwd=tmp_path, PYTHONPATH=str(site))
+    for part in ("backend 'card9': passed", "nn.relu", "2 passed"):
+        assert part in printed
+
+
 def _run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
     result = subprocess.run(
         [sys.executable, *map(str, arguments)],
@@ -63,6 +88,17 @@ def _run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
+
+
+def test_names_of_a_device_appear_everywhere(tmp_path: Path) -> None:
+    folder = new_backend("tensor_card_2", tmp_path, device=True)
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"] == {
+        "byoc_mlir.devices": {"tensor_card_2": "tensor_card_2.device:TensorCard2Device"},
+        "byoc_mlir.backends": {"tensor_card_2": "tensor_card_2.backend:TensorCard2Backend"},
+    }
+    for path in folder.rglob("*.*"):
+        assert "@" not in path.read_text().replace("@cache", ""), path
 
 
 def test_names_appear_everywhere(tmp_path: Path) -> None:

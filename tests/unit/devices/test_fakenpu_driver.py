@@ -105,7 +105,7 @@ def test_devices_are_apart() -> None:
 
 @pytest.mark.parametrize("is_lazy", [False, True])
 def test_a_result_that_nobody_waited_for_is_not_there(driver: Driver, is_lazy: bool) -> None:
-    """Delays alone make it likely; a lazy queue makes it certain."""
+    """Checks a slow queue, and one that does not start before the wait."""
     result = np.zeros_like(ARRAY)
     with (
         driver.control.lazy() if is_lazy else driver.control.delays(copy=50),

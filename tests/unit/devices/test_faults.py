@@ -33,7 +33,7 @@ MODEL = host_between_and_direct()
 @pytest.mark.parametrize("fault", WORDS, ids=lambda fault: fault.name.lower())
 @pytest.mark.parametrize("device", ["fakenpu", "fakenpu2"])
 def test_every_event_may_fail(device: str, fault: Fault) -> None:
-    """The fault hits each event of compilation, load and two runs in turn."""
+    """Checks a fault at the first, second, … event of loading and two runs."""
     targets, control = FIRST if device == "fakenpu" else (device,), Control(device)
     failures = 0
     for number in itertools.count(1):

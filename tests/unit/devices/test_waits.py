@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 from device_models import (
     FIRST,
@@ -17,16 +18,16 @@ from device_models import (
     two_hosts_between,
 )
 from fakenpu.control import Control, EventKind
-from onnx import ModelProto
+from onnx import ModelProto, parser
 
 from byoc_mlir.testing.forked import run_forked
-from byoc_mlir.testing.networks import mlp3
+from byoc_mlir.testing.networks import GraphBuilder, mlp3
 
 NANOSECONDS = 1_000_000
 
 
 def test_the_host_works_while_the_device_does() -> None:
-    """Everything for the device is enqueued before the host begins; it waits when it is done."""
+    """Checks that all work of the device is enqueued before the host begins, which then waits."""
     model, control = two_branches(), Control("fakenpu")
     with compiled(model, "fakenpu", "slow_host") as executable:
         checked_run(executable, model)
@@ -68,6 +69,45 @@ def test_a_queue_that_starts_late_changes_nothing(
     ):
         for seed in range(3):
             checked_run(executable, model, seed=seed)
+
+
+IN_PLACE = """
+    <ir_version: 10, opset_import: ["" : 24]>
+    g (float[2, 8, 4] cache, float[2, 1, 4] update, int64[2] places)
+      => (float[2, 8, 4] y, float[2, 8, 4] z) {
+      z = Tanh(cache)
+      y = TensorScatter(cache, update, places)
+    }
+"""
+
+
+def test_an_output_in_place_of_an_input_that_the_device_reads() -> None:
+    cache = np.zeros((2, 8, 4), np.float32)
+    inputs = {
+        "cache": cache,
+        "update": np.ones((2, 1, 4), np.float32),
+        "places": np.array([1, 2], np.int64),
+    }
+    with (
+        compiled(parser.parse_model(IN_PLACE), "fakenpu_eltwise") as executable,
+        Control("fakenpu").lazy(),
+    ):
+        assert executable.program.aliases == {"y": "cache"}
+        found = executable.run(inputs, out={"y": cache})
+    assert not found["z"].any()
+    assert found["y"].sum() == 8
+
+
+def test_the_workspace_of_a_host_region_is_not_where_a_device_reads() -> None:
+    b = GraphBuilder("workspace", seed=1)
+    b.output(b.op("Tanh", b.op("Softmax", b.input("x", [4, 16]), axis=-1)), "small", [4, 16])
+    y = b.input("image", [1, 8, 16, 16])
+    for _ in range(3):
+        y = b.relu(b.conv(y, 8, 3))
+    b.output(y, "large", [1, 8, 16, 16])
+    model = b.build()
+    with compiled(model, "fakenpu_eltwise", "dnnl") as executable, Control("fakenpu").lazy():
+        checked_run(executable, model)
 
 
 WITHOUT_WAITS = """

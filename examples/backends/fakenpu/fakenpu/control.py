@@ -103,7 +103,7 @@ class Control:
 
     @contextmanager
     def fault(self, fault: Fault, countdown: int = 1) -> Generator[None]:
-        """Makes the event with this number fail, 1 being the next; heals the device at the end."""
+        """Sets which event fails in the `with` body, 1 being the next, and heals the device."""
         self._function("inject")(fault, ctypes.c_int64(countdown))
         try:
             yield
@@ -116,7 +116,7 @@ class Control:
 
     @contextmanager
     def identified(self, text: str) -> Generator[None]:
-        """Makes it another device, or one with another driver."""
+        """Sets device and driver, as if they had been replaced."""
         before = self.identity()
         self._function("identify")(text.encode())
         try:
@@ -126,7 +126,7 @@ class Control:
 
     @contextmanager
     def delays(self, *, kernel: float = 0, copy: float = 0) -> Generator[None]:
-        """Makes each kernel and copy take these milliseconds longer."""
+        """Adds milliseconds to the time of each kernel and copy."""
         self._function("delay")(ctypes.c_double(kernel), ctypes.c_double(copy))
         try:
             yield
@@ -135,7 +135,7 @@ class Control:
 
     @contextmanager
     def lazy(self) -> Generator[None]:
-        """Makes queues start nothing before the host waits, so that a missing wait always shows."""
+        """Stops queues from starting before the host waits, so that a missing wait always shows."""
         self._function("lazy")(1)
         try:
             yield

@@ -15,9 +15,9 @@
 func.func @main(%arena: memref<256xi8>, %npu: memref<256xi8, "npu">, %x: memref<4xf32>, %out: memref<4xf32>) {
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
-  %a = memref.view %arena[%c0][] : memref<256xi8> to memref<4xf32>
-  %b = memref.view %arena[%c64][] : memref<256xi8> to memref<4xf32>
-  %d = memref.view %npu[%c0][] : memref<256xi8, "npu"> to memref<4xf32, "npu">
+  %a = host.place %arena[%c0] : memref<256xi8> to memref<4xf32>
+  %b = host.place %arena[%c64] : memref<256xi8> to memref<4xf32>
+  %d = host.place %npu[%c0] : memref<256xi8, "npu"> to memref<4xf32, "npu">
   func.call @relu(%x, %a) : (memref<4xf32>, memref<4xf32>) -> ()
   byoc.transfer %a, %d : memref<4xf32>, memref<4xf32, "npu">
   func.call @npu_0(%d, %d) : (memref<4xf32, "npu">, memref<4xf32, "npu">) -> ()

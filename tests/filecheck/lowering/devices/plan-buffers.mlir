@@ -4,21 +4,21 @@
 // CHECK-LABEL: func.func @main(%arena: memref<128xi8>, %gpu_arena: memref<64xi8, "gpu">, %npu_arena: memref<320xi8, "npu">, %x: memref<16xf32>)
 // CHECK-SAME:    byoc.device_arenas = {gpu = 64 : i64, npu = 320 : i64}, byoc.arena_bytes = 128 : i64
 func.func @main(%x: memref<16xf32>) {
-  // CHECK: memref.view %npu_arena{{.*}} : memref<320xi8, "npu"> to memref<16xf32, "npu">
+  // CHECK: host.place %npu_arena{{.*}} : memref<320xi8, "npu"> to memref<16xf32, "npu">
   %d = memref.alloc() : memref<16xf32, "npu">
   byoc.transfer %x, %d : memref<16xf32>, memref<16xf32, "npu">
-  // CHECK: memref.view %npu_arena{{.*}} : memref<320xi8, "npu"> to memref<16xf32, "npu">
+  // CHECK: host.place %npu_arena{{.*}} : memref<320xi8, "npu"> to memref<16xf32, "npu">
   %e = memref.alloc() : memref<16xf32, "npu">
   func.call @npu_0(%d, %e) : (memref<16xf32, "npu">, memref<16xf32, "npu">) -> ()
-  // CHECK: memref.view %arena{{.*}} : memref<128xi8> to memref<16xf32>
+  // CHECK: host.place %arena{{.*}} : memref<128xi8> to memref<16xf32>
   %h = memref.alloc() : memref<16xf32>
   byoc.transfer %e, %h : memref<16xf32, "npu">, memref<16xf32>
-  // CHECK: memref.view %gpu_arena{{.*}} : memref<64xi8, "gpu"> to memref<16xf32, "gpu">
+  // CHECK: host.place %gpu_arena{{.*}} : memref<64xi8, "gpu"> to memref<16xf32, "gpu">
   %g = memref.alloc() : memref<16xf32, "gpu">
   byoc.transfer %h, %g : memref<16xf32>, memref<16xf32, "gpu">
-  // CHECK: memref.view %npu_arena{{.*}} : memref<320xi8, "npu"> to memref<64xi8, "npu">
-  // CHECK: memref.view %gpu_arena{{.*}} : memref<64xi8, "gpu"> to memref<0xi8, "gpu">
-  // CHECK: memref.view %arena{{.*}} : memref<128xi8> to memref<64xi8>
+  // CHECK: host.place %npu_arena{{.*}} : memref<320xi8, "npu"> to memref<64xi8, "npu">
+  // CHECK: host.place %gpu_arena{{.*}} : memref<64xi8, "gpu"> to memref<0xi8, "gpu">
+  // CHECK: host.place %arena{{.*}} : memref<128xi8> to memref<64xi8>
   // CHECK: func.call @branch({{%[^,]*, %[^,]*, %[^,]*}}, %h)
   func.call @branch(%h) : (memref<16xf32>) -> ()
   func.call @cpu_0(%h, %x) : (memref<16xf32>, memref<16xf32>) -> ()

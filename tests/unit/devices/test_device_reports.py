@@ -1,0 +1,70 @@
+"""Copies, bytes and waits in reports and profiles."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from device_models import FIRST, checked_run, compiled, host_between, two_backends
+from fakenpu.control import Control
+
+from byoc_mlir.runtime.profiled import ENQUEUED
+from byoc_mlir.testing.networks import mlp3
+from byoc_mlir.testing.reference import random_inputs
+
+
+@pytest.mark.parametrize(
+    ("targets", "device"), [(FIRST, "fakenpu"), (("fakenpu_eltwise", "fakenpu2"), "fakenpu2")]
+)
+def test_the_report_counts_what_a_run_does(targets: tuple[str, ...], device: str) -> None:
+    model, control = two_backends(), Control(device)
+    with compiled(model, *targets) as executable:
+        report = executable.report()
+        (found,) = (one for one in report.devices if one.device == device)
+        before = control.counters()
+        checked_run(executable, model)
+        counted = control.counters().since(before)
+    assert (found.copies_in, found.bytes_in) == (counted.copies_in, counted.bytes_in)
+    assert (found.copies_out, found.bytes_out) == (counted.copies_out, counted.bytes_out)
+    assert found.waits == counted.waits
+    assert {"device": device, "copies_in": found.copies_in}.items() <= json.loads(report.to_json())[
+        "devices"
+    ][[one.device for one in report.devices].index(device)].items()
+
+
+def test_the_report_says_it_in_a_line() -> None:
+    with compiled(mlp3(), "fakenpu") as executable:
+        report = executable.report()
+        (found,) = report.devices
+        (held,) = executable.program.devices
+    assert found.constant_bytes == held.constant_bytes > 0
+    line = (
+        f"fakenpu: 1 copy in ({found.bytes_in:,} bytes), 1 copy out ({found.bytes_out:,} bytes),"
+        f" 1 wait; {found.constant_bytes:,} bytes of constants"
+    )
+    assert line in str(report).splitlines()
+    assert line.replace("&", "&amp;") in report.to_html()
+
+
+def test_a_model_without_devices_has_no_such_line() -> None:
+    with compiled(mlp3()) as executable:
+        assert executable.report().devices == ()
+
+
+def test_a_profile_has_steps_for_copies_waits_and_regions() -> None:
+    model = host_between()
+    with compiled(model, *FIRST, profile=True) as executable:
+        rows = [row for row in executable.profile(random_inputs(model)) if row.device]
+        report = executable.report()
+    copies = [row for row in rows if row.implementation.startswith("copy")]
+    assert {row.implementation for row in rows} == {
+        "copy to fakenpu",
+        "copy from fakenpu",
+        "wait for fakenpu",
+        ENQUEUED,
+    }
+    (traffic,) = report.devices
+    assert sum(row.bytes for row in copies) == traffic.bytes_in + traffic.bytes_out
+    regions = [row for row in rows if row.implementation == ENQUEUED]
+    assert {row.backend for row in regions} == {"fakenpu"}
+    assert all(row.nodes and not row.multiplications for row in regions)
