@@ -99,7 +99,7 @@ def test_powers_with_a_formula(gpu: Record) -> None:
     graph, rng = CaseBuilder(), np.random.default_rng(0)
     value = graph.input(rng.uniform(0.2, 3, (5, 7)).astype(np.float32))
     powers = [
-        graph.op("power", [value, graph.constant(np.float32(exponent))])
+        graph.op("power", [value, graph.constant(np.array(exponent, np.float32))])
         for exponent in (-2, -1, -0.5, 0.5, 2, 3, 4)
     ]
     assert {RULES["power"](power) for power in powers} == {None}
