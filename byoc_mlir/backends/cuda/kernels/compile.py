@@ -19,6 +19,7 @@ from byoc_mlir.backends.cuda.kernels.outline_grid_kernels import OutlineGridKern
 from byoc_mlir.backends.cuda.kernels.pad_in_one_kernel import PadInOneKernel
 from byoc_mlir.dialects import make_context
 from byoc_mlir.dialects.arith_ext import RemFOp
+from byoc_mlir.dialects.dynamic_buffers import PlaceOp
 from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.lowering.bufferize import Bufferize
@@ -55,15 +56,7 @@ _GRID: Sequence[ModulePass] = (
 )
 
 _MATHS = (
-    *(
-        math.AbsFOp,
-        math.CeilOp,
-        math.FloorOp,
-        math.TruncOp,
-        math.RoundEvenOp,
-        math.RoundOp,
-        math.SqrtOp,
-    ),
+    *(math.AbsFOp, math.CeilOp, math.FloorOp, math.TruncOp, math.RoundEvenOp, math.RoundOp),
     *(math.SqrtOp, math.RsqrtOp, math.CopySignOp, math.FmaOp, math.AbsIOp, math.CtPopOp),
     *(math.CountLeadingZerosOp, math.CountTrailingZerosOp),
 )
@@ -71,7 +64,7 @@ _MATHS = (
 
 
 _ADDRESSES = (
-    *(arith.ConstantOp, memref.GetGlobalOp, memref.ReinterpretCastOp, memref.ViewOp),
+    *(arith.ConstantOp, memref.GetGlobalOp, memref.ReinterpretCastOp, PlaceOp),
     func.ReturnOp,
 )
 """Ops beside the launches of kernels, which compute addresses."""
@@ -217,7 +210,7 @@ def _place(buffer: SSAValue, symbols: Sequence[str]) -> Place:
     match buffer.owner:
         case memref.GetGlobalOp():
             return Place(Space.CONSTANT, symbols.index(buffer.owner.name_.string_value()))
-        case memref.ViewOp():
-            return Place(Space.WORKSPACE, number_of(buffer.owner.byte_shift))
+        case PlaceOp():
+            return Place(Space.WORKSPACE, number_of(buffer.owner.offset))
         case _:
             raise PassFailedException(f"no buffer of a kernel is known at {buffer}")

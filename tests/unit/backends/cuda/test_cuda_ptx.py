@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from byoc_mlir.testing.conformance.sample_table import samples_of
 from helpers.cuda.networks import assembler, kernels_of, usage_of
 from helpers.cuda.runs import as_region
 
@@ -19,6 +18,7 @@ from byoc_mlir.testing.conformance.cases import op_cases
 from byoc_mlir.testing.conformance.graph import Case
 from byoc_mlir.testing.conformance.runner import joined
 from byoc_mlir.testing.networks import NETWORKS
+from byoc_mlir.testing.samples.relay_ops.table import samples_of
 
 _GROUPS = [list(RULES)[first : first + 10] for first in range(0, len(RULES), 10)]
 

@@ -11,6 +11,7 @@ from helpers.cuda.runs import RegionRun
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from byoc_mlir.backends.cuda.rules import RULES
 from byoc_mlir.compiler.source import main_function
 from byoc_mlir.testing.conformance.accuracy import error_of, expected
 from byoc_mlir.testing.conformance.graph import CaseBuilder
@@ -92,3 +93,14 @@ def test_long_rows_and_many(gpu: Record, rows: int, columns: int) -> None:
     graph, rng = CaseBuilder(), np.random.default_rng(0)
     value = graph.input(rng.standard_normal((rows, columns)).astype(np.float32))
     _check(graph, [graph.op("nn.softmax", [value], axis=-1).results[0]])
+
+
+def test_powers_with_a_formula(gpu: Record) -> None:
+    graph, rng = CaseBuilder(), np.random.default_rng(0)
+    value = graph.input(rng.uniform(0.2, 3, (5, 7)).astype(np.float32))
+    powers = [
+        graph.op("power", [value, graph.constant(np.array(exponent, np.float32))])
+        for exponent in (-2, -1, -0.5, 0.5, 2, 3, 4)
+    ]
+    assert {RULES["power"](power) for power in powers} == {None}
+    _check(graph, [power.results[0] for power in powers])
