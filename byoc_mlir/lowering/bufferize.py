@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
-    FunctionType,
     IntegerAttr,
     MemRefType,
     ModuleOp,
@@ -22,7 +21,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
@@ -34,7 +33,6 @@ from byoc_mlir.dialects.device_ops import (
     TransferOp,
     argument_spaces,
     in_space,
-    region_space,
     region_spaces,
     result_spaces,
 )
@@ -51,6 +49,7 @@ from byoc_mlir.dialects.relay.shape import is_symbolic, known_shape
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.limits import in_time
 from byoc_mlir.lowering.borders import border
+from byoc_mlir.lowering.buffer_types import buffer_in, buffer_signature
 from byoc_mlir.lowering.buffer_view import BufferView, element_of, reinterpreted
 from byoc_mlir.lowering.buffers import StoragePlan, plan_storage
 from byoc_mlir.lowering.control_flow import lower_control
@@ -100,7 +99,7 @@ class Bufferize(ModulePass):
             if regions and COMPILER in function.attributes:
                 count = len(function.function_type.inputs)
                 function.attributes[INPUTS] = IntegerAttr(count, i64)
-            function.properties["function_type"] = _memref_signature(function)
+            function.properties["function_type"] = buffer_signature(function)
             for names in (
                 "arg_attrs",
                 "res_attrs",
@@ -109,20 +108,6 @@ class Bufferize(ModulePass):
         first = op.body.block.first_op
         if first is not None:
             op.body.block.insert_ops_before(list(globals_.values()), first)
-
-
-def _memref_signature(function: func.FuncOp) -> FunctionType:
-    type_, space = function.function_type, region_space(function)
-    spaces = [*argument_spaces(function), *result_spaces(function)]
-    if space != HOST_SPACE:
-        spaces = [space] * len(spaces)
-    buffers = map(_memref, (*type_.inputs, *type_.outputs), spaces)
-    return FunctionType.from_lists(list(buffers), [])
-
-
-def _memref(type_: Attribute, space: str = HOST_SPACE) -> Attribute:
-    buffer = host.buffer_type(type_)
-    return in_space(buffer, space) if isinstance(buffer, MemRefType) else buffer
 
 
 class _Bufferizer:
@@ -136,7 +121,7 @@ class _Bufferizer:
         self._globals = globals_
         self._regions = regions
         self._old = function.body.block
-        types = map(_memref, self._old.arg_types, argument_spaces(function))
+        types = map(buffer_in, self._old.arg_types, argument_spaces(function))
         self._new = Block(arg_types=list(types))
         self._storage_plan: StoragePlan = plan_storage(self._old)
         self._views: dict[SSAValue, BufferView] = {}
@@ -151,7 +136,7 @@ class _Bufferizer:
             new.name_hint = old.name_hint
             self._views[old] = BufferView.whole(new)
         outputs = self._function.function_type.outputs
-        for type_ in map(_memref, outputs, result_spaces(self._function)):
+        for type_ in map(buffer_in, outputs, result_spaces(self._function)):
             self._outputs.append(self._new.insert_arg(type_, len(self._new.args)))
             self._outputs[-1].name_hint = "out"
         for op in in_time(self._old.ops):

@@ -15,7 +15,7 @@ from page import Page
 
 from byoc_mlir.dialects.relay.evaluate.proven import PROVEN
 from byoc_mlir.frontend import import_model
-from byoc_mlir.frontend.functions import has_standard_function
+from byoc_mlir.frontend.known_ops import has_standard_function
 from byoc_mlir.frontend.registry import all_ops, find_op
 from byoc_mlir.frontend.string_labels import REWRITTEN
 

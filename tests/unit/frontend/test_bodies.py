@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import onnx
 import pytest
@@ -25,7 +26,8 @@ def nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def model() -> onnx.ModelProto:
     nodes = [node("Op", "x", name="node", domain=_DOMAIN)]
-    return model_of(nodes, {"x": [3]}, outputs={"y": [3]}, opset=17, **{_DOMAIN: 1})
+    versions: dict[str, Any] = {_DOMAIN: 1}
+    return model_of(nodes, {"x": [3]}, outputs={"y": [3]}, opset=17, **versions)
 
 
 def negated(context: NodeContext, value: Value) -> Value:

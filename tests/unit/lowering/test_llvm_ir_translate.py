@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
-from jit_helpers import lowered
+from jit_helpers import lowered, optimised_assembly
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32, i64
 from xdsl.ir import Block, Region
@@ -13,7 +14,7 @@ from xdsl.parser import Parser
 
 from byoc_mlir.dialects import make_context
 from byoc_mlir.errors import CompilationError
-from byoc_mlir.lowering.llvm_ir.codegen import emit_object, optimised_assembly
+from byoc_mlir.lowering.llvm_ir.codegen import CodegenTarget, emit_object
 from byoc_mlir.lowering.llvm_ir.translate import translate_module
 
 SAXPY = """
@@ -86,21 +87,25 @@ def test_what_llvm_rejects_is_a_compilation_error() -> None:
         emit_object(module)
 
 
-def test_noalias_loops_are_vectorised() -> None:
-    assembly = optimised_assembly(lowered(SAXPY), cpu="x86-64-v3")
+def _optimised_for(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, cpu: str, features: str = ""
+) -> str:
+    target = CodegenTarget(CodegenTarget.host().triple, cpu, features)
+    monkeypatch.setattr(CodegenTarget, "current", lambda: target)
+    return optimised_assembly(lowered(SAXPY), folder)
+
+
+def test_noalias_loops_are_vectorised(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assembly = _optimised_for(monkeypatch, tmp_path, "x86-64-v3")
     assert "fmul contract <8 x float>" in assembly
     assert "vector.memcheck" not in assembly
 
 
-def test_optimisation_level_zero_does_not_vectorise() -> None:
-    assembly = optimised_assembly(lowered(SAXPY), cpu="x86-64-v3", opt_level=0)
-    assert "x float>" not in assembly
-
-
-def test_cpu_and_features_are_respected() -> None:
-    module = lowered(SAXPY)
-    assert "<4 x float>" in optimised_assembly(module, cpu="x86-64")
-    assert "<8 x float>" in optimised_assembly(module, cpu="x86-64", features="+avx2,+fma")
+@pytest.mark.parametrize(("features", "width"), [("", 4), ("+avx2,+fma", 8)])
+def test_cpu_and_features_are_respected(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, features: str, width: int
+) -> None:
+    assert f"<{width} x float>" in _optimised_for(monkeypatch, tmp_path, "x86-64", features)
 
 
 def _calls(count: int) -> ModuleOp:
