@@ -43,10 +43,13 @@ def convert(
     torch = pytorch()
     try:
         with _quiet():
-            converted = torch.onnx.export(program, dynamo=True, verbose=False, dynamic_shapes=sizes)
+            converted = torch.onnx.export(
+                program, dynamo=True, verbose=False, dynamic_shapes=sizes, optimize=False
+            )
     except torch.onnx.errors.OnnxExporterError as error:
         raise _refused(program, error) from error
     check_effects(converted.exported_program)  # some of them show in its smaller operations
+    _fold(converted.model)
     _convert_results(program, converted.model)
     return _in_memory(converted.model, copy_parameters)
 
@@ -63,6 +66,17 @@ def _quiet() -> Generator[None]:
             yield
     finally:
         log.setLevel(level)
+
+
+def _fold(model: Any) -> None:
+    """Folds the constants of a model.
+
+    The exporter's own optimisation drops what is nearly nothing: of `x + 1e-12`, only `x` remains.
+    """
+    optimizer = import_extra("onnxscript.optimizer", EXTRA)
+    optimizer.inline(model)
+    optimizer.fold_constants(model, onnx_shape_inference=True)
+    optimizer.remove_unused_nodes(model)
 
 
 def _convert_results(program: Any, model: Any) -> None:

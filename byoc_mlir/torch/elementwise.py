@@ -21,6 +21,15 @@ def copysign(x: Any, signed: Any) -> Any:
     return pytorch().where(_is_negative(signed), -x.abs(), x.abs())
 
 
+def angle(x: Any) -> Any:
+    """Returns the angle of a real number: 0, or pi for one below 0; NaN for NaN."""
+    torch = pytorch()
+    if x.is_complex():
+        return NotImplemented
+    (x,) = _as_floats(x)
+    return torch.where(x.isnan(), x, torch.where(x < 0, pi, 0.0).to(x.dtype))
+
+
 def atan2(y: Any, x: Any) -> Any:
     """Returns the angle; zeros and infinities have their signs."""
     torch = pytorch()
@@ -56,7 +65,7 @@ def fmin(a: Any, b: Any) -> Any:
 def _as_floats(*operands: Any) -> list[Any]:
     """Returns the operands in their common floating-point type."""
     torch = pytorch()
-    kind = torch.result_type(*operands)
+    kind = operands[0].dtype if len(operands) == 1 else torch.result_type(*operands)
     kind = kind if kind.is_floating_point else torch.get_default_dtype()
     return [one.to(kind) for one in operands]
 

@@ -34,6 +34,7 @@ def repairs() -> Mapping[Any, Callable[..., Any]]:
     return {
         aten.sign.default: elementwise.sign,
         aten.atan2.default: elementwise.atan2,
+        aten.angle.default: elementwise.angle,
         aten.copysign.Tensor: elementwise.copysign,
         aten.hypot.default: elementwise.hypot,
         aten.fmax.default: elementwise.fmax,

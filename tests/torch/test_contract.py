@@ -219,6 +219,17 @@ def test_pairs_of_special_values(function: Callable[..., Tensor]) -> None:
     torch.testing.assert_close(found, function(a, b), equal_nan=True)
 
 
+def test_small_numbers_are_added() -> None:
+    def normalized(x: Tensor) -> tuple[Tensor, Tensor]:
+        return x / (x.abs().sum(1, keepdim=True) + 1e-12), (x > 9).sum(1) + 1e-9
+
+    _check(normalized, torch.tensor([[0.0, 0.0], [1.0, -3.0]]))
+
+
+def test_angles_of_integers() -> None:
+    _check(torch.angle, torch.tensor([-2, 0, 3]))
+
+
 @pytest.mark.parametrize("shape", [(3, 4), (5,)])
 def test_extremes_over_all_axes(shape: tuple[int, ...]) -> None:
     _check(lambda x: (torch.amax(x), torch.amin(x), *torch.aminmax(x)), torch.randn(shape))
