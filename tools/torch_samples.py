@@ -1,7 +1,7 @@
 """Runs PyTorch's own operator samples through `torch.compile` and compares them with eager.
 
     python tools/torch_samples.py --dtype float32 --count 3 --processes 2 --out float32.tsv
-    python tools/torch_samples.py --table float32.tsv float16.tsv > docs/pytorch-forms.md
+    python tools/torch_samples.py --table float32.tsv float16.tsv > docs/dev-notes/pytorch-forms.md
 
 Values, types, shapes, strides and shared memory have to be those of eager, in the same order. Where
 floating-point values are not those of eager, eager computes them once more, in float64, and rounds
