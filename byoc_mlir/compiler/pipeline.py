@@ -30,13 +30,13 @@ from byoc_mlir.compiler.partition.generate import declare_regions, generate_regi
 from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
 from byoc_mlir.compiler.program import assemble
-from byoc_mlir.compiler.resident import in_spaces, mark_residents
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.compiler.user_passes import passes_of
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.dialects.relay.symbols import asking_of
 from byoc_mlir.disabled import disabling
+from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.limits import current_limits, limited
 from byoc_mlir.lowering.host_pipeline import Passes, PassesFor, lower_host, run_passes, run_verified
@@ -190,13 +190,7 @@ def dump_import(build: Build) -> None:
 def import_model(build: Build) -> None:
     """Imports ONNX, or IR that the user wrote, as `relay` on tensors of fixed shapes."""
     with build.stages.stage("import"):
-        imported = build.source.bind(build.shapes, build.values)
-        resident = build.options.resident
-        build.imported = replace(
-            imported,
-            inputs=in_spaces(imported.inputs, resident),
-            outputs=in_spaces(imported.outputs, resident),
-        )
+        build.imported = _in_spaces(build, build.source.bind(build.shapes, build.values))
         if build.options.denormals == "keep":
             warn_of_denormals(build.module)
         size = sum(
@@ -204,6 +198,20 @@ def import_model(build: Build) -> None:
         )
         dump_import(build)
         current_limits().check("output_bytes", size, "bytes of the model's outputs")
+
+
+def _in_spaces(build: Build, imported: ImportedModel) -> ImportedModel:
+    """Returns the imported model with the memory spaces of its inputs and outputs."""
+    resident = build.options.resident
+    if not resident:
+        return imported
+    from byoc_mlir.compiler.resident import in_spaces
+
+    return replace(
+        imported,
+        inputs=in_spaces(imported.inputs, resident),
+        outputs=in_spaces(imported.outputs, resident),
+    )
 
 
 def canonicalise(build: Build) -> None:
@@ -333,6 +341,8 @@ def lower(build: Build) -> None:
         integers = PassesFor(_QUANTISED, _host_integers)
         run_passes(build.context, build.module, [integers], build.stages.add_pass)
         if build.options.resident:
+            from byoc_mlir.compiler.resident import mark_residents
+
             mark_residents(build.module, build.imported.inputs, build.imported.outputs)
         build.constants = lower_host(
             build.context,

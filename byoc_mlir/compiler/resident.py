@@ -23,8 +23,6 @@ def with_residents(source: Source, options: CompileOptions) -> Source:
     Raises:
         InvalidModelError: the model has no such input or output, or no target has such a device.
     """
-    if not options.resident:
-        return source
     devices = {get_backend(target).memory_space for target in options.targets} - {HOST_SPACE}
     names = [*(info.name for info in source.inputs), *source.outputs]
     for name, device in options.resident.items():

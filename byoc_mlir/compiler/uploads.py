@@ -18,7 +18,6 @@ from byoc_mlir.abi import (
 )
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.devices import get_device
-from byoc_mlir.devices.code import device_code
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.lowering.region_calls import RegionCall, device_arenas
 from byoc_mlir.runtime.program import ProgramDevice, SharedLibrary
@@ -62,6 +61,10 @@ class Uploads:
 
     def modules(self, host: ModuleOp) -> Iterator[ModuleOp]:
         """Yields the code of each device for the linked program."""
+        if not self.constants:
+            return
+        from byoc_mlir.devices.code import device_code  # most programs use no device
+
         arenas = device_arenas(host)
         for name, weights in self.constants.items():
             yield device_code(name, weights, arenas.get(name, 0))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
-from byoc_mlir.abi import ENTRY_POINTS, FOUND_SLOT, split_status
+from byoc_mlir.abi import ENTRY_POINTS, FOUND_SLOT, HOST_SPACE, split_status
 from byoc_mlir.boundary import value_refused
 from byoc_mlir.dims import parse_size
 from byoc_mlir.errors import DeviceError, ExecutionError, OutOfMemoryError
@@ -337,6 +337,18 @@ class Instance:
         self._errors.last = None
         detail = f": {cause}" if cause is not None else f" with status {reason}"
         raise ExecutionError(f"could not {what}: region {region} failed{detail}") from cause
+
+
+def instance_of(
+    program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True
+) -> Instance:
+    """Returns the loaded program; arguments and errors are those of `Instance`."""
+    infos = (*program.inputs, *program.outputs)
+    if all(info.space == HOST_SPACE for info in infos):
+        return Instance(program, limits, load=load)
+    from byoc_mlir.runtime.resident import ResidentInstance  # few programs need it
+
+    return ResidentInstance(program, limits, load=load)
 
 
 def new_outputs(outputs: Sequence[tuple[Shape, np.dtype[Any]]]) -> list[Array]:

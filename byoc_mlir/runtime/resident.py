@@ -9,23 +9,13 @@ import numpy as np
 
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.errors import InvalidInputError
-from byoc_mlir.limits import DEFAULT_LIMITS, Limits
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.call import Call
 from byoc_mlir.runtime.device_array import DeviceArray, Handle, is_on_device
 from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.runtime.profiled import TimedPart
-from byoc_mlir.runtime.program import Array, Program
+from byoc_mlir.runtime.program import Array
 from byoc_mlir.tensors import TensorInfo
-
-
-def instance_of(
-    program: Program, limits: Limits = DEFAULT_LIMITS, *, load: bool = True
-) -> Instance:
-    """Returns the loaded program; arguments and errors are those of `Instance`."""
-    infos = (*program.inputs, *program.outputs)
-    is_on_host = all(info.space == HOST_SPACE for info in infos)
-    return (Instance if is_on_host else ResidentInstance)(program, limits, load=load)
 
 
 class ResidentInstance(Instance):

@@ -15,7 +15,6 @@ from byoc_mlir.compiler.execution.programs import leaf_of_source
 from byoc_mlir.compiler.garbage import modules_imported
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.request import Request
-from byoc_mlir.compiler.resident import with_residents
 from byoc_mlir.compiler.source import Source, read_source
 from byoc_mlir.dialects.boundary import ir_boundary
 from byoc_mlir.errors import InvalidModelError
@@ -86,6 +85,10 @@ def read_model(request: Request) -> tuple[Source, CompileOptions]:
     with ir_boundary("read"), limited(request.limits):
         options = CompileOptions.of(request)
         source = read_source(request.model, request.sizes, trusted=request.trusted)
+        if not options.resident:
+            return source, options
+        from byoc_mlir.compiler.resident import with_residents
+
         return with_residents(source, options), options
 
 

@@ -20,10 +20,9 @@ from byoc_mlir.runtime.call import Call
 from byoc_mlir.runtime.destinations import destinations
 from byoc_mlir.runtime.execution.node import LoadedNode, Named, Parts, Step
 from byoc_mlir.runtime.execution.recent import Recent
-from byoc_mlir.runtime.instance import Instance
+from byoc_mlir.runtime.instance import Instance, instance_of
 from byoc_mlir.runtime.plan import Leaf, leaf_of
 from byoc_mlir.runtime.program import Array, Program
-from byoc_mlir.runtime.resident import instance_of
 from byoc_mlir.runtime.system.forks import ForkSafeLock, on_live_threads
 from byoc_mlir.tensors import TensorInfo
 
