@@ -32,6 +32,7 @@ OPTIONAL_PASSES = (
     "keep-channels-last",
     "fuse-elementwise",
     "pack-weights",
+    "hoist-device-ops",
     "choose-schedules",
     "avoid-gathers",
     "mark-cold-functions",
@@ -52,6 +53,8 @@ REQUIRED_PASSES: Mapping[str, str] = {
     "specialise-dims": "a model with symbolic dimensions keeps them without it",
     "profile-steps": "profile=False disables it",
     "check-legal": "it changes nothing",
+    "place-copies": "a device reads its own memory only",
+    "place-waits": "without it, results are read before they exist",
     **dict.fromkeys(
         (
             "add-entry-points",
