@@ -11,7 +11,7 @@ import pytest
 from dynamic_models import check_one_program
 from onnx import TensorProto
 
-from byoc_mlir.lowering import host_pipeline
+from byoc_mlir.lowering.convolutions import choose_convolution_algorithms
 from byoc_mlir.lowering.convolutions.choose_convolution_algorithms import (
     ChooseConvolutionAlgorithms,
 )
@@ -213,7 +213,7 @@ def test_kernels(
 ) -> None:
     """Checks each algorithm, whichever is the fastest on this machine."""
     monkeypatch.setattr(
-        host_pipeline,
+        choose_convolution_algorithms,
         "ChooseConvolutionAlgorithms",
         partial(ChooseConvolutionAlgorithms, algorithm=algorithm),
     )
