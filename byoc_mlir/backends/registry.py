@@ -13,12 +13,12 @@ from byoc_mlir.backends.base import API_VERSION, Backend
 from byoc_mlir.backends.options import Target, settings_of
 from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import BackendError
-from byoc_mlir.installed import installed_points
-from byoc_mlir.names import meant, written_at
+from byoc_mlir.names import meant
+from byoc_mlir.plugins import Plugins
 
 ENTRY_POINT_GROUP = "byoc_mlir.backends"
 
-_registered: dict[str, type[Backend]] = {}
+_backends = Plugins("backend", Backend, ENTRY_POINT_GROUP, BackendError)
 
 AnyBackend = TypeVar("AnyBackend", bound=Backend)
 
@@ -31,9 +31,7 @@ def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
     Raises:
         BackendError: the name is malformed or taken, or the class follows another API version.
     """
-    check_argument("the backend", cls, type, "a class derived from Backend", BackendError)
-    if Backend not in cls.__mro__:
-        raise BackendError(f"{cls.__name__} is no backend: it is not derived from Backend")
+    _backends.check(cls, "Backend")
     name: object = getattr(cls, "name", None)
     if not isinstance(name, str) or not name or "." in name:
         raise BackendError(
@@ -46,16 +44,13 @@ def register_backend(cls: type[AnyBackend]) -> type[AnyBackend]:
             f" version {API_VERSION} and accepts older ones; install a matching release of either"
         )
     check_argument(f"the priority of backend '{name}'", cls.priority, int, "a number", BackendError)
-    known = _registered.get(name)
-    if known is not None and written_at(known) != written_at(cls):
-        raise BackendError(f"a backend named '{name}' is registered already; choose another name")
-    _registered[name] = cls
+    _backends.add(name, cls)
     return cls
 
 
 def registered_backends() -> Mapping[str, type[Backend]]:
     """Returns the classes that are registered in the process, by name."""
-    return dict(_registered)
+    return dict(_backends.registered)
 
 
 def load_backend_module(spec: str) -> None:
@@ -91,7 +86,7 @@ def _imported(what: str) -> Generator[None]:
 
 def backend_names() -> list[str]:
     """Returns the names of all known backends, sorted."""
-    return sorted({*_registered, *(point.name for point in installed_points(ENTRY_POINT_GROUP))})
+    return _backends.names()
 
 
 def get_backends(targets: Sequence[str]) -> list[Backend]:
@@ -132,13 +127,10 @@ def get_backend(target: str) -> Backend:
 
 
 def _backend_class(name: str) -> Callable[[], Backend]:
-    if name not in _registered:
-        for point in installed_points(ENTRY_POINT_GROUP):
-            if point.name == name:
-                register_backend(point.load())
-    if name not in _registered:
+    found = _backends.find(name, lambda point: register_backend(point.load()))
+    if found is None:
         raise BackendError(
             f"no backend is named '{name}'; known are {', '.join(backend_names()) or 'none'}"
             f"{meant(name, backend_names())}"
         )
-    return _registered[name]
+    return found

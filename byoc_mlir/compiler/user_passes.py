@@ -14,16 +14,15 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
-from byoc_mlir.boundary import check_argument
 from byoc_mlir.errors import ByocError
-from byoc_mlir.installed import installed_points
-from byoc_mlir.names import meant, written_at
+from byoc_mlir.names import meant
+from byoc_mlir.plugins import Plugins
 
 ENTRY_POINT_GROUP = "byoc_mlir.passes"
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
-_registered: dict[str, type[ModulePass]] = {}
+_passes = Plugins("pass", ModulePass, ENTRY_POINT_GROUP)
 
 AnyPass = TypeVar("AnyPass", bound=ModulePass)
 
@@ -36,30 +35,25 @@ def register_pass(cls: type[AnyPass]) -> type[AnyPass]:
     Raises:
         ByocError: the class is no pass, or its name is malformed or taken.
     """
-    check_argument("the pass", cls, type, "a class derived from xdsl.passes.ModulePass")
-    if ModulePass not in cls.__mro__:
-        raise ByocError(f"{cls.__name__} is no pass: it is not derived from ModulePass")
+    _passes.check(cls, "xdsl.passes.ModulePass")
     name: object = getattr(cls, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ByocError(
             f"pass {cls.__name__}: `name` must be lower-case words with hyphens, as"
             f" 'my-pass', found {name!r}"
         )
-    known = _registered.get(name)
-    if known is not None and written_at(known) != written_at(cls):
-        raise ByocError(f"a pass named '{name}' is registered already; choose another name")
-    _registered[name] = cls
+    _passes.add(name, cls)
     return cls
 
 
 def registered_passes() -> Mapping[str, type[ModulePass]]:
     """Returns the classes that are registered in the process, by name."""
-    return dict(_registered)
+    return dict(_passes.registered)
 
 
 def user_pass_names() -> list[str]:
     """Returns the names of all known passes of users, sorted."""
-    return sorted({*_registered, *(point.name for point in installed_points(ENTRY_POINT_GROUP))})
+    return _passes.names()
 
 
 def user_pass(name: str) -> type[ModulePass]:
@@ -68,18 +62,15 @@ def user_pass(name: str) -> type[ModulePass]:
     Raises:
         ByocError: there is no such pass, or it cannot be imported.
     """
-    if name not in _registered:
-        for point in installed_points(ENTRY_POINT_GROUP):
-            if point.name == name:
-                register_pass(_loaded(point))
-    if name not in _registered:
+    found = _passes.find(name, lambda point: register_pass(_loaded(point)))
+    if found is None:
         known = ", ".join(user_pass_names()) or "none"
         raise ByocError(
             f"no pass of a user is named '{name}'; known are {known}"
             f"{meant(name, user_pass_names())}; @byoc_mlir.register_pass, or an entry point"
             f" '{ENTRY_POINT_GROUP}', makes one known"
         )
-    return _registered[name]
+    return found
 
 
 def passes_of(specs: Sequence[str]) -> tuple[ModulePass, ...]:

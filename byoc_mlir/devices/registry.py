@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import EntryPoint
 from typing import TypeVar
 
 from byoc_mlir.abi import HOST_SPACE
-from byoc_mlir.boundary import check_argument
 from byoc_mlir.devices.base import Device
 from byoc_mlir.errors import BackendError
-from byoc_mlir.installed import installed_points
-from byoc_mlir.names import meant, written_at
+from byoc_mlir.names import meant
+from byoc_mlir.plugins import Plugins
 
-ENTRY_POINT_GROUP = "byoc_mlir.devices"
-
-_registered: dict[str, type[Device]] = {}
+_devices = Plugins("device", Device, "byoc_mlir.devices", BackendError)
 
 AnyDevice = TypeVar("AnyDevice", bound=Device)
 
@@ -25,25 +23,20 @@ def register_device(cls: type[AnyDevice]) -> type[AnyDevice]:
     Raises:
         BackendError: the name is malformed or taken.
     """
-    check_argument("the device", cls, type, "a class derived from Device", BackendError)
-    if Device not in cls.__mro__:
-        raise BackendError(f"{cls.__name__} is no device: it is not derived from Device")
+    _devices.check(cls, "Device")
     name: object = getattr(cls, "name", None)
     if not isinstance(name, str) or not name.isidentifier() or name == HOST_SPACE:
         raise BackendError(
             f"device {cls.__name__}: `name` must be an identifier of C other than '{HOST_SPACE}'"
             f" (it is the prefix of the device's functions), found {name!r}"
         )
-    known = _registered.get(name)
-    if known is not None and written_at(known) != written_at(cls):
-        raise BackendError(f"a device named '{name}' is registered already; choose another name")
-    _registered[name] = cls
+    _devices.add(name, cls)
     return cls
 
 
 def registered_devices() -> Mapping[str, type[Device]]:
     """Returns the classes that are registered in the process, by name."""
-    return dict(_registered)
+    return dict(_devices.registered)
 
 
 def identities(names: Iterable[str]) -> dict[str, str]:
@@ -57,7 +50,7 @@ def identities(names: Iterable[str]) -> dict[str, str]:
 
 def device_names() -> Sequence[str]:
     """Returns the names of all known devices, sorted."""
-    return sorted({*_registered, *(point.name for point in installed_points(ENTRY_POINT_GROUP))})
+    return _devices.names()
 
 
 def get_device(name: str) -> Device:
@@ -66,21 +59,19 @@ def get_device(name: str) -> Device:
     Raises:
         BackendError: no device has that name, or its package cannot be loaded.
     """
-    if name not in _registered:
-        _register_installed(name)
-    if name not in _registered:
+    found = _devices.find(name, _register_installed)
+    if found is None:
+        known = device_names()
         raise BackendError(
-            f"no device is named '{name}'; known are {', '.join(device_names()) or 'none'}"
-            f"{meant(name, list(device_names()))}"
+            f"no device is named '{name}'; known are {', '.join(known) or 'none'}"
+            f"{meant(name, known)}"
         )
-    return _registered[name]()
+    return found()
 
 
-def _register_installed(name: str) -> None:
-    for point in installed_points(ENTRY_POINT_GROUP):
-        if point.name == name:
-            try:
-                register_device(point.load())
-            except Exception as error:  # code of another package, which may raise anything
-                detail = f"{type(error).__name__}: {error}"
-                raise BackendError(f"device '{name}' cannot be loaded: {detail}") from error
+def _register_installed(point: EntryPoint) -> None:
+    try:
+        register_device(point.load())
+    except Exception as error:  # code of another package, which may raise anything
+        detail = f"{type(error).__name__}: {error}"
+        raise BackendError(f"device '{point.name}' cannot be loaded: {detail}") from error

@@ -108,10 +108,11 @@ def test_what_does_not_pay_goes_to_the_next_target_with_reasons():
 
 @pytest.fixture
 def registered() -> Iterator[None]:
-    before = dict(registry._registered)
+    known = registry._backends.registered
+    before = dict(known)
     yield
-    registry._registered.clear()
-    registry._registered.update(before)
+    known.clear()
+    known.update(before)
 
 
 def test_backends_used_by_default_have_an_order(registered: None):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Failing(ModulePass):
 
 @pytest.fixture(autouse=True)
 def passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_passes, "_registered", {})
+    monkeypatch.setattr(user_passes, "_passes", replace(user_passes._passes, registered={}))
     byoc_mlir.register_pass(Swap)
     byoc_mlir.register_pass(Failing)
 
@@ -192,7 +192,7 @@ def test_register_refuses(cls: Any, said: str) -> None:
 
 
 PACKAGE = """
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xdsl.passes import ModulePass
 
 @dataclass(frozen=True)
