@@ -39,7 +39,14 @@ from byoc_mlir.disabled import disabling
 from byoc_mlir.frontend.model import ImportedModel
 from byoc_mlir.ir_dump import dump_text, dumping, located_text
 from byoc_mlir.limits import current_limits, limited
-from byoc_mlir.lowering.host_pipeline import Passes, PassesFor, lower_host, run_passes, run_verified
+from byoc_mlir.lowering.host_pipeline import (
+    Passes,
+    PassesFor,
+    lower_host,
+    ops_named,
+    run_passes,
+    run_verified,
+)
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
 from byoc_mlir.progress import shown
@@ -93,14 +100,14 @@ def _affine_passes() -> Sequence[ModulePass]:
     return (FoldBatchNorm(),)
 
 
-_QUANTISED_PASSES = PassesFor(_QUANTISED, _quantised_passes)
+_QUANTISED_PASSES = PassesFor(ops_named(*_QUANTISED), _quantised_passes)
 
 CANONICALISATION: Passes = (
     Widen16BitFloats(),
     _QUANTISED_PASSES,
     FoldConstants(),
     Simplify(),
-    PassesFor(_AFFINE, _affine_passes),
+    PassesFor(ops_named(*_AFFINE), _affine_passes),
     FoldConstants(),
     Simplify(),
     DropUnusedFunctions(),
@@ -237,7 +244,7 @@ def canonicalisation(targets: Sequence[str]) -> Passes:
         passes = [one for one in passes if not isinstance(one, Widen16BitFloats)]
     whole = sorted(f"relay.{name}" for backend in backends for name in backend.quantised_ops)
     if whole:
-        quantised = PassesFor(_QUANTISED, partial(_quantised_passes, whole))
+        quantised = PassesFor(ops_named(*_QUANTISED), partial(_quantised_passes, whole))
         passes = [quantised if one is _QUANTISED_PASSES else one for one in passes]
     return passes
 
@@ -311,7 +318,7 @@ def generate(build: Build) -> None:
     """
     with build.stages.stage("generate"):
         if _mixes_on_host(build.options):
-            rounding = PassesFor(_RECURRENT, partial(_rounding, build.options.exact))
+            rounding = PassesFor(ops_named(*_RECURRENT), partial(_rounding, build.options.exact))
             run_passes(build.context, build.module, [rounding], build.stages.add_pass)
         if build.options.profile:
             from byoc_mlir.transforms.traffic import Traffic
@@ -338,7 +345,7 @@ def lower(build: Build) -> None:
     """Lowers the host's part to the `llvm` dialect; regions are declarations in it."""
     with build.stages.stage("lower"):
         declare_regions(build.module, build.codes, build.uploads)
-        integers = PassesFor(_QUANTISED, _host_integers)
+        integers = PassesFor(ops_named(*_QUANTISED), _host_integers)
         run_passes(build.context, build.module, [integers], build.stages.add_pass)
         if build.options.resident:
             from byoc_mlir.compiler.resident import mark_residents

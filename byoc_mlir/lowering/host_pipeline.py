@@ -43,79 +43,62 @@ from byoc_mlir.lowering.widen_products import WidenProducts
 
 @dataclass(frozen=True)
 class PassesFor:
-    """Passes for certain ops, imported when a module has such an op.
+    """Passes for certain modules, imported when there is such a module.
 
     Args:
-        names: beginnings of the ops' names. The passes do nothing for a module without these ops.
+        applies_to: cheap test; the passes do nothing for a module for which it is false.
         load: function that imports the passes and returns them.
     """
 
-    names: tuple[str, ...]
+    applies_to: Callable[[ModuleOp], bool]
     load: Callable[[], Sequence[ModulePass]]
 
     def needed(self, module: ModuleOp) -> Sequence[ModulePass]:
-        """Returns the passes if the module has an op for them, else none."""
-        has_one = any(op.name.startswith(self.names) for op in module.walk())
-        return self.load() if has_one else ()
+        """Returns the passes if they apply to the module, else none."""
+        return self.load() if self.applies_to(module) else ()
+
+
+def ops_named(*beginnings: str) -> Callable[[ModuleOp], bool]:
+    """Returns a test that is true for modules with an op whose name begins so."""
+    return lambda module: any(op.name.startswith(beginnings) for op in module.walk())
 
 
 Passes: TypeAlias = Sequence[ModulePass | PassesFor]
 
 
 def all_of(passes: Passes) -> tuple[ModulePass, ...]:
-    """Returns the passes with those for certain ops, whatever ops a module has."""
+    """Returns the passes with those for certain modules, whatever the module."""
     several = (one.load() if isinstance(one, PassesFor) else (one,) for one in passes)
     return tuple(one for some in several for one in some)
 
 
-@dataclass(frozen=True)
-class DevicePasses:
-    """Passes for devices, which run between those for the host; none for a module without."""
-
-    copies: Sequence[ModulePass] = ()
-    order: Sequence[ModulePass] = ()
-    waits: Sequence[ModulePass] = ()
-
-    @staticmethod
-    def of(module: ModuleOp) -> DevicePasses:
-        """Returns the passes for a module, imported only if it has regions of devices."""
-        if not device_functions(module):
-            return DevicePasses()
-        from byoc_mlir.lowering.hoist_device_ops import HoistDeviceOps
-        from byoc_mlir.lowering.place_copies import PlaceCopies
-        from byoc_mlir.lowering.place_waits import PlaceWaits
-
-        return DevicePasses((PlaceCopies(),), (HoistDeviceOps(),), (PlaceWaits(),))
-
-
-def loop_passes(*, threads: int, devices: DevicePasses = DevicePasses()) -> Passes:
+def loop_passes(*, threads: int) -> Passes:
     """Returns the passes from `relay` on tensors to loops on one arena.
 
     After these passes, @main has its final arguments.
 
     Args:
         threads: OpenMP threads of a run; 0 without an OpenMP runtime.
-        devices: passes for regions of devices.
     """
     bits = vector_bits(CodegenTarget.current())
     return (
         LowerSmallTypes(),
         WidenProducts(),
-        PassesFor(_TRANSPOSED_CONVOLUTIONS, _transposed_convolutions),
-        PassesFor(("relay.nn.softmax",), partial(_softmaxes, threads)),
-        PassesFor(("relay.nn.conv",), partial(_convolutions, threads)),
+        PassesFor(ops_named(*_TRANSPOSED_CONVOLUTIONS), _transposed_convolutions),
+        PassesFor(ops_named("relay.nn.softmax"), partial(_softmaxes, threads)),
+        PassesFor(ops_named("relay.nn.conv"), partial(_convolutions, threads)),
         ConvertRelayToLinalg(),
         CheckLegal("linalg"),
-        *devices.copies,
+        PassesFor(_has_devices, _copies),
         KeepChannelsLast(),
         FuseElementwise(),
         PackWeights(vector_bits=bits),
-        *devices.order,
+        PassesFor(_has_devices, _order),
         Bufferize(),
         OutlineKernels(),
         CheckLegal("buffers"),
         PlanBuffers(),
-        *devices.waits,
+        PassesFor(_has_devices, _waits),
         ChooseSchedules(threads=threads > 1, vector_bits=bits),
         ConvertLinalgToLoops(threads=threads > 1, vector_bits=bits),
         BindSizes(),
@@ -144,6 +127,28 @@ def _convolutions(threads: int) -> Sequence[ModulePass]:
 
     choice = choose_convolution_algorithms.ChooseConvolutionAlgorithms(threads)
     return (choice, LowerConvolutions(threads))
+
+
+def _has_devices(module: ModuleOp) -> bool:
+    return bool(device_functions(module))
+
+
+def _copies() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.place_copies import PlaceCopies
+
+    return (PlaceCopies(),)
+
+
+def _order() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.hoist_device_ops import HoistDeviceOps
+
+    return (HoistDeviceOps(),)
+
+
+def _waits() -> Sequence[ModulePass]:
+    from byoc_mlir.lowering.place_waits import PlaceWaits
+
+    return (PlaceWaits(),)
 
 
 def llvm_passes(*, threads: bool) -> tuple[ModulePass, ...]:
@@ -189,8 +194,7 @@ def lower_host(
         The constants that the code refers to, some of them created by the passes.
     """
     parallel = threads > 1
-    passes = loop_passes(threads=threads, devices=DevicePasses.of(module))
-    run_passes(context, module, passes, timing)
+    run_passes(context, module, loop_passes(threads=threads), timing)
     constants = host_constants(module)
     entry_points = AddEntryPoints(threads, outputs, flush_denormals)
     run_passes(context, module, (entry_points, *llvm_passes(threads=parallel)), timing)
