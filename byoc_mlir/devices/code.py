@@ -78,10 +78,10 @@ class _DeviceCode:
         queue = function.load(opened, POINTER)
         uploaded = function.call(self._upload, queue, state)
         waited = self._call(function, "wait", queue)
-        failed = function.compare("ne", uploaded, function.integer(0, i32))
+        failed = function.failed(uploaded)
         status = function.select(failed, uploaded, waited)
         self._do(function, "close", queue)
-        is_failure = function.compare("ne", status, function.integer(0, i32))
+        is_failure = function.failed(status)
         function.when(is_failure, lambda: function.do(UNLOAD.hook(self._prefix), state))
         function.finish(status)
 
@@ -148,7 +148,7 @@ class _DeviceCode:
         arena = function.slot(context, DEVICE_ARENA_SLOT)
         status = self._allocate(function, state, function.integer(self._arena_bytes), arena)
         queue = function.load(opened, POINTER)
-        failed = function.compare("ne", status, function.integer(0, i32))
+        failed = function.failed(status)
         function.when(failed, lambda: self._do(function, "close", queue))
         function.finish(status)
 

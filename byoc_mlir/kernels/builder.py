@@ -227,9 +227,13 @@ class FunctionBuilder:
         """Calls an LLVM intrinsic and returns its result."""
         return self.insert(ops.intrinsic(name, arguments, result))
 
+    def failed(self, status: SSAValue) -> SSAValue:
+        """Returns an `i1` that is true if a status is not 0."""
+        return self.compare("ne", status, self.integer(0, i32))
+
     def check(self, status: SSAValue) -> None:
         """Generates an early return of `status` unless it is 0."""
-        failed = self.compare("ne", status, self.integer(0, i32))
+        failed = self.failed(status)
         stop, on = self._new_block(), self._new_block()
         self.block.add_op(ops.branch_if(failed, (stop, ()), (on, ())))
         stop.add_op(ops.return_(status))

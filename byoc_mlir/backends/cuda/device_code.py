@@ -100,6 +100,6 @@ class _DeviceCode:
     def _keep_if_zero(self, function: FunctionBuilder, status: SSAValue) -> None:
         """Ends a function that made something: unless it failed, the context stays retained."""
         self._driver.pop(function)
-        failed = function.compare("ne", status, function.integer(0, i32))
+        failed = function.failed(status)
         function.when(failed, lambda: self._driver.release(function))
         function.finish(status)

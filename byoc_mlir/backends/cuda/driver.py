@@ -94,7 +94,7 @@ def _define_enter(function: FunctionBuilder) -> None:
     number = function.load(device, i32)
     function.check(function.call("cuDevicePrimaryCtxRetain", context, number))
     status = function.call("cuCtxPushCurrent_v2", function.load(context, POINTER))
-    failed = function.compare("ne", status, function.integer(0, i32))
+    failed = function.failed(status)
     function.when(failed, lambda: _do(function, "cuDevicePrimaryCtxRelease_v2", number))
     function.finish(status)
 

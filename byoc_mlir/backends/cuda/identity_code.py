@@ -22,7 +22,7 @@ def define_identity(module: ModuleBuilder, prefix: str) -> None:
     function = module.function(f"{prefix}_identity", (), result=POINTER)
     address = function.address(text)
     status = function.call(code.write, address)
-    failed = function.compare("ne", status, function.integer(0, i32))
+    failed = function.failed(status)
     function.when(failed, lambda: function.store(function.integer(0, i8), address))
     function.finish(address)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from byoc_mlir.abi import LOAD, OPEN, UNLOAD
+from byoc_mlir.abi import LOAD, OPEN, START, UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.cuda.driver import DriverCode, driver_library
 from byoc_mlir.backends.cuda.kernels.compile import Launch, Place, RegionKernels, Space
@@ -63,7 +63,7 @@ class _RegionCode:
         function.check(self._driver.enter(function))
         status = function.call(self._define_find(), state)
         self._driver.pop(function)
-        failed = function.compare("ne", status, function.integer(0, i32))
+        failed = function.failed(status)
         function.when(failed, lambda: self._driver.release(function))
         function.finish(status)
 
@@ -83,7 +83,7 @@ class _RegionCode:
             found = function.call("cuModuleGetFunction", target, module, function.address(text))
             is_first = function.compare("eq", status, function.integer(0, i32))
             status = function.select(is_first, found, status)
-        failed = function.compare("ne", status, function.integer(0, i32))
+        failed = function.failed(status)
         function.when(failed, lambda: _unload(function, module))
         function.finish(status)
         return name
@@ -108,7 +108,7 @@ class _RegionCode:
     def define_start(self) -> None:
         """Defines `R_start(state, context, queue, …)`, which enqueues the launches."""
         count = 3 + len(self._kernels.constants) + self._tensors
-        function = self.module.function(f"{self._symbol}_start", (POINTER,) * count)
+        function = self.module.function(f"{self._symbol}_{START}", (POINTER,) * count)
         queue = function.parameters[2]
         function.check(self._driver.enter_queue(function, queue))
         status = function.call(self._define_launches(count), *function.parameters)

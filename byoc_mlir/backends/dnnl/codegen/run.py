@@ -102,7 +102,7 @@ class _Run:
             look = add_any_special(self._code.shared, floats.element)
             one = function.call(look, tensor, function.integer(floats.count))
             found = function.binary(llvm.OrOp, found, one)
-        return function.compare("ne", found, function.integer(0, i32))
+        return function.failed(found)
 
     def _run_group(self, group: Group, special: SSAValue | None) -> SSAValue:
         """Runs one execution, or several at the same time, and returns the status."""
