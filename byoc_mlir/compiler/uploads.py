@@ -44,8 +44,8 @@ class Uploads:
         """Returns the slots of a region's constants in the state of its device."""
         if code.space == HOST_SPACE:
             return ()
-        digests = [weight.digest for weight in self.constants[code.space]]
-        return tuple(digests.index(weight.digest) for weight in code.native.constants)
+        numbers = {one.digest: number for number, one in enumerate(self.constants[code.space])}
+        return tuple(numbers[weight.digest] for weight in code.native.constants)
 
     def declarations(self) -> Iterator[FuncOp]:
         """Yields the declaration that stands for each device, with its slots and hooks."""

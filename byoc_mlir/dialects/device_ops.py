@@ -69,11 +69,7 @@ class CopyOp(IRDLOperation):
         return self.target.data if self.source.data == HOST_SPACE else self.source.data
 
     def verify_(self) -> None:
-        spaces = (self.source.data, self.target.data)
-        if spaces.count(HOST_SPACE) != 1:
-            raise VerifyException(
-                f"a copy is between the host and a device, found {spaces[0]!r} and {spaces[1]!r}"
-            )
+        _check_ends("copy", self.source.data, self.target.data)
 
 
 @irdl_op_definition
@@ -112,12 +108,7 @@ class TransferOp(IRDLOperation):
         return self.source if self.is_to_device else self.destination
 
     def verify_(self) -> None:
-        spaces = [space_of(value.type) for value in self.operands]
-        if spaces.count(HOST_SPACE) != 1:
-            raise VerifyException(
-                f"a transfer is between the host and a device, found {spaces[0]!r} and"
-                f" {spaces[1]!r}"
-            )
+        _check_ends("transfer", *(space_of(value.type) for value in self.operands))
 
 
 @irdl_op_definition
@@ -130,6 +121,14 @@ class WaitOp(IRDLOperation):
 
     def __init__(self, device: str):
         super().__init__(properties={"device": StringAttr(device)})
+
+
+def _check_ends(what: str, source: str, target: str) -> None:
+    """Checks that an op moves data between the host and a device."""
+    if (source, target).count(HOST_SPACE) != 1:
+        raise VerifyException(
+            f"a {what} is between the host and a device, found {source!r} and {target!r}"
+        )
 
 
 def space_of(type_: Attribute) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
@@ -12,7 +11,7 @@ from xdsl.dialects.func import FuncOp
 from byoc_mlir.abi import DEVICE_TRAFFIC
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp
 from byoc_mlir.dialects.relay.base import Ints
-from byoc_mlir.lowering.to_llvm.types import byte_width
+from byoc_mlir.lowering.to_llvm.types import buffer_bytes
 from byoc_mlir.runtime.report import DeviceTraffic
 
 
@@ -54,4 +53,4 @@ def transferred_bytes(transfer: TransferOp) -> int:
     """Returns the bytes of a copy."""
     type_ = transfer.source.type
     assert isinstance(type_, MemRefType)
-    return math.prod(type_.get_shape()) * byte_width(type_.element_type)
+    return buffer_bytes(type_)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects import func
+from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from byoc_mlir.abi import HOST_SPACE, INPUTS, WORKSPACE, WORKSPACE_OFFSET
@@ -17,7 +17,7 @@ from byoc_mlir.dialects.byoc import host_blocks
 from byoc_mlir.dialects.device_ops import TransferOp, WaitOp, region_spaces, space_of
 from byoc_mlir.dialects.dynamic_buffers import PlaceOp, View
 from byoc_mlir.lowering.region_calls import int_attribute
-from byoc_mlir.lowering.to_llvm.types import byte_width
+from byoc_mlir.lowering.to_llvm.aliasing import Extent, extent_of
 
 
 class PlaceWaits(ModulePass):
@@ -45,28 +45,12 @@ class PlaceWaits(ModulePass):
             _Waits(block, regions, functions).place()
 
 
-_END = 1 << 63
-"""Offset after all memory."""
-
-
-@dataclass(frozen=True)
-class _Range:
-    """Bytes of a buffer; `root` is the arena, an argument, or a global."""
-
-    root: SSAValue
-    begin: int
-    end: int
-
-    def overlaps(self, other: _Range) -> bool:
-        return self.root is other.root and self.begin < other.end and other.begin < self.end
-
-
 @dataclass(frozen=True)
 class _Pending:
     """Copy that a device may still be doing, with its memory of the host."""
 
     device: str
-    range: _Range
+    extent: Extent
     is_to_device: bool
 
 
@@ -95,8 +79,8 @@ class _Waits:
                 self._wait(self._touched(op), op)
 
     def _transfer(self, op: TransferOp) -> None:
-        used = _range(op.host_buffer)
-        others = (one.device for one in self._pending if used.overlaps(one.range))
+        used = extent_of(op.host_buffer)
+        others = (one.device for one in self._pending if used.may_overlap(one.extent))
         self._wait(tuple(device for device in others if device != op.device), op)
         self._pending.append(_Pending(op.device, used, op.is_to_device))
         self._busy[op.device] = None
@@ -106,7 +90,7 @@ class _Waits:
         if isinstance(op, PlaceOp | View):
             return ()
         used = [
-            (_range(value), self._may_write(inner, index))
+            (extent_of(value), self._may_write(inner, index))
             for inner in op.walk()
             for index, value in enumerate(inner.operands)
             if isinstance(value.type, MemRefType) and space_of(value.type) == HOST_SPACE
@@ -115,21 +99,20 @@ class _Waits:
         return tuple(
             one.device
             for one in self._pending
-            for range_, written in used
-            if range_.overlaps(one.range) and (written or not one.is_to_device)
+            for extent, written in used
+            if extent.may_overlap(one.extent) and (written or not one.is_to_device)
         )
 
-    def _workspace(self, op: Operation) -> Iterator[_Range]:
+    def _workspace(self, op: Operation) -> Iterator[Extent]:
         """Yields the part of the arena that a region of the host uses besides its arguments."""
         function = self._called(op)
         if function is None or not (size := int_attribute(function, WORKSPACE)):
             return
         arena = self._block.args[0]
         if self._block is self._functions["main"].body.blocks[0]:
-            begin = int_attribute(function, WORKSPACE_OFFSET)
-            yield _Range(arena, begin, begin + size)
+            yield Extent(arena, int_attribute(function, WORKSPACE_OFFSET), size)
         else:  # the offset is that in the arena of @main
-            yield _Range(arena, 0, _END)
+            yield Extent(arena)
 
     def _called(self, op: Operation) -> func.FuncOp | None:
         return self._functions.get(_callee(op)) if isinstance(op, func.CallOp) else None
@@ -165,25 +148,3 @@ def _is_written(buffer: SSAValue) -> bool:
         elif not isinstance(op, linalg.GenericOp) or op.operands[use.index] in op.outputs:
             return True
     return False
-
-
-def _range(buffer: SSAValue) -> _Range:
-    """Returns the memory of a buffer; all of the root's if the place in it is not known."""
-    owner = buffer.owner
-    if isinstance(owner, View):
-        return _range(owner.operands[0])
-    if isinstance(owner, PlaceOp) and isinstance(owner.source, BlockArgument):
-        shift, type_ = owner.offset.owner, owner.results[0].type
-        if isinstance(shift, arith.ConstantOp) and isinstance(shift.value, IntegerAttr):
-            begin = shift.value.value.data
-            assert isinstance(type_, MemRefType)
-            return _Range(owner.source, begin, begin + _bytes(type_))
-    root = owner.source if isinstance(owner, PlaceOp) else buffer
-    return _Range(root, 0, _END)
-
-
-def _bytes(type_: MemRefType) -> int:
-    count = 1
-    for size in type_.get_shape():
-        count *= size
-    return count * byte_width(type_.element_type)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,12 +12,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, CodegenContext
 from byoc_mlir.compiler.partition.estimate_regions import estimated_times
+from byoc_mlir.compiler.partition.host_costs import bytes_of
 from byoc_mlir.compiler.target_devices import device_of
 from byoc_mlir.dialects.byoc import host_blocks, region_compiler
-from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.kernels.costs import ASSUMED
-from byoc_mlir.lowering.to_llvm.types import byte_width
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.region_times import set_times
 
@@ -121,7 +119,7 @@ def _crossing_bytes(regions: Sequence[_Region]) -> Iterator[int]:
     inputs = dict.fromkeys(value for value in operands if value.owner not in calls)
     results = (result for call in calls for result in call.results)
     outputs = (value for value in results if not calls.issuperset(_users(value)))
-    yield from map(_bytes, (*inputs, *outputs))
+    yield from (bytes_of([value]) for value in (*inputs, *outputs))
 
 
 def _root(value: SSAValue) -> SSAValue:
@@ -138,7 +136,3 @@ def _users(value: SSAValue) -> Iterator[Operation]:
             yield from _users(use.operation.results[0])
         else:
             yield use.operation
-
-
-def _bytes(value: SSAValue) -> int:
-    return math.prod(shape_of(value)) * byte_width(tensor_type(value).element_type)

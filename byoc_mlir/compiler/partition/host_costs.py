@@ -137,13 +137,13 @@ def _of_op(op: Operation) -> float:
         return _of_layer(op)
     known, products = calibration(ConvolutionCalibration), multiplications(op)
     if products:
-        weights = _bytes(value for value in op.operands if _is_weight(value))
+        weights = bytes_of(value for value in op.operands if _is_weight(value))
         return products / known.products + weights / known.weight_bytes
     milliseconds = 0.0
     if relay_name(op).endswith(_FUNCTIONS):
         milliseconds += _elements(op.results) / calibration(ActivationCalibration).swish
     if not (relay_name(op).endswith(_NOTHING) or _is_fused(op)):
-        milliseconds += _bytes((*op.operands, *op.results)) / known.transformed_bytes
+        milliseconds += bytes_of((*op.operands, *op.results)) / known.transformed_bytes
     return milliseconds
 
 
@@ -182,7 +182,8 @@ def _elements(values: Iterable[SSAValue]) -> int:
     return sum(math.prod(shape_of(value)) for value in values)
 
 
-def _bytes(values: Iterable[SSAValue]) -> int:
+def bytes_of(values: Iterable[SSAValue]) -> int:
+    """Returns the bytes of tensors."""
     return sum(
         math.prod(shape_of(value)) * byte_width(tensor_type(value).element_type) for value in values
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from xdsl.dialects import arith, func, memref
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
@@ -12,7 +11,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from byoc_mlir.abi import MAY_ALIAS
 from byoc_mlir.dialects import dynamic_buffers
-from byoc_mlir.lowering.to_llvm.types import byte_width
+from byoc_mlir.lowering.to_llvm.types import buffer_bytes
 
 _SAME_MEMORY = (
     memref.CastOp,
@@ -76,8 +75,7 @@ def _extent_of_place(op: dynamic_buffers.PlaceOp) -> Extent:
         and isinstance(shift.value, IntegerAttr)
     ):
         return source
-    size = prod(type_.get_shape()) * byte_width(type_.element_type)
-    return Extent(source.buffer, shift.value.value.data, size)
+    return Extent(source.buffer, shift.value.value.data, buffer_bytes(type_))
 
 
 def _is_own_argument(value: BlockArgument) -> bool:

@@ -32,6 +32,7 @@ from byoc_mlir.kernels.ops import Index
 from byoc_mlir.lowering.to_llvm.emitter import Emitter, Lowerings, integer_constant
 from byoc_mlir.lowering.to_llvm.types import (
     POINTER,
+    buffer_bytes,
     byte_width,
     convert_type,
     is_contiguous,
@@ -180,7 +181,7 @@ def _copy(op: memref.CopyOp, emitter: Emitter) -> Sequence[SSAValue]:
             f"memref.copy from {source_type} to {target_type} cannot be lowered; accepted are"
             " contiguous memrefs of static shapes"
         )
-    length = prod(source_type.get_shape()) * byte_width(source_type.element_type)
+    length = buffer_bytes(source_type)
     source, target = emitter[op.source], emitter[op.destination]
     emitter.add(llvm_ext.MemcpyOp(target, source, emitter.constant(length)))
     return ()

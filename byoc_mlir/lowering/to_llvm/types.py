@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -91,6 +92,11 @@ def byte_width(element: Attribute) -> int:
     if type(element) not in _BYTE_WIDTHS:
         raise PassFailedException(f"a memref of {element} has no defined element size")
     return _BYTE_WIDTHS[type(element)]
+
+
+def buffer_bytes(type_: MemRefType) -> int:
+    """Returns the bytes of the elements of a memref of static sizes."""
+    return prod(type_.get_shape()) * byte_width(type_.element_type)
 
 
 @lru_cache(maxsize=4096)
