@@ -135,8 +135,10 @@ def _why_unavailable(device: ProgramDevice) -> str | None:
     """Returns the reason that a device's plug-in gives, if it is installed and gives one."""
     module, _, name = device.plugin.partition(":")
     try:
-        plugin = cast("type[_Plugin]", getattr(importlib.import_module(module), name))
-        return plugin().unavailable()
+        plugin: object = getattr(importlib.import_module(module), name)
+        if not isinstance(plugin, type) or getattr(plugin, "name", None) != device.name:
+            return None  # the program names something else, which is not called
+        return cast("type[_Plugin]", plugin)().unavailable()
     except Exception:  # code of another package; there is an error to report already
         return None
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import fakenpu.device
 import pytest
 from device_models import NoPools
 from fakenpu.control import Control, Fault
 from fakenpu.device import FakeNpu
 
 import byoc_mlir
-from byoc_mlir.errors import DeviceError
+from byoc_mlir.errors import DeviceError, ExecutionError
+from byoc_mlir.runtime.devices import explaining_absence
 from byoc_mlir.testing.networks import mlp3
 from byoc_mlir.testing.reference import assert_agrees, random_inputs, run_onnxruntime
 from byoc_mlir.tools import byoc
@@ -46,6 +49,17 @@ def test_a_model_is_compiled_for_a_device_that_is_missing(absent: None, tmp_path
             executable.run(random_inputs(model))
     with Control("fakenpu").fault(Fault.OPEN), pytest.raises(DeviceError, match=REASON):
         byoc_mlir.load(file)
+
+
+def test_what_is_no_class_of_the_device_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    with byoc_mlir.compile(mlp3(), targets=("fakenpu",), cache=False) as executable:
+        (device,) = executable.program.devices
+    called: list[str] = []
+    monkeypatch.setattr(fakenpu.device, "harmful", lambda: called.append("harm"), raising=False)
+    named = replace(device, plugin="fakenpu.device:harmful")
+    with pytest.raises(ExecutionError, match="lost"), explaining_absence([named]):
+        raise ExecutionError("lost")
+    assert not called
 
 
 def test_compiling_to_run_is_refused_at_once(absent: None) -> None:
