@@ -32,7 +32,7 @@ _HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enables tiered execution, which other tests disable; hides registrations of other tests."""
     monkeypatch.setenv("BYOC_INTERPRETER", "on")
-    for kind in ("backends", "passes", "importers"):
+    for kind in ("classes", "importers"):
         monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)
 
 

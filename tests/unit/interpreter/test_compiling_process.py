@@ -34,7 +34,7 @@ def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     compilation.
     """
     monkeypatch.setenv("BYOC_INTERPRETER", "on")
-    for kind in ("backends", "passes", "importers"):
+    for kind in ("classes", "importers"):
         monkeypatch.setattr(fingerprint, f"_registered_{kind}", list)
 
 
