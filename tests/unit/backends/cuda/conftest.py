@@ -8,7 +8,7 @@ import pytest
 from helpers.cuda.emulation import Record, emulated_text, recording_driver
 
 from byoc_mlir.backends.cuda import images
-from byoc_mlir.backends.cuda.driver import ENVIRONMENT_VARIABLE
+from byoc_mlir.nvidia.driver import ENVIRONMENT_VARIABLE
 
 
 @pytest.fixture
