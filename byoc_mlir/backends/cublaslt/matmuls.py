@@ -11,19 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
+from byoc_mlir.abi import COMPUTED_IN
 from byoc_mlir.backends.gemm import Gemm, gemm_of, gemm_refused
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp, Weight
 from byoc_mlir.dialects.relay.base import tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.nn import DenseOp, MatmulOp
-from byoc_mlir.dialects.relay.products import computed_in
 
 _TYPES: dict[type[Attribute], int] = {Float32Type: 0, Float16Type: 2, BFloat16Type: 14}
 """`cudaDataType_t` of element types."""
+
+_TF32 = StringAttr("tf32")
 
 _COMPUTE_F32, _COMPUTE_TF32 = 68, 77
 """`cublasComputeType_t`: sums in `f32`, without rounded operands or with."""
@@ -91,7 +93,7 @@ def matmul_of(op: Operation) -> Matmul:
     workspace = min(_MOST_WORKSPACE, _MOST_PARTS * 4 * gemm.count * gemm.rows * gemm.units)
     transpose_a, transpose_b = gemm.transposes
     words = (
-        _COMPUTE_TF32 if computed_in(anchor) == "tf32" else _COMPUTE_F32,
+        _COMPUTE_TF32 if anchor.attributes.get(COMPUTED_IN) == _TF32 else _COMPUTE_F32,
         int(transpose_b),
         int(transpose_a),
         epilogue,

@@ -79,7 +79,11 @@ def _refused_bias(match: Match) -> str | None:
         return bias_refused(adding)
     result = match.op("anchor").results[0]
     *others, last = (1, *shape_of(bias))
-    if set(others) == {1} and last == shape_of(result)[-1] and adding.results[0].type == result.type:
+    if (
+        set(others) == {1}
+        and last == shape_of(result)[-1]
+        and adding.results[0].type == result.type
+    ):
         return None
     return f"bias {bias.type} is not one value for each unit of {result.type}"
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 from xdsl.dialects.builtin import ModuleOp
 
 from byoc_mlir.backends.cuda.device_code import device_module
-from byoc_mlir.backends.cuda.driver import driver_library
-from byoc_mlir.backends.cuda.gpu import find_gpu
 from byoc_mlir.devices import Device
 from byoc_mlir.errors import BackendError
+from byoc_mlir.nvidia.driver import driver_library
+from byoc_mlir.nvidia.gpu import find_gpu
 from byoc_mlir.runtime.program import SharedLibrary
 
 _COPY_START = 0.01

@@ -9,10 +9,10 @@ import pytest
 from helpers.cuda.emulation import Record
 from helpers.cuda.networks import kernels_of
 
-from byoc_mlir.backends.cuda import gpu as gpus
 from byoc_mlir.backends.cuda.device import CudaDevice
-from byoc_mlir.backends.cuda.driver import ENVIRONMENT_VARIABLE
 from byoc_mlir.backends.cuda.images import image_of, machine_code
+from byoc_mlir.nvidia import gpu as gpus
+from byoc_mlir.nvidia.driver import ENVIRONMENT_VARIABLE
 from byoc_mlir.testing.networks import NETWORKS
 
 
