@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Precision: TypeAlias = Literal["f32", "bf16", "bf16x3"]
+Precision: TypeAlias = Literal["f32", "bf16", "bf16x3", "tf32", "f16"]
 """Element types in which matmuls and convolutions may be computed; see docs/precision.md."""
 
 SLOT_BYTES = 8
