@@ -180,6 +180,10 @@ GPU_KERNEL = "nvvm.kernel"
 """Attribute of a function in the `llvm` dialect that a GPU's driver launches."""
 VECTORISED = "byoc.vectorised"
 """Attribute of a function that is already vectorised and needs none of LLVM's optimisations."""
+COMPUTED_IN = "byoc.computed_in"
+"""Attribute of a matmul or convolution: the type in which it is computed, if the operands have
+another type; `tf32` for `f32` operands that a backend may round to 10 bits of mantissa.
+"""
 WEIGHT = "byoc.weight"
 """Attribute of a global: the handle of its constant."""
 STEP = "byoc.step"

@@ -42,12 +42,20 @@ def folder() -> Path:
 @cache
 def recording_driver() -> Path:
     """Returns the path of the recording driver, which it compiles."""
-    path = folder() / "libcuda.so.1"
-    source = Path(__file__).with_name("libcuda.c")
-    subprocess.run(
-        ["cc", "-O1", "-w", "-shared", "-fPIC", str(source), "-o", str(path), "-lpthread", "-ldl"],
-        check=True,
-    )
+    return _compiled("libcuda.c", "libcuda.so.1", "-O1", "-lpthread", "-ldl")
+
+
+@cache
+def recording_cublaslt() -> Path:
+    """Returns the path of the recording cuBLASLt, which it compiles."""
+    return _compiled("libcublaslt.c", "libcublasLt.so.13", "-O3", "-lm")
+
+
+def _compiled(source: str, name: str, *flags: str) -> Path:
+    """Compiles a shared object from a file of this folder; returns its path."""
+    path, file = folder() / name, str(Path(__file__).with_name(source))
+    command = ["cc", "-w", "-shared", "-fPIC", file, "-o", str(path), *flags]
+    subprocess.run(command, check=True)
     return path
 
 

@@ -169,6 +169,7 @@ typedef struct work {
   void *to, **arguments;
   const void *from;
   size_t bytes;
+  int (*call)(void *);  // of a library, with its own data in `arguments`
 } work;
 typedef struct stream { work *first, **last; struct stream *next; } stream;
 static stream *all_streams;
@@ -185,6 +186,7 @@ static int do_all_locked(stream *s) {
   for (work *w = s->first, *next; w; w = next) {
     next = w->next;
     if (status == OK && w->kernel) status = run_kernel(w->kernel, w->blocks, w->threads, w->arguments);
+    else if (status == OK && w->call) status = w->call(w->arguments);
     else if (status == OK) memcpy(w->to, w->from, w->bytes);
     for (int n = 0; w->kernel && n < w->kernel->arguments; n++) free(w->arguments[n]);
     free(w->arguments);
@@ -234,6 +236,13 @@ int cuStreamSynchronize(stream *s) {
   int status = do_all(s);
   if (status) sticky = status;
   return status;
+}
+// For recording libraries: enqueues a call, with a copy of its data.
+int library_enter(const char *name) { return enter(name); }
+int library_enqueue(stream *s, int (*call)(void *), const void *data, size_t bytes) {
+  NEED_CONTEXT();
+  append(s, (work){.call = call, .arguments = memcpy(malloc(bytes), data, bytes), .bytes = bytes});
+  return OK;
 }
 int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t bytes, stream *s) {
   ENTER(); NEED_CONTEXT();
