@@ -33,6 +33,7 @@ OPTIONAL_PASSES = (
     "fuse-elementwise",
     "pack-weights",
     "hoist-device-ops",
+    "outline-device-chains",
     "choose-schedules",
     "avoid-gathers",
     "mark-cold-functions",
