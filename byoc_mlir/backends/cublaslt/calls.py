@@ -9,10 +9,8 @@ One handle serves all regions of a program, and all threads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, i32, i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.cublaslt.matmuls import Field, LayoutField
