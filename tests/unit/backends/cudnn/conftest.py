@@ -11,10 +11,14 @@ from helpers.cuda import emulation
 from helpers.cuda.emulation import Record, recording_cudnn
 from helpers.cuda.fixtures import gpu
 
-from byoc_mlir.backends.cudnn.library import CUDNN
+from byoc_mlir.backends.cudnn.library import CUDNN, load_cudnn
 from byoc_mlir.backends.cudnn.properties import ENVIRONMENT_VARIABLE
+from byoc_mlir.errors import BackendError
 
 __all__ = ["gpu"]
+
+_VERSION = 91900
+"""Version of cuDNN that wrote the properties; others may refuse them."""
 
 
 @pytest.fixture
@@ -33,6 +37,10 @@ def cudnn(gpu: Record, monkeypatch: pytest.MonkeyPatch) -> Iterator[ctypes.CDLL]
 def saved_h200(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes NVIDIA's cuDNN plan for an H200, whose properties cuDNN 9.19 wrote."""
     monkeypatch.delenv(CUDNN.environment, raising=False)
-    if not CUDNN.path().is_absolute():
-        pytest.skip("cuDNN is not installed: the wheel nvidia-cudnn-cu13 has it")
+    try:
+        found = load_cudnn().version
+    except BackendError as error:
+        pytest.skip(str(error))
+    if found != _VERSION:
+        pytest.skip(f"the properties are those of cuDNN {_VERSION}, found {found}")
     monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(Path(emulation.__file__).with_name("h200.json")))
