@@ -51,6 +51,12 @@ def recording_cublaslt() -> Path:
     return _compiled("libcublaslt.c", "libcublasLt.so.13", "-O3", "-lm")
 
 
+@cache
+def recording_cudnn() -> Path:
+    """Returns the path of the recording cuDNN, which it compiles."""
+    return _compiled("libcudnn.c", "libcudnn.so.9", "-O3")
+
+
 def _compiled(source: str, name: str, *flags: str) -> Path:
     """Compiles a shared object from a file of this folder; returns its path."""
     path, file = folder() / name, str(Path(__file__).with_name(source))
