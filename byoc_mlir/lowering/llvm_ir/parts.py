@@ -16,8 +16,8 @@ from byoc_mlir.dialects.symbols import mentioned_symbols
 from byoc_mlir.lowering.symbols import is_declaration, is_internal, symbol_of
 
 MOST_PARTS = 4
-LEAST_OPS = 1000
-"""Minimum number of a part's ops. LLVM takes some 0.2 s for so many ops, or half of that for vector
+LEAST_OPS = 400
+"""Minimum number of a part's ops. LLVM takes some 0.08 s for so many ops, or half of that for vector
 code; an empty part takes 0.01 s."""
 
 COPIED_OPS = 40
