@@ -66,7 +66,7 @@ def _gains(function: llvm.FuncOp, short: AbstractSet[str]) -> bool:
 
 
 def _is_register(op: Operation) -> bool:
-    """True for memory on the stack that LLVM replaces by registers."""
+    """True if an op allocates memory that LLVM replaces by a register."""
     return isinstance(op, llvm.AllocaOp) and all(
         isinstance(use.operation, llvm.LoadOp | llvm.StoreOp) for use in op.res.uses
     )
