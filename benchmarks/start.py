@@ -4,12 +4,12 @@
     python benchmarks/start.py bert6 --threads 1
 
 Every start is a separate process, with the bytecode that an installation leaves. The kinds of
-start are interleaved, and the quickest of each is shown. The `first` process finds an empty cache, so it
-measures the calibration of the machine, too: `calibration`, which is in no other column. It imports
-NumPy, ONNX, llvmlite and xDSL first: `libraries`. `beyond` is all that follows until the first
-output. `read` is one pass over the file, which a start contains, as the file is hashed. For one
-model alone, the compiled one and the one loaded from a shared object then run interleaved in one
-process.
+start are interleaved, and the quickest of each is shown. The `first` process finds an empty cache,
+so it measures the calibration of the machine, too: `calibration`, which is in no other column. It
+imports NumPy, ONNX, llvmlite and xDSL first: `libraries`. `beyond` is all that follows until the
+first output. `read` is one pass over the file, which a start contains, as the file is hashed. For
+one model alone, the compiled one and the one loaded from a shared object then run interleaved in
+one process.
 """
 
 from __future__ import annotations
