@@ -22,6 +22,8 @@ from byoc_mlir.nvidia.libraries import explain
 RETAIN, RELEASE = "cublaslt_retain", "cublaslt_release"
 """Functions `i32 ()` and `void ()`: create the handle at the first call, and destroy it at the
 last."""
+LAYOUT = "cublaslt_layout"
+"""Function `i32 (layout, words)`, which sets up the layout of a matrix."""
 DESCRIBE = "cublaslt_describe"
 """Function `i32 (operation, words)`, which sets up the descriptor of an operation."""
 CHOOSE = "cublaslt_choose"
@@ -32,9 +34,9 @@ null."""
 
 OPERATION_SLOTS = 32
 """Slots of `cublasLtMatmulDescOpaque_t`."""
-_LAYOUT_SLOTS = 14
+LAYOUT_SLOTS = 14
 """Slots of `cublasLtMatrixLayoutOpaque_t`."""
-_ALGORITHM = 3 * _LAYOUT_SLOTS
+_ALGORITHM = 3 * LAYOUT_SLOTS
 """First slot of the algorithm, after the layouts of B, A and the result."""
 STATE_SLOTS = _ALGORITHM + 8
 """Slots of a matmul's layouts and `cublasLtMatmulAlgo_t`."""
@@ -79,7 +81,7 @@ def shared_functions() -> ModuleBuilder:
     return module
 
 
-_STATUS, _LAYOUT = "cublaslt_status", "cublaslt_layout"
+_STATUS = "cublaslt_status"
 
 
 def _define_status(module: ModuleBuilder) -> None:
@@ -125,14 +127,13 @@ def _define_release(module: ModuleBuilder) -> None:
 
 
 def _define_layout(module: ModuleBuilder) -> None:
-    """Defines `i32 layout(layout, words)`, which sets up the layout of a matrix."""
-    function = module.function(_LAYOUT, (POINTER, POINTER), internal=True)
+    function = module.function(LAYOUT, (POINTER, POINTER), internal=True)
     layout, words = function.parameters
     element = function.word(words, LayoutField.TYPE, i32)
     rows, columns = (
         function.word(words, field) for field in (LayoutField.ROWS, LayoutField.COLUMNS)
     )
-    size = function.integer(_LAYOUT_SLOTS * _SLOT_BYTES)
+    size = function.integer(LAYOUT_SLOTS * _SLOT_BYTES)
     _call(function, "MatrixLayoutInit_internal", layout, size, element, rows, columns, rows)
     for attribute, field, width in (
         (_BATCH_COUNT, LayoutField.COUNT, 4),
@@ -158,10 +159,10 @@ def _define_describe(module: ModuleBuilder) -> None:
 def _define_choose(module: ModuleBuilder) -> None:
     function = module.function(CHOOSE, (POINTER, POINTER), internal=True)
     slots, words = function.parameters
-    layouts = [function.slot(slots, number * _LAYOUT_SLOTS) for number in range(3)]
+    layouts = [function.slot(slots, number * LAYOUT_SLOTS) for number in range(3)]
     for number, layout in enumerate(layouts):
         first = Field.FIRST_LAYOUT + number * len(LayoutField)
-        function.check(function.call(_LAYOUT, layout, function.slot(words, first)))
+        function.check(function.call(LAYOUT, layout, function.slot(words, first)))
     operation = function.stack_slots(OPERATION_SLOTS)
     function.check(function.call(DESCRIBE, operation, words))
     preference = _preference(function, words)
@@ -210,7 +211,7 @@ def _define_enqueue(module: ModuleBuilder) -> None:
     one, zero = function.stack_slot(), function.stack_slot()
     function.store(function.real(1.0), one)
     function.store(function.real(0.0), zero)
-    at_b, at_a, at_result = (function.slot(slots, n * _LAYOUT_SLOTS) for n in range(3))
+    at_b, at_a, at_result = (function.slot(slots, n * LAYOUT_SLOTS) for n in range(3))
     handle = function.pointer(function.address(_HANDLE), 0)
     operands = (one, b, at_b, a, at_a, zero, result, at_result, result, at_result)
     algorithm = function.slot(slots, _ALGORITHM)

@@ -27,6 +27,7 @@ class CudaDevice(Device):
 
     name: ClassVar[str] = "cuda"
     dlpack_type: ClassVar[int] = 2
+    records: ClassVar[bool] = True
 
     def library(self) -> SharedLibrary:
         return driver_library()
@@ -47,9 +48,6 @@ class CudaDevice(Device):
 
     def identity(self) -> str:
         return "" if self.unavailable() else find_gpu().identity
-
-    def capacity(self) -> int | None:
-        return None if self.unavailable() else find_gpu().memory_bytes
 
     def copy_milliseconds(self, size: int) -> float:
         return _COPY_START + size / _COPIED_BYTES

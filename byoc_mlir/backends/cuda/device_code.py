@@ -7,6 +7,7 @@ from xdsl.ir import SSAValue
 
 from byoc_mlir.abi import SLOT_BYTES
 from byoc_mlir.backends.cuda.identity_code import define_identity
+from byoc_mlir.backends.cuda.recording_code import define_recording
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.nvidia.driver import LIBRARY_STATUS, DriverCode
@@ -28,6 +29,7 @@ def device_module(name: str) -> ModuleOp:
     code.define_wait()
     code.define_explain()
     code.define_message()
+    define_recording(code.module, name)
     define_identity(code.module, name)
     return code.module.module
 

@@ -158,9 +158,9 @@ class Record:
         self._driver.fail(name.encode(), after, status)
 
     def held(self) -> Sequence[int]:
-        """Returns how often contexts are retained, and the numbers of streams, allocations, modules
-        and contexts that threads have made current.
+        """Returns how often contexts are retained, and the numbers of streams, allocations,
+        modules, contexts that threads have made current, and graphs.
         """
-        numbers = (ctypes.c_int * 5)()
+        numbers = (ctypes.c_int * 6)()
         self._driver.count(numbers)
         return list(numbers)
