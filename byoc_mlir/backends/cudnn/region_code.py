@@ -75,7 +75,7 @@ class _RegionCode:
     def __init__(self, region: FuncOp):
         self.module = ModuleBuilder()
         self._symbol, self._region = region.sym_name.data, region
-        self._calls = tuple(map(call_of, nodes_of(region)))
+        self._calls = tuple(call_of(op) for op in nodes_of(region))
         self.plans = tuple(plan_of(call.convolution) for call in self._calls)
         self._offsets, self._library_offset = inner_offsets(region)
 

@@ -72,6 +72,12 @@ def test_f16_uses_tensor_cores_and_f32_does_not(parts: dict[str, bool]) -> None:
     assert Numerics.TENSOR_CORE not in plan_of(_convolution(DataType.F32, **parts)).notes
 
 
+def test_tf32_is_used_where_it_is_allowed() -> None:
+    plan = plan_of(_convolution(DataType.F32, has_bias=True, may_round=True))
+
+    assert Numerics.TENSOR_CORE in plan.notes
+
+
 _SHAPES = {
     "depthwise": ((2, 32, 28, 28), (32, 1, 3, 3), (2, 32, 28, 28), (1, 1), (1, 1), (1, 1), (1, 1)),
     "groups": ((1, 32, 28, 28), (64, 8, 3, 3), (1, 64, 28, 28), (1, 1), (1, 1), (1, 1), (1, 1)),
