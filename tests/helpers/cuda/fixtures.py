@@ -9,6 +9,7 @@ from helpers.cuda.emulation import Record, emulated_text, recording_driver
 
 from byoc_mlir.backends.cuda import images
 from byoc_mlir.nvidia.driver import ENVIRONMENT_VARIABLE
+from byoc_mlir.nvidia.gpu import forget_gpus
 
 
 @pytest.fixture
@@ -24,3 +25,11 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Record]:
     yield record
     record.forget()
     assert record.held() == before
+
+
+@pytest.fixture
+def forgotten_gpus() -> Iterator[None]:
+    """Clears the cache of GPUs before and after a test."""
+    forget_gpus()
+    yield
+    forget_gpus()

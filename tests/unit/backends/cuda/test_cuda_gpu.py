@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from helpers.cuda.emulation import Record
+from helpers.cuda.fixtures import forgotten_gpus
 from helpers.cuda.networks import kernels_of
 
 from byoc_mlir.backends.cuda.device import CudaDevice
 from byoc_mlir.backends.cuda.images import image_of, machine_code
-from byoc_mlir.nvidia import gpu as gpus
 from byoc_mlir.nvidia.driver import ENVIRONMENT_VARIABLE
 from byoc_mlir.testing.networks import NETWORKS
 
+__all__ = ["forgotten_gpus"]
 
-@pytest.fixture(autouse=True)
-def _no_known_gpus() -> Iterator[None]:
-    gpus.forget_gpus()
-    yield
-    gpus.forget_gpus()
+pytestmark = pytest.mark.usefixtures("forgotten_gpus")
 
 
 def test_a_gpu_is_described(gpu: Record) -> None:
