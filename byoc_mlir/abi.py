@@ -200,7 +200,7 @@ PREFER_NO_GATHER = "byoc.prefer_no_gather"
 GPU_KERNEL = "nvvm.kernel"
 """Attribute of a function in the `llvm` dialect that a GPU's driver launches."""
 VECTORISED = "byoc.vectorised"
-"""Attribute of a function that is already vectorised and needs none of LLVM's optimisations."""
+"""Attribute of a function that needs none of LLVM's optimisations: its loops do no scalar work."""
 COMPUTED_IN = "byoc.computed_in"
 """Attribute of a matmul or convolution: the type in which it is computed, if the operands have
 another type; `tf32` for `f32` operands that a backend may round to 10 bits of mantissa.

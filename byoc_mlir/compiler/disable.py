@@ -37,6 +37,7 @@ OPTIONAL_PASSES = (
     "choose-schedules",
     "avoid-gathers",
     "mark-cold-functions",
+    "mark-vectorised-functions",
 )
 """Passes that only improve a program, in the order in which they run."""
 

@@ -15,10 +15,14 @@ from byoc_mlir.backends.base import (
     CodegenContext,
     GeneratedCode,
     NativeCode,
+    Profitability,
     Rule,
     attempt,
 )
 from byoc_mlir.patterns import CompositePattern
+
+_ALL_F16 = "cuDNN convolves f16 only where bias and result are f16, too"
+"""Reason why convolutions of models of `f32` are not computed in `f16`."""
 
 
 class CudnnBackend(Backend):
@@ -61,6 +65,16 @@ class CudnnBackend(Backend):
         from byoc_mlir.backends.cudnn.partition import patterns
 
         return patterns()
+
+    def profitability(self, element_type: str) -> Profitability:
+        from byoc_mlir.backends.cudnn.partition import ANCHORS
+
+        ops = frozenset(f"nn.{name}" for name in ANCHORS)
+        if element_type == "tf32":
+            return Profitability(ops)
+        if element_type == "f16":
+            return Profitability(ops, faster_in_f32=lambda _: _ALL_F16)
+        return super().profitability(element_type)
 
     def codegen(self, region: FuncOp, context: CodegenContext) -> NativeCode:
         from byoc_mlir.backends.cudnn.region_code import generator

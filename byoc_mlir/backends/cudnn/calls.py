@@ -6,7 +6,8 @@ enqueued, since a handle belongs to one stream at a time. A failure leaves nothi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from functools import partial
 
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
@@ -16,20 +17,18 @@ from byoc_mlir.backends.cudnn.constants import Attribute, Kind, Type
 from byoc_mlir.backends.cudnn.library import version_text
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.nvidia.driver import LIBRARY_STATUS
+from byoc_mlir.nvidia.driver import LIBRARY_STATUS, DriverCode
 from byoc_mlir.nvidia.libraries import explain
 
-RETAIN, RELEASE = "cudnn_retain", "cudnn_release"
-"""Functions `i32 ()` and `void ()`: create the handle at the first call, and destroy it at the
-last one."""
-LOAD_PLAN = "cudnn_load_plan"
-"""Function `i32 (slot, json, bytes)`, which stores a plan's descriptor in a slot."""
-FREE_PLAN = "cudnn_free_plan"
-"""Function `void (plan)`; the plan may be null."""
-BEGIN, END = "cudnn_begin", "cudnn_end"
-"""Functions `i32 (queue)` and `void ()` around calls of `RUN`, for the stream of a queue. `END` is
-called even if `BEGIN` fails.
+LOAD_PLANS = "cudnn_load_plans"
+"""Function `i32 (state, texts, ends, count)`, which loads the plans of a region into the slots of
+its state. Plan `n` is the text up to the offset `ends[n]`. They keep the primary context and the
+handle.
 """
+FREE_PLANS = "cudnn_free_plans"
+"""Function `void (state, count)`, which undoes `LOAD_PLANS`."""
+BEGIN, END = "cudnn_begin", "cudnn_end"
+"""Functions `i32 (queue)` and `void ()` around calls of `RUN`, for the stream of a queue."""
 RUN = "cudnn_run"
 """Function `i32 (plan, numbers, addresses, count, workspace)`, which enqueues a plan."""
 
@@ -40,7 +39,8 @@ _LOCK_BYTES = 64
 _OTHER_VERSION = LIBRARY_STATUS
 """Status for a cuDNN other than that of the plans; those of cuDNN are greater."""
 
-_CHECKED = "cudnn_checked"
+_CHECKED, _RETAIN, _RELEASE = "cudnn_checked", "cudnn_retain", "cudnn_release"
+_LOAD, _FREE = "cudnn_load_plan", "cudnn_free_plan"
 
 
 def shared_functions(version: int) -> ModuleBuilder:
@@ -53,8 +53,8 @@ def shared_functions(version: int) -> ModuleBuilder:
     code.define_checked()
     code.define_retain()
     code.define_release()
-    code.define_free_plan()
-    code.define_load_plan()
+    code.define_free_plans()
+    code.define_load_plans()
     code.define_begin()
     code.define_end()
     code.define_run()
@@ -65,6 +65,7 @@ class _Functions:
     def __init__(self, version: int):
         self.module = ModuleBuilder()
         self._version = version
+        self._driver = DriverCode(self.module, "cudnn_driver")
         for name, size in ((_COUNT, SLOT_BYTES), (_HANDLE, SLOT_BYTES), (_LOCK, _LOCK_BYTES)):
             self.module.variable(name, size)
 
@@ -72,21 +73,21 @@ class _Functions:
         """Defines `i32 checked(status)`, which keeps the text of a failure."""
         function = self.module.function(_CHECKED, (i32,), internal=True)
         (status,) = function.parameters
-        text = self._text(function, status)
+        text = partial(function.call, "cudnnGetErrorString", status, result=POINTER)
         explain(function, status, text)
         function.finish(status)
-
-    def _text(self, function: FunctionBuilder, status: SSAValue) -> Callable[[], SSAValue]:
-        return lambda: function.call("cudnnGetErrorString", status, result=POINTER)
 
     def _call(self, function: FunctionBuilder, name: str, *arguments: SSAValue) -> SSAValue:
         """Calls a function of cuDNN; returns the status, whose text is kept."""
         return function.call(_CHECKED, function.call(f"cudnn{name}", *arguments))
 
     def define_retain(self) -> None:
-        """Defines `RETAIN`; programs are loaded and unloaded by one thread."""
+        """Defines `i32 retain()`, whose first call creates the handle.
+
+        Programs are loaded and unloaded by one thread.
+        """
         create = self._define_create()
-        function = self.module.function(RETAIN, (), internal=True)
+        function = self.module.function(_RETAIN, (), internal=True)
         count = function.address(_COUNT)
         is_first = function.compare("eq", function.load(count), function.integer(0))
         function.when(is_first, lambda: function.check(function.call(create)))
@@ -112,8 +113,8 @@ class _Functions:
         return name
 
     def define_release(self) -> None:
-        """Defines `RELEASE`."""
-        function = self.module.function(RELEASE, (), result=VOID, internal=True)
+        """Defines `void release()`, whose last call destroys the handle."""
+        function = self.module.function(_RELEASE, (), result=VOID, internal=True)
         count = function.address(_COUNT)
         left = function.subtract(function.load(count), 1)
         function.store(left, count)
@@ -124,31 +125,82 @@ class _Functions:
     def _handle(self, function: FunctionBuilder) -> SSAValue:
         return function.load(function.address(_HANDLE), POINTER)
 
-    def define_free_plan(self) -> None:
-        """Defines `FREE_PLAN`."""
-        function = self.module.function(FREE_PLAN, (POINTER,), result=VOID, internal=True)
-        (plan,) = function.parameters
-        exists = function.compare("ne", plan, function.null())
-        function.when(exists, lambda: _ignore(function, "BackendDestroyDescriptor", plan))
+    def define_free_plans(self) -> None:
+        """Defines `FREE_PLANS`."""
+        inner = self.module.function(_FREE, (POINTER, i64), result=VOID, internal=True)
+        state, count = inner.parameters
+        inner.loop(count, lambda index: self._free_one(inner, inner.slot(state, index)))
+        inner.do(_RELEASE)
+        inner.finish()
+
+        function = self.module.function(FREE_PLANS, (POINTER, i64), result=VOID, internal=True)
+        self._driver.enter(function)
+        function.do(_FREE, *function.parameters)
+        self._driver.leave(function)
+        self._driver.release(function)
         function.finish()
 
-    def define_load_plan(self) -> None:
-        """Defines `LOAD_PLAN`."""
-        name = "cudnn_read_plan"
-        inner = self.module.function(name, (POINTER, POINTER, i64), internal=True)
-        plan, json, size = inner.parameters
-        handle = inner.address(_HANDLE)
-        one = inner.integer(1)
-        self._set(inner, plan, Attribute.PLAN_HANDLE, Type.HANDLE, one, handle)
-        self._set(inner, plan, Attribute.PLAN_JSON, Type.CHAR, size, json)
-        inner.finish(self._call(inner, "BackendFinalize", plan))
+    def _free_one(self, function: FunctionBuilder, slot: SSAValue) -> None:
+        """Destroys a plan, if there is one in the slot."""
+        plan = function.load(slot, POINTER)
 
-        function = self.module.function(LOAD_PLAN, (POINTER, POINTER, i64), internal=True)
+        def free() -> None:
+            _ignore(function, "BackendDestroyDescriptor", plan)
+            function.store(function.null(), slot)
+
+        function.when(function.compare("ne", plan, function.null()), free)
+
+    def define_load_plans(self) -> None:
+        """Defines `LOAD_PLANS`."""
+        load, parameters = self._define_load(), (POINTER, POINTER, POINTER, i64)
+        function = self.module.function(LOAD_PLANS, parameters, internal=True)
+        state, _, _, count = function.parameters
+        function.check(self._driver.enter(function))
+        retained = function.call(_RETAIN)
+        status = function.stack_slot()
+        function.store(retained, status)
+
+        def load_all() -> None:
+            loaded = function.call(load, *function.parameters)
+            function.store(loaded, status)
+            function.when(function.failed(loaded), lambda: function.do(_FREE, state, count))
+
+        is_retained = function.compare("eq", retained, function.integer(0, i32))
+        function.when(is_retained, load_all)
+        self._driver.pop(function)
+        found = function.load(status, i32)
+        function.when(function.failed(found), lambda: self._driver.release(function))
+        function.finish(found)
+
+    def _define_load(self) -> str:
+        """Defines the function that loads plans in the current context."""
+        one = self._define_load_one()
+        parameters = (POINTER, POINTER, POINTER, i64)
+        function = self.module.function("cudnn_load_each", parameters, internal=True)
+        state, texts, ends, count = function.parameters
+
+        def load(index: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            (begin,) = carried
+            end = function.load(function.slot(ends, index))
+            text, size = function.offset(texts, begin), function.subtract(end, begin)
+            function.check(function.call(one, function.slot(state, index), text, size))
+            return (end,)
+
+        function.fold(count, (function.integer(0),), load)
+        function.finish(function.integer(0, i32))
+        return "cudnn_load_each"
+
+    def _define_load_one(self) -> str:
+        """Defines the function that loads a plan into a slot, which a failure leaves there."""
+        function = self.module.function(_LOAD, (POINTER, POINTER, i64), internal=True)
         slot, json, size = function.parameters
         function.check(self._create(function, Kind.PLAN, slot))
-        status = function.call(name, function.load(slot, POINTER), json, size)
-        self._destroy_if_failed(function, status, slot)
-        function.finish(status)
+        plan, handle = function.load(slot, POINTER), function.address(_HANDLE)
+        one = function.integer(1)
+        self._set(function, plan, Attribute.PLAN_HANDLE, Type.HANDLE, one, handle)
+        self._set(function, plan, Attribute.PLAN_JSON, Type.CHAR, size, json)
+        function.finish(self._call(function, "BackendFinalize", plan))
+        return _LOAD
 
     def _create(self, function: FunctionBuilder, kind: Kind, slot: SSAValue) -> SSAValue:
         number = function.integer(kind, i32)
@@ -168,26 +220,21 @@ class _Functions:
         name = "BackendSetAttribute"
         function.check(self._call(function, name, descriptor, *numbers, count, values))
 
-    def _destroy_if_failed(
-        self, function: FunctionBuilder, status: SSAValue, slot: SSAValue
-    ) -> None:
-        def destroy() -> None:
-            function.do(FREE_PLAN, function.load(slot, POINTER))
-            function.store(function.null(), slot)
-
-        function.when(function.failed(status), destroy)
-
     def define_begin(self) -> None:
-        """Defines `BEGIN`."""
+        """Defines `BEGIN`, which makes the context of the queue current and takes the lock."""
         function = self.module.function(BEGIN, (POINTER,), internal=True)
-        function.call("pthread_mutex_lock", function.address(_LOCK))
         (queue,) = function.parameters
-        function.finish(self._call(function, "SetStream", self._handle(function), queue))
+        function.check(self._driver.enter_queue(function, queue))
+        function.call("pthread_mutex_lock", function.address(_LOCK))
+        status = self._call(function, "SetStream", self._handle(function), queue)
+        function.when(function.failed(status), lambda: function.do(END))
+        function.finish(status)
 
     def define_end(self) -> None:
         """Defines `END`."""
         function = self.module.function(END, (), result=VOID, internal=True)
         function.call("pthread_mutex_unlock", function.address(_LOCK))
+        self._driver.pop(function)
         function.finish()
 
     def define_run(self) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-from xdsl.dialects.builtin import Float16Type, Float32Type
+from xdsl.dialects.builtin import Float16Type, Float32Type, StringAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
+from byoc_mlir.abi import COMPUTED_IN
 from byoc_mlir.backends.cudnn.constants import DataType
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import ConstantOp, Weight
@@ -20,6 +21,8 @@ from byoc_mlir.dialects.relay.nn import BiasAddOp, ReluOp
 from byoc_mlir.dialects.relay.window import ConvOp, ConvTransposeOp
 
 _TYPES: dict[type[Attribute], DataType] = {Float32Type: DataType.F32, Float16Type: DataType.F16}
+
+_TF32 = StringAttr("tf32")
 
 _LEAST_RANK = 2
 """Fewest spatial dimensions of cuDNN's convolutions."""
@@ -58,6 +61,8 @@ class Convolution:
     has_bias: bool = False
     has_residual: bool = False
     has_relu: bool = False
+    may_round: bool = False
+    """True if operands of `f32` may be rounded to `tf32`, 10 bits of mantissa."""
 
     @property
     def bias(self) -> tuple[int, ...]:
@@ -107,6 +112,7 @@ def described(
         has_bias or has_residual or has_relu,
         has_residual,
         has_relu,
+        anchor.attributes.get(COMPUTED_IN) == _TF32,
     )
 
 

@@ -57,7 +57,7 @@ class Descriptor:
         return self
 
     def finalize(self) -> Descriptor:
-        """Finalises the descriptor."""
+        """Ends the setting of attributes; returns the descriptor, which others may now name."""
         status = self._library.handle.cudnnBackendFinalize(self.pointer)
         self._library.check(status, f"refuses {self.kind.name}")
         return self
@@ -68,7 +68,7 @@ class Descriptor:
         return array[: self._get(attribute, type_, most, array)]
 
     def find(self, attribute: Attribute, into: Sequence[Descriptor]) -> int:
-        """Lets descriptors of the right kind take those of an attribute; returns their number."""
+        """Writes the descriptors of an attribute into some of the same kind; returns their number."""
         array = (ctypes.c_void_p * len(into))(*(one.pointer for one in into))
         return self._get(attribute, Type.DESCRIPTOR, len(into), array)
 

@@ -6,7 +6,7 @@ the exact version of cuDNN that wrote it loads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -36,11 +36,9 @@ _INACCURATE = frozenset(
         Numerics.WINOGRAD_TILE_13X13,
     }
 )
-_REFUSED: Mapping[DataType, frozenset[int]] = {
-    DataType.F32: _INACCURATE | {Numerics.TENSOR_CORE, Numerics.DOWN_CONVERT_INPUTS},
-    DataType.F16: _INACCURATE,
-}
-"""Notes of engines that are not chosen. For `f32`, tensor cores would round the operands."""
+"""Notes of engines whose errors are larger than those of sums in `f32`, or differ by the run."""
+_ROUNDING = frozenset({Numerics.TENSOR_CORE, Numerics.DOWN_CONVERT_INPUTS})
+"""Notes of engines that round operands of `f32`."""
 
 _MOST_NOTES = 16
 _MOST_WORKSPACE = 256 << 20
@@ -76,7 +74,7 @@ def _planned(convolution: Convolution, library: Cudnn, properties: bytes) -> Pla
         device = descriptors.new(Kind.DEVICE_PROPERTIES)
         device.text(Attribute.DEVICE_JSON, properties).finalize()
         graph = graph_of(descriptors, convolution)
-        planner = _Planner(descriptors, device, graph, _REFUSED[convolution.type_])
+        planner = _Planner(descriptors, device, graph, _refused(convolution))
         plan = next(planner.plans(), None)
     if plan is None:
         raise BackendError(
@@ -84,6 +82,12 @@ def _planned(convolution: Convolution, library: Cudnn, properties: bytes) -> Pla
             f" {convolution}"
         )
     return plan
+
+
+def _refused(convolution: Convolution) -> frozenset[int]:
+    """Returns the notes of engines that are not chosen."""
+    is_full = convolution.type_ is DataType.F32 and not convolution.may_round
+    return _INACCURATE | _ROUNDING if is_full else _INACCURATE
 
 
 @dataclass

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import accumulate
 
 from xdsl.dialects.builtin import i32
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from byoc_mlir.abi import LOAD, OPEN, START, UNLOAD
 from byoc_mlir.backends.base import NativeCode, OpDetail
 from byoc_mlir.backends.cudnn.calls import (
     BEGIN,
     END,
-    FREE_PLAN,
-    LOAD_PLAN,
-    RELEASE,
-    RETAIN,
+    FREE_PLANS,
+    LOAD_PLANS,
     RUN,
     shared_functions,
 )
@@ -30,7 +29,7 @@ from byoc_mlir.dialects.locations import node_names
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.kernels.builder import POINTER, VOID, FunctionBuilder
 from byoc_mlir.kernels.module_builder import ModuleBuilder
-from byoc_mlir.nvidia.driver import DriverCode, driver_library
+from byoc_mlir.nvidia.driver import driver_library
 
 _WORKSPACE_SLOT, _CONTEXT_SLOTS = 0, 1
 
@@ -76,8 +75,7 @@ class _RegionCode:
     def __init__(self, region: FuncOp):
         self.module = ModuleBuilder()
         self._symbol, self._region = region.sym_name.data, region
-        self._driver = DriverCode(self.module, self._symbol)
-        self._calls = tuple(map(call_of, nodes_of(region)))
+        self._calls = tuple(call_of(op) for op in nodes_of(region))
         self.plans = tuple(plan_of(call.convolution) for call in self._calls)
         self._offsets, self._library_offset = inner_offsets(region)
 
@@ -93,45 +91,15 @@ class _RegionCode:
         return self._library_offset + max(plan.workspace_bytes for plan in self.plans)
 
     def define_load(self) -> None:
-        """Defines `R_load(state)`, which keeps the primary context, the handle and the plans."""
+        """Defines `R_load(state)`, which loads the plans."""
+        texts = self.module.data(f"{self._symbol}_plans", b"".join(p.json for p in self.plans))
+        ends = tuple(accumulate(len(plan.json) for plan in self.plans))
+        table = self.module.table(f"{self._symbol}_ends", ends)
         function = self.module.function(LOAD.hook(self._symbol), (POINTER,))
         (state,) = function.parameters
-        function.check(self._driver.enter(function))
-        status = function.call(self._define_set_up(), state)
-        self._driver.pop(function)
-        failed = function.failed(status)
-        function.when(failed, lambda: self._driver.release(function))
-        function.finish(status)
-
-    def _define_set_up(self) -> str:
-        """Defines the function that loads the plans in the current context."""
-        name = f"{self._symbol}_set_up"
-        read = self._define_read()
-        function = self.module.function(name, (POINTER,), internal=True)
-        (state,) = function.parameters
-        function.check(function.call(RETAIN))
-        status = function.call(read, state)
-        failed = function.failed(status)
-        function.when(failed, lambda: self._undo_set_up(function, state))
-        function.finish(status)
-        return name
-
-    def _define_read(self) -> str:
-        name = f"{self._symbol}_read"
-        function = self.module.function(name, (POINTER,), internal=True)
-        (state,) = function.parameters
-        for number, plan in enumerate(self.plans):
-            text = self.module.data(f"{self._symbol}_plan_{number}", plan.json)
-            size = function.integer(len(plan.json))
-            slot = function.slot(state, number)
-            function.check(function.call(LOAD_PLAN, slot, function.address(text), size))
-        function.finish(function.integer(0, i32))
-        return name
-
-    def _undo_set_up(self, function: FunctionBuilder, state: SSAValue) -> None:
-        for number in range(len(self.plans)):
-            function.do(FREE_PLAN, function.pointer(state, number))
-        function.do(RELEASE)
+        tables = (function.address(texts), function.address(table))
+        count = function.integer(len(self.plans))
+        function.finish(function.call(LOAD_PLANS, state, *tables, count))
 
     def define_open(self) -> None:
         """Defines `R_open(state, context, workspace)`, which notes the workspace."""
@@ -143,32 +111,25 @@ class _RegionCode:
     def define_unload(self) -> None:
         """Defines `R_unload(state)`."""
         function = self.module.function(UNLOAD.hook(self._symbol), (POINTER,), result=VOID)
-        (state,) = function.parameters
-        self._driver.enter(function)
-        self._undo_set_up(function, state)
-        self._driver.leave(function)
-        self._driver.release(function)
+        function.do(FREE_PLANS, *function.parameters, function.integer(len(self.plans)))
         function.finish()
 
     def define_start(self) -> None:
         """Defines `R_start(state, context, queue, …)`, which enqueues the convolutions."""
         tensors = len(self._region.args) + len(outputs_of(self._region))
-        count = 3 + len(self.constants) + tensors
-        runs = self._define_runs(count)
-        function = self.module.function(f"{self._symbol}_{START}", (POINTER,) * count)
-        queue = function.parameters[2]
-        function.check(self._driver.enter_queue(function, queue))
+        parameters = (POINTER,) * (3 + len(self.constants) + tensors)
+        runs = self._define_runs(parameters)
+        function = self.module.function(f"{self._symbol}_{START}", parameters)
+        function.check(function.call(BEGIN, function.parameters[2]))
         status = function.call(runs, *function.parameters)
         function.do(END)
-        self._driver.pop(function)
         function.finish(status)
 
-    def _define_runs(self, parameters: int) -> str:
+    def _define_runs(self, parameters: Sequence[Attribute]) -> str:
         """Defines the function that enqueues the convolutions in the current context."""
         name = f"{self._symbol}_runs"
-        function = self.module.function(name, (POINTER,) * parameters, internal=True)
-        state, context, queue, *tensors = function.parameters
-        function.check(function.call(BEGIN, queue))
+        function = self.module.function(name, parameters, internal=True)
+        state, context, _, *tensors = function.parameters
         workspace = function.pointer(context, _WORKSPACE_SLOT)
         addresses = self._addresses(function, workspace, tensors)
         library = function.offset(workspace, function.integer(self._library_offset))

@@ -35,7 +35,7 @@ def cudnn(gpu: Record, monkeypatch: pytest.MonkeyPatch) -> Iterator[ctypes.CDLL]
 
 @pytest.fixture
 def saved_h200(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes NVIDIA's cuDNN plan for an H200, whose properties cuDNN 9.19 wrote."""
+    """Uses NVIDIA's cuDNN for an H200, whose properties cuDNN 9.19 wrote."""
     monkeypatch.delenv(CUDNN.environment, raising=False)
     try:
         found = load_cudnn().version

@@ -64,6 +64,10 @@ def test_plans_are_loaded_once_and_enqueued_in_order(
             assert calls == ["cudnnSetStream", *run * 2]
         assert gpu.calls().count("cuStreamSynchronize") == 1
         gpu.forget()
+        assert_agrees(loaded.run(inputs), run_onnxruntime(model, inputs))
+        assert "cuGraphLaunch" in gpu.calls()
+        assert not any(name.startswith("cudnn") for name in gpu.calls())
+        gpu.forget()
     calls = [name for name in gpu.calls() if name.startswith("cudnn")]
     assert calls == [*["cudnnBackendDestroyDescriptor"] * 2, "cudnnDestroy"]
 

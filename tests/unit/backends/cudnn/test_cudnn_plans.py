@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from helpers.cuda.networks import regions_of
 
+from byoc_mlir.backends.cudnn.backend import CudnnBackend
 from byoc_mlir.backends.cudnn.constants import DataType, Numerics
 from byoc_mlir.backends.cudnn.convolutions import Convolution, call_of
+from byoc_mlir.backends.cudnn.library import CUDNN
 from byoc_mlir.backends.cudnn.plans import plan_of
 from byoc_mlir.backends.cudnn.properties import ENVIRONMENT_VARIABLE
 from byoc_mlir.backends.region import nodes_of
 from byoc_mlir.errors import BackendError
+from byoc_mlir.nvidia.driver import ENVIRONMENT_VARIABLE as DRIVER_VARIABLE
 from byoc_mlir.testing.networks import NETWORKS
 
 pytestmark = pytest.mark.usefixtures("saved_h200")
@@ -72,6 +76,12 @@ def test_f16_uses_tensor_cores_and_f32_does_not(parts: dict[str, bool]) -> None:
     assert Numerics.TENSOR_CORE not in plan_of(_convolution(DataType.F32, **parts)).notes
 
 
+def test_tf32_is_used_where_it_is_allowed() -> None:
+    plan = plan_of(_convolution(DataType.F32, has_bias=True, may_round=True))
+
+    assert Numerics.TENSOR_CORE in plan.notes
+
+
 _SHAPES = {
     "depthwise": ((2, 32, 28, 28), (32, 1, 3, 3), (2, 32, 28, 28), (1, 1), (1, 1), (1, 1), (1, 1)),
     "groups": ((1, 32, 28, 28), (64, 8, 3, 3), (1, 64, 28, 28), (1, 1), (1, 1), (1, 1), (1, 1)),
@@ -127,3 +137,34 @@ def test_properties_that_are_none_are_refused(
 
     with pytest.raises(BackendError, match=r"refuses .*DEVICE"):
         plan_of(_convolution(DataType.F32))
+
+
+def test_the_doctor_names_the_version() -> None:
+    backend = CudnnBackend()
+
+    assert backend.unavailable() is None
+    assert backend.describe() == f"cuDNN 9.19.0, {CUDNN.path()}"
+
+
+def test_the_doctor_names_the_version_where_no_gpu_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE)
+    monkeypatch.setenv(DRIVER_VARIABLE, "/nowhere/libcuda.so.1")
+
+    reason = CudnnBackend().unavailable()
+
+    assert reason is not None
+    assert re.search(rf"cuDNN 9\.19\.0 has no GPU.*/nowhere.*{ENVIRONMENT_VARIABLE}", reason)
+
+
+def test_the_environment_of_the_backend_is_complete() -> None:
+    names = (DRIVER_VARIABLE, CUDNN.environment, ENVIRONMENT_VARIABLE)
+    assert CudnnBackend.environment == names
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CUDNN.environment, "/nowhere/libcudnn.so.9")
+
+    reason = CudnnBackend().unavailable()
+
+    assert reason is not None
+    assert re.search("cuDNN is not installed.*/nowhere.*pip install nvidia-cudnn-cu13", reason)
