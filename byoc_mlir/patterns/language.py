@@ -344,7 +344,7 @@ class OpPattern:
         return self._refined(lambda call: call.has_type(type_))
 
     def dominates(self, parent: Pattern, path: Pattern | None = None) -> OpPattern:
-        """Makes the call the child of a dominator; see `Pattern.dominates`."""
+        """Adds a dominator of the call; see `Pattern.dominates`."""
         return self._refined(lambda call: call.dominates(parent, path))
 
 

@@ -59,7 +59,7 @@ def rereading() -> Generator[None]:
 
 
 def reread(module: ModuleOp, name: str) -> None:
-    """Replaces the content of a module by what is read of its text, with its weights."""
+    """Replaces the content of a module by the IR that its text stands for, with its weights."""
     weights = {attribute.data.digest: attribute for _, _, attribute in _weights(module)}
     text = located_text(module)
     read = parse_module(text.encode(), name, _context())

