@@ -28,8 +28,8 @@ def test_every_named_test_exists() -> None:
 
 
 def _functions(file: Path) -> set[str]:
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return {node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, kinds)}
+    nodes = ast.walk(ast.parse(file.read_text()))
+    return {one.name for one in nodes if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def test_every_row_has_a_test() -> None:
