@@ -21,7 +21,7 @@ from byoc_mlir.dialects.relay.base import (
     tensor_of,
     tensor_type,
 )
-from byoc_mlir.dialects.relay.element_types import numpy_dtype
+from byoc_mlir.dialects.relay.element_types import HALVES, numpy_dtype
 from byoc_mlir.dialects.relay.shape import is_symbolic
 from byoc_mlir.dims import Size, largest
 from byoc_mlir.lowering.relay_to_linalg import reduce as reductions
@@ -36,6 +36,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
 from byoc_mlir.lowering.relay_to_linalg.computed_types import accumulator_type, bounds
 from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.nn import window
+from byoc_mlir.lowering.relay_to_linalg.ordered_bits import from_ordered, ordered_least, to_ordered
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 from byoc_mlir.lowering.relay_to_linalg.window import padded, sliding
 
@@ -134,8 +135,11 @@ def _folded(name: str) -> Body:
 
 
 def _lower_max_pool(op: relay.MaxPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
-    least, _ = bounds(tensor_type(op.data).element_type)
-    return [_pool(b, op, op.data, least, "max")]
+    element = tensor_type(op.data).element_type
+    if element in HALVES:
+        peak = _pool(b, op, to_ordered(b, op.data), ordered_least(element), "max")
+        return [from_ordered(b, peak, element)]
+    return [_pool(b, op, op.data, bounds(element)[0], "max")]
 
 
 def _lower_avg_pool(op: relay.AvgPoolOp, b: LinalgBuilder) -> Sequence[SSAValue]:
