@@ -21,6 +21,8 @@ from byoc_mlir.tensors import Array
 
 _CONVOLVED = (2, 3, 5)
 """Prime factors of the lengths of convolutions, those that are transformed fastest."""
+_VECTOR = 16
+"""Factor of these lengths, so that inner loops fill vectors."""
 
 
 def _dft(
@@ -101,7 +103,8 @@ def _complex(context: NodeContext, data: Value, *, inverse: bool) -> Value:
     length = data.number(-2)
     if _is_fast(length):
         return context.emit(FftOp, data, inverse=inverse)
-    padded = next(n for n in count(2 * length - 1) if _has_only(n, _CONVOLVED))
+    least = -(-(2 * length - 1) // _VECTOR) * _VECTOR
+    padded = next(n for n in count(least, _VECTOR) if _has_only(n, _CONVOLVED))
     squares = np.arange(length) ** 2 % (2 * length)
     chirp = np.exp((1j if inverse else -1j) * np.pi * squares / length)
     opposite = np.zeros(padded, np.complex128)
@@ -125,9 +128,10 @@ def _has_only(number: int, primes: Sequence[int]) -> bool:
 def _times(context: NodeContext, data: Value, factors: Array) -> Value:
     """Multiplies complex numbers along the next to last axis by constants."""
     real, imaginary = np.real(factors), np.imag(factors)
-    straight = context.constant(real[:, None], data.dtype)
+    straight = context.constant(np.stack([real, real], -1), data.dtype)
     crossed = context.constant(np.stack([-imaginary, imaginary], -1), data.dtype)
-    swapped = arith.take(context, data, [1, 0], data.rank - 1)
+    parts = [arith.section(context, data, data.rank - 1, part, part + 1) for part in (1, 0)]
+    swapped = arith.concatenate(context, parts, data.rank - 1)
     product = arith.multiply(context, data, straight)
     return arith.add(context, product, arith.multiply(context, swapped, crossed))
 
