@@ -40,7 +40,7 @@ class FftOp(DataOp):
 
     @property
     def is_inverse(self) -> bool:
-        """True for the inverse transform."""
+        """True if the transform is the inverse one."""
         return bool(self.inverse.value.data)
 
     @property

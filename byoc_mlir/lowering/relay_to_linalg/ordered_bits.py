@@ -48,7 +48,7 @@ def from_ordered(b: LinalgBuilder, data: SSAValue, element_type: Attribute) -> S
 
 
 def _flipped(s: Scalars, bits: SSAValue) -> SSAValue:
-    """Flips the bits of the magnitude of negative numbers; twice is no change."""
+    """Reverses the order of negative numbers; twice is no change."""
     sign = s.emit(arith.ShRSIOp(bits, s.constant(15, i16)))
     mask = s.emit(arith.AndIOp(sign, s.constant(_MAGNITUDE, i16)))
     return s.emit(arith.XOrIOp(bits, mask))

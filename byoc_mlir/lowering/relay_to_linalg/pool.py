@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, SSAValue
 from byoc_mlir.dialects.relay import pool as relay
 from byoc_mlir.dialects.relay.base import (
     ints,
-    shape_of,
     sizes_of,
     tensor_of,
     tensor_type,
@@ -193,13 +192,14 @@ def _counted_range(op: relay.AvgPoolOp, axis: int) -> tuple[int, Size]:
 
 
 def _known_counts(op: relay.AvgPoolOp) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """Returns the number of counted elements of all windows, for static sizes."""
+    """Returns the number of counted elements of all windows, for static spatial sizes."""
     strides, padding, dilation = op.checked_window()
     pool = ints(op.pool_size)
     counts = np.ones((), np.int64)
     for axis in range(op.SPATIAL_RANK):
         first, last = _counted_range(op, axis)
-        starts = np.arange(shape_of(op.output)[axis + 2]) * strides[axis] - padding[axis]
+        windows = operator.index(sizes_of(op.output)[axis + 2])
+        starts = np.arange(windows) * strides[axis] - padding[axis]
         positions = starts[:, None] + np.arange(pool[axis]) * dilation[axis]
         inside = ((positions >= first) & (positions < operator.index(last))).sum(axis=1)
         counts = counts[..., None] * np.maximum(inside, 1)
