@@ -1,7 +1,7 @@
 """Estimated latencies of primitives, from the speed of the built-in kernels on this machine.
 
 Implementations of one kind are about as fast relative to the built-in kernels on all processors:
-both do multiply-adds in vectors of the same length. `docs/dev-notes/costs.md` lists the shares.
+both do MACs in vectors of the same length. `docs/dev-notes/costs.md` lists the shares.
 """
 
 from __future__ import annotations

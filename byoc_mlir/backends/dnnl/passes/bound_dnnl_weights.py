@@ -62,7 +62,9 @@ class BoundDnnlWeights(RegionPass):
                 op.too_large = op.algorithm
                 decide(op, some[way.algorithm])
 
-    def _offers(self, convolutions: Sequence[_Convolution]) -> Mapping[_Convolution, Mapping[str, Cost]]:
+    def _offers(
+        self, convolutions: Sequence[_Convolution]
+    ) -> Mapping[_Convolution, Mapping[str, Cost]]:
         """Returns the costs of each convolution by algorithm.
 
         Convolutions whose current algorithm has no cost are omitted.
