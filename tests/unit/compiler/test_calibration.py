@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from measured import measured, write_measured
+from onnx import numpy_helper, parser
 
 import byoc_mlir
 from byoc_mlir.backends.dnnl.library.timing import Bench
@@ -193,6 +195,25 @@ def test_times_of_primitives_are_kept_for_other_models_and_processes(
         with measuring():
             assert compiled() > 10
             assert compiled() == 0
+    finally:
+        compiler_calibration.process_calibration.cache_clear()
+
+
+def test_warmup_measures_primitives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BYOC_CACHE", "off")
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[n, 8, 9, 9] x, float[8, 8, 3, 3] w) => (float[n, 8, 7, 7] y) { y = Conv (x, w) }
+    """)
+    weights = np.ones((8, 8, 3, 3), np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    compiler_calibration.process_calibration.cache_clear()
+    try:
+        with byoc_mlir.compile(model, ("dnnl",), 1, cache=False) as executable:
+            executable.run([np.ones((1, 8, 9, 9), np.float32)])
+            assert not calibration_of(None).group("dnnl")
+            executable.warmup({"x": (2, 8, 9, 9)})
+            assert calibration_of(None).group("dnnl")
     finally:
         compiler_calibration.process_calibration.cache_clear()
 
