@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -38,6 +38,8 @@ class CompileOptions(Request):
     exact: tuple[str, ...] = ()
     is_default: bool = False
     """True if the caller named no targets."""
+    omitted: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Reasons of the targets that the compilation omits after all, by backend."""
 
     @staticmethod
     def of(request: Request) -> CompileOptions:
@@ -77,9 +79,12 @@ class CompileOptions(Request):
         return CompileOptions(**{**said, **decided})
 
     def without_device(self, device: str) -> CompileOptions:
-        """Returns the options without the targets that run on a device."""
-        kept = (one for one in self.targets if get_backend(one).memory_space != device)
-        return replace(self, targets=tuple(kept))
+        """Returns the options without the targets that run on a device, which lacks memory."""
+        backends = {target: get_backend(target) for target in self.targets}
+        kept = tuple(name for name, one in backends.items() if one.memory_space != device)
+        reason = f"device '{device}' has too little memory"
+        omitted = {one.name: reason for name, one in backends.items() if name not in kept}
+        return replace(self, targets=kept, omitted={**self.omitted, **omitted})
 
 
 _PRECISIONS_OF_DEVICES = ("tf32", "f16")

@@ -38,11 +38,15 @@ HEAVY_OPS = frozenset(
 models that come as IR.
 """
 
+UNASKED = "no backend was asked"
+"""Reason of a node on the host that no backend refused."""
+
 
 def build_report(
     imported: ImportedModel,
     codes: Sequence[RegionCode],
     problems: Sequence[str],
+    omitted: Mapping[str, str],
 ) -> Report:
     """Builds the report: a row for each node of the model, or for each op of IR without a model.
 
@@ -50,6 +54,7 @@ def build_report(
         imported: the imported model, whose module is partitioned.
         codes: the code of the module's regions.
         problems: problems of the compilation.
+        omitted: reasons of omitted backends, by name.
     """
     details: dict[str, list[OpDetail]] = {}
     for code in codes:
@@ -74,7 +79,7 @@ def build_report(
     for placement in placements(imported.module):
         products[placement.precision] += placement.multiplications
     return Report(
-        tuple(_with_precision(row, kept) for row in rows),
+        tuple(_with_omitted(_with_precision(row, kept), omitted) for row in rows),
         (*problems, *notes),
         dict(sorted(composites.items())),
         {name: count for name, count in products.items() if count},
@@ -95,6 +100,15 @@ def _with_precision(row: ReportRow, kept: Mapping[str, str]) -> ReportRow:
     """
     reason = kept.get(row.node)
     return row if reason is None else replace(row, precision=f"{row.precision or 'f32'}: {reason}")
+
+
+def _with_omitted(row: ReportRow, omitted: Mapping[str, str]) -> ReportRow:
+    """Returns the row; if its node is on the host, with the reasons of omitted backends."""
+    if not omitted or row.placement != HOST or row.reason == CONTROL_FLOW:
+        return row
+    known = [] if row.reason == UNASKED else [row.reason]
+    reasons = [*known, *(f"{name}: {reason}" for name, reason in omitted.items())]
+    return replace(row, reason="; ".join(reasons))
 
 
 def _with_details(row: ReportRow, details: Sequence[OpDetail]) -> ReportRow:
@@ -169,7 +183,7 @@ def _placed(name: str, op_type: str, ops: Sequence[Placement]) -> ReportRow:
         one = ops[0]
         where = (one.backend, one.region, one.composite, one.reason)
         return ReportRow(name, op_type, *where, precision=most, times=one.times)
-    reasons = "; ".join(one.reason or "no backend was asked" for one in on_host)
+    reasons = "; ".join(one.reason or UNASKED for one in on_host)
     reason = "; ".join(dict.fromkeys(reasons.split("; ")))  # ops of one node share many of them
     if len(on_host) < len(ops):
         reason = f"{len(on_host)} of its {len(ops)} ops: {reason}"

@@ -85,6 +85,9 @@ def test_a_device_without_memory_is_left_out() -> None:
     (warning,) = report.warnings
     assert warning.startswith("no region runs on device 'fakenpu': could not load: device")
     assert OUT_OF_MEMORY in warning
+    on_host = report.placed("host")
+    assert on_host
+    assert all("fakenpu: device 'fakenpu' has too little memory" in row.reason for row in on_host)
 
 
 def test_a_device_without_memory_is_an_error_where_fallbacks_are_forbidden() -> None:
