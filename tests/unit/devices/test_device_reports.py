@@ -56,8 +56,7 @@ def test_the_report_says_it_in_a_line() -> None:
 
 
 def test_a_view_of_a_value_on_a_device_is_no_work_of_the_host() -> None:
-    options = {"targets": FIRST, "fallback": "forbid"}
-    with byoc_mlir.compile(reshape_between(), **options) as executable:
+    with byoc_mlir.compile(reshape_between(), targets=FIRST, fallback="forbid") as executable:
         (row,) = (row for row in executable.report() if row.op_type == "Reshape")
         checked_run(executable, reshape_between())
     assert (row.placement, row.reason) == ("removed", "a view of a value on device 'fakenpu'")
