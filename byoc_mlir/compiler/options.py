@@ -13,7 +13,7 @@ from byoc_mlir.backends import Backend, Setting, Target, backend_names, get_back
 from byoc_mlir.calibration import Document
 from byoc_mlir.compiler.disable import check_disabled
 from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
-from byoc_mlir.compiler.target_devices import check_devices, why_missing
+from byoc_mlir.compiler.target_devices import check_devices, why_unusable
 from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
 from byoc_mlir.runtime.system.threads import available_threads
@@ -159,20 +159,12 @@ def default_targets() -> tuple[tuple[str, ...], dict[str, str]]:
     used = [backend for backend in backends if backend.used_by_default]
     for backend in sorted(used, key=lambda backend: -backend.priority):
         name = backend.name
-        reason = backend.unavailable() or _why_missing(backend)
+        reason = why_unusable(backend)
         if reason is None:
             usable.append(name)
         else:
             missing[name] = reason
     return tuple(usable), missing
-
-
-def _why_missing(backend: Backend) -> str | None:
-    """Returns why a backend's device is missing, or why it cannot be loaded."""
-    try:
-        return why_missing(backend)
-    except BackendError as error:
-        return str(error)
 
 
 def _warn_of_missing(missing: Mapping[str, str]) -> None:

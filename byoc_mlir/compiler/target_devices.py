@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from byoc_mlir.abi import HOST_SPACE
 from byoc_mlir.backends import Backend, get_backend
 from byoc_mlir.devices import Device, get_device
-from byoc_mlir.errors import DeviceError
+from byoc_mlir.errors import BackendError, DeviceError
 from byoc_mlir.runtime.devices import missing
 
 
@@ -26,6 +26,14 @@ def why_missing(backend: Backend) -> str | None:
     device = device_of(backend)
     reason = None if device is None else device.unavailable()
     return None if device is None or reason is None else missing(device.name, reason)
+
+
+def why_unusable(backend: Backend) -> str | None:
+    """Returns why a backend, or its device, is not usable here, or `None`."""
+    try:
+        return backend.unavailable() or why_missing(backend)
+    except BackendError as error:  # its device cannot be loaded
+        return str(error)
 
 
 def check_devices(targets: Sequence[str]) -> None:

@@ -21,6 +21,7 @@ from byoc_mlir.abi import (
 )
 from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.devices import get_device
+from byoc_mlir.devices.registry import identity_of
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.lowering.region_calls import RegionCall, device_arenas
 from byoc_mlir.runtime.program import ProgramDevice, SharedLibrary
@@ -98,7 +99,7 @@ class Uploads:
             yield ProgramDevice(
                 name,
                 f"{type(device).__module__}:{type(device).__qualname__}",
-                device.identity(),
+                identity_of(device),
                 library if isinstance(library, SharedLibrary) else SharedLibrary(library),
                 tuple(code.symbol for code in codes if code.space == name),
                 slot,
