@@ -107,11 +107,13 @@ class Device(ABC):
         where there is no device.
 
         A program in the cache serves one identity. A program that was compiled for one refuses to
-        load on another. By default, it calls `npu_identity`; with `module`, it is "".
+        load on another. By default, it calls `npu_identity`, if the library can be loaded and
+        defines it.
         """
-        if self.module() is not None or self.unavailable() is not None:
+        try:
+            return "" if self.module() is not None else library_identity(self.name, self.library())
+        except (ByocError, OSError):
             return ""
-        return library_identity(self.name, self.library())
 
     def copy_milliseconds(self, size: int) -> float | None:
         """Estimates the time of a copy of `size` bytes between host and device."""

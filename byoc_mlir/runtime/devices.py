@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 
-from byoc_mlir.errors import DeviceError, ExecutionError
+from byoc_mlir.errors import DeviceError, ExecutionError, IncompatibleArtifactError
 from byoc_mlir.runtime.program import Array, LoadedCode, ProgramDevice, SharedLibrary
 from byoc_mlir.runtime.system.forks import ForkSafeLock
 from byoc_mlir.runtime.system.libraries import load_shared_library
@@ -150,7 +150,7 @@ def explaining_absence(devices: Sequence[ProgramDevice]) -> Generator[None]:
     """
     try:
         yield
-    except ExecutionError as error:
+    except (ExecutionError, IncompatibleArtifactError) as error:
         for device in devices:
             reason = _why_unavailable(device)
             if reason is not None:

@@ -100,6 +100,8 @@ def test_a_profile_has_steps_for_copies_waits_and_regions() -> None:
         ENQUEUED,
     }
     (traffic,) = report.devices
+    waits = [row for row in rows if row.implementation == "wait for fakenpu"]
+    assert len(waits) == traffic.waits
     assert sum(row.bytes for row in copies) == traffic.bytes_in + traffic.bytes_out
     regions = [row for row in rows if row.implementation == ENQUEUED]
     assert {row.backend for row in regions} == {"fakenpu"}

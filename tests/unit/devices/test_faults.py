@@ -16,6 +16,7 @@ from device_models import (
 from fakenpu.control import Control, Fault
 
 import byoc_mlir
+from byoc_mlir.compiler.request import Fallback
 from byoc_mlir.errors import DeviceError, DeviceMemoryError
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.instance import Instance
@@ -73,11 +74,12 @@ def _fails(targets: tuple[str, ...], control: Control, fault: Fault, number: int
     return error is not None or fell_back
 
 
-def test_a_device_without_memory_is_left_out() -> None:
-    control = Control("fakenpu")
+@pytest.mark.parametrize("fallback", ["warn", "allow"])
+def test_a_device_without_memory_is_left_out(fallback: Fallback) -> None:
+    control, targets = Control("fakenpu"), ("fakenpu", "fakenpu2")
     with nothing_left():
         with control.fault(Fault.ALLOCATE), pytest.warns(UserWarning, match="no region"):
-            executable = byoc_mlir.compile(MODEL, targets=("fakenpu", "fakenpu2"))
+            executable = byoc_mlir.compile(MODEL, targets=targets, fallback=fallback)
         report = executable.report()
         checked_run(executable, MODEL)
         executable.close()

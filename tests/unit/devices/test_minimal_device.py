@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,11 +12,14 @@ from device_models import compiled
 from fakenpu.control import Control
 from fakenpu.eltwise_backend import FakeNpuEltwiseBackend
 from fakenpu.library import library
+from onnx import ModelProto
 
+import byoc_mlir
 from byoc_mlir.backends import register_backend
 from byoc_mlir.devices import Device, register_device
 from byoc_mlir.devices.registry import identity_of
 from byoc_mlir.errors import DeviceError
+from byoc_mlir.runtime.instance import Instance
 from byoc_mlir.testing.networks import GraphBuilder
 from byoc_mlir.testing.reference import random_inputs
 from byoc_mlir.tools.commands.doctor import findings
@@ -44,6 +49,25 @@ class LostBackend(FakeNpuEltwiseBackend):
 
     name: ClassVar[str] = "npu_lost"
     memory_space: ClassVar[str] = "npu_lost"
+
+
+@register_device
+class Gone(Minimal):
+    """Device whose driver a test removes."""
+
+    name: ClassVar[str] = "npu_gone"
+    path: ClassVar[Path] = Path("libnpu_gone.so.1")
+
+    def unavailable(self) -> str | None:
+        return None if self.path.exists() else "insert a card"
+
+
+@register_backend
+class GoneBackend(FakeNpuEltwiseBackend):
+    """Backend on the device whose driver a test removes."""
+
+    name: ClassVar[str] = "npu_gone"
+    memory_space: ClassVar[str] = "npu_gone"
 
 
 def test_the_library_says_which_device_there_is() -> None:
@@ -88,10 +112,14 @@ def test_a_class_that_raises_is_a_fault_of_the_device(monkeypatch: pytest.Monkey
         identity_of(Lost())
 
 
-def test_a_run_asks_for_the_device() -> None:
+def _relu() -> ModelProto:
     b = GraphBuilder("relu", seed=3)
     b.output(b.relu(b.input("x", [4, 4])), "y", [4, 4])
-    model, control = b.build(), Control("fakenpu")
+    return b.build()
+
+
+def test_a_run_asks_for_the_device() -> None:
+    model, control = _relu(), Control("fakenpu")
     with (
         control.identified(""),
         compiled(model, "fakenpu_eltwise", load=False, cache=False) as executable,
@@ -100,3 +128,25 @@ def test_a_run_asks_for_the_device() -> None:
         ),
     ):
         executable.run(random_inputs(model))
+
+
+def test_a_function_that_the_library_lacks_is_named() -> None:
+    with compiled(_relu(), "fakenpu_eltwise", cache=False) as executable:
+        program = executable.program
+    needing = replace(program, externals=(*program.externals, "fakenpu_missing"))
+    with pytest.raises(DeviceError, match=r"the library .*libfakenpu.so lacks fakenpu_missing"):
+        Instance(needing)
+
+
+def test_a_file_for_a_device_whose_library_is_lost_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, driver = tmp_path / "relu.so", tmp_path / "libnpu_gone_copy.so"
+    shutil.copy(library("npu_gone"), driver)
+    monkeypatch.setattr(Gone, "path", driver)
+    with compiled(_relu(), "npu_gone", cache=False) as executable:
+        assert "npu_gone" in executable.report().counts()
+        executable.export_library(file)
+    driver.unlink()
+    with pytest.raises(DeviceError, match="device 'npu_gone' is not usable here: insert a card"):
+        byoc_mlir.load(file)
