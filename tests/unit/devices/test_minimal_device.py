@@ -13,9 +13,11 @@ from fakenpu.control import Control
 from fakenpu.eltwise_backend import FakeNpuEltwiseBackend
 from fakenpu.library import library
 from onnx import ModelProto
+from xdsl.dialects.func import FuncOp
 
 import byoc_mlir
-from byoc_mlir.backends import register_backend
+from byoc_mlir.backends import CodegenContext, CSource, register_backend
+from byoc_mlir.backends.c_function import c_function
 from byoc_mlir.devices import Device, register_device
 from byoc_mlir.devices.registry import identity_of
 from byoc_mlir.errors import DeviceError
@@ -150,3 +152,16 @@ def test_a_file_for_a_device_whose_library_is_lost_says_why(
     driver.unlink()
     with pytest.raises(DeviceError, match="device 'npu_gone' is not usable here: insert a card"):
         byoc_mlir.load(file)
+
+
+def test_c_function_is_not_for_devices() -> None:
+    class OnDevice(FakeNpuEltwiseBackend):
+        name: ClassVar[str] = "npu_c_function"
+
+        def codegen(self, region: FuncOp, context: CodegenContext) -> CSource:
+            return CSource(c_function(region, lambda op, operands, result: ""))
+
+    register_backend(OnDevice)
+    with compiled(_relu(), "npu_c_function", cache=False) as executable:
+        (reason, *_) = executable.report().warnings
+    assert "backend 'npu_c_function' runs on device 'fakenpu'; generate C that enqueues" in reason
