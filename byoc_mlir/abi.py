@@ -5,8 +5,9 @@ docs/dev-notes/architecture.md, "Native code", describes the functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from byoc_mlir.records import record
 
 Precision: TypeAlias = Literal["f32", "bf16", "bf16x3"]
 """Element types in which matmuls and convolutions may be computed; see docs/precision.md."""
@@ -18,7 +19,7 @@ ARENA_ALIGNMENT = 64
 """Alignment of the arena, of each value and workspace in it, and of weights, in bytes."""
 
 
-@dataclass(frozen=True)
+@record
 class EntryPoint:
     """A function of a compiled model, or a hook of a region. All parameters are pointers."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from byoc_mlir.errors import ByocError, InvalidModelError, LimitExceededError
+from byoc_mlir.records import record
 
 _Item = TypeVar("_Item")
 
@@ -22,7 +23,7 @@ _MOST_DIMENSIONS = 64
 """Maximum number of dimensions of a NumPy array."""
 
 
-@dataclass(frozen=True, repr=False)
+@record
 class Limits:
     """Limits beyond which a model is refused with a `LimitExceededError`, before it takes the
     resources.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import count, takewhile
 from math import prod
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from byoc_mlir.abi import HOST_SPACE
+from byoc_mlir.records import record
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """An array of any shape and type."""
@@ -58,7 +59,7 @@ def transposed(matrix: Array) -> Array:
     return found
 
 
-@dataclass(frozen=True)
+@record
 class TensorInfo:
     """An input or output tensor: dense, row-major, in native byte order.
 
@@ -120,7 +121,7 @@ def size_input(name: str, number: int) -> str:
     return f"{name}{{{number}}}"
 
 
-@dataclass(frozen=True)
+@record
 class StructureInfo(TensorInfo):
     """An input that is a sequence, an optional or a map; `dtype` is the type of its elements."""
 
@@ -134,7 +135,7 @@ class StructureInfo(TensorInfo):
         return f"{self.name}: {self.kind} of {self.dtype}"
 
 
-@dataclass(frozen=True)
+@record
 class Trim:
     """Trim of an output to its first entries along `axis`; the tensor `count` holds their
     number.
@@ -144,7 +145,7 @@ class Trim:
     axis: int
 
 
-@dataclass(frozen=True)
+@record
 class MapRow:
     """A tensor of one row that is built from a map."""
 

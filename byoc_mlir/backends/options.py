@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from byoc_mlir.errors import BackendError
+from byoc_mlir.records import record
 
 Setting: TypeAlias = bool | int | float | str
 """The value of an option."""
@@ -20,7 +21,7 @@ _OPTION = re.compile(r'[\s,]*(?P<key>[^\s=,"]+)=(?P<value>"[^"]*"|[^\s,"]*)[\s,]
 _BETWEEN_TARGETS = re.compile(r",(?![^{}]*\})")
 
 
-@dataclass(frozen=True)
+@record
 class Option:
     """An option that a backend accepts; values have the type of its default."""
 
@@ -46,7 +47,7 @@ class Option:
         return found if not self.choices or found in self.choices else None
 
 
-@dataclass(frozen=True)
+@record
 class Target:
     """A backend's name and the options given with it, not checked yet."""
 

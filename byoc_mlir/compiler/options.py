@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,12 @@ from byoc_mlir.compiler.request import Denormals, Fallback, Prune, Request
 from byoc_mlir.compiler.target_devices import check_devices, why_missing
 from byoc_mlir.compiler.user_passes import names_of, passes_of
 from byoc_mlir.errors import BackendError, ByocError
+from byoc_mlir.records import record
 from byoc_mlir.runtime.system.threads import available_threads
 from byoc_mlir.warned import warn_user
 
 
-@dataclass(frozen=True)
+@record
 class CompileOptions(Request):
     """Checked request without its model; its fields have narrower types."""
 

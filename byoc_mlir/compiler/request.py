@@ -8,7 +8,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -34,6 +34,7 @@ from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import InvalidModelError
 from byoc_mlir.files import open_file
 from byoc_mlir.limits import DEFAULT_LIMITS, Limits
+from byoc_mlir.records import record
 from byoc_mlir.runtime.system.threads import available_threads, check_threads
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ Prune: TypeAlias = Literal["off", "estimated", "measured", "auto"]
 Denormals: TypeAlias = Literal["keep", "flush"]
 
 
-@dataclass(frozen=True)
+@record
 class Request:
     """Model, and the options of its compilation."""
 

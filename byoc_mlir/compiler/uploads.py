@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -20,10 +19,11 @@ from byoc_mlir.backends.generate import RegionCode
 from byoc_mlir.devices import get_device
 from byoc_mlir.dialects.relay import Weight
 from byoc_mlir.lowering.region_calls import RegionCall, device_arenas
+from byoc_mlir.records import record
 from byoc_mlir.runtime.program import ProgramDevice, SharedLibrary
 
 
-@dataclass(frozen=True)
+@record
 class Uploads:
     """Devices of a program, with the constants that each region on them uses."""
 

@@ -15,6 +15,7 @@ from byoc_mlir.dims import SymbolInfo
 from byoc_mlir.frontend.loops.formulas import Iterations
 from byoc_mlir.frontend.model import OnnxNode
 from byoc_mlir.limits import current_limits
+from byoc_mlir.records import record
 
 _LONGEST_NAME = 48
 
@@ -62,7 +63,7 @@ class Bodies:
         return rows
 
 
-@dataclass(frozen=True)
+@record
 class Body:
     """Branch or loop body under construction: a block that uses only its own arguments."""
 

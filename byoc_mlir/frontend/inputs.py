@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,11 @@ from byoc_mlir.errors import (
     UnsupportedModelError,
 )
 from byoc_mlir.frontend.structures import kind_of, tensor_type_of
+from byoc_mlir.records import record
 from byoc_mlir.tensors import StructureInfo, TensorInfo
 
 
-@dataclass(frozen=True)
+@record
 class BoundInput:
     """Input of `@main`; an unbound dimension is a symbol."""
 

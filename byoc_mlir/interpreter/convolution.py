@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,10 +16,11 @@ from byoc_mlir.onednn.primitives import (
     PrimitiveDescriptor,
     arranged,
 )
+from byoc_mlir.records import record
 from byoc_mlir.tensors import Array, aligned_empty
 
 
-@dataclass(frozen=True)
+@record
 class Convolution:
     """Sizes of a convolution.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +16,7 @@ from byoc_mlir.onednn.primitives import (
     PrimitiveDescriptor,
     arranged,
 )
+from byoc_mlir.records import record
 from byoc_mlir.tensors import Array, aligned_empty
 
 _GATES = [0, 2, 3, 1]
@@ -27,7 +27,7 @@ _MATRICES = (Arg.WEIGHTS, Arg.WEIGHTS_1)
 _NO_FLAGS = 0
 
 
-@dataclass(frozen=True)
+@record
 class Layer:
     """Sizes of an LSTM; `direction` is ONNX's attribute."""
 

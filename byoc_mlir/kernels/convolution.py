@@ -6,7 +6,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -21,6 +21,7 @@ from byoc_mlir.dims import Size
 from byoc_mlir.kernels.epilogue import Epilogue
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
+from byoc_mlir.records import record
 
 Pair = tuple[int, int]
 """Sizes along height and width."""
@@ -58,7 +59,7 @@ def are_few_channels(channels: int, groups: int) -> bool:
     return groups == 1 and channels < FEWEST_LANES
 
 
-@dataclass(frozen=True)
+@record
 class Strides:
     """Strides in elements: between images, channel vectors, rows and pixels."""
 
@@ -68,7 +69,7 @@ class Strides:
     pixel: int
 
 
-@dataclass(frozen=True)
+@record
 class Image:
     """Tensor `[N, C, H, W]` that is stored in memory as `[N, C / block, H, W, block]`.
 
@@ -108,7 +109,7 @@ class Image:
         return Image((batch, channels, width, height), self.block)
 
 
-@dataclass(frozen=True)
+@record
 class Convolution:
     """Convolution with its fused epilogue."""
 
@@ -175,7 +176,7 @@ class Convolution:
         )
 
 
-@dataclass(frozen=True)
+@record
 class Windows(Generic[T]):
     """Geometry of a convolution's windows, in source pixels, as parameters of a kernel."""
 
@@ -210,7 +211,7 @@ class Slot(IntEnum):
     """Slot of the kernel's parameters, 8-byte words."""
 
 
-@dataclass(frozen=True)
+@record
 class KernelCode:
     """Function `void (slots)` of a kernel, and the values of its run-time parameters."""
 

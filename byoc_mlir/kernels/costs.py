@@ -8,10 +8,11 @@ that use them.
 
 from __future__ import annotations
 
-from dataclasses import Field, asdict, dataclass, field, fields
+from dataclasses import Field, asdict, field, fields
 from typing import Any, ClassVar, TypeVar
 
 from byoc_mlir.calibration import Calibration, Measurement, current_calibration
+from byoc_mlir.records import record
 
 _UNIT, _SOURCE = "unit", "source"
 
@@ -21,7 +22,7 @@ def _number(assumed: float, unit: str, source: str) -> float:
     return field(default=assumed, metadata={_UNIT: unit, _SOURCE: source})
 
 
-@dataclass(frozen=True)
+@record
 class Table:
     """Table of cost-model parameters of one kind."""
 
@@ -61,7 +62,7 @@ class Table:
 _Table = TypeVar("_Table", bound=Table)
 
 
-@dataclass(frozen=True)
+@record
 class ConvolutionCalibration(Table):
     """Rates of the built-in `f32` convolutions on one thread, with the longest vectors."""
 
@@ -80,7 +81,7 @@ class ConvolutionCalibration(Table):
     )
 
 
-@dataclass(frozen=True)
+@record
 class IntegerCalibration(Table):
     """MAC rates of the built-in int8 GEMMs without VNNI, on one thread."""
 
@@ -95,7 +96,7 @@ class IntegerCalibration(Table):
     depthwise: float = _number(2e7, "MACs / ms", "depthwise 3x3, 256 channels at 14 x 14")
 
 
-@dataclass(frozen=True)
+@record
 class RoundedCalibration(Table):
     """Rates of the built-in `bf16` kernels, on one thread."""
 
@@ -107,7 +108,7 @@ class RoundedCalibration(Table):
     )
 
 
-@dataclass(frozen=True)
+@record
 class ActivationCalibration(Table):
     """Rates of activations that overwrite their operand, on one thread."""
 
@@ -118,7 +119,7 @@ class ActivationCalibration(Table):
     gelu_tanh: float = _number(1.8e6, "elements / ms", "32,768 elements, in cache")
 
 
-@dataclass(frozen=True)
+@record
 class Assumptions(Table):
     """Parameters that are not measured, each with the reason."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import IntEnum
 from functools import partial
 from typing import Generic, TypeVar
@@ -18,6 +18,7 @@ from byoc_mlir.kernels.costs import ConvolutionCalibration, calibration
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
 from byoc_mlir.kernels.vectors import FEWEST_LANES, Float, Vectors
+from byoc_mlir.records import record
 
 PREFIX = "byoc_normalized"
 
@@ -38,7 +39,7 @@ _COPIES = 4
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@record
 class JoinParameters(Generic[T]):
     """Run-time parameters: sizes and distances of a concatenation, in elements. A `Row` for each
     part follows in memory.
@@ -68,7 +69,7 @@ class Row(IntEnum):
     """Distance between a pixel's blocks in the result."""
 
 
-@dataclass(frozen=True)
+@record
 class JoinVariant:
     """Properties that the generated code depends on."""
 
@@ -211,7 +212,7 @@ class _Pixels:
         return self._function.gep(base, index, self._variant.element)
 
 
-@dataclass(frozen=True)
+@record
 class JoinedTensor:
     """Tensor that is stored in memory as `[channels / block, pixels, block]`; NHWC has one
     block.
@@ -226,7 +227,7 @@ class JoinedTensor:
         return self.channels // self.block
 
 
-@dataclass(frozen=True)
+@record
 class NormalizedJoin:
     """Concatenation along channels, fused with a factor and a summand for each channel.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Way:
     """Candidate algorithm of a convolution."""
 

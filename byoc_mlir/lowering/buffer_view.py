@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -21,9 +20,10 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     slice_sizes,
     static_ints,
 )
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class BufferView:
     """Elements of a dense buffer: `root[offset + sum(index * stride)]`."""
 

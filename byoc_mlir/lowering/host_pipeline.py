@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
@@ -39,9 +38,10 @@ from byoc_mlir.lowering.to_llvm.expand_math import ExpandMath
 from byoc_mlir.lowering.to_llvm.lower_scf_to_cf import LowerScfToCf
 from byoc_mlir.lowering.to_llvm.outline_parallel import OutlineParallel
 from byoc_mlir.lowering.widen_products import WidenProducts
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class PassesFor:
     """Passes for certain modules, imported when there is such a module.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -34,9 +33,10 @@ from byoc_mlir.abi import (
     region_function,
 )
 from byoc_mlir.dialects.device_ops import region_space
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class RegionCall:
     """Properties of a region that callers need: the sizes of its slots, and the hooks that it
     defines.

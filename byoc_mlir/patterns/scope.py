@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from xdsl.dialects.builtin import UnregisteredOp
@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike, IsTerminator, NoMemoryEffect, is_side_effect_free
 
 from byoc_mlir.dialects.relay.control import ControlOp
+from byoc_mlir.records import record
 
 
 def is_movable(op: Operation) -> bool:
@@ -37,7 +38,7 @@ def _is_pure(kind: type[Operation]) -> bool:
     return kind.has_trait(NoMemoryEffect)
 
 
-@dataclass(frozen=True)
+@record
 class Scope:
     """Ops of a block that no earlier match contains."""
 

@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,12 +15,13 @@ from byoc_mlir.errors import ByocError
 from byoc_mlir.ray.datatypes import Array
 from byoc_mlir.ray.refusals import OverloadedError
 from byoc_mlir.ray.served import Model, Rows
+from byoc_mlir.records import record
 
 Arrays: TypeAlias = Mapping[str, Array]
 Outputs: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class _Waiting:
     """Request that waits."""
 

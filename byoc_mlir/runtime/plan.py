@@ -8,9 +8,10 @@ structures are known. A plan in a file is complete.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
+from byoc_mlir.records import record
 from byoc_mlir.runtime.program import Array, Program
 from byoc_mlir.runtime.report import Report, ReportRow
 from byoc_mlir.tensors import Kind, MapRow, TensorInfo, Trim
@@ -19,7 +20,7 @@ NOT_COMPILED = "nothing is compiled yet: the first inputs determine the shapes; 
 """Message about a plan without programs."""
 
 
-@dataclass(frozen=True)
+@record
 class Leaf:
     """Part that runs as a whole: one native program, or several for different sizes."""
 
@@ -29,7 +30,7 @@ class Leaf:
     """Programs; the program used last is the last one."""
 
 
-@dataclass(frozen=True)
+@record
 class PlanStage:
     """Segment of a model; it reads and defines values by name."""
 
@@ -44,7 +45,7 @@ class PlanStage:
     (`size_input`) replace them, so that one program supports them all."""
 
 
-@dataclass(frozen=True)
+@record
 class Staged:
     """Model that is split into segments at shapes that depend on computed values."""
 
@@ -53,7 +54,7 @@ class Staged:
     stages: tuple[PlanStage, ...]
 
 
-@dataclass(frozen=True)
+@record
 class LoopNames:
     """Names of values in a `Loop` of ONNX and in its body; an empty name is an absent value."""
 
@@ -73,7 +74,7 @@ class LoopNames:
     """Outputs of the loop: the final carried values, then the scan outputs."""
 
 
-@dataclass(frozen=True)
+@record
 class Loop:
     """Loop as a segment: its body runs once for each iteration."""
 
@@ -85,7 +86,7 @@ class Loop:
     body: Node | None = None
 
 
-@dataclass(frozen=True)
+@record
 class Interpreted:
     """Part with nodes on strings, which an interpreter runs in Python. No file holds it."""
 
@@ -93,7 +94,7 @@ class Interpreted:
     report: Report
 
 
-@dataclass(frozen=True)
+@record
 class Structured:
     """Model whose inputs or outputs are lists of arrays, `None`, or maps: a node for each
     structure.

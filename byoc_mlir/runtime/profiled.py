@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from byoc_mlir.errors import ExecutionError
+from byoc_mlir.records import record
 from byoc_mlir.runtime.profile import Profile, ProfileRow
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import Report
@@ -22,7 +23,7 @@ _Timed: TypeAlias = tuple[Step, float, float]
 """Step with its seconds, and the seconds of its other threads."""
 
 
-@dataclass(frozen=True)
+@record
 class TimedPart:
     """Times of one program of a model in a run."""
 
@@ -37,7 +38,7 @@ class TimedPart:
     """Placement of the steps that are in no region."""
 
 
-@dataclass(frozen=True)
+@record
 class TimedRun:
     """Run of a model with its times."""
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
 from byoc_mlir.abi import DEVICE_FUNCTIONS, device_region
+from byoc_mlir.records import record
 from byoc_mlir.runtime.report import Report
 from byoc_mlir.runtime.symbolic_sizes import SymbolicSizes
 from byoc_mlir.runtime.system.cpu import Cpu
 from byoc_mlir.tensors import Array, TensorInfo
 
 
-@dataclass(frozen=True)
+@record
 class IsaSwitch:
     """Function that limits the instruction set of a shared object that generates code itself."""
 
@@ -27,7 +28,7 @@ class IsaSwitch:
     """Environment variables with which users set the limit themselves; they take precedence."""
 
 
-@dataclass(frozen=True)
+@record
 class SharedLibrary:
     """Shared object of the machine that defines functions which the object code calls."""
 
@@ -42,7 +43,7 @@ class SharedLibrary:
     isa_switch: IsaSwitch | None = None
 
 
-@dataclass(frozen=True)
+@record
 class LibrarySymbol:
     """Function of a shared object that the object code calls under the name `symbol`.
 
@@ -59,7 +60,7 @@ class LibrarySymbol:
         return self.library if isinstance(self.library, bytes) else self.library.read_bytes()
 
 
-@dataclass(frozen=True)
+@record
 class ProgramDevice:
     """Device that a program runs regions on."""
 
@@ -106,7 +107,7 @@ class ProgramDevice:
         return self.state + 2 * len(self.constants) + len(DEVICE_FUNCTIONS)
 
 
-@dataclass(frozen=True)
+@record
 class PythonRegion:
     """Region that Python code runs: `loader` names the `RegionModule` that loads `data`.
 
@@ -121,7 +122,7 @@ class PythonRegion:
     outputs: tuple[TensorInfo, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """Timed part of a run, in a program that was compiled for profiles."""
 
@@ -141,7 +142,7 @@ class Step:
     or a description."""
 
 
-@dataclass(frozen=True)
+@record
 class ValueCheck:
     """Check that ends a run if a value is not between `least` and `most`."""
 
@@ -185,7 +186,7 @@ class Code(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@record
 class ObjectCode:
     """Relocatable object files with separate weights."""
 
@@ -210,7 +211,7 @@ class ObjectCode:
         return link(self, symbols, threads)
 
 
-@dataclass(frozen=True)
+@record
 class Program:
     """Native code of a model, for one set of input shapes or for all that its `sizes` accept.
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from byoc_mlir.names import printable, printable_lines
+from byoc_mlir.records import record
 
 if TYPE_CHECKING:
     from byoc_mlir.runtime.profile import Profile
     from byoc_mlir.runtime.verification import Verification
 
 
-@dataclass(frozen=True)
+@record
 class RegionTimes:
     """Estimated or measured times of a region on its backend and on the host, which determined its
     placement.
@@ -38,7 +39,7 @@ class RegionTimes:
         return f"{self.obtained}: {', '.join(figures)}"
 
 
-@dataclass(frozen=True)
+@record
 class ReportRow:
     """Row of an ONNX node."""
 
@@ -62,7 +63,7 @@ class ReportRow:
     """Times of its region, or of its former region if that was moved back to the host."""
 
 
-@dataclass(frozen=True)
+@record
 class GuardRow:
     """Condition on sizes that a compile-time decision depends on."""
 
@@ -75,7 +76,7 @@ class GuardRow:
         return f"{self.relation} ({self.node})" if self.node else self.relation
 
 
-@dataclass(frozen=True)
+@record
 class Variant:
     """Import of a model with dynamic shapes, and the programs that are compiled from it."""
 
@@ -95,7 +96,7 @@ class Variant:
         return f"{where}; compiled for {sets} of input shapes"
 
 
-@dataclass(frozen=True)
+@record
 class DeviceTraffic:
     """Copies between the host and a device in one run, and waits for the device.
 
@@ -130,7 +131,7 @@ def _counted(count: int, size: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several} ({size:,} bytes)"
 
 
-@dataclass(frozen=True)
+@record
 class Report:
     """Report with one row for every node of the model, in the model's order.
 

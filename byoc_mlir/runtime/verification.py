@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
 from typing import Any, Literal, TypeAlias
@@ -16,13 +16,14 @@ import numpy.typing as npt
 
 from byoc_mlir.comparison import Difference
 from byoc_mlir.names import printable
+from byoc_mlir.records import record
 from byoc_mlir.runtime.profile import WIDTH
 
 MOST_ROWS = 12
 """Maximum number of rows of a kind in the text."""
 
 
-@dataclass(frozen=True)
+@record
 class Asked:
     """Arguments of `Executable.verify`, which documents them."""
 
@@ -34,7 +35,7 @@ class Asked:
     nodes: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Compared:
     """Tensor of the model with its difference from the expected value."""
 
@@ -62,7 +63,7 @@ class Compared:
         return line
 
 
-@dataclass(frozen=True)
+@record
 class FailingPart:
     """Smallest part of the model that was found to differ when compiled separately."""
 
@@ -109,7 +110,7 @@ class FailingPart:
         return model, inputs
 
 
-@dataclass(frozen=True)
+@record
 class Verification:
     """Result of the comparison of a compiled model with an oracle.
 
@@ -176,7 +177,7 @@ class Verification:
 Kind: TypeAlias = Literal["pattern", "pass", "backend"]
 
 
-@dataclass(frozen=True)
+@record
 class Bisection:
     """Result of a bisection: the names whose disabling makes a model correct."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+
+from byoc_mlir.records import record
 
 _Floats: TypeAlias = npt.NDArray[np.float32]
 _Shape: TypeAlias = tuple[int, ...]
@@ -69,7 +70,7 @@ def _parameter_shapes(model: ModelProto) -> dict[str, _Shape]:
     return shapes
 
 
-@dataclass(frozen=True)
+@record
 class _Role:
     """Role of a value for the first op that reads it."""
 

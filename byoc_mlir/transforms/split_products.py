@@ -17,6 +17,7 @@ from byoc_mlir.backends import get_backend
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay import RelayOp, elementwise, logic, nn, transform, window
 from byoc_mlir.dialects.relay.base import rank_of, sizes_of
+from byoc_mlir.records import record
 from byoc_mlir.transforms.blocks import blocks_of, host_functions, is_node
 from byoc_mlir.transforms.kept_float import keep_float
 from byoc_mlir.transforms.op_sequence import OpSequence
@@ -118,7 +119,7 @@ def _drop_unused(op: CompositeOp) -> None:
     op.operands = operands
 
 
-@dataclass(frozen=True)
+@record
 class _Place:
     """Axis, order and groups in which an operand's parts are concatenated, so that the op sums over
     them.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeAlias
 
 from byoc_mlir.ir_dump import SUMMARY
+from byoc_mlir.records import record
 
 Excerpt: TypeAlias = tuple[str, str]
 """A title, and some lines of IR."""
@@ -33,7 +34,7 @@ MOST_LINES = 400
 """Maximum number of lines of one text; longer texts are cut."""
 
 
-@dataclass(frozen=True)
+@record
 class Details:
     """IR and code, by the name of the selected node, region or function."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,13 +15,14 @@ from byoc_mlir.backends.cuda.driver import (
 )
 from byoc_mlir.backends.cuda.kernels.ptx import ARCHITECTURE
 from byoc_mlir.errors import BackendError, ExecutionError
+from byoc_mlir.records import record
 from byoc_mlir.runtime.system.libraries import load_library
 
 _FEWEST_VERSION = 12000
 """Oldest driver: the version of CUDA that it supports, 1000 times the major version."""
 
 
-@dataclass(frozen=True)
+@record
 class Gpu:
     """A GPU with its driver."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
 from byoc_mlir.backends.options import Option, Setting
+from byoc_mlir.records import record
 
 MEASURED = "measured"
 """Setting that selects the fastest choice, as measured or estimated."""
@@ -25,7 +25,7 @@ LAYOUTS = get_args(Layout)[1:]
 """Families of layouts; blocks of 16 are for AVX-512."""
 
 
-@dataclass(frozen=True)
+@record
 class Choices:
     """Settings of the choices; each is `measured`, or a value to use wherever it applies."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import BackendError, ExecutionError
 from byoc_mlir.installed import library_in_wheel
+from byoc_mlir.records import record
 from byoc_mlir.runtime.program import SharedLibrary
 from byoc_mlir.runtime.system import libraries
 
@@ -28,7 +28,7 @@ _CONFIGURATION = "scipy_openblas_get_config64_"
 _INSTALL = f"install it with `pip install {WHEEL}`"
 
 
-@dataclass(frozen=True)
+@record
 class OpenBlas:
     """A loaded OpenBLAS."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
@@ -13,6 +13,7 @@ from byoc_mlir.backends.region import only_f32
 from byoc_mlir.dialects.byoc import CompositeOp
 from byoc_mlir.dialects.relay.base import shape_of
 from byoc_mlir.dialects.relay.nn import BiasAddOp, DenseOp, MatmulOp
+from byoc_mlir.records import record
 
 ROW_MAJOR, AS_STORED, TRANSPOSED = 101, 111, 112
 """`CBLAS_ORDER` and `CBLAS_TRANSPOSE`."""
@@ -23,7 +24,7 @@ transposed is packed into panels for it, `[units / 96, depth, 96]`.
 """
 
 
-@dataclass(frozen=True)
+@record
 class Block:
     """Size of one call, `[rows, depth] · [depth, units]`, which may accumulate into its result."""
 
@@ -56,7 +57,7 @@ class Block:
         return Block(*(min(pair) for pair in sizes))
 
 
-@dataclass(frozen=True)
+@record
 class BatchedGemm:
     """A batch of `count` matmuls `[rows, depth] · [depth, units]` of row-major matrices, contiguous
     in memory.

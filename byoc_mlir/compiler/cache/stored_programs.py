@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from byoc_mlir.compiler.cache.cached_model import CachedModel, ModelEntry
@@ -13,6 +13,7 @@ from byoc_mlir.compiler.cache.fingerprint import array_digest, digest, stamp
 from byoc_mlir.compiler.cache.stored_weights import StoredWeight, StoredWeights
 from byoc_mlir.compiler.snapshot import Snapshot
 from byoc_mlir.errors import ArtifactError
+from byoc_mlir.records import record
 from byoc_mlir.runtime.arguments import Shape
 from byoc_mlir.runtime.files.container import Container
 from byoc_mlir.runtime.files.serialise import Blob, Json, decode, encode
@@ -21,7 +22,7 @@ from byoc_mlir.runtime.program import Array, ObjectCode, Program
 from byoc_mlir.warned import warn_user
 
 
-@dataclass(frozen=True)
+@record
 class _Circumstances:
     """Warnings of a program's compilation, and the libraries that the program needs."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from byoc_mlir.compiler.cache.fingerprint import digest
 from byoc_mlir.compiler.cache.folder import Cache
 from byoc_mlir.errors import ArtifactError
+from byoc_mlir.records import record
 from byoc_mlir.runtime.files.serialise import Blob, decode, encode
 from byoc_mlir.runtime.program import Array
 
@@ -15,7 +15,7 @@ _LEAST_BYTES = 1 << 12
 """Minimum bytes of a weight to store; smaller weights stay with their program."""
 
 
-@dataclass(frozen=True)
+@record
 class StoredWeight:
     """Position of a weight in the cache."""
 

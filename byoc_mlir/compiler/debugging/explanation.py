@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from textwrap import wrap
 from typing import Literal, TypeAlias
 
 from byoc_mlir.names import printable
+from byoc_mlir.records import record
 from byoc_mlir.runtime.profile import WIDTH
 from byoc_mlir.runtime.program import Step
 from byoc_mlir.runtime.report import ReportRow
@@ -16,7 +17,7 @@ from byoc_mlir.runtime.report import ReportRow
 Outcome: TypeAlias = Literal["accepted", "refused", "missed"]
 
 
-@dataclass(frozen=True)
+@record
 class Decision:
     """Decision of a rule or a pattern for some ops."""
 
@@ -35,7 +36,7 @@ class Decision:
         return f"{about}: {self.reason}" if self.reason else about
 
 
-@dataclass(frozen=True)
+@record
 class DescribedOp:
     """Op that computes a node, as text."""
 
@@ -65,7 +66,7 @@ class DescribedOp:
         return (other.name, other.types) == (self.name, self.types)
 
 
-@dataclass(frozen=True)
+@record
 class Change:
     """Change of a node's ops by a pass."""
 
@@ -80,7 +81,7 @@ class Change:
         return f"{self.pass_name}: {ops or 'nothing is left of it'}"
 
 
-@dataclass(frozen=True)
+@record
 class NodeExplanation:
     """Path of one ONNX node through the compiler.
 
@@ -116,7 +117,7 @@ class NodeExplanation:
         yield from _section("computed by", map(_step, self.steps))
 
 
-@dataclass(frozen=True)
+@record
 class PatternExplanation:
     """Matches of a pattern in a model.
 

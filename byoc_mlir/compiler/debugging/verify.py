@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,6 +19,7 @@ from byoc_mlir.compiler.request import Request
 from byoc_mlir.errors import ByocError, InvalidModelError
 from byoc_mlir.frontend.graphs import subgraphs
 from byoc_mlir.frontend.order import needed_nodes
+from byoc_mlir.records import record
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.verification import Asked, Compared, FailingPart, Verification
 from byoc_mlir.tensors import StructureInfo, TensorInfo
@@ -154,7 +155,7 @@ TRANSPARENT = ("folded", "removed")
 """Placements of nodes without code."""
 
 
-@dataclass(frozen=True)
+@record
 class Examined:
     """A verification and its inputs."""
 

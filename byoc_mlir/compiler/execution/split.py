@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from onnx import ModelProto
 
@@ -20,11 +19,12 @@ from byoc_mlir.frontend.stages.split import split_model
 from byoc_mlir.frontend.stages.stage import Stage, stage_model
 from byoc_mlir.frontend.value import Array
 from byoc_mlir.limits import Limits, limited
+from byoc_mlir.records import record
 from byoc_mlir.runtime import plan
 from byoc_mlir.runtime.execution.staged import LoadedStaged
 
 
-@dataclass(frozen=True)
+@record
 class SplitModel:
     """Model that is split into segments."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp
@@ -17,11 +16,12 @@ from byoc_mlir.compiler.target_devices import device_of
 from byoc_mlir.dialects.byoc import host_blocks, region_compiler
 from byoc_mlir.dialects.relay.transform import ReshapeOp
 from byoc_mlir.kernels.costs import ASSUMED
+from byoc_mlir.records import record
 from byoc_mlir.runtime.report import RegionTimes
 from byoc_mlir.transforms.region_times import set_times
 
 
-@dataclass(frozen=True)
+@record
 class _Region:
     """Region on a device, with its call and its estimated times."""
 

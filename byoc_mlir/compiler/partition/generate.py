@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -19,9 +18,10 @@ from byoc_mlir.compiler.uploads import Uploads
 from byoc_mlir.errors import BackendError, ByocError, FallbackForbiddenError
 from byoc_mlir.ir_dump import dump_text, located_text
 from byoc_mlir.lowering.region_calls import RegionCall, region_functions
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class GeneratedRegions:
     """Code of every region, in the module's order, and the problems of its generation."""
 

@@ -20,6 +20,7 @@ import numpy as np
 from byoc_mlir.compiler.execution.model import compile_model
 from byoc_mlir.compiler.request import Request
 from byoc_mlir.kernels.tuned import Question, Trial, trying
+from byoc_mlir.records import record
 from byoc_mlir.runtime.executable import Executable
 from byoc_mlir.runtime.profile import ProfileRow
 from byoc_mlir.tensors import TensorInfo
@@ -46,7 +47,7 @@ _WORTH = 0.98
 """Maximum time of a tuned model, as a fraction of the untuned model's."""
 
 
-@dataclass(frozen=True)
+@record
 class TimedStep:
     """Key of a step in a run; other fields of a profile's row may differ from run to run."""
 
@@ -125,7 +126,7 @@ class Candidate:
         return {problem: one.taken for problem, one in self.questions.items() if one.taken}
 
 
-@dataclass(frozen=True)
+@record
 class SearchResult:
     """Result of a search."""
 

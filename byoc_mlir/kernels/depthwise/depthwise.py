@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -26,6 +25,7 @@ from byoc_mlir.kernels.depthwise.micro_kernel import DepthwiseParameters, Depthw
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import RestStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import VectorUnit
+from byoc_mlir.records import record
 
 NAME = "depthwise"
 """Name of the algorithm in IR and reports."""
@@ -37,7 +37,7 @@ _WIDEST = 9
 """Maximum width of a window, as its columns are unrolled."""
 
 
-@dataclass(frozen=True)
+@record
 class Depthwise(ConvolutionKernel):
     """Depthwise convolution."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -32,6 +32,7 @@ from byoc_mlir.kernels.implicit_gemm.micro_kernel import ImplicitGemmParameters,
 from byoc_mlir.kernels.parameters import words
 from byoc_mlir.kernels.strips import PieceStrips, Strips, strips_of
 from byoc_mlir.kernels.vectors import FEWEST_LANES, VectorUnit
+from byoc_mlir.records import record
 from byoc_mlir.tensors import aligned_empty
 
 NAME = "implicit_gemm"
@@ -58,7 +59,7 @@ _LINE_BYTES = 4 * _BLOCK_BYTES
 """Bytes of the source that a row reads for each panel; longer rows are cut into pieces."""
 
 
-@dataclass(frozen=True)
+@record
 class _Lines:
     """Rows of all results, cut into pieces, as the code iterates over them."""
 
@@ -79,7 +80,7 @@ class _Lines:
         return self.images * self.rows * self.pieces
 
 
-@dataclass(frozen=True)
+@record
 class ImplicitGemm(ConvolutionKernel):
     """Convolution as an implicit GEMM."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -31,6 +31,7 @@ from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import WORD_BYTES, IntegerUnit
 from byoc_mlir.kernels.module_builder import ModuleBuilder
 from byoc_mlir.kernels.parameters import read, words
+from byoc_mlir.records import record
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ _BEFORE = len(CentringParameters.__dataclass_fields__) + 2
 """Words before the words of `IntegerGemmParameters`."""
 
 
-@dataclass(frozen=True)
+@record
 class _Told(Generic[T]):
     """Run-time parameters of the convolution, which precede the GEMM's."""
 
@@ -49,7 +50,7 @@ class _Told(Generic[T]):
     """Words of each array of per-column values; three such arrays precede the packed weights."""
 
 
-@dataclass(frozen=True)
+@record
 class IntegerConvolution:
     """Int8 convolution `[N, H, W, C]`, which multiplies packed pairs of `i16` or groups of
     bytes.

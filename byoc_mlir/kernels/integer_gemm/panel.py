@@ -5,8 +5,6 @@ A run is a sequence of groups that are contiguous in operand A, such as a row of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
@@ -14,9 +12,10 @@ from byoc_mlir.kernels.builder import FunctionBuilder
 from byoc_mlir.kernels.integer_gemm.overlapping import LINE_WORDS
 from byoc_mlir.kernels.integer_gemm.parameters import IntegerGemmParameters
 from byoc_mlir.kernels.integer_gemm.unit import IntegerUnit
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Run:
     """Run of a panel's groups: the number of groups before it, and its length."""
 
@@ -25,7 +24,7 @@ class Run:
     words: SSAValue
 
 
-@dataclass(frozen=True)
+@record
 class Panel:
     """Panel whose runs have equal length, and are contiguous in both operands."""
 
@@ -62,7 +61,7 @@ class Panel:
         return self.function.multiply(word, i32.size)
 
 
-@dataclass(frozen=True)
+@record
 class OverlappingPanel(Panel):
     """Panel of overlapping groups, in the memory format of `OverlappingWords.packed`."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@record
 class ResidualParameters(Generic[T]):
     """Fields of `ByteResidual`, as bits."""
 
@@ -18,7 +19,7 @@ class ResidualParameters(Generic[T]):
     shift: T
 
 
-@dataclass(frozen=True)
+@record
 class BytesParameters(Generic[T]):
     """Zero point, limits and residual of a quantised result."""
 
@@ -28,7 +29,7 @@ class BytesParameters(Generic[T]):
     residual: ResidualParameters[T]
 
 
-@dataclass(frozen=True)
+@record
 class IntegerGemmParameters(Generic[T]):
     """Run-time parameters: sizes, and distances in elements of operand A."""
 

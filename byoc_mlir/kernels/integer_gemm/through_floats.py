@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -24,11 +23,12 @@ from byoc_mlir.kernels.vectors import Vectors, broadcast, splat
 from byoc_mlir.kernels.winograd.parameters import WinogradParameters
 from byoc_mlir.kernels.winograd.pixels import Finishing, Pixels, PixelSource
 from byoc_mlir.kernels.winograd.winograd import Winograd
+from byoc_mlir.records import record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@record
 class _BytesTold(Generic[T]):
     """Run-time parameters for bytes: those that the `f32` algorithm does not have."""
 
@@ -40,7 +40,7 @@ class _BytesTold(Generic[T]):
     bytes: BytesParameters[T]
 
 
-@dataclass(frozen=True)
+@record
 class _Told(Generic[T]):
     """Run-time parameters: the `f32` algorithm's, then those for bytes."""
 
@@ -48,7 +48,7 @@ class _Told(Generic[T]):
     bytes: _BytesTold[T]
 
 
-@dataclass(frozen=True)
+@record
 class _Bytes(Pixels):
     """Format of pixels that are bytes; the bias slot holds scales and offsets."""
 
@@ -112,7 +112,7 @@ class _Bytes(Pixels):
         return of_channels
 
 
-@dataclass(frozen=True)
+@record
 class ThroughFloats:
     """Int8 convolution `[N, H, W, C]`, computed by an `f32` kernel in NHWC."""
 

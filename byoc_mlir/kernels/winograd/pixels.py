@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import Float32Type, IntegerType, f32
@@ -13,6 +12,7 @@ from xdsl.ir import SSAValue
 from byoc_mlir.kernels.parameters import read
 from byoc_mlir.kernels.vectors import Vectors
 from byoc_mlir.kernels.winograd.parameters import WinogradParameters
+from byoc_mlir.records import record
 
 Element: TypeAlias = "Float32Type | IntegerType"
 
@@ -20,7 +20,7 @@ Finishing: TypeAlias = "Callable[[SSAValue, SSAValue | None], SSAValue]"
 """Function that generates the vector to store from a sum and, if there is one, a residual."""
 
 
-@dataclass(frozen=True)
+@record
 class PixelSource:
     """Reader of source pixels in generated code."""
 
@@ -70,7 +70,7 @@ class Pixels(ABC):
         """
 
 
-@dataclass(frozen=True)
+@record
 class FloatPixels(Pixels):
     """Pixels of `f32`: sums with a bias and a residual, clamped to two limits."""
 

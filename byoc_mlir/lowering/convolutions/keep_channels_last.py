@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from xdsl.context import Context
@@ -31,6 +30,7 @@ from byoc_mlir.lowering.relay_to_linalg.builder import (
     slice_sizes,
     static_ints,
 )
+from byoc_mlir.records import record
 
 T = TypeVar("T")
 
@@ -245,7 +245,7 @@ def _sink_behind_insertion(op: tensor.InsertSliceOp) -> None:
     _replace(op, b.insert(source, background.transposed(b), offsets, strides))
 
 
-@dataclass(frozen=True)
+@record
 class _Background:
     """Initial value of a result: undefined, one value everywhere, or a tensor transposed from
     NHWC.

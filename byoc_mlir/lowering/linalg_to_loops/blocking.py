@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import FixedBitwidthType
 
@@ -12,6 +12,7 @@ from byoc_mlir.dims import Size
 from byoc_mlir.lowering.linalg_to_loops.contraction import Contraction
 from byoc_mlir.lowering.linalg_to_loops.line_kernels import LINE_ROWS, LineTile
 from byoc_mlir.lowering.linalg_to_loops.micro_kernels import TILE_VECTORS, Tile, tile_lanes
+from byoc_mlir.records import record
 
 _C = 2
 _PACKED_BYTES = 1 << 17
@@ -33,7 +34,7 @@ many MACs for fewer loads."""
 _WIDE_VECTORS, _WIDE_ROWS = 4, 6
 
 
-@dataclass(frozen=True)
+@record
 class Wanted:
     """Preferred parameters of a block and its tiles, where sizes allow them."""
 
@@ -59,7 +60,7 @@ PRODUCT_SCHEDULES = ("columns=256", "rows=8", "columns=64", "rows=12")
 """Schedules of contractions that tuning tries."""
 
 
-@dataclass(frozen=True)
+@record
 class Blocking:
     """Blocking of a contraction: a block has `lines` times `width` columns and `depth` outer
     steps.

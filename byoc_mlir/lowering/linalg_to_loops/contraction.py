@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 
@@ -22,6 +22,7 @@ from byoc_mlir.lowering.linalg_to_loops.nest import (
     plain_nest,
     without_unit_loops,
 )
+from byoc_mlir.records import record
 
 FEWEST_ROWS = 3
 """Minimum number of rows: with fewer, a GEMM is a few dot products, and packing does not pay."""
@@ -35,7 +36,7 @@ FEWEST_LINE_STEPS = 128
 """Minimum number of steps: with fewer, summing the lanes of a vector takes as long as the MACs."""
 
 
-@dataclass(frozen=True)
+@record
 class ElementwiseEpilogue:
     """Element-wise op that updates the contraction's result in place, with the positions of its
     accesses in the nest.
@@ -46,7 +47,7 @@ class ElementwiseEpilogue:
     """Positions of the inputs' accesses, then of the output's."""
 
 
-@dataclass(frozen=True)
+@record
 class Contraction:
     """`c[row, column] += sum over steps of a[row, step] * b[step, column]`, for all `outer`
     loops.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from math import prod
 
@@ -38,6 +37,7 @@ from byoc_mlir.lowering.relay_to_linalg.kernel import Index, Kernel, Num
 from byoc_mlir.lowering.relay_to_linalg.nn import window
 from byoc_mlir.lowering.relay_to_linalg.scalars import Scalars
 from byoc_mlir.lowering.relay_to_linalg.window import padded, sliding
+from byoc_mlir.records import record
 
 _MOST_ELEMENTS = 16
 """Maximum number of a window's elements that are unrolled."""
@@ -62,7 +62,7 @@ def _pool(b: LinalgBuilder, op: relay.PoolOp, data: SSAValue, fill: float, name:
     return data
 
 
-@dataclass(frozen=True)
+@record
 class _Windows:
     """Windows along a dimension: `count` windows of `size` elements."""
 

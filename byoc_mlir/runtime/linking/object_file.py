@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from byoc_mlir.records import record
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _IDENTITY = b"\x7fELF\x02\x01"
@@ -69,7 +70,7 @@ class UnknownObjectError(Exception):
     """Raised for an object file of another machine, or with a feature that only LLVM can link."""
 
 
-@dataclass(frozen=True)
+@record
 class Section:
     """Section that is loaded at run time."""
 
@@ -89,7 +90,7 @@ class Section:
         return not self.is_writable and not self.is_executable
 
 
-@dataclass(frozen=True)
+@record
 class LinkerSymbol:
     """Symbol with its definition, or an undefined one."""
 
@@ -101,7 +102,7 @@ class LinkerSymbol:
     is_local: bool
 
 
-@dataclass(frozen=True)
+@record
 class ObjectFile:
     """Object file, with the parts that are relevant at run time."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from byoc_mlir.errors import IncompatibleArtifactError
+from byoc_mlir.records import record
 from byoc_mlir.runtime.system import isa
 
 CPU_INFO = Path("/proc/cpuinfo")
@@ -23,7 +23,7 @@ BASELINE = {"aarch64": ("asimd", "fp"), "x86_64": ()}
 """Features that every processor of an architecture has, so that they need no check."""
 
 
-@dataclass(frozen=True)
+@record
 class Cpu:
     """Architecture (`x86_64`) with its features by the kernel's names (`avx2`), sorted."""
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 
 from byoc_mlir.errors import ByocError
+from byoc_mlir.records import record
 
 MAX_ISA = "BYOC_MAX_ISA"
 """Environment variable with the highest level of `LEVELS` that this process uses; read once."""
 
 
-@dataclass(frozen=True)
+@record
 class Level:
     """Instruction set that includes the instruction sets of the levels before it."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from byoc_mlir.dialects.relay.base import PyValue
 from byoc_mlir.dialects.relay.constant import Array
 from byoc_mlir.dialects.relay.dialect import RELAY
 from byoc_mlir.dialects.relay.element_types import relay_type
+from byoc_mlir.records import record
 from byoc_mlir.testing.samples.relay_ops.sample import Range, Shape
 
 OPS: dict[str, type[RelayOp]] = {
@@ -29,7 +29,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 1.0, -1.0)
 """Values at which shortcuts show."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Case:
     """Small model with inputs, for one op or pattern that a backend claims."""
 

@@ -25,6 +25,7 @@ from byoc_mlir.patterns.language import (
     VarPattern,
     WildcardPattern,
 )
+from byoc_mlir.records import record
 from byoc_mlir.testing.conformance.graph import OPS, Case, CaseBuilder
 from byoc_mlir.testing.samples.relay_ops.sample import Range, Sample, Shape
 from byoc_mlir.testing.samples.relay_ops.table import IMAGE, samples_of
@@ -119,7 +120,7 @@ def _others(
                 continue  # this form of an op does not fit to the others
 
 
-@dataclass(frozen=True)
+@record
 class _Wanted:
     """Required shape, type and values of a leaf."""
 

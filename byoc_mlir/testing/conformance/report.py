@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 
+from byoc_mlir.records import record
+
 Status: TypeAlias = Literal["offloaded", "refused", "folded", "untested", "failed"]
 
 
-@dataclass(frozen=True)
+@record
 class Outcome:
     """Outcome of one case of an op or a composite."""
 
@@ -35,7 +36,7 @@ class Outcome:
     """Command that repeats a failing case, if the case was saved."""
 
 
-@dataclass(frozen=True)
+@record
 class Coverage:
     """Share of a network that the backend ran, as pairs of a part and the whole."""
 
@@ -48,7 +49,7 @@ class Coverage:
     error: float
 
 
-@dataclass(frozen=True)
+@record
 class ConformanceReport:
     """Outcomes of a run of the kit; `str()` returns them as tables."""
 

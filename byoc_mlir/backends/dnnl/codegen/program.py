@@ -40,6 +40,7 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.errors import CompilationError
 from byoc_mlir.onednn.constants import Arg, DataType
 from byoc_mlir.onednn.primitives import PrimitiveDescriptor
+from byoc_mlir.records import record
 
 T = TypeVar("T", bound=Hashable)
 
@@ -66,7 +67,7 @@ class Numbered(Generic[T]):
         return len(self.items) - 1
 
 
-@dataclass(frozen=True)
+@record
 class ConstantMemory:
     """Memory object of a constant in its stored layout."""
 
@@ -74,7 +75,7 @@ class ConstantMemory:
     descriptor: int
 
 
-@dataclass(frozen=True)
+@record
 class PackedMemory:
     """Memory object of a constant in the layout that a primitive requires."""
 
@@ -84,7 +85,7 @@ class PackedMemory:
     argument: int
 
 
-@dataclass(frozen=True)
+@record
 class ContextMemory:
     """Memory object for a context's memory: inputs, outputs and workspace."""
 
@@ -92,7 +93,7 @@ class ContextMemory:
     place: Place
 
 
-@dataclass(frozen=True)
+@record
 class MemoryRef:
     """Reference to the memory object of an argument."""
 
@@ -101,7 +102,7 @@ class MemoryRef:
     number: int
 
 
-@dataclass(frozen=True)
+@record
 class CreatedPrimitive:
     """Primitive, with its planned scratchpad and its number of threads."""
 
@@ -110,7 +111,7 @@ class CreatedPrimitive:
     threads: int | None
 
 
-@dataclass(frozen=True)
+@record
 class Execution:
     """One call of `dnnl_primitive_execute`, or of built-in code."""
 
@@ -133,7 +134,7 @@ class Execution:
         return (self, *self.nan_safe)
 
 
-@dataclass(frozen=True)
+@record
 class NonFiniteCheck:
     """Number and type of a tensor's elements to check for NaN and infinities."""
 

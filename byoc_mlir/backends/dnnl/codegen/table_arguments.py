@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import f32, i32
@@ -20,6 +19,7 @@ from byoc_mlir.backends.dnnl.library.calls import (
     Special,
 )
 from byoc_mlir.kernels.builder import FunctionBuilder
+from byoc_mlir.records import record
 
 ENGINE_SLOT = 0
 """State slot of the engine."""
@@ -28,7 +28,7 @@ MAX_DIMS = 12
 """Maximum number of dimensions in `dnnl_dims_t`."""
 
 
-@dataclass(frozen=True)
+@record
 class Slots:
     """State slots of descriptors and attributes, for the arguments of calls."""
 
@@ -37,7 +37,7 @@ class Slots:
     attributes: dict[Attributes, int]
 
 
-@dataclass(frozen=True)
+@record
 class Cursor:
     """Position in a table that code reads, as the number of a word."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -16,10 +16,11 @@ from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.dialects.relay.element_types import numpy_dtype
 from byoc_mlir.dialects.relay.elementwise import AddOp, CastOp, ClipOp, MultiplyOp
 from byoc_mlir.dialects.relay.nn import BiasAddOp
+from byoc_mlir.records import record
 from byoc_mlir.tensors import Array
 
 
-@dataclass(frozen=True)
+@record
 class Residual:
     """8-bit tensor to add to a convolution's result; the sum is scaled by a factor and shifted."""
 
@@ -30,7 +31,7 @@ class Residual:
     shift: float
 
 
-@dataclass(frozen=True)
+@record
 class QuantizedConvolution:
     """An int8 convolution with constant parameters."""
 
@@ -54,7 +55,7 @@ class QuantizedConvolution:
     """
 
 
-@dataclass(frozen=True)
+@record
 class QuantizedProduct:
     """An int8 matmul with constant weights."""
 
@@ -76,7 +77,7 @@ class QuantizedProduct:
 Quantized: TypeAlias = "QuantizedConvolution | QuantizedProduct | QuantizedSum"
 
 
-@dataclass(frozen=True)
+@record
 class QuantizedSum:
     """A sum of 8-bit tensors with constant parameters."""
 

@@ -16,6 +16,7 @@ from byoc_mlir.calibration import Calibration, Measurement, current_calibration
 from byoc_mlir.errors import ByocError
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.library import load_library
+from byoc_mlir.records import record
 
 GROUP = "dnnl"
 """Calibration group of these measurements."""
@@ -43,7 +44,7 @@ class Rate:
         return ASSUMED.primitive_call + work * self.milliseconds / self.work
 
 
-@dataclass(frozen=True)
+@record
 class Sample:
     """Properties of a measured primitive by which the measurement applies to others; they make up
     its key.

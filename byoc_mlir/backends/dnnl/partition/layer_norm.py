@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import SSAValue
 
 from byoc_mlir.backends.dnnl.partition.activations import Reader
@@ -19,9 +17,10 @@ from byoc_mlir.dialects.relay.elementwise import (
 )
 from byoc_mlir.dialects.relay.reduce import MeanOp
 from byoc_mlir.patterns import Pattern, is_constant, is_expr, is_op, wildcard
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class LayerNorm:
     """`(data - mean) / sqrt(variance + epsilon) * gamma + beta` over the last dimension."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from xdsl.ir import Operation, SSAValue
@@ -47,6 +46,7 @@ from byoc_mlir.patterns import (
     is_tuple_get_item,
     wildcard,
 )
+from byoc_mlir.records import record
 
 Wrap = Callable[[Pattern], Pattern]
 
@@ -231,7 +231,7 @@ def _check_layer_norm(match: Match) -> str | None:
     return unsupported_types(match.root)
 
 
-@dataclass(frozen=True)
+@record
 class _Variant:
     """Ops that follow an anchor op in a composite."""
 

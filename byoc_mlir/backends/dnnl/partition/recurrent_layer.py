@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.ir import SSAValue
 
@@ -14,9 +12,10 @@ from byoc_mlir.dialects.relay.nn import BiasAddOp, DenseOp
 from byoc_mlir.dialects.relay.recurrent import GruOp, LstmOp, RecurrentOp
 from byoc_mlir.dialects.relay.transform import ReshapeOp, TransposeOp
 from byoc_mlir.patterns import Pattern, is_constant, is_op, wildcard
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class RecurrentLayer:
     """`op` on the matmul of `source [T, N, I]` and `weights [D*G*H, I]`, plus `bias [D*G*H]`."""
 

@@ -35,6 +35,7 @@ from byoc_mlir.dialects.relay import ConstantOp
 from byoc_mlir.dialects.relay.base import shape_of, tensor_type
 from byoc_mlir.kernels.costs import ASSUMED
 from byoc_mlir.onednn.engine import openmp_threads
+from byoc_mlir.records import record
 
 _AS_PLACED = (MatmulOp, PermuteOp, ReorderOp)
 """Ops whose layouts are fixed before those of other ops are planned."""
@@ -81,7 +82,7 @@ class PlanDnnlLayouts(RegionPass):
             planner.write(planner.best())
 
 
-@dataclass(frozen=True)
+@record
 class _Way:
     """Op that reads its source in one layout and writes its result in another."""
 

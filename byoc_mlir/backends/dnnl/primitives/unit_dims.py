@@ -8,7 +8,7 @@ descriptor created earlier in the process, with another scratchpad.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from byoc_mlir.backends.dnnl.library import layouts
 from byoc_mlir.backends.dnnl.library.calls import (
@@ -19,6 +19,7 @@ from byoc_mlir.backends.dnnl.library.calls import (
     MemoryDescriptor,
 )
 from byoc_mlir.backends.dnnl.primitives.descriptions import DescribedPrimitive
+from byoc_mlir.records import record
 
 _Kind = Callable[[int], str]
 
@@ -56,7 +57,7 @@ def _places(dims: Sequence[int], strides: Sequence[int]) -> Sequence[int]:
     return [step for step, size in zip(strides, dims, strict=True) if size != 1]
 
 
-@dataclass(frozen=True)
+@record
 class _Way:
     kinds: Sequence[_Kind]
     decided: _Kind

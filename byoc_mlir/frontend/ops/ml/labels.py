@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,9 +10,10 @@ from byoc_mlir.dialects.relay import elementwise, index, logic, reduce
 from byoc_mlir.frontend.builder import NodeContext
 from byoc_mlir.frontend.ops import arith
 from byoc_mlir.frontend.value import NodeRefused, Value
+from byoc_mlir.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Labels:
     """Integer labels, one for each class."""
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from onnx import numpy_helper
 
+from byoc_mlir.records import record
 from byoc_mlir.testing.samples.onnx_nodes.choices import maybe
 from byoc_mlir.testing.samples.onnx_nodes.classical import features, labels
 from byoc_mlir.testing.samples.onnx_nodes.graph import RandomGraph
@@ -20,7 +21,7 @@ MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ")
 _F32 = np.dtype(np.float32)
 
 
-@dataclass(frozen=True)
+@record
 class Branch:
     """Node with two children; `mode` is an index of `MODES`."""
 
@@ -32,7 +33,7 @@ class Branch:
     no: Tree
 
 
-@dataclass(frozen=True)
+@record
 class Leaf:
     """Targets with their weights."""
 

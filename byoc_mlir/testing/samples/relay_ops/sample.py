@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from byoc_mlir.dialects.relay.base import PyValue
+from byoc_mlir.records import record
 
 Shape: TypeAlias = tuple[int, ...]
 Rest: TypeAlias = Callable[[Shape], Sequence[Shape]]
@@ -19,7 +20,7 @@ def alone(data: Shape) -> Sequence[Shape]:
     return ()
 
 
-@dataclass(frozen=True)
+@record
 class Sample:
     """Sample of one op: the shape of its first operand, from which the others' follow, and its
     properties.
