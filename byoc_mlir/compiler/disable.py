@@ -36,6 +36,7 @@ OPTIONAL_PASSES = (
     "choose-schedules",
     "avoid-gathers",
     "mark-cold-functions",
+    "mark-vectorised-functions",
 )
 """Passes that only improve a program, in the order in which they run."""
 

@@ -49,6 +49,7 @@ from byoc_mlir.lowering.host_pipeline import (
 )
 from byoc_mlir.lowering.llvm_ir.codegen import emit_objects
 from byoc_mlir.lowering.mark_cold_functions import MarkColdFunctions
+from byoc_mlir.lowering.mark_vectorised_functions import MarkVectorisedFunctions
 from byoc_mlir.progress import shown
 from byoc_mlir.runtime.program import Program
 from byoc_mlir.runtime.system.libraries import find_openmp
@@ -385,7 +386,7 @@ def link(build: Build) -> None:
         join_modules(build.module, [*own, *build.uploads.modules(build.module)], common)
         place_contexts(build.module, build.codes)
         profiling = _profiling() if build.options.profile else ()
-        passes = (*profiling, MarkColdFunctions())
+        passes = (*profiling, MarkColdFunctions(), MarkVectorisedFunctions())
         run_passes(build.context, build.module, passes, build.stages.add_pass)
 
 
