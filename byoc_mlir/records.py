@@ -33,7 +33,7 @@ def record(*, eq: bool = True, kw_only: bool = False) -> Callable[[type[T]], typ
 def record(
     made: type[T] | None = None, /, *, eq: bool = True, kw_only: bool = False
 ) -> type[T] | Callable[[type[T]], type[T]]:
-    """Makes a frozen dataclass of a class; functions that the class defines are kept.
+    """Converts a class to a frozen dataclass; functions that the class defines are kept.
 
     Classes derived from a `dataclass(frozen=True)`, such as xDSL's passes and attributes, cannot be
     records.

@@ -29,7 +29,7 @@ class _LateProgram(FormatProgram):
 
 @contextmanager
 def formats_parsed_late() -> Generator[None]:
-    """Defers the parsing of formats of ops whose classes are made meanwhile.
+    """Leaves the formats of ops whose classes are made meanwhile unparsed.
 
     It is meant for imports of valid dialects: an error in a format is found when the op is used.
     """
