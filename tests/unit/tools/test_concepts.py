@@ -34,7 +34,7 @@ class Fixed(Executable):
 class Half(Executable):
     pass
 
-@dataclass(frozen=True)
+@record
 class SmallProgram:
     size: int
 ''',
