@@ -15,12 +15,11 @@ from byoc_mlir.compiler.build import Build, compiling, dump_folder
 from byoc_mlir.compiler.denormals import warn_of_denormals
 from byoc_mlir.compiler.devices import Uploads
 from byoc_mlir.compiler.garbage import collect_weights, collection_paused
-from byoc_mlir.compiler.link import join_modules, place_contexts
+from byoc_mlir.compiler.link import assemble, join_modules, place_contexts
 from byoc_mlir.compiler.options import CompileOptions
 from byoc_mlir.compiler.partition.generate import declare_regions, generate_regions
 from byoc_mlir.compiler.partition.profitability import prune_unprofitable
 from byoc_mlir.compiler.partition.report import build_report, check_fallback
-from byoc_mlir.compiler.program import assemble
 from byoc_mlir.compiler.source import Shapes, Source, Values
 from byoc_mlir.dialects.relay.constant import held_bytes
 from byoc_mlir.dialects.relay.symbols import asking_of
